@@ -1,0 +1,48 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+/// Warnings are errors in CI only, so that a newer compiler never breaks somebody who depends on this package.
+let strict: [SwiftSetting] = Context.environment["CI"] == nil ? [] : [.treatAllWarnings(as: .error)]
+let settings: [SwiftSetting] =
+    [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+    ] + strict
+
+let package = Package(
+    name: "image-pipeline",
+    products: [
+        .library(name: "Variants", targets: ["Variants"]),
+        .library(name: "Pipeline", targets: ["Pipeline"]),
+        .executable(name: "pipectl", targets: ["pipectl"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
+        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
+    ],
+    targets: [
+        .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
+        .systemLibrary(name: "CWebP", pkgConfig: "libwebp", providers: [.apt(["libwebp-dev"])]),
+        .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .target(name: "CVips", linkerSettings: [.linkedLibrary("dl")]),
+        .target(name: "Variants", dependencies: ["CVips", "CWebP"], swiftSettings: settings),
+        .target(
+            name: "Pipeline",
+            dependencies: ["Variants", "CCurl", "CSQLite", .product(name: "Crypto", package: "swift-crypto")],
+            swiftSettings: settings),
+        .executableTarget(
+            name: "pipectl",
+            dependencies: [
+                "Pipeline", "Variants",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "Yams", package: "Yams"),
+            ],
+            swiftSettings: settings),
+        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
+        .testTarget(name: "VariantsTests", dependencies: ["Variants", "TestSupport"], swiftSettings: settings),
+        .testTarget(name: "PipelineTests", dependencies: ["Pipeline", "TestSupport"], swiftSettings: settings),
+        .testTarget(name: "PipectlTests", dependencies: ["pipectl", "TestSupport"], swiftSettings: settings),
+    ]
+)

@@ -1,0 +1,25 @@
+/// A container format of images, as decided from magic bytes (never from a name or a media type).
+public enum ImageFormat: String, Sendable, Hashable, CaseIterable {
+    case jpeg, png, webp, gif, avif, heif, tiff, jxl, svg
+
+    /// The registered media type, for example `image/jpeg`.
+    public var mediaType: String {
+        switch self {
+        case .svg: "image/svg+xml"
+        case .heif: "image/heic"
+        default: "image/" + rawValue
+        }
+    }
+
+    /// The usual file extension without a dot; `jpg` for JPEG.
+    public var fileExtension: String {
+        switch self {
+        case .jpeg: "jpg"
+        case .heif: "heic"
+        default: rawValue
+        }
+    }
+
+    /// Whether the format stores an alpha band at all (GIF: only fully transparent or fully opaque).
+    public var holdsAlpha: Bool { self != .jpeg }
+}

@@ -1,0 +1,203 @@
+/// What is known of an original without decoding pixels, read by our own parsers (never by libvips).
+public struct ImageHeader: Sendable, Hashable {
+    public var format: ImageFormat
+    /// Stored pixels, before EXIF orientation; ≥ 1.
+    public var width: Int
+    public var height: Int
+    /// Frames of an animation or pages of a document; ≥ 1.
+    public var pages: Int
+    /// Whether the file carries an alpha channel or a transparent colour (tRNS, GIF transparency).
+    public var hasAlpha: Bool
+    /// EXIF orientation, 1…8; 1 when absent or invalid.
+    public var orientation: Int
+    /// SOS markers of a JPEG; 1 for other formats.
+    public var scans: Int
+    /// Bytes of the embedded ICC profile; 0 without one.
+    public var profileBytes: Int
+
+    public init(
+        format: ImageFormat, width: Int, height: Int, pages: Int = 1, hasAlpha: Bool = false, orientation: Int = 1,
+        scans: Int = 1, profileBytes: Int = 0
+    ) {
+        self.format = format
+        self.width = width
+        self.height = height
+        self.pages = pages
+        self.hasAlpha = hasAlpha
+        self.orientation = orientation
+        self.scans = scans
+        self.profileBytes = profileBytes
+    }
+}
+
+/// How resizing trades CPU for fidelity (design §8).
+public enum RenderQuality: String, Sendable, Hashable, CaseIterable {
+    /// Gamma space, shrink-on-load leaving 2×: what other servers do.
+    case fast
+    /// Linear light, shrink-on-load leaving 2×. The default.
+    case balanced
+    /// Linear light, shrink-on-load leaving 4×.
+    case best
+}
+
+/// Metadata kept in an output; everything else is stripped.
+public struct KeptMetadata: OptionSet, Sendable, Hashable {
+    public let rawValue: Int
+    public init(rawValue: Int) { self.rawValue = rawValue }
+    public static let exif = KeptMetadata(rawValue: 1)
+    public static let icc = KeptMetadata(rawValue: 2)
+    public static let xmp = KeptMetadata(rawValue: 4)
+}
+
+/// An output with its format decided and every default written out; part of the variant key.
+public struct ResolvedOutput: Sendable, Hashable {
+    public var format: ImageFormat
+    /// 1…100; ignored by lossless outputs.
+    public var quality: Int
+    public var isLossless: Bool
+    /// Largest size in bytes; nil without a budget.
+    public var maxBytes: Int?
+    public var isProgressive: Bool
+    public var keep: KeptMetadata
+
+    public init(
+        format: ImageFormat, quality: Int = 80, isLossless: Bool = false, maxBytes: Int? = nil,
+        isProgressive: Bool = false, keep: KeptMetadata = []
+    ) {
+        self.format = format
+        self.quality = quality
+        self.isLossless = isLossless
+        self.maxBytes = maxBytes
+        self.isProgressive = isProgressive
+        self.keep = keep
+    }
+}
+
+/// Limits checked before and while rendering; every refusal names the limit, its value and what was met.
+public struct RenderLimits: Sendable, Hashable {
+    /// Pixels over all frames the recipe decodes; default 50 million.
+    public var pixels = 50_000_000
+    /// Bytes of the original; default 50 MB.
+    public var bytes = 50_000_000
+    /// Frames; default 256.
+    public var frames = 256
+    /// Scans of a JPEG; default 64 (real encoders write 3–12).
+    public var scans = 64
+    /// Each edge of the output; default 8192.
+    public var outputEdge = 8192
+    /// Bytes of an ICC profile; default 4 MiB.
+    public var profileBytes = 4 << 20
+    /// Wall seconds of one render; default 10.
+    public var seconds = 10.0
+    public init() {}
+}
+
+/// One render: encoded bytes and a recipe in, encoded bytes out.
+public struct RenderJob: Sendable {
+    public var original: [UInt8]
+    public var header: ImageHeader
+    public var recipe: Recipe
+    public var output: ResolvedOutput
+    public var quality: RenderQuality
+    public var limits: RenderLimits
+    /// Encoded bytes of the named masks and overlays that the recipe uses.
+    public var masks: [String: [UInt8]]
+
+    public init(
+        original: [UInt8], header: ImageHeader, recipe: Recipe, output: ResolvedOutput,
+        quality: RenderQuality = .balanced, limits: RenderLimits = RenderLimits(), masks: [String: [UInt8]] = [:]
+    ) {
+        self.original = original
+        self.header = header
+        self.recipe = recipe
+        self.output = output
+        self.quality = quality
+        self.limits = limits
+        self.masks = masks
+    }
+}
+
+/// What a render returns.
+public struct RenderedVariant: Sendable {
+    public var bytes: [UInt8]
+    public var format: ImageFormat
+    public var width: Int
+    public var height: Int
+    public var hasAlpha: Bool
+    /// Wall milliseconds spent opening and decoding, in operations, and encoding. libvips evaluates lazily, so decode
+    /// covers opening and any eager decoding; what is pulled through at the end counts where it is pulled.
+    public var milliseconds: (decode: Double, operations: Double, encode: Double)
+    /// Thread CPU milliseconds of the whole render: what making it again would cost.
+    public var cpuMilliseconds: Double
+
+    public init(
+        bytes: [UInt8], format: ImageFormat, width: Int, height: Int, hasAlpha: Bool,
+        milliseconds: (decode: Double, operations: Double, encode: Double), cpuMilliseconds: Double
+    ) {
+        self.bytes = bytes
+        self.format = format
+        self.width = width
+        self.height = height
+        self.hasAlpha = hasAlpha
+        self.milliseconds = milliseconds
+        self.cpuMilliseconds = cpuMilliseconds
+    }
+}
+
+/// Decoded pixels: sRGB, 8 bits, 4 bands (red, green, blue, alpha; not premultiplied), rows without padding,
+/// so `pixels.count == width × height × 4`.
+public struct PixelBuffer: Sendable, Hashable {
+    public var width: Int
+    public var height: Int
+    public var pixels: [UInt8]
+
+    public init(width: Int, height: Int, pixels: [UInt8]) {
+        precondition(pixels.count == width * height * 4)
+        self.width = width
+        self.height = height
+        self.pixels = pixels
+    }
+}
+
+/// Why a render failed.
+public struct RenderError: Error, Sendable, CustomStringConvertible {
+    public enum Code: String, Sendable {
+        /// The magic bytes are of no known image format, or the bytes are empty.
+        case notAnImage
+        /// Known, but not switched on or not built in.
+        case unsupportedFormat
+        /// The header says more than a limit allows.
+        case overLimit
+        /// The decoder refused the bytes.
+        case undecodable
+        /// A step parses, but is not built yet.
+        case notAvailable
+        /// A step cannot be applied to this picture (for example a crop that leaves nothing).
+        case notApplicable
+        /// No quality meets the byte budget.
+        case overBudget
+        /// A named mask or overlay was not given or cannot be decoded.
+        case maskUnavailable
+        case encodingFailed
+        case cancelled
+        case deadline
+        /// libvips is missing or too old; the message names the package to install.
+        case libraryUnavailable
+    }
+    public var code: Code
+    public var message: String
+    public var description: String { message }
+
+    public init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+}
+
+/// The seam between the pipeline and whatever turns bytes and a recipe into bytes: in this process, or in workers.
+public protocol Rendering: Sendable {
+    /// Runs off the cooperative pool; cancelling the calling task stops the render.
+    func render(_ job: RenderJob) async throws(RenderError) -> RenderedVariant
+    /// Decodes to sRGB RGBA for display, after the recipe's steps; `job.output` is ignored.
+    func pixels(_ job: RenderJob) async throws(RenderError) -> PixelBuffer
+}
