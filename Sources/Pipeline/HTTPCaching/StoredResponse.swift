@@ -1,0 +1,31 @@
+/// One field line as received: the name as written, the value without surrounding whitespace.
+public struct HeaderField: Sendable, Hashable {
+    public var name: String
+    public var value: String
+    public init(_ name: String, _ value: String) {
+        self.name = name
+        self.value = value
+    }
+}
+
+/// A response kept for reuse, without its body (RFC 9111 §3).
+public struct StoredResponse: Sendable, Hashable {
+    public var status: Int
+    /// End-to-end fields in the order received, repeats kept.
+    public var fields: [HeaderField]
+    /// Unix seconds when the request was sent and when its head arrived (RFC 9111 §4.2.3).
+    public var requestTime: Double
+    public var responseTime: Double
+    /// The request fields that `Vary` selects on: lower-case name and combined value, nil for an absent field.
+    public var selecting: [String: String?]
+
+    public init(
+        status: Int, fields: [HeaderField], requestTime: Double, responseTime: Double, selecting: [String: String?] = [:]
+    ) {
+        self.status = status
+        self.fields = fields
+        self.requestTime = requestTime
+        self.responseTime = responseTime
+        self.selecting = selecting
+    }
+}

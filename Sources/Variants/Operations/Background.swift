@@ -1,0 +1,7 @@
+struct Background: VariantOperation {
+    static let token = "background"
+    var colour: Colour
+
+    init(_ arguments: inout StepArguments) throws(RecipeError) { fatalError() }
+    var canonicalArguments: [String] { [] }
+}

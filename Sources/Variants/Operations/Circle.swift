@@ -1,0 +1,7 @@
+struct Circle: VariantOperation {
+    static let token = "circle"
+
+
+    init(_ arguments: inout StepArguments) throws(RecipeError) { fatalError() }
+    var canonicalArguments: [String] { [] }
+}
