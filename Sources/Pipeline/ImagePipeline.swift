@@ -1,0 +1,165 @@
+import Glibc
+public import Variants
+
+/// Fetches originals, caches them, derives variants and caches those: one value for a whole program.
+///
+/// Safe to call from anywhere. Call `shutdown()` before the program ends, so that what is being stored lands.
+public final class ImagePipeline: Sendable {
+    private let admit: AdmitStage
+    private let cache: CacheStage
+    private let fetch: FetchStage
+    private let render: RenderStage
+    private let store: StoreStage
+    private let tiers: CacheTiers
+    private let threads: OwnedThreads
+    private let transport: any Transport
+    private let renderer: any Rendering
+    private let limits: RenderLimits
+
+    /// Opens the caches. libvips and libcurl are loaded when first needed, not here.
+    ///
+    /// Throws `cacheUnavailable` when the cache folder cannot be made or opened, or belongs to a newer version.
+    public init(_ configuration: PipelineConfiguration = PipelineConfiguration()) throws(PipelineError) {
+        let now: @Sendable () -> Double = Self.unixTime
+        threads = OwnedThreads(count: 4)
+        tiers = try CacheTiers(configuration, readers: threads)
+        transport = configuration.transport ?? CurlTransport(configuration.fetch)
+        renderer = configuration.renderer
+            ?? InProcessRenderer(threads: configuration.renderThreads ?? Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) + 1)
+        limits = configuration.limits
+        store = StoreStage(tiers: tiers)
+        admit = AdmitStage(masks: MaskFolder(configuration.masks), threads: threads)
+        cache = CacheStage(tiers: tiers, caching: configuration.caching, now: now)
+        fetch = FetchStage(
+            tiers: tiers, transport: transport, configuration: configuration.fetch, caching: configuration.caching,
+            acceptedTypes: configuration.acceptedTypes, byteLimit: configuration.limits.bytes,
+            flights: Flights(), store: store, threads: threads, now: now)
+        render = RenderStage(
+            tiers: tiers, renderer: renderer, quality: configuration.quality, limits: configuration.limits,
+            flights: Flights(), fetch: fetch, store: store, now: now)
+    }
+
+    /// Answers a request. Cancelling the calling task stops the work unless somebody else waits for it too.
+    public func respond(to request: ImageRequest) async throws(PipelineError) -> ImageResponse {
+        try await respond(to: request, events: { _ in })
+    }
+
+    private func respond(
+        to request: ImageRequest, events: @escaping @Sendable (LoadEvent) -> Void
+    ) async throws(PipelineError) -> ImageResponse {
+        let admitted = try await admit(request, events: events)
+        let finding = await cache(admitted)
+        let original = try await fetch(finding)
+        let variant = try await render(original)
+        return ImageResponse(variant)
+    }
+
+    /// The events of one load, in order; the sequence throws a `PipelineError` where `respond(to:)` would.
+    ///
+    /// Leaving the loop early cancels the load.
+    public func load(_ request: ImageRequest) -> AsyncThrowingStream<LoadEvent, any Error> {
+        AsyncThrowingStream { continuation in
+            let task = Task(priority: request.priority.taskPriority) {
+                do throws(PipelineError) {
+                    if let cached = await cached(request) {
+                        continuation.yield(.cached(cached, outcome: cached.outcome, isStale: cached.isStale))
+                    }
+                    let response = try await respond(to: request) { continuation.yield($0) }
+                    continuation.yield(.finished(response))
+                    continuation.finish()
+                } catch {
+                    continuation.finish(throwing: error)
+                }
+            }
+            continuation.onTermination = { _ in task.cancel() }
+        }
+    }
+
+    /// What the caches alone can answer with now, stale or not; asks nobody and renders nothing.
+    private func cached(_ request: ImageRequest) async -> ImageResponse? {
+        var request = request
+        request.policy = .cacheOnly
+        // A miss is an ordinary answer here, and whatever else fails will fail again below, where it is reported.
+        guard let admitted = try? await admit(request, events: { _ in }) else { return nil }
+        let finding = await cache(admitted)
+        guard finding.record != nil, case .remote = admitted.origin, let original = try? await fetch(finding) else {
+            return nil
+        }
+        return await render.cached(original).map { ImageResponse($0) }
+    }
+
+    /// The variant decoded to sRGB RGBA, for callers who display it.
+    public func pixels(for request: ImageRequest) async throws(PipelineError) -> PixelBuffer {
+        let response = try await respond(to: request)
+        do throws(RenderError) {
+            let header = try ImageHeader.probe(response.bytes)
+            let recipe = Recipe()
+            return try await renderer.pixels(
+                RenderJob(
+                    original: response.bytes, header: header, recipe: recipe,
+                    output: recipe.resolvedOutput(for: header), limits: limits))
+        } catch {
+            throw PipelineError(error, source: "the variant")
+        }
+    }
+
+    /// Removes a source's records, bodies and every variant of them from this process's memory and from disk.
+    public func purge(_ source: ImageSource, sourceID: String? = nil) async throws(PipelineError) -> PurgeResult {
+        var request = ImageRequest(source)
+        request.sourceID = sourceID
+        return try await tiers.purge(source: AdmitStage.identify(request).source)
+    }
+
+    /// Counters of the disk tiers; nil without a cache folder.
+    public func diskStatistics() async -> (originals: StoreCounters, variants: StoreCounters)? {
+        let tiers = tiers
+        // Trouble with the disk has been counted and warned of; there is nothing to show then.
+        return await threads.run { try? tiers.disk?.statistics() }
+    }
+
+    /// Counters of the memory tiers.
+    public var memoryStatistics: (originals: StoreCounters, variants: StoreCounters) {
+        (tiers.originals.counters, tiers.variants.counters)
+    }
+
+    /// Waits until everything answered so far is stored.
+    public func drain() async { await tiers.drain() }
+
+    /// Stores what is waiting, then stops every thread. The pipeline answers nothing afterwards.
+    public func shutdown() async {
+        await tiers.close()
+        await transport.shutdown()
+        // Joining blocks, and a pool cannot join itself: one last thread sees the others out.
+        let last = OwnedThreads(count: 1)
+        let threads = threads
+        await last.run { threads.stop() }
+    }
+
+    /// Seconds since 1970.
+    static func unixTime() -> Double {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+}
+
+extension ImageResponse {
+    init(_ variant: Variant) {
+        let original = variant.original
+        bytes = variant.bytes
+        mediaType = variant.format.mediaType
+        format = variant.format
+        width = variant.width
+        height = variant.height
+        digest = variant.digest
+        key = variant.entry?.key
+        outcome = variant.outcome
+        originalOutcome = original.outcome
+        isCollapsed = variant.isCollapsed || original.isCollapsed
+        isStale = original.isStale
+        record = original.record
+        timings = variant.timings
+        timings.fetch = original.fetchMilliseconds
+        timings.total = max(0, original.admitted.began.duration(to: .now).milliseconds - timings.queue)
+    }
+}

@@ -1,0 +1,72 @@
+public import Variants
+
+/// Where an original comes from.
+public enum ImageSource: Sendable, Hashable {
+    /// An absolute http or https URL.
+    case url(String)
+    /// A path on the local file system; relative paths are resolved against the working directory.
+    case file(String)
+    /// Bytes the caller holds, with a name for messages. They are identified by their digest.
+    case bytes([UInt8], name: String)
+
+    /// A source as people write it: `http://…` and `https://…` are URLs, everything else is a path.
+    public init(_ text: String) {
+        let scheme = text.prefix(8).lowercased()
+        if scheme.hasPrefix("http://") || scheme.hasPrefix("https://") {
+            self = .url(text)
+        } else {
+            self = .file(text)
+        }
+    }
+}
+
+/// How urgent a request is; shared work runs at the highest priority of its waiters.
+public enum RequestPriority: Int, Sendable, Hashable, Comparable {
+    case low, normal, high
+
+    public static func < (left: RequestPriority, right: RequestPriority) -> Bool { left.rawValue < right.rawValue }
+
+    var taskPriority: TaskPriority {
+        switch self {
+        case .low: .utility
+        case .normal: .medium
+        case .high: .high
+        }
+    }
+}
+
+/// Which tiers a request may fill. Reading is governed by the policy.
+public struct StorageOptions: OptionSet, Sendable, Hashable {
+    public let rawValue: Int
+    public init(rawValue: Int) { self.rawValue = rawValue }
+    public static let originalsInMemory = StorageOptions(rawValue: 1)
+    public static let originalsOnDisk = StorageOptions(rawValue: 2)
+    public static let variantsInMemory = StorageOptions(rawValue: 4)
+    public static let variantsOnDisk = StorageOptions(rawValue: 8)
+    public static let all: StorageOptions = [.originalsInMemory, .originalsOnDisk, .variantsInMemory, .variantsOnDisk]
+}
+
+/// One thing asked of the pipeline: a source, and the recipe to derive from it.
+public struct ImageRequest: Sendable {
+    public var source: ImageSource
+    /// nil asks for the original's own bytes.
+    public var recipe: Recipe?
+    /// The format that content negotiation chose for an `auto` output; nil keeps the original's family.
+    public var negotiated: ImageFormat?
+    public var policy = CachePolicy.protocol
+    public var priority = RequestPriority.normal
+    /// Waits this long before the network or a render is used; answers from the caches are not delayed.
+    public var delay = Duration.zero
+    public var storage = StorageOptions.all
+    /// Identifies the source in place of its URL: one picture behind several hosts.
+    public var sourceID: String?
+    /// Fields sent to the origin with the request.
+    public var fields: [HeaderField] = []
+    /// Finishes into the caches when everybody who waited has left; otherwise abandoned work is cancelled.
+    public var finishWhenAbandoned = false
+
+    public init(_ source: ImageSource, recipe: Recipe? = nil) {
+        self.source = source
+        self.recipe = recipe
+    }
+}

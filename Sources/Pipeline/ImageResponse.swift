@@ -1,0 +1,52 @@
+public import Variants
+
+/// Where the bytes of a response came from.
+public enum Outcome: String, Sendable, Hashable { case memory, disk, rendered, original }
+
+/// How the original was obtained; `none` where its record was fresh and the body was not needed.
+public enum OriginalOutcome: String, Sendable, Hashable { case memory, disk, revalidated, stale, network, none }
+
+/// Wall milliseconds of the parts of one response; `total` leaves the time spent queued out.
+public struct Timings: Sendable, Hashable {
+    public var queue = 0.0
+    public var fetch = 0.0
+    public var decode = 0.0
+    public var operations = 0.0
+    public var encode = 0.0
+    public var store = 0.0
+    public var total = 0.0
+    public init() {}
+}
+
+/// An answered request.
+public struct ImageResponse: Sendable {
+    public var bytes: [UInt8]
+    public var mediaType: String
+    public var format: ImageFormat
+    /// Pixels of the picture as it is shown: for an original, before its EXIF orientation.
+    public var width: Int
+    public var height: Int
+    /// SHA-256 of `bytes`, hexadecimal.
+    public var digest: Digest
+    /// The variant key; nil for an original.
+    public var key: String?
+    public var outcome: Outcome
+    public var originalOutcome: OriginalOutcome
+    /// Whether another request's work answered this one.
+    public var isCollapsed: Bool
+    public var isStale: Bool
+    /// The original's record: status, fields, times, digest.
+    public var record: OriginalRecord
+    public var timings: Timings
+}
+
+/// What happens while one request is answered, in this order; the last is `finished`, or the sequence throws.
+public enum LoadEvent: Sendable {
+    /// A stored image is at hand, possibly stale; at most once.
+    case cached(ImageResponse, outcome: Outcome, isStale: Bool)
+    /// The origin is being asked.
+    case requesting(hadCached: Bool)
+    /// Bytes of the body received so far, and how many the origin announced.
+    case progress(received: Int, expected: Int?)
+    case finished(ImageResponse)
+}

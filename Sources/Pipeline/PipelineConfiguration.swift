@@ -1,0 +1,40 @@
+public import Variants
+
+/// Everything an `ImagePipeline` can be told. Set by mutation; the defaults suit a server of two cores and 4 GB.
+public struct PipelineConfiguration: Sendable {
+    /// The folder of the disk tiers, made on first use; nil keeps everything in memory.
+    public var cacheFolder: String?
+    /// Byte budgets. A quarter of a gigabyte holds some 15,000 thumbnails beside the originals in use.
+    public var memory = TierBudgets(originals: 128 << 20, variants: 128 << 20)
+    public var disk = TierBudgets(originals: 2 << 30, variants: 2 << 30)
+    public var fetch = FetchConfiguration()
+    public var caching = CachingConfiguration()
+    public var quality = RenderQuality.balanced
+    public var limits = RenderLimits()
+    /// Threads that render; nil: one more than cores, since a render waits for nothing but the processor.
+    public var renderThreads: Int?
+    /// The folder that `mask:NAME` looks into.
+    public var masks: String?
+    /// Media types accepted from origins, with `*` for a subtype; the magic bytes decide in the end.
+    public var acceptedTypes = ["image/*", "application/octet-stream"]
+    /// Bytes waiting for the disk before further ones are dropped (and counted) instead of queued.
+    public var writeBehindBytes = 256 << 20
+    /// Replaces the libcurl transport.
+    public var transport: (any Transport)?
+    /// Replaces the renderer in this process.
+    public var renderer: (any Rendering)?
+    /// Told once of each kind of trouble that costs no answer, such as a cache that cannot be written.
+    public var warn: @Sendable (String) -> Void = { _ in }
+
+    public init() {}
+
+    /// Bytes for originals and for variants, apart.
+    public struct TierBudgets: Sendable, Hashable {
+        public var originals: Int
+        public var variants: Int
+        public init(originals: Int, variants: Int) {
+            self.originals = originals
+            self.variants = variants
+        }
+    }
+}

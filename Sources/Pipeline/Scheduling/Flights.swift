@@ -1,0 +1,122 @@
+import Synchronization
+
+/// Work shared by everybody who asks for the same key while it runs: started once, answered to each waiter exactly
+/// once, cancelled when the last waiter leaves.
+final class Flights<Value: Sendable>: Sendable {
+    typealias Answer = Result<Value, PipelineError>
+
+    private struct Flight {
+        var id: UInt64
+        var task: Task<Void, Never>?
+        var waiters: [UInt64: CheckedContinuation<Answer, Never>] = [:]
+        var finishesWhenAbandoned: Bool
+    }
+
+    private struct State {
+        var flights: [String: Flight] = [:]
+        var next: UInt64 = 0
+        /// Waiters cancelled before they were registered.
+        var leftEarly: Set<UInt64> = []
+    }
+
+    private let state = Mutex(State())
+
+    /// The value of `work` for `key`, and whether somebody else's work gave it.
+    func value(
+        for key: String, priority: RequestPriority, finishWhenAbandoned: Bool,
+        work: @escaping @Sendable () async throws(PipelineError) -> Value
+    ) async throws(PipelineError) -> (value: Value, isCollapsed: Bool) {
+        let waiter = state.withLock { state in
+            state.next += 1
+            return state.next
+        }
+        let joined = Mutex(false)
+        let answer: Answer = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isFollower = join(
+                    key, waiter: waiter, continuation: continuation, priority: priority,
+                    finishWhenAbandoned: finishWhenAbandoned, work: work)
+                joined.withLock { $0 = isFollower }
+            }
+        } onCancel: {
+            leave(key, waiter: waiter)
+        }
+        // The handler has run or never will: a cancellation that came with the answer leaves nothing behind.
+        state.withLock { _ = $0.leftEarly.remove(waiter) }
+        return (try answer.get(), joined.withLock { $0 })
+    }
+
+    private func join(
+        _ key: String, waiter: UInt64, continuation: CheckedContinuation<Answer, Never>, priority: RequestPriority,
+        finishWhenAbandoned: Bool, work: @escaping @Sendable () async throws(PipelineError) -> Value
+    ) -> Bool {
+        enum Action { case resume, started(UInt64), joined(Task<Void, Never>?) }
+        let action: Action = state.withLock { state in
+            if state.leftEarly.remove(waiter) != nil { return .resume }
+            if state.flights[key] != nil {
+                state.flights[key]!.waiters[waiter] = continuation
+                state.flights[key]!.finishesWhenAbandoned = state.flights[key]!.finishesWhenAbandoned || finishWhenAbandoned
+                return .joined(state.flights[key]!.task)
+            }
+            state.flights[key] = Flight(
+                id: waiter, task: nil, waiters: [waiter: continuation], finishesWhenAbandoned: finishWhenAbandoned)
+            return .started(waiter)
+        }
+        switch action {
+        case .resume:
+            continuation.resume(returning: .failure(.cancelledByCaller))
+            return false
+        case .joined(let task):
+            task?.escalatePriority(to: priority.taskPriority)
+            return true
+        case .started(let id):
+            let task = Task(priority: priority.taskPriority) {
+                let answer: Answer
+                do throws(PipelineError) {
+                    answer = .success(try await work())
+                } catch {
+                    answer = .failure(error)
+                }
+                self.finish(key, id: id, with: answer)
+            }
+            let isAbandoned = state.withLock { state in
+                guard state.flights[key]?.id == id else { return false }
+                state.flights[key]!.task = task
+                return state.flights[key]!.waiters.isEmpty && !state.flights[key]!.finishesWhenAbandoned
+            }
+            if isAbandoned { task.cancel() }
+            return false
+        }
+    }
+
+    private func leave(_ key: String, waiter: UInt64) {
+        let (continuation, task) = state.withLock { state -> (CheckedContinuation<Answer, Never>?, Task<Void, Never>?) in
+            guard let continuation = state.flights[key]?.waiters.removeValue(forKey: waiter) else {
+                // Either the answer was already on its way, or the waiter is not registered yet.
+                state.leftEarly.insert(waiter)
+                return (nil, nil)
+            }
+            guard let flight = state.flights[key], flight.waiters.isEmpty, !flight.finishesWhenAbandoned else {
+                return (continuation, nil)
+            }
+            // Nobody may join work that is being cancelled.
+            state.flights[key] = nil
+            return (continuation, flight.task)
+        }
+        task?.cancel()
+        continuation?.resume(returning: .failure(.cancelledByCaller))
+    }
+
+    private func finish(_ key: String, id: UInt64, with answer: Answer) {
+        let waiters = state.withLock { state -> [CheckedContinuation<Answer, Never>] in
+            guard let flight = state.flights[key], flight.id == id else { return [] }
+            state.flights[key] = nil
+            return Array(flight.waiters.values)
+        }
+        for waiter in waiters { waiter.resume(returning: answer) }
+    }
+}
+
+extension PipelineError {
+    static let cancelledByCaller = PipelineError(.cancelled, "the request was cancelled")
+}

@@ -1,0 +1,64 @@
+import Glibc
+import Variants
+
+/// Decides whether a request may be worked on, and under which identity.
+struct AdmitStage: Sendable {
+    let masks: MaskFolder
+    let threads: OwnedThreads
+
+    func callAsFunction(
+        _ request: ImageRequest, events: @escaping @Sendable (LoadEvent) -> Void
+    ) async throws(PipelineError) -> AdmittedRequest {
+        let began = ContinuousClock.now
+        let (origin, source, displayName) = try Self.identify(request)
+        var named: [String: NamedFile] = [:]
+        for name in (request.recipe?.maskNames ?? []) + (request.recipe?.overlayNames ?? []) where named[name] == nil {
+            let masks = masks
+            let answer = await threads.run { () -> Result<NamedFile, PipelineError> in
+                do throws(PipelineError) { return .success(try masks.file(named: name)) } catch { return .failure(error) }
+            }
+            named[name] = try answer.get()
+        }
+        return AdmittedRequest(
+            request: request, origin: origin, source: source, displayName: displayName, masks: named, events: events,
+            began: began)
+    }
+
+    /// The identity a source is cached under (design §3), and how it is called in messages.
+    static func identify(
+        _ request: ImageRequest
+    ) throws(PipelineError) -> (AdmittedRequest.Origin, source: String, displayName: String) {
+        switch request.source {
+        case .url(let text):
+            do throws(SourceError) {
+                let url = try SourceURL(text)
+                return (.remote(url), request.sourceID.map { "id:" + $0 } ?? url.normalised, url.redacted)
+            } catch {
+                throw PipelineError(.invalidSource, error.description, cause: error)
+            }
+        case .file(let path):
+            guard !path.isEmpty, !path.utf8.contains(0) else {
+                throw PipelineError(.invalidSource, "an empty path names no file; give a file or an http(s) URL")
+            }
+            let absolute = absolutePath(path)
+            return (.file(absolute), request.sourceID.map { "id:" + $0 } ?? "file:" + absolute, path)
+        case .bytes(let bytes, let name):
+            return (.bytes(bytes), request.sourceID.map { "id:" + $0 } ?? "bytes:" + sha256Hex(bytes), name)
+        }
+    }
+
+    /// The path from the root with `.` and `..` resolved by name; links are left as they are.
+    private static func absolutePath(_ path: String) -> String {
+        var full = path
+        if !path.hasPrefix("/") {
+            guard let folder = getcwd(nil, 0) else { return path }
+            defer { free(folder) }
+            full = String(cString: folder) + "/" + path
+        }
+        var parts: [Substring] = []
+        for part in full.split(separator: "/") where part != "." {
+            if part == ".." { _ = parts.popLast() } else { parts.append(part) }
+        }
+        return "/" + parts.joined(separator: "/")
+    }
+}

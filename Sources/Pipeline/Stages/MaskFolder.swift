@@ -1,0 +1,50 @@
+import Glibc
+import Synchronization
+import Variants
+
+/// A mask or overlay by name: its bytes, and the digest that goes into variant keys.
+struct NamedFile: Sendable {
+    var bytes: [UInt8]
+    var digest: Digest
+}
+
+/// Looks names up in one folder; a file is read again only when it has changed.
+final class MaskFolder: Sendable {
+    /// Extensions tried; a name found under two of them is a configuration error, since either could be meant.
+    static let extensions = ["png", "webp", "jpg", "jpeg", "gif", "tif", "tiff", "avif"]
+    /// A mask larger than this is refused; alpha masks are small.
+    static let byteLimit = 20_000_000
+
+    private let folder: String?
+    private let known = Mutex<[String: (identity: String, file: NamedFile)]>([:])
+
+    init(_ folder: String?) { self.folder = folder }
+
+    /// Blocks on the file system.
+    func file(named name: String) throws(PipelineError) -> NamedFile {
+        guard let folder else {
+            throw PipelineError(
+                .maskUnavailable, "mask `\(name)`: no mask folder is configured; set `masks` to a folder holding \(name).png")
+        }
+        let found = Self.extensions.map { "\(folder)/\(name).\($0)" }.filter { access($0, F_OK) == 0 }
+        guard let path = found.first else {
+            throw PipelineError(
+                .maskUnavailable, "mask `\(name)`: no \(name).png (or \(Self.extensions.dropFirst().joined(separator: ", "))) in \(folder)")
+        }
+        guard found.count == 1 else {
+            throw PipelineError(
+                .maskUnavailable, "mask `\(name)` is ambiguous: \(found.joined(separator: " and ")); keep one of them")
+        }
+        let read: LocalFile
+        do throws(LocalFile.Failure) {
+            read = try LocalFile.open(path, byteLimit: Self.byteLimit)
+            if let cached = known.withLock({ $0[name] }), cached.identity == read.identity { return cached.file }
+            let bytes = try read.bytes()
+            let file = NamedFile(bytes: bytes, digest: sha256Hex(bytes))
+            known.withLock { $0[name] = (read.identity, file) }
+            return file
+        } catch {
+            throw PipelineError(.maskUnavailable, "mask `\(name)`: \(error.message)", cause: error)
+        }
+    }
+}

@@ -1,0 +1,148 @@
+import Variants
+
+/// Gives the variant of an original: stored, or rendered once for everybody who asks for it now.
+struct RenderStage: Sendable {
+    let tiers: CacheTiers
+    let renderer: any Rendering
+    let quality: RenderQuality
+    let limits: RenderLimits
+    let flights: Flights<Variant>
+    /// Fetches a body that was evicted while its record stayed.
+    let fetch: FetchStage
+    let store: StoreStage
+    /// Unix seconds.
+    let now: @Sendable () -> Double
+
+    func callAsFunction(_ original: Original) async throws(PipelineError) -> Variant {
+        guard let recipe = original.admitted.request.recipe else { return try await whole(original) }
+        let key = try plan(original, recipe).key
+        if let variant = await stored(key, of: original) { return variant }
+        let request = original.admitted.request
+        let (shared, isCollapsed) = try await flights.value(
+            for: "\(key)|\(original.mayStore)|\(request.storage.rawValue)", priority: request.priority,
+            finishWhenAbandoned: request.finishWhenAbandoned
+        ) { () async throws(PipelineError) -> Variant in
+            try await render(original, recipe, key: key)
+        }
+        guard isCollapsed else { return shared }
+        var variant = shared
+        variant.original = original
+        variant.isCollapsed = true
+        return variant
+    }
+
+    /// The stored variant, or the stored original without a recipe; nil where something would have to be made.
+    func cached(_ original: Original) async -> Variant? {
+        guard let recipe = original.admitted.request.recipe else {
+            guard let (bytes, _) = await tiers.originalBody(original.record.digest) else { return nil }
+            var whole = original
+            whole.body = bytes
+            return try? await self.whole(whole)
+        }
+        guard let plan = try? plan(original, recipe) else { return nil }
+        return await stored(plan.key, of: original)
+    }
+
+    private struct Plan {
+        var header: ImageHeader
+        var output: ResolvedOutput
+        var key: String
+    }
+
+    private func plan(_ original: Original, _ recipe: Recipe) throws(PipelineError) -> Plan {
+        let admitted = original.admitted
+        let header = try knownHeader(of: original)
+        let output = recipe.resolvedOutput(for: header, negotiated: admitted.request.negotiated)
+        let frames =
+            switch recipe.frames {
+            case .first: 1
+            case .all: header.pages
+            case .count(let count): min(count, header.pages)
+            }
+        let key = CacheKey.variant(
+            originalDigest: original.record.digest, recipe: recipe, output: output, quality: quality, frames: frames,
+            masks: admitted.masks.mapValues(\.digest))
+        return Plan(header: header, output: output, key: key)
+    }
+
+    private func knownHeader(of original: Original) throws(PipelineError) -> ImageHeader {
+        if let header = original.record.header { return header }
+        // The record says "no image" without saying why; the body, where it is at hand, does.
+        if let body = original.body {
+            do throws(RenderError) {
+                return try ImageHeader.probe(body)
+            } catch {
+                throw PipelineError(error, source: original.admitted.displayName)
+            }
+        }
+        throw PipelineError(
+            .notAnImage,
+            "\(original.admitted.displayName): what is stored of it is no image this pipeline reads; "
+                + "fetch again with the policy `reload`")
+    }
+
+    private func stored(_ key: String, of original: Original) async -> Variant? {
+        guard let (stored, outcome) = await tiers.variant(key) else { return nil }
+        let entry = stored.entry
+        return Variant(
+            original: original, bytes: stored.body, entry: entry, format: entry.format, width: entry.width,
+            height: entry.height, digest: entry.digest, outcome: outcome)
+    }
+
+    private func render(_ found: Original, _ recipe: Recipe, key: String) async throws(PipelineError) -> Variant {
+        // A flight may have ended between the look-up and this one's start.
+        if let variant = await stored(key, of: found) { return variant }
+        let original = try await fetch.withBody(found)
+        let plan = try plan(original, recipe)
+        if plan.key != key, let variant = await stored(plan.key, of: original) { return variant }
+        let job = RenderJob(
+            original: original.body ?? [], header: plan.header, recipe: recipe, output: plan.output, quality: quality,
+            limits: limits, masks: original.admitted.masks.mapValues(\.bytes))
+        let began = ContinuousClock.now
+        let rendered: RenderedVariant
+        do throws(RenderError) {
+            rendered = try await renderer.render(job)
+        } catch {
+            throw PipelineError(error, source: original.admitted.displayName)
+        }
+        let digest = sha256Hex(rendered.bytes)
+        let entry = VariantEntry(
+            key: plan.key, originalDigest: original.record.digest, digest: digest, length: rendered.bytes.count,
+            format: rendered.format, width: rendered.width, height: rendered.height, recipe: recipe.description,
+            cost: rendered.cpuMilliseconds, created: now())
+        var variant = Variant(
+            original: original, bytes: rendered.bytes, entry: entry, format: rendered.format, width: rendered.width,
+            height: rendered.height, digest: digest, outcome: .rendered)
+        let working = rendered.milliseconds
+        variant.timings.decode = working.decode
+        variant.timings.operations = working.operations
+        variant.timings.encode = working.encode
+        variant.timings.queue = max(
+            0, began.duration(to: .now).milliseconds - working.decode - working.operations - working.encode)
+        let storing = ContinuousClock.now
+        store(variant)
+        variant.timings.store = storing.duration(to: .now).milliseconds
+        return variant
+    }
+
+    /// The original itself.
+    private func whole(_ found: Original) async throws(PipelineError) -> Variant {
+        let original = try await fetch.withBody(found)
+        let header = try knownHeader(of: original)
+        let outcome: Outcome =
+            switch original.outcome {
+            case .memory: .memory
+            case .disk: .disk
+            default: .original
+            }
+        return Variant(
+            original: original, bytes: original.body ?? [], entry: nil, format: header.format, width: header.width,
+            height: header.height, digest: original.record.digest, outcome: outcome)
+    }
+}
+
+extension Duration {
+    var milliseconds: Double {
+        Double(components.seconds) * 1e3 + Double(components.attoseconds) / 1e15
+    }
+}

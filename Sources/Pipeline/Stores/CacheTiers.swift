@@ -1,0 +1,218 @@
+import Synchronization
+import Variants
+
+/// The four tiers as the stages use them: originals and variants, each in memory and on disk.
+///
+/// Trouble with the disk is a miss or a store that did not happen, counted and warned of once; it fails no request.
+final class CacheTiers: Sendable {
+    struct StoredVariant: Sendable {
+        var entry: VariantEntry
+        var body: [UInt8]
+    }
+
+    /// The records of a source under `record:` and its name, bodies under `body:` and their digest: records outlive
+    /// bodies here too, being smaller and as recently used.
+    let originals: MemoryStore<[OriginalRecord]>
+    let variants: MemoryStore<VariantEntry>
+    let disk: DiskStore?
+    /// Look-ups, which answers wait for.
+    let readers: OwnedThreads
+    /// Storing behind the answer; one thread, since SQLite has one writer.
+    private let writer = OwnedThreads(count: 1)
+    private let pendingBytes = Atomic<Int>(0)
+    private let pendingLimit: Int
+    private let dropped = Atomic<Int>(0)
+    private let troubles = Atomic<Int>(0)
+    private let warn: @Sendable (String) -> Void
+    private let hasWarned = Atomic<Bool>(false)
+
+    init(_ configuration: PipelineConfiguration, readers: OwnedThreads) throws(PipelineError) {
+        originals = MemoryStore(budget: configuration.memory.originals)
+        variants = MemoryStore(budget: configuration.memory.variants)
+        self.readers = readers
+        pendingLimit = configuration.writeBehindBytes
+        warn = configuration.warn
+        do throws(StoreError) {
+            disk = try configuration.cacheFolder.map { folder throws(StoreError) in
+                try DiskStore(
+                    folder: folder,
+                    configuration: DiskStoreConfiguration(
+                        originalsBudget: configuration.disk.originals, variantsBudget: configuration.disk.variants))
+            }
+        } catch {
+            throw PipelineError(.cacheUnavailable, error.description, cause: error)
+        }
+    }
+
+    /// Stores dropped because the disk was too far behind, and disk failures met so far.
+    var counters: (dropped: Int, troubles: Int) {
+        (dropped.load(ordering: .relaxed), troubles.load(ordering: .relaxed))
+    }
+
+    // MARK: Looking up
+
+    struct RecordLookup: Sendable {
+        var records: [OriginalRecord]
+        var generation: UInt64
+        var tier: OriginalOutcome
+    }
+
+    /// The stored responses of a source, from memory or else from disk.
+    func records(of source: String) async -> RecordLookup {
+        if let (records, _) = originals.entry(for: "record:" + source) {
+            return RecordLookup(records: records, generation: generationInMemory(), tier: .memory)
+        }
+        guard let disk else { return RecordLookup(records: [], generation: generationInMemory(), tier: .none) }
+        return await readers.run { [self] in
+            let generation = attempt { () throws(StoreError) in try disk.generationNow() } ?? 0
+            lastDiskGeneration.store(generation, ordering: .relaxed)
+            let records = attempt { () throws(StoreError) in try disk.records(source: source) } ?? []
+            if !records.isEmpty { keepInMemory(records, of: source) }
+            return RecordLookup(records: records, generation: generation, tier: records.isEmpty ? .none : .disk)
+        }
+    }
+
+    private let lastDiskGeneration = Atomic<UInt64>(0)
+    private func generationInMemory() -> UInt64 { lastDiskGeneration.load(ordering: .relaxed) }
+
+    /// The body of an original by its digest.
+    func originalBody(_ digest: Digest) async -> (bytes: [UInt8], tier: OriginalOutcome)? {
+        if let (_, bytes) = originals.entry(for: "body:" + digest) { return (bytes, .memory) }
+        guard let disk else { return nil }
+        return await readers.run { [self] in
+            guard let body = attempt({ () throws(StoreError) in try disk.originalBody(digest: digest) }) ?? nil else {
+                return nil
+            }
+            originals.insert([], body: body, for: "body:" + digest)
+            return (body, .disk)
+        }
+    }
+
+    /// A variant by its key; what the disk had is promoted to memory.
+    func variant(_ key: String) async -> (StoredVariant, Outcome)? {
+        if let (entry, body) = variants.entry(for: key) { return (StoredVariant(entry: entry, body: body), .memory) }
+        guard let disk else { return nil }
+        return await readers.run { [self] in
+            guard let (entry, body) = attempt({ () throws(StoreError) in try disk.variant(key: key) }) ?? nil else {
+                return nil
+            }
+            variants.insert(entry, body: body, for: key, cost: entry.cost)
+            return (StoredVariant(entry: entry, body: body), .disk)
+        }
+    }
+
+    // MARK: Storing
+
+    /// Keeps a record and, unless the source is a file, its body.
+    func store(
+        _ record: OriginalRecord, body: [UInt8]?, storage: StorageOptions, generation: UInt64
+    ) {
+        if storage.contains(.originalsInMemory) {
+            updateMemory(record)
+            if let body {
+                originals.insert([], body: body, for: "body:" + record.digest, cost: record.fetchMilliseconds)
+            }
+        }
+        guard storage.contains(.originalsOnDisk), let disk else { return }
+        writeBehind(bytes: body?.count ?? 0) { () throws(StoreError) in
+            try disk.storeOriginal(record, body: body, generation: generation)
+        }
+    }
+
+    /// Replaces a record's fields and times after a 304.
+    func freshen(_ record: OriginalRecord, storage: StorageOptions) {
+        if storage.contains(.originalsInMemory) { updateMemory(record) }
+        guard storage.contains(.originalsOnDisk), let disk else { return }
+        writeBehind(bytes: 0) { () throws(StoreError) in try disk.freshen(record) }
+    }
+
+    func store(_ entry: VariantEntry, body: [UInt8], storage: StorageOptions, generation: UInt64) {
+        if storage.contains(.variantsInMemory) {
+            variants.insert(entry, body: body, for: entry.key, cost: entry.cost)
+        }
+        guard storage.contains(.variantsOnDisk), let disk else { return }
+        writeBehind(bytes: body.count) { () throws(StoreError) in
+            try disk.storeVariant(entry, body: body, generation: generation)
+        }
+    }
+
+    /// Removes everything that came from a source, in every tier of this process and on disk.
+    func purge(source: String) async throws(PipelineError) -> PurgeResult {
+        let result: Result<PurgeResult, StoreError> = await readers.run { [self] in
+            // What was queued before the purge lands before it, so that it is purged too.
+            writer.drain()
+            guard let disk else { return .success(PurgeResult()) }
+            do throws(StoreError) {
+                let result = try disk.purge(source: source)
+                lastDiskGeneration.store(try disk.generationNow(), ordering: .relaxed)
+                return .success(result)
+            } catch {
+                return .failure(error)
+            }
+        }
+        var digests: Set<Digest> = []
+        if let (records, _) = originals.peek("record:" + source) { digests = Set(records.map(\.digest)) }
+        originals.remove("record:" + source)
+        for digest in digests { originals.remove("body:" + digest) }
+        switch result {
+        case .success(let purged):
+            digests.formUnion(purged.digests)
+            variants.remove(madeFrom: digests)
+            return purged
+        case .failure(let error):
+            throw PipelineError(.cacheUnavailable, error.description, cause: error)
+        }
+    }
+
+    /// Waits until everything queued is stored.
+    func drain() async {
+        await readers.run { [self] in writer.drain() }
+    }
+
+    /// Drains, then closes the database.
+    func close() async {
+        await readers.run { [self] in
+            writer.stop()
+            disk?.close()
+        }
+    }
+
+    // MARK: Private
+
+    private func updateMemory(_ record: OriginalRecord) {
+        var records: [OriginalRecord] = []
+        if let (known, _) = originals.peek("record:" + record.source) { records = known }
+        records.removeAll { $0.response.selecting == record.response.selecting }
+        records.append(record)
+        keepInMemory(records, of: record.source)
+    }
+
+    private func keepInMemory(_ records: [OriginalRecord], of source: String) {
+        originals.insert(records, body: [], for: "record:" + source)
+    }
+
+    private func writeBehind(bytes: Int, _ write: @escaping @Sendable () throws(StoreError) -> Void) {
+        guard pendingBytes.load(ordering: .relaxed) + bytes <= pendingLimit else {
+            dropped.add(1, ordering: .relaxed)
+            return
+        }
+        pendingBytes.add(bytes, ordering: .relaxed)
+        writer.submit { [self] in
+            attempt(write)
+            pendingBytes.subtract(bytes, ordering: .relaxed)
+        }
+    }
+
+    @discardableResult
+    private func attempt<Value>(_ work: () throws(StoreError) -> Value) -> Value? {
+        do throws(StoreError) {
+            return try work()
+        } catch {
+            troubles.add(1, ordering: .relaxed)
+            if !hasWarned.exchange(true, ordering: .relaxed) {
+                warn("the cache on disk is in trouble, going on without it where needed: \(error.description)")
+            }
+            return nil
+        }
+    }
+}
