@@ -6,7 +6,7 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
     /// A stable name; a struct, so that adding one breaks nobody.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         public let name: String
-        init(_ name: String) { self.name = name }
+        public init(_ name: String) { self.name = name }
         public var description: String { name }
 
         public static let invalidSource = Code("invalidSource")

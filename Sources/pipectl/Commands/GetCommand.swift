@@ -1,0 +1,131 @@
+import ArgumentParser
+import Glibc
+import Pipeline
+import Variants
+
+struct GetCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "get",
+        abstract: "One variant through the caches; without a recipe the original's bytes.",
+        discussion: """
+            Examples:
+              pipectl get https://example.org/photo.jpg -r thumbnail:300 -o photo-300.jpg
+              pipectl get photo.png -r 'thumbnail:200:fill,circle,webp' -o avatar.webp --json
+              pipectl get https://example.org/photo.jpg > photo.jpg
+            """)
+
+    @Argument(help: ArgumentHelp("An http(s) URL or a file.", valueName: "source"))
+    var source: String
+    @Option(name: .shortAndLong, help: ArgumentHelp("What to derive; see `pipectl recipes`.", valueName: "recipe"))
+    var recipe: String?
+    @Option(name: .shortAndLong, help: ArgumentHelp("Write here; - is stdout.", valueName: "file"))
+    var output: String?
+    @Flag(help: "Print what was done as one JSON object; without -o the bytes are not printed.")
+    var json = false
+    @Option(
+        help: ArgumentHelp("protocol, cacheElseLoad, cacheOnly, reload or revalidate.", valueName: "policy"))
+    var policy: CachePolicy = .protocol
+    @OptionGroup var common: CommonOptions
+
+    func validate() throws {
+        if json, output == "-" { throw ValidationError("--json and -o - would both write to stdout; give -o a file") }
+    }
+
+    func run() async throws {
+        let settings = try common.settings()
+        if output == nil, !json, isatty(STDOUT_FILENO) == 1 {
+            throw CommandFailure(.usage, "an image is not for a terminal; give -o FILE, or redirect the output")
+        }
+        let presets = try PipelineSettings.presets(settings)
+        var request = ImageRequest(ImageSource(source))
+        if let recipe { request.recipe = try PipelineSettings.recipe(recipe, presets) }
+        request.policy = policy
+        let pipeline = try common.pipeline(settings)
+        let failure: CommandFailure?
+        do throws(CommandFailure) {
+            try await deliver(request, pipeline)
+            failure = nil
+        } catch {
+            failure = error
+        }
+        await pipeline.shutdown()
+        if let failure { throw failure }
+    }
+
+    private func deliver(_ request: ImageRequest, _ pipeline: ImagePipeline) async throws(CommandFailure) {
+        var item = ItemJSON(source: source, recipe: request.recipe?.description ?? "", outcome: .failed)
+        do throws(PipelineError) {
+            let response = try await pipeline.answer(request)
+            item.fill(response)
+            try write(response, &item)
+        } catch {
+            var failure = CommandFailure(error)
+            if Interruption.isRequested { failure = CommandFailure(.interrupted, "interrupted") }
+            guard json else { throw failure }
+            item.error = BatchFailure(code: error.code.name, message: error.message)
+            print(item.line)
+            throw failure
+        }
+        if json { print(item.line) }
+    }
+
+    private func write(_ response: ImageResponse, _ item: inout ItemJSON) throws(PipelineError) {
+        do {
+            if let output, output != "-" {
+                item.output = output
+                item.written = try AtomicOutput.write(response.bytes, to: output)
+            } else if !json {
+                try Console.write(response.bytes)
+            }
+        } catch {
+            let message = (error as? CommandFailure)?.message ?? "\(error)"
+            throw PipelineError(.outputFailed, message)
+        }
+    }
+}
+
+extension CachePolicy: ExpressibleByArgument {}
+
+extension PipelineError.Code {
+    static let outputFailed = PipelineError.Code("outputFailed")
+}
+
+extension ImagePipeline {
+    /// Answers a request; SIGINT cancels it.
+    func answer(_ request: ImageRequest) async throws(PipelineError) -> ImageResponse {
+        let task = Task { () -> Result<ImageResponse, PipelineError> in
+            do throws(PipelineError) {
+                return .success(try await respond(to: request))
+            } catch {
+                return .failure(error)
+            }
+        }
+        Interruption.onRequest { task.cancel() }
+        return try await task.value.get()
+    }
+}
+
+extension ItemJSON {
+    /// Takes over what is known of an answered request.
+    mutating func fill(_ response: ImageResponse) {
+        outcome =
+            switch response.outcome {
+            case .memory: .memory
+            case .disk: .disk
+            // The original itself: its bytes came from where `originalOutcome` says.
+            case .rendered, .original: .rendered
+            }
+        originalOutcome = OriginalOutcome(rawValue: response.originalOutcome.rawValue)
+        key = response.key
+        collapsed = response.isCollapsed
+        bytes = response.bytes.count
+        width = response.width
+        height = response.height
+        format = response.format.rawValue
+        digest = response.digest
+        let timings = response.timings
+        milliseconds = StageMilliseconds(
+            queue: timings.queue, fetch: timings.fetch, decode: timings.decode, operations: timings.operations,
+            encode: timings.encode, store: timings.store, total: timings.total)
+    }
+}

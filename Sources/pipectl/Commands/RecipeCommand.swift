@@ -1,0 +1,51 @@
+import ArgumentParser
+import Variants
+
+struct RecipeCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "recipe",
+        abstract: "The canonical text of a recipe, and what each step does.",
+        discussion: "Example:\n  pipectl recipe 'thumbnail:0300x200:fill,rounded-mask:8%,webp:80'")
+
+    @Argument(help: "Recipe text.")
+    var text: String
+    @Flag(help: "One JSON object.")
+    var json = false
+    @OptionGroup var common: CommonOptions
+
+    func run() throws {
+        let settings = try common.settings()
+        let recipe = try PipelineSettings.recipe(text, try PipelineSettings.presets(settings))
+        if json {
+            var object = JSONText()
+            object.add("recipe", recipe.description)
+            object.add("steps", raw: "[" + recipe.explanation.map(JSONText.quoted).joined(separator: ",") + "]")
+            print(object.closed)
+        } else {
+            print(recipe.description)
+            for (index, line) in recipe.explanation.enumerated() { print("  \(index + 1). \(line)") }
+        }
+    }
+}
+
+struct RecipesCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "recipes", abstract: "Every step and output with its ranges.")
+
+    @Flag(help: "JSON Lines, one object a step.")
+    var json = false
+
+    func run() {
+        guard json else { return print(Catalogue.listing, terminator: "") }
+        for entry in Catalogue.entries {
+            var object = JSONText()
+            object.add("name", entry.token)
+            object.add("grammar", entry.grammar)
+            object.add("summary", entry.summary)
+            object.add("ranges", entry.ranges)
+            object.add("example", entry.example)
+            object.add("available", entry.isAvailable)
+            print(object.closed)
+        }
+    }
+}

@@ -1,0 +1,138 @@
+import ArgumentParser
+import Glibc
+import Pipeline
+import Variants
+
+/// The flags every command takes, and the settings they lead to.
+struct CommonOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("Cache folder (default $XDG_CACHE_HOME/image-pipeline).", valueName: "dir"))
+    var cache: String?
+    @Option(help: ArgumentHelp("Settings file (YAML).", valueName: "file"))
+    var config: String?
+    @Option(
+        name: .customLong("set"), parsing: .unconditionalSingleValue,
+        help: ArgumentHelp("A setting, JSON or a bare word; repeatable.", valueName: "key=value"))
+    var assignments: [String] = []
+    @Flag(name: .shortAndLong, help: "No progress and no summary on stderr.")
+    var quiet = false
+    @Flag(name: .shortAndLong, help: "Say more on stderr.")
+    var verbose = false
+
+    /// The settings in force: flag over environment over file over default.
+    func settings() throws(CommandFailure) -> Settings {
+        do throws(SettingError) {
+            let settings = try Settings(
+                assignments: assignments, flags: cache.map { [("--cache", "cache", $0)] } ?? [],
+                environment: Self.environment(), file: config)
+            for key in settings.entries.keys.sorted() where !PipelineSettings.inEffect.contains(key) {
+                Console.error("pipectl: setting `\(key)` has no effect yet in this version")
+            }
+            return settings
+        } catch {
+            throw CommandFailure(.usage, error.description)
+        }
+    }
+
+    /// A pipeline as the settings say.
+    func pipeline(_ settings: Settings) throws(CommandFailure) -> ImagePipeline {
+        let configuration = try PipelineSettings.configuration(settings)
+        do throws(PipelineError) {
+            return try ImagePipeline(configuration)
+        } catch {
+            throw CommandFailure(error)
+        }
+    }
+
+    private static func environment() -> [String: String] {
+        var result: [String: String] = [:]
+        var entry = environ
+        while let text = entry.pointee {
+            let line = String(cString: text)
+            if let equals = line.firstIndex(of: "=") {
+                result[String(line[..<equals])] = String(line[line.index(after: equals)...])
+            }
+            entry += 1
+        }
+        return result
+    }
+}
+
+/// Turns settings into the pipeline's configuration.
+enum PipelineSettings {
+    /// Settings that do something in this version; a set one that does not is warned of.
+    static let inEffect: Set<String> = [
+        "cache", "presets", "masks", "overlays", "allowPrivateAddresses", "acceptedTypes", "fetch.slots",
+        "fetch.perHost", "fetch.connectSeconds", "fetch.headerSeconds", "fetch.totalSeconds", "fetch.stallSeconds",
+        "fetch.redirects", "fetch.http2", "retries", "defaultMaxAge", "private", "memory.originals", "memory.variants",
+        "disk.originals", "disk.variants", "disk.fsync", "render.workers", "render.quality", "limits.pixels",
+        "limits.bytes", "limits.frames", "limits.scans", "limits.outputEdge", "limits.seconds",
+    ]
+
+    static func configuration(_ settings: Settings) throws(CommandFailure) -> PipelineConfiguration {
+        var configuration = PipelineConfiguration()
+        let folder = settings.cacheFolder
+        configuration.cacheFolder = folder
+        let memory = settings.memoryBudgets
+        configuration.memory = .init(originals: memory.originals, variants: memory.variants)
+        let disk = settings.diskBudgets(folder: folder)
+        configuration.disk = .init(originals: disk.originals, variants: disk.variants)
+        configuration.masks = settings.masksFolder
+        configuration.acceptedTypes = settings.list("acceptedTypes")
+        configuration.quality = RenderQuality(rawValue: settings.renderQuality) ?? .balanced
+        configuration.renderThreads = settings.renderWorkers
+        configuration.caching.isPrivate = settings.bool("private")
+        let maximumAge = settings.integer("defaultMaxAge")
+        configuration.caching.defaultMaxAge = maximumAge > 0 ? maximumAge : nil
+        configuration.limits.pixels = settings.integer("limits.pixels")
+        configuration.limits.bytes = settings.bytes("limits.bytes")
+        configuration.limits.frames = settings.integer("limits.frames")
+        configuration.limits.scans = settings.integer("limits.scans")
+        configuration.limits.outputEdge = settings.integer("limits.outputEdge")
+        configuration.limits.seconds = settings.number("limits.seconds")
+        configuration.fetch.slots = settings.integer("fetch.slots")
+        configuration.fetch.perHost = settings.integer("fetch.perHost")
+        configuration.fetch.connectSeconds = settings.number("fetch.connectSeconds")
+        configuration.fetch.headerSeconds = settings.number("fetch.headerSeconds")
+        configuration.fetch.totalSeconds = settings.number("fetch.totalSeconds")
+        configuration.fetch.stallSeconds = settings.number("fetch.stallSeconds")
+        configuration.fetch.redirects = settings.integer("fetch.redirects")
+        configuration.fetch.http2 = settings.bool("fetch.http2")
+        configuration.fetch.retries = settings.integer("retries")
+        configuration.fetch.byteLimit = configuration.limits.bytes
+        switch settings.allowPrivateAddresses {
+        case .none: break
+        case .all: configuration.fetch.allowPrivateAddresses = .all
+        case .list(let entries):
+            do {
+                configuration.fetch.allowPrivateAddresses = try AddressRule(list: entries)
+            } catch {
+                throw CommandFailure(.usage, "allowPrivateAddresses: \(error)")
+            }
+        }
+        configuration.warn = { Console.error("pipectl: " + $0) }
+        return configuration
+    }
+
+    /// The recipe with the configured presets; nil stays nil.
+    static func recipe(_ text: String, _ presets: RecipePresets) throws(CommandFailure) -> Recipe {
+        do throws(RecipeError) {
+            return try Recipe(text, presets: presets)
+        } catch {
+            throw CommandFailure(.usage, "recipe `\(text)`: \(error.description)")
+        }
+    }
+
+    static func presets(_ settings: Settings) throws(CommandFailure) -> RecipePresets {
+        do throws(RecipeError) {
+            return try RecipePresets(settings.presets)
+        } catch {
+            throw CommandFailure(.usage, "presets: \(error.description)")
+        }
+    }
+}
+
+extension CommandFailure {
+    init(_ error: PipelineError) {
+        self.init(ProgramExit(errorCode: error.code.name), error.message)
+    }
+}

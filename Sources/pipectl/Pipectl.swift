@@ -1,0 +1,87 @@
+import ArgumentParser
+import Glibc
+
+/// The command: `pipectl get | batch | info | recipe | recipes | cache`.
+@main
+struct Pipectl: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "pipectl",
+        abstract: "Fetch originals over HTTP, cache them, derive variants and keep those too.",
+        discussion: """
+            Examples:
+              pipectl get https://example.org/photo.jpg -r thumbnail:300 -o photo.jpg
+              pipectl batch photos/ -r thumbnail:320x240 -r thumbnail:200:fill,rounded-mask:24 -o out --gallery out.html
+              pipectl recipe 'thumbnail:300x200:fill,rounded-mask:8pct,webp:82'
+              pipectl cache stats
+
+            Exit codes: 0 done; 1 items of a batch failed; 2 usage or configuration; 3 source refused by policy;
+            4 not found, fetch failed or timed out; 5 not an image or over a limit; 6 render failed; 7 cache folder
+            unusable; 8 output cannot be written; 130 interrupted.
+            """,
+        version: "0.1.0",
+        subcommands: [
+            GetCommand.self, BatchCommand.self, InfoCommand.self, RecipeCommand.self, RecipesCommand.self,
+            CacheCommand.self,
+        ])
+
+    static func main() async {
+        // A reader that goes away is an error of the write, not the end of the process.
+        signal(SIGPIPE, SIG_IGN)
+        Interruption.arm()
+        do {
+            var command = try parseAsRoot()
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+        } catch let failure as CommandFailure {
+            Console.error("pipectl: " + failure.message)
+            finish(failure.exit)
+        } catch let code as ExitCode {
+            fflush(stdout)
+            Glibc.exit(code.rawValue)
+        } catch {
+            let text = fullMessage(for: error)
+            guard exitCode(for: error) == .success else {
+                Console.error(text)
+                finish(.usage)
+            }
+            print(text)
+        }
+        fflush(stdout)
+    }
+
+    private static func finish(_ exit: ProgramExit) -> Never {
+        fflush(stdout)
+        Glibc.exit(exit.rawValue)
+    }
+}
+
+/// A command's end other than success: what to tell, and the exit code.
+struct CommandFailure: Error {
+    var exit: ProgramExit
+    var message: String
+
+    init(_ exit: ProgramExit, _ message: String) {
+        self.exit = exit
+        self.message = message
+    }
+}
+
+/// Where results and everything else go: results on stdout, the rest on stderr.
+enum Console {
+    static func error(_ text: String) {
+        fputs(text + "\n", stderr)
+    }
+
+    /// A result's bytes on stdout.
+    static func write(_ bytes: [UInt8]) throws(CommandFailure) {
+        fflush(stdout)
+        do throws(OutputError) {
+            try AtomicOutput.write(bytes, toDescriptor: STDOUT_FILENO, named: "standard output")
+        } catch {
+            throw CommandFailure(.outputFailed, error.description)
+        }
+    }
+}
