@@ -1,7 +1,23 @@
+/// Flattens, and sets the colour for later steps. `background:RRGGBB[AA]`.
 struct Background: VariantOperation {
     static let token = "background"
+    static let grammar = "background:RRGGBB[AA]"
+    static let ranges = "hex digits; AA `ff` (opaque)"
+    static let summary = "Flattens alpha present onto a colour, which later pad, extend and rotate steps use too."
+    static let example = "background:ffffff"
+
     var colour: Colour
 
-    init(_ arguments: inout StepArguments) throws(RecipeError) { fatalError() }
-    var canonicalArguments: [String] { [] }
+    init(_ arguments: inout StepArguments) throws(RecipeError) {
+        let text = try arguments.next("a colour such as `ffffff`")
+        colour = try Colour(text, arguments, allowsAlpha: true)
+    }
+
+    var canonicalArguments: [String] { [colour.text] }
+
+    var explanation: String {
+        "Flattens alpha onto #\(colour.text); later steps fill what they uncover with it."
+    }
+
+    var alphaEffect: AlphaEffect { .flattens(isOpaque: colour.alpha == 255) }
 }

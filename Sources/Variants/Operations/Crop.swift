@@ -1,11 +1,61 @@
+/// Cuts out a rectangle. `crop:WxH[+X+Y][:gravity=G]`.
 struct Crop: VariantOperation {
     static let token = "crop"
+    static let grammar = "crop:WxH[+X+Y][:gravity=G]"
+    static let ranges = "W, H 1…65535, X, Y 0…65535, pixels; G `centre`"
+    static let summary = "Cuts out a rectangle, clipped to the picture."
+    static let example = "crop:640x480+10+20"
+
+    /// The longest edge a JPEG can have; what an output may have is checked at render, after later steps.
+    private static let edgeLimit = 65_535
+
     var width: Int
     var height: Int
     /// Left and top; nil where the anchor decides.
     var offset: (x: Int, y: Int)?
     var anchor: Anchor
 
-    init(_ arguments: inout StepArguments) throws(RecipeError) { fatalError() }
-    var canonicalArguments: [String] { [] }
+    init(_ arguments: inout StepArguments) throws(RecipeError) {
+        let text = try arguments.next("a rectangle such as `640x480+10+20`")
+        let parts = text.split(separator: "+", omittingEmptySubsequences: false)
+        guard parts.count == 1 || parts.count == 3 else {
+            throw arguments.error("expected `WxH` or `WxH+X+Y`, not `\(RecipeError.shown(text))`")
+        }
+        let box = try PixelBox(parts[0], arguments, most: Self.edgeLimit)
+        guard let width = box.width, let height = box.height else {
+            throw arguments.error("a crop needs both edges, such as `640x480`, not `\(RecipeError.shown(parts[0]))`")
+        }
+        self.width = width
+        self.height = height
+        if parts.count == 3 {
+            offset = (
+                x: try arguments.pixels(parts[1], "the left offset", least: 0, most: Self.edgeLimit),
+                y: try arguments.pixels(parts[2], "the top offset", least: 0, most: Self.edgeLimit)
+            )
+        }
+        let options = try arguments.options(keys: ["gravity"])
+        guard offset == nil || options.values.isEmpty else {
+            throw arguments.error("expected an offset or `gravity=`, not both")
+        }
+        anchor = try Anchor(options, arguments)
+    }
+
+    var canonicalArguments: [String] {
+        ["\(width)x\(height)" + (offset.map { "+\($0.x)+\($0.y)" } ?? "")] + anchor.arguments
+    }
+
+    var explanation: String {
+        let place = offset.map { "at \($0.x) px from the left and \($0.y) px from the top" } ?? "at \(anchor.spoken)"
+        return "Cuts out \(width) × \(height) px \(place)."
+    }
+
+    func multiplied(by ratio: Double) -> Crop {
+        var result = self
+        result.width = PlainNumber.scaled(width, by: ratio)
+        result.height = PlainNumber.scaled(height, by: ratio)
+        result.offset = offset.map {
+            (x: PlainNumber.scaled($0.x, by: ratio, least: 0), y: PlainNumber.scaled($0.y, by: ratio, least: 0))
+        }
+        return result
+    }
 }

@@ -29,3 +29,159 @@ struct Colour: Sendable, Hashable {
     var blue: UInt8
     var alpha: UInt8 = 255
 }
+
+// MARK: Recipe text
+
+extension PixelBox {
+    /// The largest edge an output may have.
+    static let edgeLimit = 8192
+
+    /// `WxH`, `Wx`, `xH`, or `N` for a square.
+    init(_ text: Substring, _ arguments: StepArguments, most: Int = edgeLimit) throws(RecipeError) {
+        guard let cross = text.firstIndex(of: "x") else {
+            let edge = try arguments.pixels(text, "the edge", most: most)
+            self.init(width: edge, height: edge)
+            return
+        }
+        let (left, right) = (text[..<cross], text[text.index(after: cross)...])
+        guard !left.isEmpty || !right.isEmpty else {
+            throw arguments.error("expected a size such as `300x200`, `300x`, `x200` or `300`, not `x`")
+        }
+        self.init(
+            width: left.isEmpty ? nil : try arguments.pixels(left, "the width", most: most),
+            height: right.isEmpty ? nil : try arguments.pixels(right, "the height", most: most))
+    }
+
+    /// Always with the `x`: `300x300`, `300x`, `x200`.
+    var text: String { "\(width.map(String.init) ?? "")x\(height.map(String.init) ?? "")" }
+
+    /// For sentences: `300 × 200 px`, `width 300 px`.
+    var spoken: String {
+        switch (width, height) {
+        case (let width?, let height?): "\(width) × \(height) px"
+        case (let width?, nil): "width \(width) px"
+        case (nil, let height?): "height \(height) px"
+        case (nil, nil): "its size"
+        }
+    }
+
+    func multiplied(by ratio: Double) -> PixelBox {
+        PixelBox(
+            width: width.map { PlainNumber.scaled($0, by: ratio) },
+            height: height.map { PlainNumber.scaled($0, by: ratio) })
+    }
+}
+
+extension Gravity {
+    /// The nine places that do not depend on what the picture shows.
+    static let places = allCases.filter { $0 != .attention && $0 != .entropy }
+
+    /// For sentences.
+    var spoken: String {
+        switch self {
+        case .attention: "the part that draws attention"
+        case .entropy: "the busiest part"
+        case .centre: "the centre"
+        default: "the \(rawValue)"
+        }
+    }
+}
+
+extension Anchor {
+    static let centre = Anchor.gravity(.centre)
+
+    /// `gravity=` or `focus=` out of the options; the centre without either.
+    init(_ options: StepArguments.Options, _ arguments: StepArguments) throws(RecipeError) {
+        switch (options.values["gravity"], options.values["focus"]) {
+        case (nil, nil): self = .centre
+        case (let gravity?, nil): self = .gravity(try arguments.word(gravity, "the gravity"))
+        case (nil, let focus?):
+            let parts = focus.split(separator: "x", omittingEmptySubsequences: false)
+            guard parts.count == 2 else {
+                throw arguments.error(
+                    "`focus=` must be two shares such as `0.5x0.3`, not `\(RecipeError.shown(focus))`")
+            }
+            self = .focus(
+                x: try arguments.decimal(parts[0], "the focus across", 0...1),
+                y: try arguments.decimal(parts[1], "the focus down", 0...1))
+        case (_?, _?): throw arguments.error("expected `gravity=` or `focus=`, not both")
+        }
+    }
+
+    /// Canonical arguments; none for the centre.
+    var arguments: [String] {
+        switch self {
+        case .centre: []
+        case .gravity(let gravity): ["gravity=\(gravity.rawValue)"]
+        case .focus(let x, let y): ["focus=\(PlainNumber.text(x))x\(PlainNumber.text(y))"]
+        }
+    }
+
+    /// For sentences.
+    var spoken: String {
+        switch self {
+        case .gravity(let gravity): gravity.spoken
+        case .focus(let x, let y): "the point \(PlainNumber.text(x)) across and \(PlainNumber.text(y)) down"
+        }
+    }
+}
+
+extension EdgeLength {
+    /// Pixels 0…8192, or a share 0…100 `%` or `pct`.
+    init(_ text: Substring, _ what: String, _ arguments: StepArguments) throws(RecipeError) {
+        if let percent = try arguments.percent(text, what, 0...100) {
+            self = .share(percent / 100)
+        } else {
+            self = .pixels(try arguments.decimal(text, what, 0...Double(PixelBox.edgeLimit), inPixels: true))
+        }
+    }
+
+    var text: String {
+        switch self {
+        case .pixels(let pixels): PlainNumber.text(pixels)
+        case .share(let share): PlainNumber.text(share * 100) + "pct"
+        }
+    }
+
+    /// For sentences.
+    var spoken: String {
+        switch self {
+        case .pixels(let pixels): PlainNumber.text(pixels) + " px"
+        case .share(let share): PlainNumber.text(share * 100) + " % of the smaller edge"
+        }
+    }
+
+    func multiplied(by ratio: Double) -> EdgeLength {
+        switch self {
+        case .pixels(let pixels): .pixels(PlainNumber.scaled(pixels, by: ratio))
+        case .share: self
+        }
+    }
+}
+
+extension Colour {
+    /// `RRGGBB`, and `RRGGBBAA` where alpha is allowed; either case.
+    init(_ text: Substring, _ arguments: StepArguments, allowsAlpha: Bool = false) throws(RecipeError) {
+        let digits = text.utf8.compactMap { byte -> UInt8? in
+            switch byte {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
+            case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
+            case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
+            default: nil
+            }
+        }
+        let isWhole = digits.count == text.utf8.count && (digits.count == 6 || allowsAlpha && digits.count == 8)
+        guard isWhole else {
+            let form = allowsAlpha ? "six or eight hex digits (RRGGBB or RRGGBBAA)" : "six hex digits (RRGGBB)"
+            throw arguments.error("the colour must be \(form), not `\(RecipeError.shown(text))`")
+        }
+        let bytes = stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
+        self.init(red: bytes[0], green: bytes[1], blue: bytes[2], alpha: bytes.count == 4 ? bytes[3] : 255)
+    }
+
+    /// Lower case; alpha only where it is not `ff`.
+    var text: String {
+        let bytes = alpha == 255 ? [red, green, blue] : [red, green, blue, alpha]
+        return bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+}

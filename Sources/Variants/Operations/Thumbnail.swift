@@ -1,12 +1,69 @@
+/// Resizes to a box while decoding. `thumbnail:SIZE[:MODE][:up][:gravity=G|focus=XxY][:resample=Q]`.
 struct Thumbnail: VariantOperation {
     static let token = "thumbnail"
+    static let grammar = "thumbnail:SIZE[:fit|fill|pad|stretch][:up][:gravity=G][:focus=XxY][:resample=Q]"
+    static let ranges = """
+        SIZE `WxH`, `Wx`, `xH` or `N` (= `NxN`), edges 1…8192; mode `fit`; G `centre`; X, Y 0…1; \
+        Q `fast`, `balanced`, `best` (default: the setting `render.quality`)
+        """
+    static let summary = "Resizes to a box; never enlarges unless `up`."
+    static let example = "thumbnail:300x200:fill:gravity=attention"
+
     enum Mode: String, Sendable, CaseIterable { case fit, fill, pad, stretch }
     var box: PixelBox
     var mode: Mode
     var enlarges: Bool
+    /// What `fill` keeps in view, and where `pad` places the picture (a fixed gravity then).
     var anchor: Anchor
+    /// nil: the quality the render is asked for.
     var resample: RenderQuality?
 
-    init(_ arguments: inout StepArguments) throws(RecipeError) { fatalError() }
-    var canonicalArguments: [String] { [] }
+    init(_ arguments: inout StepArguments) throws(RecipeError) {
+        box = try PixelBox(try arguments.next("a size"), arguments)
+        let modes = Mode.allCases.map(\.rawValue)
+        let options = try arguments.options(flags: modes + ["up"], keys: ["gravity", "focus", "resample"])
+        let chosen = Mode.allCases.filter { options.flags.contains($0.rawValue) }
+        guard chosen.count <= 1 else {
+            throw arguments.error("expected one of `fit`, `fill`, `pad`, `stretch`, not several")
+        }
+        mode = chosen.first ?? .fit
+        enlarges = options.flags.contains("up")
+        guard mode == .fit || box.width != nil && box.height != nil else {
+            throw arguments.error("`\(mode.rawValue)` needs both edges, such as `300x200`; one edge means `fit`")
+        }
+        anchor = try Anchor(options, arguments)
+        if options.values["gravity"] != nil || options.values["focus"] != nil {
+            switch (mode, anchor) {
+            case (.fill, _): break
+            case (.pad, .gravity(let gravity)) where Gravity.places.contains(gravity): break
+            case (.pad, _): throw arguments.error("`attention`, `entropy` and `focus=` go with `fill` only")
+            default: throw arguments.error("`gravity=` and `focus=` go with `fill` or `pad` only")
+            }
+        }
+        if let text = options.values["resample"] { resample = try arguments.word(text, "`resample=`") }
+    }
+
+    var canonicalArguments: [String] {
+        [box.text] + (mode == .fit ? [] : [mode.rawValue]) + (enlarges ? ["up"] : []) + anchor.arguments
+            + (resample.map { ["resample=\($0.rawValue)"] } ?? [])
+    }
+
+    var explanation: String {
+        let size = box.spoken
+        let limit = enlarges ? ", enlarging if need be" : ", never enlarging"
+        return switch mode {
+        case .fit: "Resizes to fit \(size)\(limit)."
+        case .fill: "Resizes to cover \(size) and crops what stands over, keeping \(anchor.spoken)\(limit)."
+        case .pad: "Fits the picture into a canvas of \(size), placed at \(anchor.spoken)\(limit)."
+        case .stretch: "Resizes to \(size) without keeping the ratio\(limit)."
+        }
+    }
+
+    var alphaEffect: AlphaEffect { mode == .pad ? .uncovers(antialiased: false) : .keeps }
+
+    func multiplied(by ratio: Double) -> Thumbnail {
+        var result = self
+        result.box = box.multiplied(by: ratio)
+        return result
+    }
 }

@@ -4,10 +4,22 @@
 public protocol VariantOperation: Sendable {
     /// The step's name in recipe text.
     static var token: String { get }
+    /// How the step is written, for example `blur:S`.
+    static var grammar: String { get }
+    /// What the letters of the grammar stand for, with ranges and defaults; empty without arguments.
+    static var ranges: String { get }
+    /// What the step does, in one sentence.
+    static var summary: String { get }
+    /// A step that parses, canonically written.
+    static var example: String { get }
+    /// Whether rendering is built; a step that is not is refused at render.
+    static var isAvailable: Bool { get }
     /// Parses what follows the name.
     init(_ arguments: inout StepArguments) throws(RecipeError)
     /// Arguments in canonical form, defaults dropped: what follows the name, without the colons.
     var canonicalArguments: [String] { get }
+    /// What this step does, in one plain sentence with its numbers.
+    var explanation: String { get }
     /// How the step changes whether the picture has alpha.
     var alphaEffect: AlphaEffect { get }
     /// The step with its pixel quantities multiplied (`dpr`), integers rounded half up, at least 1.
@@ -16,12 +28,29 @@ public protocol VariantOperation: Sendable {
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture
 }
 
-public enum AlphaEffect: Sendable { case keeps, adds, removes }
+/// How a step changes whether the picture has alpha.
+public enum AlphaEffect: Sendable, Hashable {
+    case keeps
+    /// Partial alpha, as a mask leaves it.
+    case adds
+    case removes
+    /// Shows the background where the picture does not reach: that of the last `background` step, else transparent.
+    /// Antialiased edges are partly transparent then.
+    case uncovers(antialiased: Bool)
+    /// Sets the background; alpha present is flattened onto it when it is opaque.
+    case flattens(isOpaque: Bool)
+}
 
 extension VariantOperation {
+    public static var isAvailable: Bool { true }
+    public static var ranges: String { "" }
+    public var explanation: String { Self.summary }
     public var alphaEffect: AlphaEffect { .keeps }
     public func multiplied(by ratio: Double) -> Self { self }
     public func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         throw RenderError(.notAvailable, "step `\(Self.token)` is not available yet; leave it out")
     }
+
+    /// The whole step in canonical form.
+    var canonicalText: String { ([Self.token] + canonicalArguments).joined(separator: ":") }
 }

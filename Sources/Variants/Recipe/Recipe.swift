@@ -1,22 +1,68 @@
 /// Load options, operations and an output, in recipe text's own order (design §2).
+///
+/// `Recipe(_:presets:)` parses; `description` is the canonical text, parsing which gives an equal recipe. Equality is
+/// equality of canonical text.
 public struct Recipe: Sendable {
+    /// Which frames of an animation are decoded.
     public enum Frames: Sendable, Hashable { case first, all, count(Int) }
+
+    /// Steps a recipe may have after presets are expanded, load options, `dpr` and the output included.
+    public static let stepLimit = 32
+    /// Characters a recipe may have, as written and in canonical form.
+    public static let characterLimit = 2000
+
+    /// Whether the EXIF orientation is applied; `orient:off` turns it off.
     public var orients = true
+    /// Whether the picture stays in its own colour space (`profile:keep`) instead of sRGB.
     public var keepsProfile = false
+    /// Frames decoded; the first by default.
     public var frames = Frames.first
+    /// Operations in the order they are applied.
     public var steps: [any VariantOperation] = []
+    /// The output; nil leaves the choice to whoever renders.
     public var output: OutputSpecification?
+    /// The preset's name where the text parsed was exactly one preset (`@name`). Not part of equality.
+    public internal(set) var presetName: String?
+
+    /// The empty recipe: the picture as it is, upright and in sRGB.
     public init() {}
 }
-/// The output step as written.
-public struct OutputSpecification: Sendable, Hashable {
-    public enum Kind: String, Sendable, CaseIterable { case jpeg, png, webp, avif, gif, jxl, auto, original }
-    public var kind: Kind
-    /// nil: the format's default.
-    public var quality: Int?
-    public var isLossless = false
-    public var maxBytes: Int?
-    public var isProgressive = false
-    public var keep: KeptMetadata = []
-    public init(_ kind: Kind) { self.kind = kind }
+
+extension Recipe: CustomStringConvertible {
+    /// Canonical text: load options, steps, output; defaults dropped, numbers normalised, presets expanded.
+    public var description: String { (stepTexts + outputTexts).joined(separator: ",") }
+
+    /// Canonical text without the output; part of the variant key.
+    public var stepsDescription: String { stepTexts.joined(separator: ",") }
+
+    private var loadOptionTexts: [String] {
+        var texts: [String] = []
+        if !orients { texts.append("orient:off") }
+        if keepsProfile { texts.append("profile:keep") }
+        switch frames {
+        case .first: break
+        case .all: texts.append("frames:all")
+        case .count(let count): if count != 1 { texts.append("frames:\(count)") }
+        }
+        return texts
+    }
+
+    private var stepTexts: [String] { loadOptionTexts + steps.map { $0.canonicalText } }
+    private var outputTexts: [String] { output.map { [$0.canonicalText(keepsProfile: keepsProfile)] } ?? [] }
+
+    /// Names of the masks used, each once, in order of use.
+    public var maskNames: [String] { Self.unique(steps.compactMap { ($0 as? NamedMask)?.name }) }
+
+    /// Names of the overlays used, each once, in order of use.
+    public var overlayNames: [String] { Self.unique(steps.compactMap { ($0 as? Overlay)?.name }) }
+
+    private static func unique(_ names: [String]) -> [String] {
+        var seen: Set<String> = []
+        return names.filter { seen.insert($0).inserted }
+    }
+}
+
+extension Recipe: Hashable {
+    public static func == (left: Recipe, right: Recipe) -> Bool { left.description == right.description }
+    public func hash(into hasher: inout Hasher) { hasher.combine(description) }
 }

@@ -1,1 +1,218 @@
-public struct StepArguments {}
+/// Reads the arguments of one step from left to right; every refusal names the step and what was expected.
+public struct StepArguments: Sendable {
+    /// Where a step stands: its position and text as the caller wrote them, and the way down through presets.
+    struct Place: Sendable {
+        var step: Int
+        var text: String
+        /// Empty outside presets, else like ``in preset `card`, step 2, `blur:0`: ``.
+        var trail = ""
+
+        func error(_ expected: String, suggestion: String? = nil) -> RecipeError {
+            RecipeError(step: step, text: text, expected: trail + expected, suggestion: suggestion)
+        }
+    }
+
+    /// Flags and keyed values after the positional arguments.
+    struct Options {
+        var flags: Set<String> = []
+        var values: [String: Substring] = [:]
+    }
+
+    let place: Place
+    /// The step's name.
+    let token: String
+    /// The device pixel ratio in force (`dpr`); ranges of pixel quantities hold after multiplying by it.
+    let ratio: Double
+    private var rest: ArraySlice<Substring>
+
+    init(_ text: Substring, place: Place, ratio: Double = 1) {
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        self.place = place
+        self.ratio = ratio
+        token = String(parts[0])
+        rest = parts.dropFirst()
+    }
+
+    var isAtEnd: Bool { rest.isEmpty }
+
+    func error(_ expected: String, suggestion: String? = nil) -> RecipeError {
+        place.error(expected, suggestion: suggestion)
+    }
+
+    /// Refuses what no reader has taken.
+    func finish() throws(RecipeError) {
+        guard let extra = rest.first else { return }
+        throw error("unexpected argument `\(RecipeError.shown(extra))`; `\(token)` takes no more")
+    }
+
+    // MARK: Positional arguments
+
+    /// The next positional argument; `what` completes "expected …".
+    mutating func next(_ what: String) throws(RecipeError) -> Substring {
+        guard let first = rest.first, !first.isEmpty else { throw error("expected \(what) after `\(token):`") }
+        guard !first.contains("=") else {
+            throw error("expected \(what) before `\(RecipeError.shown(first))`: positional arguments come first")
+        }
+        rest.removeFirst()
+        return first
+    }
+
+    /// The next argument if it starts with a digit.
+    mutating func nextNumberIfPresent() -> Substring? {
+        guard let first = rest.first, let byte = first.utf8.first, byte >= 48, byte <= 57 else { return nil }
+        rest.removeFirst()
+        return first
+    }
+
+    /// One argument, or four; one stands for four equal ones.
+    mutating func oneOrFour(_ what: String) throws(RecipeError) -> [Substring] {
+        var found: [Substring] = []
+        repeat { found.append(try next(what)) } while !rest.isEmpty && found.count < 5
+        switch found.count {
+        case 1: return Array(repeating: found[0], count: 4)
+        case 4: return found
+        default: throw error("expected one or four of \(what), not \(found.count == 5 ? "more" : String(found.count))")
+        }
+    }
+
+    // MARK: Flags and keyed arguments
+
+    /// Takes all that is left as flags and `key=value`, in any order, each at most once.
+    mutating func options(flags: [String] = [], keys: [String] = []) throws(RecipeError) -> Options {
+        var options = Options()
+        while let argument = rest.popFirst() {
+            if let equals = argument.firstIndex(of: "=") {
+                let key = String(argument[..<equals])
+                let value = argument[argument.index(after: equals)...]
+                guard keys.contains(key) else { throw unknown(argument, flags: flags, keys: keys) }
+                guard !value.isEmpty else { throw error("expected a value after `\(key)=`") }
+                guard options.values.updateValue(value, forKey: key) == nil else {
+                    throw error("`\(key)=` is given twice")
+                }
+            } else {
+                guard flags.contains(String(argument)) else { throw unknown(argument, flags: flags, keys: keys) }
+                guard options.flags.insert(String(argument)).inserted else {
+                    throw error("`\(argument)` is given twice")
+                }
+            }
+        }
+        return options
+    }
+
+    private func unknown(_ argument: Substring, flags: [String], keys: [String]) -> RecipeError {
+        let known = flags + keys.map { $0 + "=" }
+        let word = argument.firstIndex(of: "=").map { argument[...$0] } ?? argument
+        let nearest = Spelling.nearest(to: word, in: known)
+        let shown = RecipeError.shown(argument)
+        if known.isEmpty { return error("unexpected argument `\(shown)`; `\(token)` takes no more") }
+        let list = known.map { "`\($0)`" }.joined(separator: ", ")
+        return error("unknown argument `\(shown)`; expected one of \(list)", suggestion: nearest)
+    }
+
+    // MARK: Values
+
+    /// A plain decimal in `range`.
+    func decimal(
+        _ text: some StringProtocol, _ what: String, _ range: ClosedRange<Double>, inPixels: Bool = false
+    ) throws(RecipeError) -> Double {
+        guard let value = PlainNumber.parse(text) else {
+            throw error("\(what) must be a plain decimal number such as `1.5`, not `\(RecipeError.shown(text))`")
+        }
+        let final = inPixels ? PlainNumber.scaled(value, by: ratio) : value
+        guard range.contains(final) else {
+            throw outOfRange(
+                text, what, PlainNumber.text(range.lowerBound), PlainNumber.text(range.upperBound),
+                isScaled: inPixels && ratio != 1)
+        }
+        return value
+    }
+
+    /// A whole number in `range`.
+    func whole(_ text: some StringProtocol, _ what: String, _ range: ClosedRange<Int>) throws(RecipeError) -> Int {
+        guard let value = PlainNumber.parseWhole(text) else {
+            throw error("\(what) must be a whole number, not `\(RecipeError.shown(text))`")
+        }
+        guard range.contains(value) else {
+            throw outOfRange(text, what, "\(range.lowerBound)", "\(range.upperBound)", isScaled: false)
+        }
+        return value
+    }
+
+    /// A whole number of pixels, as written; it must be at least `least`, and at most `most` after `dpr`.
+    func pixels(
+        _ text: some StringProtocol, _ what: String, least: Int = 1, most: Int
+    ) throws(RecipeError) -> Int {
+        guard let value = PlainNumber.parseWhole(text) else {
+            throw error("\(what) must be a whole number of pixels, not `\(RecipeError.shown(text))`")
+        }
+        guard value >= least, PlainNumber.scaled(value, by: ratio, least: least) <= most else {
+            throw outOfRange(text, what, "\(least)", "\(most)", isScaled: ratio != 1)
+        }
+        return value
+    }
+
+    private func outOfRange(
+        _ text: some StringProtocol, _ what: String, _ low: String, _ high: String, isScaled: Bool
+    ) -> RecipeError {
+        let after = isScaled ? " after `dpr:\(PlainNumber.text(ratio))`" : ""
+        return error("\(what) must be \(low)…\(high)\(after), not `\(RecipeError.shown(text))`")
+    }
+
+    /// A share written `50%` or `50pct`, as percent; nil where the text is no share.
+    func percent(
+        _ text: some StringProtocol, _ what: String, _ range: ClosedRange<Double>
+    ) throws(RecipeError) -> Double? {
+        let suffix = ["%", "pct"].first { text.hasSuffix($0) }
+        guard let suffix else { return nil }
+        return try decimal(text.dropLast(suffix.count), "\(what) in percent", range)
+    }
+
+    /// A factor as a decimal or a share: `0.5`, `50%`, `50pct`; kept to six places.
+    func factor(
+        _ text: some StringProtocol, _ what: String, _ range: ClosedRange<Double>
+    ) throws(RecipeError) -> Double {
+        let inPercent = range.lowerBound * 100...range.upperBound * 100
+        guard let percent = try percent(text, what, inPercent) else { return try decimal(text, what, range) }
+        return PlainNumber.rounded(percent / 100)
+    }
+
+    /// One of the words of an enumeration.
+    func word<Word: RawRepresentable & CaseIterable>(
+        _ text: some StringProtocol, _ what: String, _ words: [Word] = Array(Word.allCases)
+    ) throws(RecipeError) -> Word where Word.RawValue == String {
+        if let word = words.first(where: { $0.rawValue == text }) { return word }
+        let known = words.map(\.rawValue)
+        let list = known.map { "`\($0)`" }.joined(separator: ", ")
+        throw error(
+            "\(what) must be one of \(list), not `\(RecipeError.shown(text))`",
+            suggestion: Spelling.nearest(to: text, in: known))
+    }
+
+    /// A file or preset name: `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`.
+    func name(_ text: some StringProtocol, _ what: String) throws(RecipeError) -> String {
+        guard RecipeName.isValid(text) else {
+            throw error("\(what) must be \(RecipeName.rule), not `\(RecipeError.shown(text))`")
+        }
+        return String(text)
+    }
+}
+
+/// Names of masks, overlays and presets.
+enum RecipeName {
+    static let rule = "a letter or digit followed by at most 63 letters, digits, `_` or `-`"
+
+    static func isValid(_ text: some StringProtocol) -> Bool {
+        let bytes = text.utf8
+        guard let first = bytes.first, bytes.count <= 64, isAlphanumeric(first) else { return false }
+        return bytes.allSatisfy { isAlphanumeric($0) || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: "-") }
+    }
+
+    private static func isAlphanumeric(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "a")...UInt8(ascii: "z"):
+            true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,26 @@
+/// Gaussian blur. `blur:S`.
+struct Blur: VariantOperation {
+    static let token = "blur"
+    static let grammar = "blur:S"
+    static let ranges = "S 0.3…100, sigma in output pixels"
+    static let summary = "Blurs."
+    static let example = "blur:2.5"
+    static let isAvailable = false
+
+    /// In pixels of the output.
+    var sigma: Double
+
+    init(_ arguments: inout StepArguments) throws(RecipeError) {
+        let text = try arguments.next("a sigma in pixels")
+        sigma = try arguments.decimal(text, "the sigma", 0.3...100, inPixels: true)
+    }
+
+    var canonicalArguments: [String] { [PlainNumber.text(sigma)] }
+    var explanation: String { "Blurs with a sigma of \(PlainNumber.text(sigma)) px." }
+
+    func multiplied(by ratio: Double) -> Blur {
+        var result = self
+        result.sigma = PlainNumber.scaled(sigma, by: ratio)
+        return result
+    }
+}

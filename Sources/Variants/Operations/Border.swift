@@ -1,0 +1,28 @@
+/// Draws a frame around. `border:N:RRGGBB`.
+struct Border: VariantOperation {
+    static let token = "border"
+    static let grammar = "border:N:RRGGBB"
+    static let ranges = "N 1…8192 px; hex digits"
+    static let summary = "Adds a frame of one colour around the picture."
+    static let example = "border:4:000000"
+    static let isAvailable = false
+
+    /// Pixels on each side.
+    var width: Int
+    var colour: Colour
+
+    init(_ arguments: inout StepArguments) throws(RecipeError) {
+        let text = try arguments.next("a width in pixels")
+        width = try arguments.pixels(text, "the width", most: PixelBox.edgeLimit)
+        colour = try Colour(try arguments.next("a colour such as `000000`"), arguments)
+    }
+
+    var canonicalArguments: [String] { [String(width), colour.text] }
+    var explanation: String { "Adds a frame of \(width) px in #\(colour.text)." }
+
+    func multiplied(by ratio: Double) -> Border {
+        var result = self
+        result.width = PlainNumber.scaled(width, by: ratio)
+        return result
+    }
+}

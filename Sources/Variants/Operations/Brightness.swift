@@ -1,0 +1,19 @@
+/// Multiplies the brightness. `brightness:F`.
+struct Brightness: VariantOperation {
+    static let token = "brightness"
+    static let grammar = "brightness:F"
+    static let ranges = "F 0…4, 1 = unchanged"
+    static let summary = "Multiplies the brightness."
+    static let example = "brightness:1.2"
+    static let isAvailable = false
+
+    /// 1 leaves the picture as it is.
+    var factor: Double
+
+    init(_ arguments: inout StepArguments) throws(RecipeError) {
+        factor = try arguments.decimal(try arguments.next("a factor"), "the factor", 0...4)
+    }
+
+    var canonicalArguments: [String] { [PlainNumber.text(factor)] }
+    var explanation: String { "Multiplies the brightness by \(PlainNumber.text(factor))." }
+}

@@ -1,0 +1,36 @@
+/// Adds a margin. `extend:T[:R:B:L]`.
+struct Extend: VariantOperation {
+    static let token = "extend"
+    static let grammar = "extend:T[:R:B:L]"
+    static let ranges = "0…8192 px; one stands for all four: top, right, bottom, left"
+    static let summary = "Adds a margin that shows the background."
+    static let example = "extend:10:20:10:20"
+    static let isAvailable = false
+
+    /// Pixels at the top, right, bottom and left; always four.
+    var margins: [Int]
+
+    init(_ arguments: inout StepArguments) throws(RecipeError) {
+        margins = []
+        for text in try arguments.oneOrFour("a margin in pixels") {
+            margins.append(try arguments.pixels(text, "the margin", least: 0, most: PixelBox.edgeLimit))
+        }
+    }
+
+    var canonicalArguments: [String] { FourSides.text(margins.map(String.init)) }
+
+    var explanation: String {
+        "Adds a margin of \(FourSides.text(margins.map(String.init)).joined(separator: ", ")) px."
+    }
+
+    var alphaEffect: AlphaEffect {
+        margins.allSatisfy { $0 == 0 } ? .keeps : .uncovers(antialiased: false)
+    }
+
+    /// A margin that is there stays at least one pixel wide; none stays none.
+    func multiplied(by ratio: Double) -> Extend {
+        var result = self
+        result.margins = margins.map { $0 == 0 ? 0 : PlainNumber.scaled($0, by: ratio) }
+        return result
+    }
+}

@@ -1,0 +1,26 @@
+/// Mosaic. `pixelate:N`.
+struct Pixelate: VariantOperation {
+    static let token = "pixelate"
+    static let grammar = "pixelate:N"
+    static let ranges = "N 1…8192, edge of a block in pixels"
+    static let summary = "Makes blocks of one colour."
+    static let example = "pixelate:12"
+    static let isAvailable = false
+
+    /// Edge of a block in pixels.
+    var edge: Int
+
+    init(_ arguments: inout StepArguments) throws(RecipeError) {
+        let text = try arguments.next("the edge of a block in pixels")
+        edge = try arguments.pixels(text, "the edge of a block", most: PixelBox.edgeLimit)
+    }
+
+    var canonicalArguments: [String] { [String(edge)] }
+    var explanation: String { "Makes blocks of \(edge) × \(edge) px of one colour." }
+
+    func multiplied(by ratio: Double) -> Pixelate {
+        var result = self
+        result.edge = PlainNumber.scaled(edge, by: ratio)
+        return result
+    }
+}

@@ -1,0 +1,19 @@
+/// Multiplies the saturation. `saturation:F`.
+struct Saturation: VariantOperation {
+    static let token = "saturation"
+    static let grammar = "saturation:F"
+    static let ranges = "F 0…4, 1 = unchanged"
+    static let summary = "Multiplies the saturation."
+    static let example = "saturation:1.2"
+    static let isAvailable = false
+
+    /// 1 leaves the picture as it is.
+    var factor: Double
+
+    init(_ arguments: inout StepArguments) throws(RecipeError) {
+        factor = try arguments.decimal(try arguments.next("a factor"), "the factor", 0...4)
+    }
+
+    var canonicalArguments: [String] { [PlainNumber.text(factor)] }
+    var explanation: String { "Multiplies the saturation by \(PlainNumber.text(factor))." }
+}

@@ -1,0 +1,67 @@
+/// Steps about loading: at most once each, wherever they are written; canonically first, in this order.
+enum LoadOption: String, CaseIterable {
+    case orient, profile, frames
+
+    func read(_ arguments: inout StepArguments, into recipe: inout Recipe) throws(RecipeError) {
+        switch self {
+        case .orient:
+            guard try arguments.next("`off`") == "off" else {
+                throw arguments.error("expected `orient:off`; orientation is applied without it")
+            }
+            recipe.orients = false
+        case .profile:
+            guard try arguments.next("`keep`") == "keep" else {
+                throw arguments.error("expected `profile:keep`; colours are converted to sRGB without it")
+            }
+            recipe.keepsProfile = true
+        case .frames:
+            let text = try arguments.next("`first`, `all` or a number")
+            switch text {
+            case "first": recipe.frames = .first
+            case "all": recipe.frames = .all
+            default:
+                guard text.utf8.first.map({ $0 >= 48 && $0 <= 57 }) == true else {
+                    throw arguments.error(
+                        "expected `first`, `all` or a number, not `\(RecipeError.shown(text))`",
+                        suggestion: Spelling.nearest(to: text, in: ["first", "all"]).map { "frames:" + $0 })
+                }
+                let count = try arguments.whole(text, "the number of frames", 1...100_000)
+                recipe.frames = count == 1 ? .first : .count(count)
+            }
+        }
+    }
+
+    var entry: Catalogue.Entry {
+        switch self {
+        case .orient:
+            Catalogue.Entry(
+                token: rawValue, grammar: "orient:off", ranges: "",
+                summary: "Leaves the picture as stored; otherwise the EXIF orientation is applied first.",
+                example: "orient:off")
+        case .profile:
+            Catalogue.Entry(
+                token: rawValue, grammar: "profile:keep", ranges: "",
+                summary: "Keeps the colour space and implies `keep=icc`; otherwise colours become sRGB.",
+                example: "profile:keep")
+        case .frames:
+            Catalogue.Entry(
+                token: rawValue, grammar: "frames:first|all|N",
+                ranges: "`first`; N 1…100000, within the limits in force",
+                summary: "Frames of an animation that are decoded.", example: "frames:all")
+        }
+    }
+}
+
+/// `dpr:F`: multiplies the pixel quantities of the steps after it while parsing; a second one replaces the first.
+enum PixelRatio {
+    static let token = "dpr"
+
+    static func read(_ arguments: inout StepArguments) throws(RecipeError) -> Double {
+        try arguments.decimal(try arguments.next("a ratio such as `2`"), "the ratio", 0.1...8)
+    }
+
+    static let entry = Catalogue.Entry(
+        token: token, grammar: "dpr:F", ranges: "F 0.1…8",
+        summary: "Multiplies sizes, crops, radii, margins, widths and blurs after it; absent from the canonical text.",
+        example: "dpr:2,thumbnail:300x200")
+}

@@ -1,0 +1,134 @@
+/// The output step as written.
+public struct OutputSpecification: Sendable, Hashable {
+    /// The outputs of recipe text; the raw value is the step's name.
+    public enum Kind: String, Sendable, CaseIterable { case jpeg, png, webp, avif, gif, jxl, auto, original }
+    public var kind: Kind
+    /// 1…100; nil: the format's default. With `maxBytes` the highest quality that is tried.
+    public var quality: Int?
+    /// Asked for in so many words; PNG and GIF are lossless without it.
+    public var isLossless = false
+    /// Largest size of the encoded bytes; nil without a budget.
+    public var maxBytes: Int?
+    /// Progressive JPEG or interlaced PNG.
+    public var isProgressive = false
+    /// Metadata kept; all other is stripped.
+    public var keep: KeptMetadata = []
+
+    /// An output with every option at its default.
+    public init(_ kind: Kind) { self.kind = kind }
+}
+
+extension OutputSpecification.Kind {
+    /// The format, unless the original or the client decides.
+    var format: ImageFormat? {
+        switch self {
+        case .jpeg: .jpeg
+        case .png: .png
+        case .webp: .webp
+        case .avif: .avif
+        case .gif: .gif
+        case .jxl: .jxl
+        case .auto, .original: nil
+        }
+    }
+
+    /// PNG and GIF have no quality to choose.
+    var isAlwaysLossless: Bool { self == .png || self == .gif }
+    var canBeLossless: Bool { self != .jpeg }
+    var canBeProgressive: Bool { format == nil || self == .jpeg || self == .png }
+}
+
+extension OutputSpecification {
+    /// Parses what follows the output's name.
+    init(_ kind: Kind, _ arguments: inout StepArguments) throws(RecipeError) {
+        self.init(kind)
+        if let text = arguments.nextNumberIfPresent() {
+            guard !kind.isAlwaysLossless else {
+                throw arguments.error("`\(kind.rawValue)` is lossless and takes no quality")
+            }
+            quality = try arguments.whole(text, "the quality", 1...100)
+        }
+        let options = try arguments.options(flags: ["lossless", "progressive"], keys: ["max", "keep"])
+        if options.flags.contains("lossless") {
+            guard kind.canBeLossless else {
+                throw arguments.error("`jpeg` cannot be lossless; expected `png` or `webp:lossless`")
+            }
+            guard quality == nil else { throw arguments.error("expected a quality or `lossless`, not both") }
+            isLossless = !kind.isAlwaysLossless
+        }
+        if options.flags.contains("progressive") {
+            guard kind.canBeProgressive else {
+                throw arguments.error("`progressive` goes with `jpeg`, `png`, `auto` and `original` only")
+            }
+            isProgressive = true
+        }
+        if let text = options.values["max"] { maxBytes = try ByteCount.parse(text, arguments) }
+        if let text = options.values["keep"] {
+            for name in text.split(separator: "+", omittingEmptySubsequences: false) {
+                let known = KeptMetadata.names.map(\.name)
+                guard let found = KeptMetadata.names.first(where: { $0.name == name }) else {
+                    throw arguments.error(
+                        "`keep=` must list `exif`, `icc` or `xmp` joined by `+`, not `\(RecipeError.shown(name))`",
+                        suggestion: Spelling.nearest(to: name, in: known))
+                }
+                keep.insert(found.value)
+            }
+        }
+    }
+
+    /// The canonical step. With `profile:keep` the profile is kept anyway and `icc` is not written.
+    func canonicalText(keepsProfile: Bool) -> String {
+        var parts = [kind.rawValue]
+        if let quality, quality != defaultQuality { parts.append(String(quality)) }
+        if isLossless { parts.append("lossless") }
+        if isProgressive { parts.append("progressive") }
+        if let maxBytes { parts.append("max=" + ByteCount.text(maxBytes)) }
+        let written = keepsProfile ? keep.subtracting(.icc) : keep
+        if !written.isEmpty { parts.append("keep=" + written.text) }
+        return parts.joined(separator: ":")
+    }
+
+    /// The quality in force when none is written; nil where the format is not decided here.
+    private var defaultQuality: Int? {
+        guard let format = kind.format else { return maxBytes == nil ? nil : 100 }
+        return Self.defaultQuality(of: format, hasBudget: maxBytes != nil)
+    }
+
+    /// 80, for AVIF 50; with a byte budget 100, since then the budget decides.
+    static func defaultQuality(of format: ImageFormat, hasBudget: Bool) -> Int {
+        if hasBudget { return 100 }
+        return format == .avif ? 50 : 80
+    }
+}
+
+extension KeptMetadata {
+    /// In the order of the canonical text.
+    static let names: [(name: String, value: KeptMetadata)] = [("exif", .exif), ("icc", .icc), ("xmp", .xmp)]
+
+    /// For example `exif+icc`.
+    var text: String { Self.names.filter { contains($0.value) }.map(\.name).joined(separator: "+") }
+}
+
+/// Sizes like `20kB` (× 1000), `20KiB` (× 1024), `1.5MB` or plain bytes.
+enum ByteCount {
+    private static let units = [("MB", 1_000_000), ("kB", 1000), ("MiB", 1 << 20), ("KiB", 1 << 10), ("", 1)]
+
+    static func parse(_ text: Substring, _ arguments: StepArguments) throws(RecipeError) -> Int {
+        let (unit, size) = units.first { !$0.0.isEmpty && text.hasSuffix($0.0) } ?? ("", 1)
+        guard let value = PlainNumber.parse(text.dropLast(unit.count)) else {
+            throw arguments.error("`max=` must be a size such as `20kB` or `20KiB`, not `\(RecipeError.shown(text))`")
+        }
+        let bytes = value * Double(size)
+        guard bytes >= 1, bytes <= 1_000_000_000, bytes == bytes.rounded() else {
+            throw arguments.error(
+                "`max=` must be a whole number of bytes, 1…1000MB, not `\(RecipeError.shown(text))`")
+        }
+        return Int(bytes)
+    }
+
+    /// In the largest unit that divides it, decimal ones first.
+    static func text(_ bytes: Int) -> String {
+        let (unit, size) = units.first { bytes % $0.1 == 0 } ?? ("", 1)
+        return "\(bytes / size)\(unit)"
+    }
+}

@@ -1,0 +1,62 @@
+/// Numbers of recipe text: plain decimals without sign or exponent, kept to six places.
+///
+/// Six places make the text form exact: every value read is a whole number of millionths, so writing it and reading
+/// it again gives the same value.
+enum PlainNumber {
+    private static let unit = 1_000_000.0
+
+    /// Reads `12`, `0.5`, `080`; nil for anything else. Further places are rounded half up; more than nine digits
+    /// before the point give infinity, which is outside every range.
+    static func parse(_ text: some StringProtocol) -> Double? {
+        let parts = text.utf8.split(separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
+        guard let whole = parts.first, isDigits(whole) else { return nil }
+        let significant = whole.drop { $0 == UInt8(ascii: "0") }
+        guard parts.count == 1 || isDigits(parts[1]) else { return nil }
+        guard significant.count <= 9 else { return .infinity }
+        var millionths = significant.reduce(0) { $0 * 10 + Int($1 - 48) } * 1_000_000
+        if parts.count == 2 {
+            var place = 100_000
+            for digit in parts[1].prefix(6) {
+                millionths += Int(digit - 48) * place
+                place /= 10
+            }
+            if let seventh = parts[1].dropFirst(6).first, seventh >= UInt8(ascii: "5") { millionths += 1 }
+        }
+        return Double(millionths) / unit
+    }
+
+    /// Reads digits only; nil for anything else. More than nine digits give `Int.max`.
+    static func parseWhole(_ text: some StringProtocol) -> Int? {
+        guard isDigits(text.utf8) else { return nil }
+        let significant = text.utf8.drop { $0 == UInt8(ascii: "0") }
+        return significant.count <= 9 ? significant.reduce(0) { $0 * 10 + Int($1 - 48) } : .max
+    }
+
+    /// The shortest plain decimal: `80`, `0.5`. For values of 0…10⁹.
+    static func text(_ value: Double) -> String {
+        let millionths = Int((value * unit).rounded())
+        let (whole, rest) = millionths.quotientAndRemainder(dividingBy: 1_000_000)
+        guard rest > 0 else { return String(whole) }
+        let digits = String(rest)
+        var places = String(repeating: "0", count: 6 - digits.count) + digits
+        while places.hasSuffix("0") { places.removeLast() }
+        return "\(whole).\(places)"
+    }
+
+    /// Rounds to six places.
+    static func rounded(_ value: Double) -> Double { (value * unit).rounded() / unit }
+
+    /// `value` × `ratio`, rounded half up, exactly (no binary fractions on the way); at least `least`.
+    static func scaled(_ value: Int, by ratio: Double, least: Int = 1) -> Int {
+        guard value <= 999_999_999 else { return .max }
+        let millionths = value * Int((ratio * unit).rounded())
+        return max(least, (millionths + 500_000) / 1_000_000)
+    }
+
+    /// `value` × `ratio`, kept to six places.
+    static func scaled(_ value: Double, by ratio: Double) -> Double { rounded(value * ratio) }
+
+    private static func isDigits(_ bytes: some Collection<UInt8>) -> Bool {
+        !bytes.isEmpty && bytes.allSatisfy { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
+    }
+}

@@ -1,0 +1,47 @@
+extension Recipe {
+    /// One plain sentence per step, in the order they act; load options at their default are left out.
+    public var explanation: [String] {
+        var sentences: [String] = []
+        if !orients { sentences.append("Leaves the picture as stored, whatever its EXIF orientation.") }
+        if keepsProfile { sentences.append("Keeps the colour space and its profile.") }
+        switch frames {
+        case .first: break
+        case .all: sentences.append("Decodes all frames.")
+        case .count(let count): sentences.append("Decodes the first \(count) frames.")
+        }
+        sentences += steps.map { step in
+            step.explanation + (type(of: step).isAvailable ? "" : " (Not available yet.)")
+        }
+        if let output { sentences.append(output.explanation(keepsProfile: keepsProfile)) }
+        return sentences
+    }
+}
+
+extension OutputSpecification {
+    /// What is written, with the options that differ from the defaults.
+    func explanation(keepsProfile: Bool) -> String {
+        let name =
+            switch kind {
+            case .jpeg: "JPEG"
+            case .png: "PNG"
+            case .webp: "WebP"
+            case .avif: "AVIF"
+            case .gif: "GIF"
+            case .jxl: "JPEG XL"
+            case .auto: "the best format the client takes"
+            case .original: "the original's format"
+            }
+        var parts = ["Writes \(name)"]
+        if isLossless { parts.append("lossless") }
+        if isProgressive { parts.append("progressive") }
+        let best = quality.map { "quality \($0)" }
+        if let maxBytes {
+            parts.append("\(best.map { "at most \($0)" } ?? "the best quality") that fits \(maxBytes) bytes")
+        } else if let best {
+            parts.append(best)
+        }
+        let kept = keepsProfile ? keep.union(.icc) : keep
+        if !kept.isEmpty { parts.append("keeping \(kept.text)") }
+        return parts.joined(separator: ", ") + "."
+    }
+}

@@ -1,0 +1,115 @@
+extension Recipe {
+    /// Parses recipe text; presets are expanded, `dpr` is folded into the steps after it.
+    ///
+    /// - Parameters:
+    ///   - text: steps separated by commas; empty text is the empty recipe. At most 2,000 characters and 32 steps.
+    ///   - presets: what `@name` may refer to.
+    /// - Throws: `RecipeError`, naming the step, what was expected and the nearest spelling.
+    public init(_ text: String, presets: RecipePresets = .none) throws(RecipeError) {
+        self.init()
+        guard !text.isEmpty else { return }
+        guard text.utf8.count <= Self.characterLimit else {
+            throw RecipeError(
+                expected: "the recipe has \(text.utf8.count) characters; at most \(Self.characterLimit) are allowed")
+        }
+        var expansion = Expansion(presets: presets)
+        try expansion.add(text[...], chain: [], outer: nil)
+        var reader = Reader()
+        for (index, step) in expansion.steps.enumerated() {
+            try reader.read(step, isLast: index == expansion.steps.count - 1)
+        }
+        self = reader.recipe
+        if text.utf8.first == UInt8(ascii: "@"), RecipeName.isValid(text.dropFirst()) {
+            presetName = String(text.dropFirst())
+        }
+        // The canonical text must itself be a recipe; presets and `dpr` can make it longer than what was written.
+        let length = description.utf8.count
+        guard length <= Self.characterLimit else {
+            throw RecipeError(
+                expected: "written out, the recipe has \(length) characters; at most \(Self.characterLimit) are allowed"
+            )
+        }
+    }
+}
+
+/// A step after presets are expanded, and where it was written.
+private struct ExpandedStep {
+    var text: Substring
+    var place: StepArguments.Place
+}
+
+/// Replaces presets by their steps.
+private struct Expansion {
+    let presets: RecipePresets
+    var steps: [ExpandedStep] = []
+
+    /// `chain` names the presets that led here, outermost first; `outer` is where the first of them was written.
+    mutating func add(_ text: Substring, chain: [String], outer: StepArguments.Place?) throws(RecipeError) {
+        for (index, step) in text.split(separator: ",", omittingEmptySubsequences: false).enumerated() {
+            var place = outer ?? StepArguments.Place(step: index + 1, text: String(step))
+            if let name = chain.last {
+                place.trail = "in preset `\(name)`, step \(index + 1), `\(RecipeError.shown(step))`: "
+            }
+            guard step.utf8.first == UInt8(ascii: "@") else {
+                guard steps.count < Recipe.stepLimit else {
+                    throw place.error("a recipe has at most \(Recipe.stepLimit) steps, presets written out")
+                }
+                steps.append(ExpandedStep(text: step, place: place))
+                continue
+            }
+            let name = String(step.dropFirst())
+            guard let content = presets[name] else { throw unknownPreset(name, place) }
+            let path = (chain + [name]).joined(separator: " → ")
+            guard !chain.contains(name) else {
+                throw place.error("presets refer to each other in a circle: \(path)")
+            }
+            guard chain.count < RecipePresets.nestingLimit else {
+                throw place.error("presets may nest \(RecipePresets.nestingLimit) deep, not deeper: \(path)")
+            }
+            try add(content[...], chain: chain + [name], outer: outer ?? place)
+        }
+    }
+
+    private func unknownPreset(_ name: String, _ place: StepArguments.Place) -> RecipeError {
+        guard !presets.names.isEmpty else { return place.error("unknown preset; none are configured") }
+        let nearest = Spelling.nearest(to: name, in: presets.names)
+        return place.error("unknown preset", suggestion: nearest.map { "@" + $0 })
+    }
+}
+
+/// Builds a recipe step by step.
+private struct Reader {
+    var recipe = Recipe()
+    private var ratio = 1.0
+    private var loadOptions: Set<String> = []
+
+    mutating func read(_ step: ExpandedStep, isLast: Bool) throws(RecipeError) {
+        var arguments = StepArguments(step.text, place: step.place, ratio: ratio)
+        let token = arguments.token
+        if let kind = OutputSpecification.Kind(rawValue: token) {
+            guard isLast else {
+                throw arguments.error("an output ends the recipe; expected `\(token)` as the last step only")
+            }
+            recipe.output = try OutputSpecification(kind, &arguments)
+        } else if let option = LoadOption(rawValue: token) {
+            guard loadOptions.insert(token).inserted else { throw arguments.error("`\(token)` is given twice") }
+            try option.read(&arguments, into: &recipe)
+        } else if token == PixelRatio.token {
+            ratio = try PixelRatio.read(&arguments)
+        } else if let operation = Catalogue.operation(named: token) {
+            recipe.steps.append(try Self.make(operation, &arguments, ratio))
+        } else if token.isEmpty {
+            throw arguments.error("expected the name of a step; commas only separate steps")
+        } else {
+            throw arguments.error("unknown step", suggestion: Spelling.nearest(to: token, in: Catalogue.tokens))
+        }
+        try arguments.finish()
+    }
+
+    private static func make<Operation: VariantOperation>(
+        _ type: Operation.Type, _ arguments: inout StepArguments, _ ratio: Double
+    ) throws(RecipeError) -> any VariantOperation {
+        let step = try Operation(&arguments)
+        return ratio == 1 ? step : step.multiplied(by: ratio)
+    }
+}

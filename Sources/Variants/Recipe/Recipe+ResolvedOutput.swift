@@ -1,0 +1,84 @@
+extension Recipe {
+    /// Decides the output for a picture: the format, and every option with its default written out.
+    ///
+    /// `original`: JPEG, PNG, WebP, GIF and AVIF stay what they are, other formats become JPEG. Whoever asked for no
+    /// format in so many words gets PNG where the result has alpha that the format cannot hold (JPEG; GIF with partial
+    /// alpha), or where `lossless` was asked and the format is JPEG. An explicit `jpeg` flattens instead.
+    ///
+    /// - Parameters:
+    ///   - header: the original's.
+    ///   - negotiated: for `auto`, and for a recipe without an output, the format the client prefers; nil means the
+    ///     original's family. `original` and explicit formats do not look at it.
+    public func resolvedOutput(for header: ImageHeader, negotiated: ImageFormat? = nil) -> ResolvedOutput {
+        let written = output ?? OutputSpecification(.auto)
+        let format = written.kind.format ?? chosenFormat(for: header, negotiated: negotiated, written)
+        let isAlwaysLossless = format == .png || format == .gif
+        let isLossless = isAlwaysLossless || written.isLossless && format != .jpeg
+        let defaultQuality = OutputSpecification.defaultQuality(of: format, hasBudget: written.maxBytes != nil)
+        return ResolvedOutput(
+            format: format,
+            quality: isLossless ? 100 : written.quality ?? defaultQuality,
+            isLossless: isLossless,
+            maxBytes: written.maxBytes,
+            isProgressive: written.isProgressive && (format == .jpeg || format == .png),
+            keep: keepsProfile ? written.keep.union(.icc) : written.keep)
+    }
+
+    private func chosenFormat(
+        for header: ImageHeader, negotiated: ImageFormat?, _ written: OutputSpecification
+    ) -> ImageFormat {
+        let wanted = written.kind == .original ? nil : negotiated
+        let format: ImageFormat =
+            switch wanted ?? header.format {
+            case .jpeg, .png, .webp, .gif, .avif: wanted ?? header.format
+            case .jxl: wanted == .jxl ? .jxl : .jpeg
+            case .heif, .tiff, .svg: .jpeg
+            }
+        switch (format, alpha(of: header)) {
+        case (.jpeg, .binary), (.jpeg, .partial), (.gif, .partial): return .png
+        case (.jpeg, .none): return written.isLossless ? .png : .jpeg
+        default: return format
+        }
+    }
+
+    /// What alpha the result has, as far as the header and the steps tell.
+    private enum Alpha { case none, binary, partial }
+
+    /// Follows alpha through the steps. Resizing leaves it what it is: the soft edges that resizing makes of a GIF's
+    /// hard ones are rounded again when a GIF is written, so that an animation stays one.
+    private func alpha(of header: ImageHeader) -> Alpha {
+        var alpha: Alpha = header.hasAlpha ? (header.format == .gif ? .binary : .partial) : .none
+        var background: Colour?
+        for step in steps {
+            switch step.alphaEffect {
+            case .keeps: break
+            case .adds: alpha = .partial
+            case .removes: alpha = .none
+            case .flattens(let isOpaque):
+                background = (step as? Background)?.colour
+                if isOpaque { alpha = .none } else if alpha != .none { alpha = .partial }
+            case .uncovers(let antialiased):
+                switch background?.alpha ?? 0 {
+                case 255: break
+                case 0: alpha = antialiased || alpha == .partial ? .partial : .binary
+                default: alpha = .partial
+                }
+            }
+        }
+        return alpha
+    }
+}
+
+extension ResolvedOutput: CustomStringConvertible {
+    /// Every option written out, for keys and logs: `jpeg:quality=80:lossless=no:max=none:progressive=no:keep=none`.
+    public var description: String {
+        [
+            format.rawValue,
+            "quality=\(quality)",
+            "lossless=\(isLossless ? "yes" : "no")",
+            "max=\(maxBytes.map(String.init) ?? "none")",
+            "progressive=\(isProgressive ? "yes" : "no")",
+            "keep=\(keep.isEmpty ? "none" : keep.text)",
+        ].joined(separator: ":")
+    }
+}

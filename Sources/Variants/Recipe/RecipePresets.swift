@@ -1,0 +1,38 @@
+/// Named recipes, used in recipe text as `@name`.
+public struct RecipePresets: Sendable, Hashable {
+    /// Presets may use presets; a chain of them has at most this many links.
+    public static let nestingLimit = 4
+
+    /// No presets at all.
+    public static let none = RecipePresets()
+
+    private let texts: [String: String]
+
+    private init() { texts = [:] }
+
+    /// Checks every name and recipe: names `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`, no circles, nesting at most 4, an output
+    /// only where it ends the recipe. The first preset at fault in order of name is reported.
+    public init(_ texts: [String: String]) throws(RecipeError) {
+        self.texts = texts
+        for name in names {
+            guard RecipeName.isValid(name) else {
+                throw RecipeError(
+                    expected: "preset `\(RecipeError.shown(name))`: its name must be \(RecipeName.rule)")
+            }
+            guard let text = texts[name], !text.isEmpty else {
+                throw RecipeError(expected: "preset `\(name)` is empty; expected a recipe")
+            }
+            guard text.utf8.count <= Recipe.characterLimit else {
+                throw RecipeError(
+                    expected: "preset `\(name)` has more than \(Recipe.characterLimit) characters")
+            }
+        }
+        for name in names { _ = try Recipe("@" + name, presets: self) }
+    }
+
+    /// All names, sorted.
+    public var names: [String] { texts.keys.sorted() }
+
+    /// The recipe text of a preset, as configured.
+    public subscript(name: String) -> String? { texts[name] }
+}
