@@ -1,0 +1,82 @@
+import Glibc
+
+/// Byte order of a multi-byte number.
+enum ByteOrder { case big, little }
+
+/// Bounds-checked reading of untrusted bytes. Every read outside the bytes gives nil, never a trap, so a parser built on
+/// it alone is safe on any input. Offsets are counted from the reader's own first byte.
+struct ByteReader {
+    private let bytes: UnsafeRawBufferPointer
+
+    init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+
+    var count: Int { bytes.count }
+
+    func byte(_ offset: Int) -> UInt8? {
+        offset >= 0 && offset < bytes.count ? bytes[offset] : nil
+    }
+
+    func uint16(_ offset: Int, _ order: ByteOrder = .big) -> Int? { integer(offset, 2, order) }
+    func uint24(_ offset: Int, _ order: ByteOrder = .big) -> Int? { integer(offset, 3, order) }
+    func uint32(_ offset: Int, _ order: ByteOrder = .big) -> Int? { integer(offset, 4, order) }
+
+    /// A 64-bit number, clamped to `Int.max`: what is larger than memory is only ever compared.
+    func uint64(_ offset: Int) -> Int? {
+        guard let high = uint32(offset), let low = uint32(offset + 4) else { return nil }
+        return high >= 1 << 31 ? Int.max : high << 32 | low
+    }
+
+    /// Whether the bytes at `offset` are exactly `text` (ASCII and escapes below 0x80).
+    func matches(_ text: StaticString, at offset: Int = 0) -> Bool {
+        guard contains(offset, text.utf8CodeUnitCount) else { return false }
+        for index in 0..<text.utf8CodeUnitCount where bytes[offset + index] != text.utf8Start[index] { return false }
+        return true
+    }
+
+    func matches(_ expected: [UInt8], at offset: Int = 0) -> Bool {
+        guard contains(offset, expected.count) else { return false }
+        for index in expected.indices where bytes[offset + index] != expected[index] { return false }
+        return true
+    }
+
+    /// Four bytes as text, unprintable ones as `.`; for chunk and box types and for messages.
+    func fourCharacters(_ offset: Int) -> String? {
+        guard contains(offset, 4) else { return nil }
+        var text = ""
+        for index in offset..<offset + 4 {
+            let byte = bytes[index]
+            text.unicodeScalars.append(byte >= 0x20 && byte < 0x7F ? Unicode.Scalar(byte) : ".")
+        }
+        return text
+    }
+
+    /// The part that starts at `offset`, at most `length` bytes of it; empty outside the bytes.
+    func part(_ offset: Int, _ length: Int = Int.max) -> ByteReader {
+        guard offset >= 0, offset < bytes.count, length > 0 else {
+            return ByteReader(UnsafeRawBufferPointer(start: nil, count: 0))
+        }
+        let end = offset + min(length, bytes.count - offset)
+        return ByteReader(UnsafeRawBufferPointer(rebasing: bytes[offset..<end]))
+    }
+
+    /// Offset of the first `value` at or after `offset`; nil without one. By memchr: entropy-coded data is long.
+    func firstOffset(of value: UInt8, from offset: Int) -> Int? {
+        guard offset >= 0, offset < bytes.count, let base = bytes.baseAddress else { return nil }
+        guard let found = memchr(base + offset, Int32(value), bytes.count - offset) else { return nil }
+        return UnsafeRawPointer(found) - base
+    }
+
+    private func contains(_ offset: Int, _ length: Int) -> Bool {
+        offset >= 0 && offset <= bytes.count && length <= bytes.count - offset
+    }
+
+    private func integer(_ offset: Int, _ length: Int, _ order: ByteOrder) -> Int? {
+        guard contains(offset, length) else { return nil }
+        var value = 0
+        for index in 0..<length {
+            let byte = Int(bytes[offset + index])
+            value = order == .big ? value << 8 | byte : value | byte << (8 * index)
+        }
+        return value
+    }
+}

@@ -1,0 +1,80 @@
+/// Names bytes that are no image this program reads, so that the error says what arrived instead of one.
+enum ForeignBytes {
+    static func error(for reader: ByteReader) -> RenderError {
+        if reader.count == 0 { return RenderError(.notAnImage, "not an image: the body is empty") }
+        if let format = unsupported(reader) {
+            return RenderError(.unsupportedFormat, "\(format) images are not supported")
+        }
+        return RenderError(.notAnImage, "not an image: \(describe(reader)), \(reader.count) bytes")
+    }
+
+    /// SVG text: `<svg` among the first kilobyte of something that starts like markup and is not HTML.
+    static func looksLikeSVG(_ reader: ByteReader) -> Bool {
+        let text = markup(reader)
+        guard text.hasPrefix("<"), !isHTML(text) else { return false }
+        return contains(text, "<svg")
+    }
+
+    private static func unsupported(_ reader: ByteReader) -> String? {
+        if reader.matches([0x49, 0x49, 0x2B, 0x00]) || reader.matches([0x4D, 0x4D, 0x00, 0x2B]) { return "BigTIFF" }
+        if reader.matches("BM"), reader.uint32(6, .little) == 0 { return "BMP" }
+        if reader.matches([0, 0, 1, 0]) || reader.matches([0, 0, 2, 0]) { return "ICO" }
+        if reader.matches("8BPS") { return "Photoshop" }
+        if reader.matches([0, 0, 0, 12]), reader.matches("jP  ", at: 4) { return "JPEG 2000" }
+        if reader.matches([0xFF, 0x4F, 0xFF, 0x51]) { return "JPEG 2000" }
+        if reader.matches([0x76, 0x2F, 0x31, 0x01]) { return "OpenEXR" }
+        if reader.matches("#?RADIANCE") || reader.matches("#?RGBE") { return "Radiance HDR" }
+        if reader.matches("qoif") { return "QOI" }
+        return nil
+    }
+
+    private static func describe(_ reader: ByteReader) -> String {
+        if reader.matches([0x1F, 0x8B]) { return "gzip data" }
+        if reader.matches("%PDF") { return "a PDF document" }
+        if reader.matches("PK\u{3}\u{4}") { return "a ZIP archive" }
+        if reader.matches([0x28, 0xB5, 0x2F, 0xFD]) { return "zstd data" }
+        if reader.matches("RIFF"), let kind = reader.fourCharacters(8) { return "a RIFF file of type `\(kind)`" }
+        if reader.matches("ftyp", at: 4), let brand = reader.fourCharacters(8) {
+            return "an ISO media file of brand `\(brand)` (often video)"
+        }
+        if reader.matches([0x1A, 0x45, 0xDF, 0xA3]) { return "a Matroska or WebM file" }
+        let text = markup(reader)
+        if isHTML(text) { return "an HTML page" }
+        if text.hasPrefix("<?xml") { return "an XML document" }
+        if text.hasPrefix("{") || text.hasPrefix("[") { return "JSON or other text" }
+        return isText(reader) ? "plain text" : "bytes of an unknown format"
+    }
+
+    /// The first kilobyte as lower-case ASCII after a byte order mark and white space.
+    private static func markup(_ reader: ByteReader) -> String {
+        var offset = reader.matches([0xEF, 0xBB, 0xBF]) ? 3 : 0
+        while offset < 256, let byte = reader.byte(offset), byte == 0x20 || (9...13).contains(byte) { offset += 1 }
+        var text = ""
+        for index in offset..<offset + 1024 {
+            guard let byte = reader.byte(index) else { break }
+            let lower = (0x41...0x5A).contains(byte) ? byte | 0x20 : byte
+            text.unicodeScalars.append(lower < 0x80 ? Unicode.Scalar(lower) : "?")
+        }
+        return text
+    }
+
+    private static func isHTML(_ text: String) -> Bool {
+        if text.hasPrefix("<!doctype html") || text.hasPrefix("<html") || text.hasPrefix("<head") { return true }
+        return text.hasPrefix("<") && contains(text, "<html")
+    }
+
+    private static func isText(_ reader: ByteReader) -> Bool {
+        for index in 0..<min(reader.count, 512) {
+            guard let byte = reader.byte(index) else { return false }
+            if byte < 0x20, !(9...13).contains(byte) { return false }
+        }
+        return true
+    }
+
+    private static func contains(_ text: String, _ part: String) -> Bool {
+        let haystack = Array(text.utf8)
+        let needle = Array(part.utf8)
+        guard haystack.count >= needle.count else { return false }
+        return (0...haystack.count - needle.count).contains { haystack[$0..<$0 + needle.count].elementsEqual(needle) }
+    }
+}

@@ -1,0 +1,132 @@
+/// Reads the boxes of AVIF and HEIF still pictures (ISO/IEC 14496-12 §4, 23008-12 §6 and §9): brands, the primary item's
+/// size, transformations, alpha and profile.
+///
+/// libheif applies `clap`, `irot` and `imir` while decoding and libvips drops the EXIF orientation of these formats, so the
+/// size given here is the one after them and the orientation is always 1.
+enum HEIFHeader {
+    private static let avifBrands: Set<String> = ["avif", "avis"]
+    private static let heifBrands: Set<String> = [
+        "heic", "heix", "heim", "heis", "hevc", "hevx", "hevm", "hevs", "mif1", "mif2", "msf1",
+    ]
+
+    /// What the `ftyp` box announces: its major brand and the compatible ones, of which the first 64 are looked at.
+    static func format(_ reader: ByteReader) -> ImageFormat? {
+        guard let size = reader.uint32(0), size >= 16, reader.matches("ftyp", at: 4) else { return nil }
+        var brands: Set<String> = []
+        if let major = reader.fourCharacters(8) { brands.insert(major) }
+        for offset in stride(from: 16, to: min(size, 16 + 64 * 4), by: 4) {
+            if let brand = reader.fourCharacters(offset) { brands.insert(brand) }
+        }
+        if !brands.isDisjoint(with: avifBrands) { return .avif }
+        return brands.isDisjoint(with: heifBrands) ? nil : .heif
+    }
+
+    static func parse(_ reader: ByteReader, format: ImageFormat) throws(RenderError) -> ImageHeader {
+        let name = format == .avif ? "AVIF" : "HEIF"
+        guard let meta = child("meta", of: reader)?.part(4), let properties = child("iprp", of: meta),
+            let container = child("ipco", of: properties)
+        else { throw ImageHeader.damaged(name, "it has no picture properties") }
+        var boxes: [Box] = []
+        forEachBox(container) { boxes.append($0) }
+        let primary = primaryItem(meta)
+        let own = indexes(of: primary, in: properties).compactMap {
+            boxes.indices.contains($0 - 1) ? boxes[$0 - 1] : nil
+        }
+        guard var (width, height) = size(own.isEmpty ? boxes : own) else {
+            throw ImageHeader.damaged(name, "its primary picture names no size")
+        }
+        try ImageHeader.checkSize(name, width, height)
+        for box in own {
+            if box.type == "irot", let turns = box.data.byte(0), turns & 1 == 1 { swap(&width, &height) }
+        }
+        var header = ImageHeader(format: format, width: width, height: height)
+        header.hasAlpha = boxes.contains { $0.type == "auxC" && isAlpha($0.data) }
+        for box in own where box.type == "colr" && (box.data.matches("prof") || box.data.matches("rICC")) {
+            header.profileBytes = max(header.profileBytes, box.data.count - 4)
+        }
+        return header
+    }
+
+    private struct Box {
+        var type: String
+        var data: ByteReader
+    }
+
+    /// The boxes directly inside, in order. Each advances by at least its 8-byte head, so this ends.
+    private static func forEachBox(_ reader: ByteReader, _ body: (Box) -> Void) {
+        var offset = 0
+        while let size = reader.uint32(offset), let type = reader.fourCharacters(offset + 4) {
+            var head = 8
+            var length = size
+            if size == 1 {
+                guard let long = reader.uint64(offset + 8) else { return }
+                head = 16
+                length = long
+            } else if size == 0 {
+                length = reader.count - offset
+            }
+            guard length >= head else { return }
+            body(Box(type: type, data: reader.part(offset + head, length - head)))
+            guard length <= reader.count - offset else { return }
+            offset += length
+        }
+    }
+
+    private static func child(_ type: String, of reader: ByteReader) -> ByteReader? {
+        var found: ByteReader?
+        forEachBox(reader) { if found == nil && $0.type == type { found = $0.data } }
+        return found
+    }
+
+    private static func primaryItem(_ meta: ByteReader) -> Int? {
+        guard let box = child("pitm", of: meta), let version = box.byte(0) else { return nil }
+        return version == 0 ? box.uint16(4) : box.uint32(4)
+    }
+
+    /// The 1-based property indexes that the `ipma` boxes give an item, in order.
+    private static func indexes(of item: Int?, in properties: ByteReader) -> [Int] {
+        var result: [Int] = []
+        forEachBox(properties) { box in
+            guard box.type == "ipma", let flags = box.data.uint24(1), let entries = box.data.uint32(4) else { return }
+            let idBytes = box.data.byte(0) == 0 ? 2 : 4
+            let indexBytes = flags & 1 == 1 ? 2 : 1
+            var offset = 8
+            for _ in 0..<entries {
+                guard let id = idBytes == 2 ? box.data.uint16(offset) : box.data.uint32(offset),
+                    let count = box.data.byte(offset + idBytes)
+                else { return }
+                offset += idBytes + 1
+                for _ in 0..<count {
+                    let index = indexBytes == 2 ? box.data.uint16(offset) : box.data.byte(offset).map(Int.init)
+                    guard let index else { return }
+                    if id == item { result.append(index & (indexBytes == 2 ? 0x7FFF : 0x7F)) }
+                    offset += indexBytes
+                }
+            }
+        }
+        return result
+    }
+
+    /// `ispe`, cut by `clap` where that is given and sensible. Of several sizes the largest, so that limits err safely.
+    private static func size(_ boxes: [Box]) -> (width: Int, height: Int)? {
+        var size: (width: Int, height: Int)?
+        for box in boxes where box.type == "ispe" {
+            guard let width = box.data.uint32(4), let height = box.data.uint32(8) else { continue }
+            if let known = size, UInt(known.width) * UInt(known.height) >= UInt(width) * UInt(height) { continue }
+            size = (width, height)
+        }
+        guard let size, let clap = boxes.first(where: { $0.type == "clap" })?.data,
+            let widthN = clap.uint32(0), let widthD = clap.uint32(4), widthD > 0,
+            let heightN = clap.uint32(8), let heightD = clap.uint32(12), heightD > 0
+        else { return size }
+        let width = widthN / widthD
+        let height = heightN / heightD
+        guard (1...max(1, size.width)).contains(width), (1...max(1, size.height)).contains(height) else { return size }
+        return (width, height)
+    }
+
+    private static func isAlpha(_ data: ByteReader) -> Bool {
+        data.matches("urn:mpeg:mpegB:cicp:systems:auxiliary:alpha", at: 4)
+            || data.matches("urn:mpeg:hevc:2015:auxid:1", at: 4) || data.matches("urn:mpeg:avc:2015:auxid:1", at: 4)
+    }
+}

@@ -1,0 +1,60 @@
+extension ImageHeader {
+    /// Reads format, size, pages, alpha, orientation, scans and profile size from the bytes alone, without decoding a pixel
+    /// and without libvips, whose own sniffing hangs on some inputs.
+    ///
+    /// Safe on any bytes: all reads are bounds-checked, time is linear in their number. A file cut short still has a
+    /// header as long as its size can be read; the pixels then fail in the decoder.
+    ///
+    /// Throws `notAnImage` (saying what the bytes look like), `unsupportedFormat` (JPEG XL, SVG and others that are
+    /// recognised only) or `undecodable` (a known format whose header is damaged or cut short).
+    public static func probe(_ bytes: [UInt8]) throws(RenderError) -> ImageHeader {
+        let result = bytes.withUnsafeBytes { buffer in
+            Result { () throws(RenderError) in try probe(buffer) }
+        }
+        return try result.get()
+    }
+
+    /// The same over memory that stays valid during the call, for example a mapped file.
+    public static func probe(_ bytes: UnsafeRawBufferPointer) throws(RenderError) -> ImageHeader {
+        let reader = ByteReader(bytes)
+        switch detectFormat(reader) {
+        case .jpeg: return try JPEGHeader.parse(reader)
+        case .png: return try PNGHeader.parse(reader)
+        case .webp: return try WebPHeader.parse(reader)
+        case .gif: return try GIFHeader.parse(reader)
+        case .avif: return try HEIFHeader.parse(reader, format: .avif)
+        case .heif: return try HEIFHeader.parse(reader, format: .heif)
+        case .tiff: return try TIFFHeader.parse(reader)
+        case .jxl: throw RenderError(.unsupportedFormat, "JPEG XL images are not supported")
+        case .svg: throw RenderError(.unsupportedFormat, "SVG images are not supported")
+        case nil: throw ForeignBytes.error(for: reader)
+        }
+    }
+
+    /// The format that the first bytes announce; nil for anything else.
+    static func detectFormat(_ reader: ByteReader) -> ImageFormat? {
+        if reader.matches([0xFF, 0xD8, 0xFF]) { return .jpeg }
+        if reader.matches(PNGHeader.signature) { return .png }
+        if reader.matches("RIFF"), reader.matches("WEBP", at: 8) { return .webp }
+        if reader.matches("GIF87a") || reader.matches("GIF89a") { return .gif }
+        if reader.matches([0x49, 0x49, 0x2A, 0x00]) || reader.matches([0x4D, 0x4D, 0x00, 0x2A]) { return .tiff }
+        if reader.matches([0xFF, 0x0A]) || reader.matches([0, 0, 0, 12, 0x4A, 0x58, 0x4C, 0x20, 13, 10, 0x87, 10]) {
+            return .jxl
+        }
+        if let format = HEIFHeader.format(reader) { return format }
+        return ForeignBytes.looksLikeSVG(reader) ? .svg : nil
+    }
+
+    /// The error for a header that cannot be read.
+    static func damaged(_ format: String, _ problem: String) -> RenderError {
+        RenderError(.undecodable, "damaged \(format): \(problem)")
+    }
+
+    /// Edges from 1 to 2²⁴ − 1 pass (libvips takes 10⁷ at most), so that width × height × pages cannot overflow later.
+    static func checkSize(_ format: String, _ width: Int, _ height: Int) throws(RenderError) {
+        guard width > 0, height > 0 else { throw damaged(format, "its size is \(width) × \(height)") }
+        guard max(width, height) < 1 << 24 else {
+            throw RenderError(.overLimit, "\(format) of \(width) × \(height) pixels: no decoder takes edges this long")
+        }
+    }
+}

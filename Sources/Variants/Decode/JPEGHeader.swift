@@ -1,0 +1,64 @@
+/// Reads the markers of a JPEG stream (ITU-T T.81 annex B): frame header, EXIF orientation, ICC size, number of scans.
+enum JPEGHeader {
+    /// Counting stops above this; no encoder writes as many, and the limit checked afterwards is far lower.
+    static let maxCountedScans = 1000
+
+    static func parse(_ reader: ByteReader) throws(RenderError) -> ImageHeader {
+        var header: ImageHeader?
+        var orientation = 1
+        var seenExif = false
+        var profileBytes = 0
+        var scans = 0
+        var offset = 2
+        walk: while let marker = nextMarker(reader, &offset) {
+            switch marker {
+            case 0xD9: break walk
+            case 0x01, 0xD0...0xD8: continue  // TEM, RSTn, SOI: no length follows
+            default: break
+            }
+            guard let length = reader.uint16(offset), length >= 2 else { break }
+            let segment = reader.part(offset + 2, length - 2)
+            offset += length
+            switch marker {
+            case 0xC0...0xC3, 0xC5...0xC7, 0xC9...0xCB, 0xCD...0xCF:
+                if header == nil { header = try frame(segment) }
+            case 0xE1 where !seenExif && segment.matches("Exif\0\0"):
+                seenExif = true
+                orientation = TIFFHeader.orientation(exif: segment.part(6)) ?? 1
+            case 0xE2 where segment.matches("ICC_PROFILE\0"):
+                profileBytes += max(0, segment.count - 14)
+            case 0xDA:
+                scans += 1
+                if header == nil { throw ImageHeader.damaged("JPEG", "image data before the frame header") }
+                if scans > maxCountedScans { break walk }
+            default: break
+            }
+        }
+        guard var header else { throw ImageHeader.damaged("JPEG", "it ends before its frame header") }
+        header.orientation = orientation
+        header.profileBytes = profileBytes
+        header.scans = max(1, scans)
+        return header
+    }
+
+    private static func frame(_ segment: ByteReader) throws(RenderError) -> ImageHeader {
+        guard let height = segment.uint16(1), let width = segment.uint16(3), segment.byte(5) != nil else {
+            throw ImageHeader.damaged("JPEG", "its frame header is cut short")
+        }
+        try ImageHeader.checkSize("JPEG", width, height)
+        return ImageHeader(format: .jpeg, width: width, height: height)
+    }
+
+    /// The next marker at or after `offset`, which then points behind it. Skips stray bytes, entropy-coded data with its
+    /// stuffed zeros, and fill bytes, as libjpeg does.
+    private static func nextMarker(_ reader: ByteReader, _ offset: inout Int) -> UInt8? {
+        while let found = reader.firstOffset(of: 0xFF, from: offset) {
+            offset = found + 1
+            while let byte = reader.byte(offset), byte == 0xFF { offset += 1 }
+            guard let marker = reader.byte(offset) else { return nil }
+            offset += 1
+            if marker != 0 { return marker }
+        }
+        return nil
+    }
+}

@@ -1,0 +1,61 @@
+/// Reads the chunks of a WebP file (RFC 9649 §2): VP8X, VP8, VP8L, ALPH, ANMF, EXIF, ICCP.
+enum WebPHeader {
+    static func parse(_ reader: ByteReader) throws(RenderError) -> ImageHeader {
+        if reader.matches("VP8X", at: 12) { return try extended(reader) }
+        guard var header = bitstream(reader, at: 12) else {
+            throw ImageHeader.damaged("WebP", "its first chunk is no complete VP8, VP8L or VP8X chunk")
+        }
+        header.pages = 1
+        return header
+    }
+
+    private static func extended(_ reader: ByteReader) throws(RenderError) -> ImageHeader {
+        guard let flags = reader.byte(20), let width = reader.uint24(24, .little),
+            let height = reader.uint24(27, .little)
+        else { throw ImageHeader.damaged("WebP", "its VP8X chunk is cut short") }
+        // The product fits 32 bits (RFC 9649 §2.7.1).
+        guard (width + 1) * (height + 1) < 1 << 32 else {
+            throw ImageHeader.damaged("WebP", "its size is \(width + 1) × \(height + 1)")
+        }
+        var header = ImageHeader(format: .webp, width: width + 1, height: height + 1)
+        header.hasAlpha = flags & 0x10 != 0
+        let isAnimated = flags & 0x02 != 0
+        var frames = 0
+        var offset = 30
+        while let length = reader.uint32(offset + 4, .little) {
+            let data = reader.part(offset + 8, length)
+            if reader.matches("ANMF", at: offset) {
+                frames += 1
+            } else if reader.matches("ALPH", at: offset) {
+                header.hasAlpha = true
+            } else if reader.matches("VP8L", at: offset) {
+                if bitstream(reader, at: offset)?.hasAlpha == true { header.hasAlpha = true }
+            } else if reader.matches("EXIF", at: offset) {
+                let prefixed = data.matches("Exif\0\0")
+                header.orientation = TIFFHeader.orientation(exif: prefixed ? data.part(6) : data) ?? 1
+            } else if reader.matches("ICCP", at: offset) {
+                header.profileBytes = data.count
+            }
+            offset += 8 + length + (length & 1)
+        }
+        header.pages = isAnimated ? max(1, frames) : 1
+        return header
+    }
+
+    /// Size and alpha from the image data itself: RFC 6386 §9.1 (VP8), RFC 9649 §3.4 (VP8L).
+    private static func bitstream(_ reader: ByteReader, at offset: Int) -> ImageHeader? {
+        let data = offset + 8
+        if reader.matches("VP8 ", at: offset), reader.matches([0x9D, 0x01, 0x2A], at: data + 3),
+            let width = reader.uint16(data + 6, .little), let height = reader.uint16(data + 8, .little),
+            width & 0x3FFF > 0, height & 0x3FFF > 0
+        {
+            return ImageHeader(format: .webp, width: width & 0x3FFF, height: height & 0x3FFF)
+        }
+        if reader.matches("VP8L", at: offset), reader.byte(data) == 0x2F, let bits = reader.uint32(data + 1, .little) {
+            return ImageHeader(
+                format: .webp, width: (bits & 0x3FFF) + 1, height: (bits >> 14 & 0x3FFF) + 1,
+                hasAlpha: bits >> 28 & 1 == 1)
+        }
+        return nil
+    }
+}
