@@ -1,0 +1,140 @@
+/// One setting: its name, what it takes, its default and why that default.
+struct Setting: Sendable {
+    var key: String
+    var kind: SettingKind
+    var fallback: SettingValue
+    var reason: String
+    /// Never shown in messages.
+    var isSecret = false
+
+    init(_ key: String, _ kind: SettingKind, _ fallback: SettingValue, _ reason: String, isSecret: Bool = false) {
+        self.key = key
+        self.kind = kind
+        self.fallback = fallback
+        self.reason = reason
+        self.isSecret = isSecret
+    }
+
+    /// `fetch.perHost` → `PIPECTL_FETCH_PER_HOST`.
+    var environmentName: String {
+        var name = "PIPECTL_"
+        for character in key {
+            if character == "." {
+                name += "_"
+            } else {
+                if character.isUppercase { name += "_" }
+                name += character.uppercased()
+            }
+        }
+        return name
+    }
+}
+
+/// Every setting there is. Adding one is a line here and, where it is used, an accessor in `Settings`.
+enum SettingCatalogue {
+    private static let count = SettingKind.integer(0...Int.max)
+    private static let positive = SettingKind.integer(1...Int.max)
+    private static let seconds = SettingKind.number(0.001...1e9)
+    private static let maximumAge = SettingKind.number(0...2_147_483_648)
+
+    static let all: [Setting] = general + sourcesAndFetching + caching + rendering + serving
+
+    private static let general: [Setting] = [
+        Setting(
+            "cache", .text, .string(""),
+            "cache folder; empty: $XDG_CACHE_HOME/image-pipeline or ~/.cache/image-pipeline"),
+        Setting("presets", .map, .map([]), "name → recipe, used as @name; none are built in"),
+        Setting("masks", .text, .string(""), "folder of named masks; empty: no masks"),
+        Setting("overlays", .text, .string(""), "folder of named overlays; empty: no overlays"),
+        Setting("auto", .list, .list([.string("webp")]), "formats negotiated by `auto`; AVIF costs far more CPU"),
+        Setting("recipes.allow", .list, .list([]), "recipes the server makes; empty: all that are signed"),
+        Setting(
+            "log.level", .choice(["trace", "debug", "info", "warning", "error"]), .string("info"), "what is logged"),
+        Setting("log.format", .choice(["text", "json"]), .string("text"), "text for people, json for collectors"),
+    ]
+
+    private static let sourcesAndFetching: [Setting] = [
+        Setting("sources.allow", .list, .list([]), "source patterns admitted; empty: all"),
+        Setting("sources.deny", .list, .list([]), "source patterns refused; wins over sources.allow"),
+        Setting(
+            "allowPrivateAddresses", .either([.bool, .list]), .bool(false),
+            "true, or a list of address/CIDR[:port]; off, so that no URL reaches inside the network"),
+        Setting(
+            "acceptedTypes", .list, .list([.string("image/*"), .string("application/octet-stream"), .string("")]),
+            "media types taken from origins, empty text: none sent; magic bytes decide in the end"),
+        Setting(
+            "forwardFields", .list, .list([]), "client request fields sent upstream; none, so that answers are shared"),
+        Setting("hosts", .map, .map([]), "host → headers, basic, bearer, ca, insecure; set whole", isSecret: true),
+        Setting(
+            "fetch.slots", .integer(1...4096), .int(16),
+            "transfers at once; enough to hide latency, few enough to be polite"),
+        Setting("fetch.perHost", .integer(1...4096), .int(6), "transfers at once to one host, as browsers do"),
+        Setting("fetch.connectSeconds", seconds, .double(4), "name lookup, connection and TLS"),
+        Setting("fetch.headerSeconds", seconds, .double(10), "until the first header field"),
+        Setting("fetch.totalSeconds", seconds, .double(15), "one try from start to last byte"),
+        Setting("fetch.stallSeconds", seconds, .double(5), "below 1 kB/s for this long is a failure"),
+        Setting("fetch.redirects", .integer(0...20), .int(3), "redirects followed, each admitted anew"),
+        Setting("fetch.rate", .number(0...1e9), .double(0), "requests a second to one host; 0: no limit"),
+        Setting("fetch.http2", .bool, .bool(true), "HTTP/2 over TLS; never in clear text"),
+        Setting("fetch.breaker", .either([.bool, .map]), .bool(true), "stop asking an origin that keeps failing"),
+        Setting("retries", .integer(0...20), .int(2), "further tries on connection failures and 429, 502, 503, 504"),
+    ]
+
+    private static let caching: [Setting] = [
+        Setting(
+            "defaultMaxAge", maximumAge, .double(0), "seconds, for origins that send nothing; 0: nothing is assumed"),
+        Setting("errorMaxAge", maximumAge, .double(0), "seconds an origin's failure is remembered; 0: not at all"),
+        Setting("errorAttempts", .integer(1...1000), .int(1), "failed tries before errorMaxAge applies"),
+        Setting("private", .bool, .bool(false), "act as a private cache; shared is the stricter rule"),
+        Setting("honourClientNoCache", .bool, .bool(false), "off, so that clients cannot force work"),
+        Setting("memory.originals", .size, .string("4%"), "of memory; together a tenth of what there is"),
+        Setting("memory.variants", .size, .string("6%"), "of memory; variants are small and asked for most"),
+        Setting("memory.pixels", .size, .int(0), "decoded pixels for programs that display; 0: none"),
+        Setting("disk.originals", .size, .string("4GB"), "originals on disk; a share is of the file system"),
+        Setting("disk.variants", .size, .string("2GB"), "variants on disk; a share is of the file system"),
+        Setting("disk.freeSpace", .size, .string("1GB"), "left free on the file system"),
+        Setting("disk.fsync", .bool, .bool(false), "a cache may lose its last second, never serve a torn entry"),
+    ]
+
+    private static let rendering: [Setting] = [
+        Setting("render.workers", .integer(0...1024), .int(0), "renders at once; 0: processors + 1"),
+        Setting(
+            "render.isolation", .choice(["workers", "inProcess"]), .string("workers"),
+            "workers: a crash or hang costs one request"),
+        Setting(
+            "render.quality", .choice(["fast", "balanced", "best"]), .string("balanced"),
+            "balanced resizes in linear light; fast does what other servers do"),
+        Setting("limits.pixels", positive, .int(50_000_000), "over all frames the recipe decodes"),
+        Setting("limits.bytes", .size, .string("50MB"), "of an original, counted as it streams"),
+        Setting("limits.frames", positive, .int(256), "frames of an animation"),
+        Setting("limits.scans", positive, .int(64), "scans of a JPEG; encoders write 3 to 12"),
+        Setting("limits.outputEdge", .integer(1...8192), .int(8192), "each edge of a variant"),
+        Setting("limits.seconds", seconds, .double(10), "one render, wall time"),
+        Setting("limits.workerMemory", .size, .string("1GiB"), "growth of a worker's address space"),
+        Setting("limits.steps", .integer(1...32), .int(32), "steps of a recipe"),
+    ]
+
+    private static let serving: [Setting] = [
+        Setting("listen", .text, .string("127.0.0.1:8080"), "loopback, until somebody decides otherwise"),
+        Setting("allowUnsigned", .bool, .bool(false), "serve URLs without a signature"),
+        Setting("keys", .map, .map([]), "key id → hexadecimal secret", isSecret: true),
+        Setting("adminToken", .text, .string(""), "bearer token of purge; empty: purge is off", isSecret: true),
+        Setting("server.connections", positive, .int(1024), "clients at once"),
+        Setting("server.headerBytes", .size, .string("16KiB"), "of one request's head"),
+        Setting("server.idleSeconds", seconds, .double(60), "before an idle connection is closed"),
+        Setting("server.queue", count, .int(256), "requests waiting for a render before 503"),
+        Setting("server.tls", .either([.bool, .map]), .bool(false), "certificate and key files"),
+        Setting("server.http2", .bool, .bool(false), "HTTP/2 for clients"),
+        Setting("server.cors", .either([.bool, .list]), .bool(false), "origins allowed to read answers"),
+        Setting("server.playground", .bool, .bool(true), "the page at /"),
+    ]
+
+    /// Settings by name.
+    static let byKey: [String: Setting] = Dictionary(uniqueKeysWithValues: all.map { ($0.key, $0) })
+
+    /// The setting, or an error that names the nearest one.
+    static func setting(_ key: String, _ origin: SettingOrigin) throws(SettingError) -> Setting {
+        if let setting = byKey[key] { return setting }
+        throw SettingError(.unknownKey, origin, "unknown setting `\(key)`" + NearestName.hint(key, in: all.map(\.key)))
+    }
+}

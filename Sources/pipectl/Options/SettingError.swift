@@ -1,0 +1,40 @@
+/// Where the value of a setting came from; named in every error about it.
+enum SettingOrigin: Sendable, Hashable, CustomStringConvertible {
+    case flag(String)
+    case environment(String)
+    case file(String, line: Int?)
+    case builtIn
+
+    var description: String {
+        switch self {
+        case .flag(let flag): flag
+        case .environment(let name): "environment variable \(name)"
+        case .file(let path, let line): line.map { "\(path), line \($0)" } ?? path
+        case .builtIn: "default"
+        }
+    }
+}
+
+/// A setting that cannot be used; the program ends with exit code 2.
+struct SettingError: Error, Sendable, Hashable, CustomStringConvertible {
+    enum Code: String, Sendable {
+        /// No setting has this name.
+        case unknownKey
+        /// The value is of the wrong kind or out of range.
+        case badValue
+        /// A `--set` without `=`.
+        case malformedFlag
+        /// The configuration file cannot be read or is no YAML map.
+        case badFile
+    }
+    var code: Code
+    var origin: SettingOrigin
+    var message: String
+    var description: String { "\(origin): \(message)" }
+
+    init(_ code: Code, _ origin: SettingOrigin, _ message: String) {
+        self.code = code
+        self.origin = origin
+        self.message = message
+    }
+}

@@ -1,0 +1,81 @@
+/// What values a setting takes.
+indirect enum SettingKind: Sendable {
+    case bool
+    case integer(ClosedRange<Int>)
+    case number(ClosedRange<Double>)
+    /// Bytes or a share (`512MB`, `10%`).
+    case size
+    case text
+    case choice([String])
+    case list
+    /// Names of the user's own choosing; set as a whole.
+    case map
+    /// The first of these that takes the value.
+    case either([SettingKind])
+
+    /// What is expected, for error messages and the table of settings.
+    var expectation: String {
+        switch self {
+        case .bool: return "true or false"
+        case .integer(let range):
+            return range.upperBound == .max
+                ? "a whole number of at least \(range.lowerBound)"
+                : "a whole number from \(range.lowerBound) to \(range.upperBound)"
+        case .number(let range):
+            let low = JSONText.number(range.lowerBound)
+            return range.upperBound >= 1e9
+                ? "a number of at least \(low)" : "a number from \(low) to \(JSONText.number(range.upperBound))"
+        case .size: return "a size such as 512MB, 64KiB or 10%"
+        case .text: return "text"
+        case .choice(let words): return words.joined(separator: ", ")
+        case .list: return "a list"
+        case .map: return "a map"
+        case .either(let kinds): return kinds.map(\.expectation).joined(separator: ", or ")
+        }
+    }
+
+    /// The value in the form this kind stores; nil when it does not fit.
+    func accept(_ value: SettingValue) -> SettingValue? {
+        switch (self, value) {
+        case (.bool, .bool), (.text, .string), (.list, .list), (.map, .map): return value
+        case (.integer(let range), .int(let number)): return range.contains(number) ? value : nil
+        case (.integer, .double(let number)):
+            guard let whole = Int(exactly: number) else { return nil }
+            return accept(.int(whole))
+        case (.number(let range), .int(let number)):
+            return range.contains(Double(number)) ? .double(Double(number)) : nil
+        case (.number(let range), .double(let number)): return range.contains(number) ? value : nil
+        case (.size, .int(let number)): return number >= 0 ? value : nil
+        case (.size, .string(let text)): return SettingSize(text) == nil ? nil : value
+        case (.text, .int(let number)): return .string(String(number))
+        case (.choice(let words), .string(let word)): return words.contains(word) ? value : nil
+        case (.list, .string(let word)): return .list([.string(word)])
+        case (.either(let kinds), _):
+            for kind in kinds { if let accepted = kind.accept(value) { return accepted } }
+            return nil
+        default: return nil
+        }
+    }
+
+    /// Reads what a flag or a variable of the environment says: JSON, or a bare word; a list also as `a,b,c`.
+    func read(_ raw: String) -> SettingValue? {
+        switch self {
+        case .text:
+            if raw.hasPrefix("\""), case .string(let text)? = try? JSONReader.parse(raw) { return .string(text) }
+            return .string(raw)
+        case .choice, .size:
+            if raw.hasPrefix("\""), let value = try? JSONReader.parse(raw) { return accept(value) }
+            return accept(.string(raw))
+        case .list:
+            // A text that is no JSON is a bare list; nothing is lost by dropping the reader's complaint.
+            if let value = try? JSONReader.parse(raw), case .list = value { return value }
+            guard !raw.hasPrefix("["), !raw.hasPrefix("{") else { return nil }
+            return .list(raw.split(separator: ",").map { .string(String($0)) })
+        case .either(let kinds):
+            for kind in kinds { if let value = kind.read(raw) { return value } }
+            return nil
+        case .bool, .integer, .number, .map:
+            return (try? JSONReader.parse(raw)).flatMap { accept($0) }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+/// A value of a setting or of a JSON text. Maps keep the order they were written in.
+enum SettingValue: Sendable, Hashable {
+    case null
+    case bool(Bool)
+    case int(Int)
+    case double(Double)
+    case string(String)
+    case list([SettingValue])
+    case map([SettingMember])
+
+    /// The member of a map; nil for other values and missing names.
+    subscript(name: String) -> SettingValue? {
+        guard case .map(let members) = self else { return nil }
+        return members.last { $0.name == name }?.value
+    }
+
+    /// What the value is called in error messages.
+    var kindName: String {
+        switch self {
+        case .null: "nothing"
+        case .bool: "true or false"
+        case .int, .double: "a number"
+        case .string: "text"
+        case .list: "a list"
+        case .map: "a map"
+        }
+    }
+
+    /// The value as one line of JSON.
+    var json: String {
+        switch self {
+        case .null: "null"
+        case .bool(let value): value ? "true" : "false"
+        case .int(let value): String(value)
+        case .double(let value): JSONText.number(value)
+        case .string(let value): JSONText.quoted(value)
+        case .list(let values): "[" + values.map(\.json).joined(separator: ",") + "]"
+        case .map(let members):
+            "{" + members.map { JSONText.quoted($0.name) + ":" + $0.value.json }.joined(separator: ",") + "}"
+        }
+    }
+}
+
+/// A name and its value inside a map.
+struct SettingMember: Sendable, Hashable {
+    var name: String
+    var value: SettingValue
+
+    init(_ name: String, _ value: SettingValue) {
+        self.name = name
+        self.value = value
+    }
+}

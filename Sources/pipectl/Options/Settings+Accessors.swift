@@ -1,0 +1,147 @@
+import Glibc
+
+/// Which addresses of the inner network a source may lie at.
+enum PrivateAddresses: Sendable, Hashable {
+    case none
+    case all
+    /// Address or CIDR, each with an optional port.
+    case list([String])
+}
+
+extension Settings {
+    func bool(_ key: String) -> Bool {
+        if case .bool(let value) = value(key) { return value }
+        return false
+    }
+
+    func integer(_ key: String) -> Int {
+        switch value(key) {
+        case .int(let value): value
+        case .double(let value): Int(value)
+        default: 0
+        }
+    }
+
+    func number(_ key: String) -> Double {
+        switch value(key) {
+        case .int(let value): Double(value)
+        case .double(let value): value
+        default: 0
+        }
+    }
+
+    func text(_ key: String) -> String {
+        if case .string(let value) = value(key) { return value }
+        return ""
+    }
+
+    func list(_ key: String) -> [String] {
+        guard case .list(let values) = value(key) else { return [] }
+        return values.compactMap { if case .string(let text) = $0 { text } else { nil } }
+    }
+
+    /// Texts of a map by name; other members are left out.
+    func textMap(_ key: String) -> [String: String] {
+        guard case .map(let members) = value(key) else { return [:] }
+        var result: [String: String] = [:]
+        for member in members { if case .string(let text) = member.value { result[member.name] = text } }
+        return result
+    }
+
+    func size(_ key: String) -> SettingSize {
+        switch value(key) {
+        case .int(let bytes): .bytes(bytes)
+        case .string(let text): SettingSize(text) ?? .bytes(0)
+        default: .bytes(0)
+        }
+    }
+
+    /// A folder as written; `~/` is the home folder. nil when empty.
+    func folder(_ key: String) -> String? {
+        let path = text(key)
+        if path.isEmpty { return nil }
+        if path.hasPrefix("~/"), let home = environment["HOME"], !home.isEmpty { return home + path.dropFirst() }
+        return path
+    }
+
+    // MARK: Named settings
+
+    /// The cache folder: `cache`, else `$XDG_CACHE_HOME/image-pipeline` where that is absolute (as the XDG base
+    /// directory specification demands), else `~/.cache/image-pipeline`, else a folder of this user under `/tmp`.
+    var cacheFolder: String {
+        if let folder = folder("cache") { return folder }
+        if let base = environment["XDG_CACHE_HOME"], base.hasPrefix("/") { return base + "/image-pipeline" }
+        if let home = environment["HOME"], home.hasPrefix("/") { return home + "/.cache/image-pipeline" }
+        return "/tmp/image-pipeline-\(getuid())"
+    }
+
+    var presets: [String: String] { textMap("presets") }
+    var masksFolder: String? { folder("masks") }
+    var overlaysFolder: String? { folder("overlays") }
+    var renderQuality: String { text("render.quality") }
+
+    /// Renders at once: the setting, or one more than there are processors.
+    var renderWorkers: Int {
+        let workers = integer("render.workers")
+        return workers > 0 ? workers : Int(max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))) + 1
+    }
+
+    var allowPrivateAddresses: PrivateAddresses {
+        switch value("allowPrivateAddresses") {
+        case .bool(true): .all
+        case .list: .list(list("allowPrivateAddresses"))
+        default: .none
+        }
+    }
+
+    /// Budgets of the memory tiers in bytes; shares are of the memory there is.
+    var memoryBudgets: (originals: Int, variants: Int, pixels: Int) {
+        let keys = ["memory.originals", "memory.variants", "memory.pixels"]
+        let sizes = keys.map { size($0) }
+        let needsTotal = sizes.contains { if case .share = $0 { true } else { false } }
+        let total = needsTotal ? MachineLimits.memoryBytes() : 0
+        return (sizes[0].bytes(of: total), sizes[1].bytes(of: total), sizes[2].bytes(of: total))
+    }
+
+    /// Budgets of the disk tiers and what stays free, in bytes; shares are of the file system that holds `folder`.
+    func diskBudgets(folder: String) -> (originals: Int, variants: Int, freeSpace: Int) {
+        let sizes = ["disk.originals", "disk.variants", "disk.freeSpace"].map { size($0) }
+        let needsTotal = sizes.contains { if case .share = $0 { true } else { false } }
+        let total = needsTotal ? MachineLimits.fileSystemBytes(holding: folder) : 0
+        return (sizes[0].bytes(of: total), sizes[1].bytes(of: total), sizes[2].bytes(of: total))
+    }
+
+    /// A limit given as a size, in bytes; a share is of the memory there is.
+    func bytes(_ key: String) -> Int {
+        switch size(key) {
+        case .bytes(let bytes): bytes
+        case .share(let share): Int(Double(MachineLimits.memoryBytes()) * share)
+        }
+    }
+}
+
+/// What the machine, or the container around this program, has.
+enum MachineLimits {
+    /// Memory in bytes: the cgroup's limit where there is one, else the machine's.
+    static func memoryBytes() -> Int {
+        let physical = Int(sysconf(Int32(_SC_PHYS_PAGES))) * Int(sysconf(Int32(_SC_PAGESIZE)))
+        for path in ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"] {
+            // No such file or `max`: no limit.
+            guard let text = try? FileText.read(path, limit: 64) else { continue }
+            if let limit = Int(text.prefix { $0.isNumber }), limit > 0, limit < physical { return limit }
+        }
+        return max(physical, 64 << 20)
+    }
+
+    /// Size in bytes of the file system that holds `path` or its nearest existing parent.
+    static func fileSystemBytes(holding path: String) -> Int {
+        var path = path
+        while !path.isEmpty {
+            var status = statvfs()
+            if statvfs(path, &status) == 0 { return Int(status.f_blocks) * Int(status.f_frsize) }
+            guard let slash = path.lastIndex(of: "/") else { break }
+            path = String(path[..<slash])
+        }
+        return 10_000_000_000
+    }
+}

@@ -1,0 +1,114 @@
+/// The settings of one run: flag over environment over file over default.
+struct Settings: Sendable {
+    /// A value and where it was said.
+    struct Entry: Sendable {
+        var value: SettingValue
+        var origin: SettingOrigin
+    }
+
+    private(set) var entries: [String: Entry] = [:]
+    /// Variables the accessors look at: `HOME`, `XDG_CACHE_HOME`.
+    let environment: [String: String]
+
+    /// The defaults alone.
+    init(environment: [String: String] = [:]) { self.environment = environment }
+
+    /// Reads every source. The file is opened only when one is named, so that a run without one never starts the YAML
+    /// parser.
+    ///
+    /// - Parameters:
+    ///   - assignments: the texts of `--set`, `key=VALUE`, in order; a later one wins.
+    ///   - flags: settings with a flag of their own (`--cache DIR`): flag, setting, value. They win over `--set`.
+    ///   - environment: all variables; those that begin with `PIPECTL_` must name a setting.
+    ///   - file: a YAML file.
+    init(
+        assignments: [String] = [], flags: [(flag: String, key: String, value: String)] = [],
+        environment: [String: String] = [:], file: String? = nil
+    ) throws(SettingError) {
+        self.environment = environment
+        if let file {
+            for found in try SettingsFile.read(file) { try set(found.key, found.value, found.origin) }
+        }
+        try readEnvironment(environment)
+        for assignment in assignments {
+            let origin = SettingOrigin.flag("--set " + (assignment.split(separator: "=").first.map(String.init) ?? ""))
+            guard let equals = assignment.firstIndex(of: "="), equals != assignment.startIndex else {
+                throw SettingError(.malformedFlag, origin, "`--set` takes key=VALUE, for example --set fetch.slots=8")
+            }
+            let key = String(assignment[..<equals])
+            try read(key, String(assignment[assignment.index(after: equals)...]), origin)
+        }
+        for flag in flags { try read(flag.key, flag.value, .flag(flag.flag)) }
+    }
+
+    private mutating func readEnvironment(_ environment: [String: String]) throws(SettingError) {
+        let ours = environment.keys.filter { $0.hasPrefix("PIPECTL_") }.sorted()
+        guard !ours.isEmpty else { return }
+        let names = Dictionary(uniqueKeysWithValues: SettingCatalogue.all.map { ($0.environmentName, $0.key) })
+        for name in ours {
+            let origin = SettingOrigin.environment(name)
+            guard let key = names[name] else {
+                let hint = NearestName.hint(name, in: names.keys.sorted())
+                throw SettingError(.unknownKey, origin, "no setting is read from this variable" + hint)
+            }
+            try read(key, environment[name] ?? "", origin)
+        }
+    }
+
+    /// Takes a value written as text.
+    private mutating func read(_ key: String, _ raw: String, _ origin: SettingOrigin) throws(SettingError) {
+        let setting = try SettingCatalogue.setting(key, origin)
+        guard let value = setting.kind.read(raw) else { throw Self.bad(setting, raw, origin) }
+        entries[key] = Entry(value: value, origin: origin)
+        try check(setting)
+    }
+
+    /// Takes a value that has a kind already.
+    private mutating func set(_ key: String, _ value: SettingValue, _ origin: SettingOrigin) throws(SettingError) {
+        let setting = try SettingCatalogue.setting(key, origin)
+        guard let accepted = setting.kind.accept(value) else { throw Self.bad(setting, value.json, origin) }
+        entries[key] = Entry(value: accepted, origin: origin)
+        try check(setting)
+    }
+
+    /// Lists hold texts, and the presets texts under valid names; everything else was checked by kind.
+    private func check(_ setting: Setting) throws(SettingError) {
+        guard let entry = entries[setting.key] else { return }
+        switch entry.value {
+        case .list(let values):
+            for value in values {
+                guard case .string = value else {
+                    throw SettingError(
+                        .badValue, entry.origin, "`\(setting.key)` holds \(value.kindName) where text is expected")
+                }
+            }
+        case .map(let members) where setting.key == "presets" || setting.key == "keys":
+            for member in members {
+                guard case .string = member.value else {
+                    throw SettingError(
+                        .badValue, entry.origin,
+                        "`\(setting.key)`: `\(member.name)` is \(member.value.kindName) where text is expected")
+                }
+            }
+        default: break
+        }
+    }
+
+    private static func bad(_ setting: Setting, _ shown: String, _ origin: SettingOrigin) -> SettingError {
+        let what = setting.isSecret ? "the value" : "`\(shown.prefix(80))`"
+        return SettingError(
+            .badValue, origin, "\(what) does not fit `\(setting.key)`; expected is \(setting.kind.expectation)")
+    }
+
+    /// The value in force.
+    func value(_ key: String) -> SettingValue {
+        if let entry = entries[key] { return entry.value }
+        guard let setting = SettingCatalogue.byKey[key] else {
+            preconditionFailure("`\(key)` is not in the catalogue")
+        }
+        return setting.fallback
+    }
+
+    /// Where the value in force was said.
+    func origin(_ key: String) -> SettingOrigin { entries[key]?.origin ?? .builtIn }
+}

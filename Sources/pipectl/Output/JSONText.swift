@@ -1,0 +1,78 @@
+/// Writes JSON with members in the order they were added, so that lines of a report can be compared as text.
+struct JSONText: Sendable {
+    private var text = "{"
+    private var isEmpty = true
+
+    /// Adds a member whose value is JSON text already.
+    mutating func add(_ name: String, raw value: String) {
+        if !isEmpty { text += "," }
+        isEmpty = false
+        text += Self.quoted(name)
+        text += ":"
+        text += value
+    }
+
+    /// Adds a text member; nil adds nothing.
+    mutating func add(_ name: String, _ value: String?) {
+        if let value { add(name, raw: Self.quoted(value)) }
+    }
+
+    /// Adds a whole number; nil adds nothing.
+    mutating func add(_ name: String, _ value: Int?) {
+        if let value { add(name, raw: String(value)) }
+    }
+
+    /// Adds true or false; nil adds nothing.
+    mutating func add(_ name: String, _ value: Bool?) {
+        if let value { add(name, raw: value ? "true" : "false") }
+    }
+
+    /// Adds a number; nil adds nothing.
+    mutating func add(_ name: String, _ value: Double?) {
+        if let value { add(name, raw: Self.number(value)) }
+    }
+
+    /// Adds an object made in place.
+    mutating func add(_ name: String, object: (inout JSONText) -> Void) {
+        var inner = JSONText()
+        object(&inner)
+        add(name, raw: inner.closed)
+    }
+
+    /// The finished object.
+    var closed: String { text + "}" }
+
+    /// A JSON string with its quotes. Only what RFC 8259 §7 demands is escaped; other characters stay as they are.
+    static func quoted(_ value: String) -> String {
+        var result = "\""
+        result.reserveCapacity(value.utf8.count + 2)
+        for scalar in value.unicodeScalars {
+            switch scalar {
+            case "\"": result += "\\\""
+            case "\\": result += "\\\\"
+            case "\n": result += "\\n"
+            case "\r": result += "\\r"
+            case "\t": result += "\\t"
+            case "\u{8}": result += "\\b"
+            case "\u{c}": result += "\\f"
+            case "\u{0}"..<"\u{20}", "\u{7f}":
+                let hex = String(scalar.value, radix: 16)
+                result += "\\u" + String(repeating: "0", count: 4 - hex.count) + hex
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return result + "\""
+    }
+
+    /// A number as JSON; what JSON cannot hold (infinity, NaN) is null. Whole numbers carry no fraction.
+    static func number(_ value: Double) -> String {
+        guard value.isFinite else { return "null" }
+        if value == value.rounded(), abs(value) < 9_007_199_254_740_992 { return String(Int(value)) }
+        return value.description
+    }
+
+    /// A number rounded to thousandths: milliseconds are not known better.
+    static func thousandths(_ value: Double) -> String {
+        number((value * 1000).rounded() / 1000)
+    }
+}
