@@ -33,7 +33,7 @@ struct JSONText: Sendable {
     }
 
     /// Adds an object made in place.
-    mutating func add(_ name: String, object: (inout JSONText) -> Void) {
+    mutating func add(_ name: String, with object: (inout JSONText) -> Void) {
         var inner = JSONText()
         object(&inner)
         add(name, raw: inner.closed)

@@ -1,0 +1,190 @@
+import Glibc
+import Synchronization
+
+/// An output that cannot be written; exit code 8 for single-source commands.
+struct OutputError: Error, Sendable, Hashable, CustomStringConvertible {
+    var path: String
+    var message: String
+    var description: String { "cannot write \(path): \(message)" }
+
+    init(_ path: String, _ message: String) {
+        self.path = path
+        self.message = message
+    }
+
+    init(_ path: String, errno: Int32) {
+        self.init(path, String(cString: strerror(errno)))
+    }
+}
+
+/// Writes files so that nobody ever sees half of one.
+///
+/// Where the target is absent or a regular file, bytes go to a temporary file beside it that is renamed over it; a
+/// symbolic link to a regular file is followed, so the link stays. Devices, FIFOs and sockets are written straight.
+enum AtomicOutput {
+    /// Writes the bytes and says whether anything was written: false when the file held exactly these already.
+    ///
+    /// - Parameter makeFolders: create the folders on the way that do not exist.
+    @discardableResult
+    static func write(_ bytes: [UInt8], to path: String, makeFolders: Bool = false) throws(OutputError) -> Bool {
+        switch try destination(path) {
+        case .straight:
+            let file = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY)
+            guard file >= 0 else { throw OutputError(path, errno: errno) }
+            defer { close(file) }
+            try write(bytes, toDescriptor: file, named: path)
+            return true
+        case .file(let real, let existing):
+            if let existing, existing == bytes.count, holds(bytes, at: real) { return false }
+            let output = try AtomicFile(path: real, makeFolders: makeFolders && existing == nil)
+            do {
+                try output.write(bytes)
+            } catch {
+                output.abandon()
+                throw error
+            }
+            try output.commit()
+            return true
+        }
+    }
+
+    /// Writes all bytes to an open descriptor, waiting where it would block.
+    static func write(_ bytes: [UInt8], toDescriptor file: Int32, named name: String) throws(OutputError) {
+        var offset = 0
+        while offset < bytes.count {
+            let count = bytes.withUnsafeBytes { Glibc.write(file, $0.baseAddress! + offset, $0.count - offset) }
+            if count >= 0 {
+                offset += count
+            } else if errno == EAGAIN {
+                var waiting = pollfd(fd: file, events: Int16(POLLOUT), revents: 0)
+                _ = poll(&waiting, 1, 1000)
+            } else if errno != EINTR {
+                throw OutputError(name, errno: errno)
+            }
+        }
+    }
+
+    enum Destination: Equatable {
+        case straight
+        /// The path to rename to, and the size of the file there.
+        case file(path: String, existing: Int?)
+    }
+
+    static func destination(_ path: String) throws(OutputError) -> Destination {
+        guard !path.isEmpty, !path.utf8.contains(0) else { throw OutputError(path, "not a file name") }
+        var status = stat()
+        guard stat(path, &status) == 0 else {
+            if errno == ENOENT {
+                guard path.last != "/" else { throw OutputError(path, "a file name is expected, not a folder") }
+                return .file(path: path, existing: nil)
+            }
+            throw OutputError(path, errno: errno)
+        }
+        switch status.st_mode & S_IFMT {
+        case S_IFDIR: throw OutputError(path, "it is a folder")
+        case S_IFREG:
+            var link = stat()
+            if lstat(path, &link) == 0, link.st_mode & S_IFMT == S_IFLNK {
+                // `/dev/stdout` redirected to a file is such a link: renaming over it would replace the device's name.
+                guard let real = realpath(path, nil) else { return .straight }
+                defer { free(real) }
+                return .file(path: String(cString: real), existing: Int(status.st_size))
+            }
+            return .file(path: path, existing: Int(status.st_size))
+        default: return .straight
+        }
+    }
+
+    /// Whether the file holds exactly these bytes; a file that cannot be read does not.
+    private static func holds(_ bytes: [UInt8], at path: String) -> Bool {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return false }
+        defer { close(file) }
+        var buffer = [UInt8](repeating: 0, count: min(65_536, max(1, bytes.count)))
+        var offset = 0
+        while offset < bytes.count {
+            let count = read(file, &buffer, buffer.count)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0, offset + count <= bytes.count else { return false }
+            let isEqual = bytes.withUnsafeBytes { memcmp($0.baseAddress! + offset, buffer, count) == 0 }
+            guard isEqual else { return false }
+            offset += count
+        }
+        return true
+    }
+
+    /// Makes the folder and those above it.
+    static func makeFolder(_ path: String) throws(OutputError) {
+        if path.isEmpty || mkdir(path, 0o777) == 0 { return }
+        if errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex {
+            try makeFolder(String(path[..<slash]))
+            if mkdir(path, 0o777) == 0 { return }
+        }
+        let failure = errno
+        var status = stat()
+        if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR { return }
+        throw OutputError(path, failure == EEXIST ? "it exists and is no folder" : String(cString: strerror(failure)))
+    }
+}
+
+/// A file written piece by piece under a temporary name and renamed at the end.
+struct AtomicFile: ~Copyable {
+    let path: String
+    private let temporary: String
+    private var file: Int32
+    private static let counter = Atomic<Int>(0)
+
+    init(path: String, makeFolders: Bool = false) throws(OutputError) {
+        let slash = path.lastIndex(of: "/")
+        let folder = slash.map { String(path[...$0]) } ?? ""
+        let number = Self.counter.wrappingAdd(1, ordering: .relaxed).newValue
+        let name = folder + ".pipectl-\(getpid())-\(number).tmp"
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
+        var file = open(name, flags, 0o666)
+        if file < 0, errno == ENOENT, makeFolders, let slash, slash != path.startIndex {
+            try AtomicOutput.makeFolder(String(path[..<slash]))
+            file = open(name, flags, 0o666)
+        }
+        if file < 0, errno == EEXIST {
+            // Left by a program of the same number that was killed.
+            unlink(name)
+            file = open(name, flags, 0o666)
+        }
+        guard file >= 0 else { throw OutputError(path, errno: errno) }
+        var status = stat()
+        if stat(path, &status) == 0 { _ = fchmod(file, status.st_mode & 0o777) }
+        self.path = path
+        self.temporary = name
+        self.file = file
+    }
+
+    func write(_ bytes: [UInt8]) throws(OutputError) {
+        try AtomicOutput.write(bytes, toDescriptor: file, named: path)
+    }
+
+    /// Gives the file its name.
+    consuming func commit() throws(OutputError) {
+        let closed = close(file)
+        if closed == 0, rename(temporary, path) == 0 {
+            file = -1
+            return
+        }
+        let failure = errno
+        unlink(temporary)
+        file = -1
+        throw OutputError(path, errno: failure)
+    }
+
+    /// Drops what was written.
+    consuming func abandon() {
+        close(file)
+        unlink(temporary)
+        file = -1
+    }
+
+    deinit {
+        guard file >= 0 else { return }
+        close(file)
+        unlink(temporary)
+    }
+}

@@ -1,0 +1,93 @@
+/// Where the bytes of a variant came from.
+enum ItemOutcome: String, Sendable, Hashable, CaseIterable {
+    case memory, disk, rendered, failed
+}
+
+/// Where the original came from; `none`: not needed, its record was fresh.
+enum OriginalOutcome: String, Sendable, Hashable, CaseIterable {
+    case memory, disk, revalidated, stale, network, none
+}
+
+/// Milliseconds of each stage; `total` is without `queue`.
+struct StageMilliseconds: Sendable, Hashable {
+    var queue = 0.0
+    var fetch = 0.0
+    var decode = 0.0
+    var operations = 0.0
+    var encode = 0.0
+    var store = 0.0
+    var total = 0.0
+}
+
+/// Why an item failed: a stable code and a sentence for people.
+struct BatchFailure: Error, Sendable, Hashable {
+    var code: String
+    var message: String
+
+    init(code: String, message: String) {
+        self.code = code
+        self.message = message
+    }
+}
+
+/// One line of a report and the answer of `get --json` (design §5). What is not known is left out.
+struct ItemJSON: Sendable, Hashable {
+    var source: String
+    var recipe: String
+    var key: String?
+    var output: String?
+    /// False when the file already held these bytes.
+    var written: Bool?
+    var outcome: ItemOutcome
+    var originalOutcome: OriginalOutcome?
+    var collapsed: Bool?
+    var bytes: Int?
+    var width: Int?
+    var height: Int?
+    var format: String?
+    var digest: String?
+    var milliseconds: StageMilliseconds?
+    var error: BatchFailure?
+
+    init(source: String, recipe: String, outcome: ItemOutcome) {
+        self.source = source
+        self.recipe = recipe
+        self.outcome = outcome
+    }
+
+    /// The object on one line, members in the order of design §5.
+    var line: String {
+        var json = JSONText()
+        json.add("source", source)
+        json.add("recipe", recipe)
+        json.add("key", key)
+        json.add("output", output)
+        json.add("written", written)
+        json.add("outcome", outcome.rawValue)
+        json.add("originalOutcome", originalOutcome?.rawValue)
+        json.add("collapsed", collapsed)
+        json.add("bytes", bytes)
+        json.add("width", width)
+        json.add("height", height)
+        json.add("format", format)
+        json.add("digest", digest)
+        if let milliseconds {
+            json.add("milliseconds") { inner in
+                inner.add("queue", raw: JSONText.thousandths(milliseconds.queue))
+                inner.add("fetch", raw: JSONText.thousandths(milliseconds.fetch))
+                inner.add("decode", raw: JSONText.thousandths(milliseconds.decode))
+                inner.add("operations", raw: JSONText.thousandths(milliseconds.operations))
+                inner.add("encode", raw: JSONText.thousandths(milliseconds.encode))
+                inner.add("store", raw: JSONText.thousandths(milliseconds.store))
+                inner.add("total", raw: JSONText.thousandths(milliseconds.total))
+            }
+        }
+        if let error {
+            json.add("error") { inner in
+                inner.add("code", error.code)
+                inner.add("message", error.message)
+            }
+        }
+        return json.closed
+    }
+}

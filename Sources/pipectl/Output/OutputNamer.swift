@@ -1,0 +1,250 @@
+/// What the name of an output is made from.
+struct OutputNaming: Sendable {
+    /// As given.
+    var source: String
+    /// Folder relative to the folder argument the source was found in; empty otherwise.
+    var folder: String
+    /// A manifest's own name for this source; replaces the template.
+    var name: String?
+    /// The recipe as written (`@card`) and canonically.
+    var recipe: (written: String, canonical: String)
+    var fileExtension: String
+    var width: Int
+    var height: Int
+    var key: String
+    /// Position of the source in the input, from 1.
+    var index: Int
+}
+
+/// A name that cannot be used.
+struct NameError: Error, Sendable, Hashable, CustomStringConvertible {
+    var message: String
+    var description: String { message }
+}
+
+/// Names outputs by a template (design §5) and never gives one name twice.
+///
+/// Names already given are remembered as 8-byte hashes, so that 100,000 of them take a few megabytes. First in input
+/// order keeps a name; a later item of another source gets `-` and 8 hexadecimal digits of SHA-256 of its source before
+/// the extension, a later recipe of the same source 8 digits of SHA-256 of source, line feed and recipe.
+struct OutputNamer {
+    static let placeholders = ["stem", "ext", "dir", "width", "height", "key", "index", "recipe"]
+
+    private enum Part: Sendable { case text(String), placeholder(String) }
+
+    private let template: [Part]
+    private let sha256Hex: @Sendable (String) -> String
+    /// Hash of each name given, to the hash of the source that has it.
+    private var given: [Int: Int] = [:]
+    private static let componentLimit = 240
+
+    /// - Parameters:
+    ///   - template: nil is `{stem}.{ext}`, or `{stem}-{recipe}.{ext}` with several recipes.
+    ///   - sha256Hex: SHA-256 of a text's UTF-8 as 64 lower-case hexadecimal digits.
+    init(
+        template: String? = nil, hasSeveralRecipes: Bool = false, sha256Hex: @escaping @Sendable (String) -> String
+    ) throws(NameError) {
+        let text = template ?? (hasSeveralRecipes ? "{stem}-{recipe}.{ext}" : "{stem}.{ext}")
+        self.template = try Self.parse(text)
+        self.sha256Hex = sha256Hex
+    }
+
+    /// The path of the next item's output, relative to the output folder; never outside it.
+    mutating func name(for item: OutputNaming) throws(NameError) -> String {
+        let parts = try item.name.map { text throws(NameError) in try Self.parse(text) } ?? template
+        let hasFolder = parts.contains { if case .placeholder("dir") = $0 { true } else { false } }
+        var text = hasFolder || item.name != nil ? "" : (item.folder.isEmpty ? "" : item.folder + "/")
+        for part in parts {
+            switch part {
+            case .text(let literal): text += literal
+            case .placeholder(let placeholder): text += value(placeholder, item)
+            }
+        }
+        let path = try contained(text)
+        let source = Self.hash(item.source)
+        let suffixes = [
+            "", "-" + sha256Hex(item.source).prefix(8),
+            "-" + sha256Hex(item.source + "\n" + item.recipe.canonical).prefix(8),
+        ]
+        // The second belongs to another source's collision, the third to another recipe of the same one.
+        let isOwn = given[Self.hash(path)] == source
+        for suffix in isOwn ? [suffixes[2]] : suffixes {
+            let candidate = Self.insert(suffix, into: path)
+            let hash = Self.hash(candidate)
+            if given[hash] == nil {
+                given[hash] = source
+                return candidate
+            }
+        }
+        throw NameError(message: "the name `\(path)` and its replacements are taken by earlier items")
+    }
+
+    // MARK: Placeholders
+
+    private static func parse(_ text: String) throws(NameError) -> [Part] {
+        guard !text.isEmpty else { throw NameError(message: "an output name is empty") }
+        guard !text.utf8.contains(0) else { throw NameError(message: "an output name holds a NUL") }
+        guard !text.hasPrefix("/") else {
+            throw NameError(message: "the output name `\(text)` is absolute; names lie below the output folder")
+        }
+        var parts: [Part] = []
+        var rest = text[...]
+        while let open = rest.firstIndex(of: "{") {
+            guard let close = rest[open...].firstIndex(of: "}") else {
+                throw NameError(message: "the output name `\(text)` has a `{` without `}`")
+            }
+            if open > rest.startIndex { parts.append(.text(String(rest[..<open]))) }
+            let name = String(rest[rest.index(after: open)..<close])
+            guard placeholders.contains(name) else {
+                throw NameError(
+                    message: "the output name `\(text)` has an unknown `{\(name)}`"
+                        + NearestName.hint(name, in: placeholders))
+            }
+            parts.append(.placeholder(name))
+            rest = rest[rest.index(after: close)...]
+        }
+        if !rest.isEmpty { parts.append(.text(String(rest))) }
+        return parts
+    }
+
+    private func value(_ placeholder: String, _ item: OutputNaming) -> String {
+        switch placeholder {
+        case "stem": Self.stem(of: item.source)
+        case "ext": item.fileExtension
+        case "dir": item.folder
+        case "width": String(item.width)
+        case "height": String(item.height)
+        case "key": item.key
+        case "index": String(item.index)
+        default: recipePart(item.recipe.written, item.recipe.canonical)
+        }
+    }
+
+    /// Decoded last path component without extension, `/`, NUL and leading dots; empty → host, and `image` without one.
+    static func stem(of source: String) -> String {
+        var component: String
+        var host = ""
+        if let scheme = source.firstRange(of: "://") {
+            let afterScheme = source[scheme.upperBound...]
+            let authority = afterScheme.prefix { !"/?#".contains($0) }
+            let path = afterScheme[authority.endIndex...].prefix { !"?#".contains($0) }
+            component = decoded(path.split(separator: "/", omittingEmptySubsequences: false).last ?? "")
+            let named = authority.split(separator: "@").last ?? ""
+            host = String(named.hasPrefix("[") ? named.dropFirst().prefix { $0 != "]" } : named.prefix { $0 != ":" })
+        } else {
+            component = String(source.split(separator: "/").last ?? "")
+        }
+        // By scalars: a combining mark would hide a `/` from a comparison by characters.
+        component = String(
+            String.UnicodeScalarView(component.unicodeScalars.filter { $0 != "/" && $0 != "\0" }.drop { $0 == "." }))
+        if let dot = component.lastIndex(of: "."), dot != component.startIndex { component = String(component[..<dot]) }
+        if !component.isEmpty { return component }
+        let fallback = host.filter { $0 != "/" && $0 != "\0" }.drop { $0 == "." }
+        return fallback.isEmpty ? "image" : String(fallback)
+    }
+
+    private static func decoded(_ text: Substring) -> String {
+        let bytes = Array(text.utf8)
+        var result: [UInt8] = []
+        var at = 0
+        while at < bytes.count {
+            if bytes[at] == UInt8(ascii: "%"), at + 2 < bytes.count,
+                let high = hexDigit(bytes[at + 1]), let low = hexDigit(bytes[at + 2])
+            {
+                result.append(high << 4 | low)
+                at += 3
+            } else {
+                result.append(bytes[at])
+                at += 1
+            }
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+
+    private static func hexDigit(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case 0x30...0x39: byte - 0x30
+        case 0x41...0x46: byte - 0x41 + 10
+        case 0x61...0x66: byte - 0x61 + 10
+        default: nil
+        }
+    }
+
+    /// The preset's name when it is one preset; else the canonical text made fit for a file name.
+    func recipePart(_ written: String, _ canonical: String) -> String {
+        if written.hasPrefix("@"), !written.contains(",") { return String(written.dropFirst()) }
+        var result: [UInt8] = []
+        var isInRun = false
+        for byte in canonical.utf8 {
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "."), UInt8(ascii: "-"):
+                result.append(byte)
+                isInRun = false
+            default:
+                if !isInRun { result.append(UInt8(ascii: "_")) }
+                isInRun = true
+            }
+        }
+        let text = String(decoding: result, as: UTF8.self)
+        return result.count <= 100 ? text : text.prefix(80) + "-" + sha256Hex(canonical).prefix(8)
+    }
+
+    // MARK: Safety
+
+    /// The path without empty and `.` components; refused when it would leave the output folder.
+    private func contained(_ text: String) throws(NameError) -> String {
+        guard !text.utf8.contains(0) else { throw NameError(message: "an output name holds a NUL") }
+        guard text.utf8.first != UInt8(ascii: "/") else {
+            throw NameError(message: "the output name `\(text)` is absolute; names lie below the output folder")
+        }
+        var components: [String] = []
+        // By bytes: a combining mark after `/` would hide it from a comparison by characters.
+        for bytes in text.utf8.split(separator: UInt8(ascii: "/")) {
+            let component = String(Substring(bytes))
+            if component == "." { continue }
+            guard component != ".." else {
+                throw NameError(message: "the output name `\(text)` would leave the output folder")
+            }
+            components.append(shortened(component))
+        }
+        guard !components.isEmpty, text.utf8.last != UInt8(ascii: "/") else {
+            throw NameError(message: "the output name `\(text)` names no file")
+        }
+        return components.joined(separator: "/")
+    }
+
+    /// File systems take 255 bytes; the rest is kept for a collision's suffix.
+    private func shortened(_ component: String) -> String {
+        guard component.utf8.count > Self.componentLimit else { return component }
+        let (stem, ending) = Self.split(component)
+        let kept = ending.utf8.count <= 16 ? ending : ""
+        var head = ""
+        for character in (kept.isEmpty ? component : stem) {
+            guard head.utf8.count + character.utf8.count <= 200 else { break }
+            head.append(character)
+        }
+        return head + "-" + sha256Hex(component).prefix(8) + kept
+    }
+
+    /// Name and extension with its dot.
+    private static func split(_ component: String) -> (stem: String, ending: String) {
+        guard let dot = component.lastIndex(of: "."), dot != component.startIndex else { return (component, "") }
+        return (String(component[..<dot]), String(component[dot...]))
+    }
+
+    private static func insert(_ suffix: String, into path: String) -> String {
+        if suffix.isEmpty { return path }
+        let slash = path.lastIndex(of: "/")
+        let folder = slash.map { String(path[...$0]) } ?? ""
+        let (stem, ending) = split(slash.map { String(path[path.index(after: $0)...]) } ?? path)
+        return folder + stem + suffix + ending
+    }
+
+    private static func hash(_ text: String) -> Int {
+        var hasher = Hasher()
+        // Bytes, not characters: file systems tell canonically equivalent names apart.
+        var text = text
+        text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+        return hasher.finalize()
+    }
+}

@@ -1,0 +1,80 @@
+/// Columns for people: left-aligned texts, right-aligned numbers, two spaces between, nothing at the end of a line.
+struct TextTable: Sendable {
+    enum Alignment: Sendable { case left, right }
+
+    private let alignments: [Alignment]
+    private var rows: [[String]] = []
+
+    /// - Parameter columns: title and alignment of each column; without any title no head is printed.
+    init(_ columns: [(title: String, alignment: Alignment)]) {
+        alignments = columns.map(\.alignment)
+        if columns.contains(where: { !$0.title.isEmpty }) { rows.append(columns.map(\.title)) }
+    }
+
+    /// Adds a row; missing cells are empty, line breaks and control characters become spaces.
+    mutating func add(_ cells: String...) { add(cells) }
+
+    mutating func add(_ cells: [String]) {
+        let clean = cells.prefix(alignments.count).map(Self.plain)
+        rows.append(clean + Array(repeating: "", count: alignments.count - clean.count))
+    }
+
+    /// The text without characters that would move a terminal's cursor.
+    static func plain(_ text: String) -> String {
+        guard text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else { return text }
+        var result = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars {
+            result.append(scalar.properties.generalCategory == .control ? " " : scalar)
+        }
+        return String(result)
+    }
+
+    /// All lines, each ended by a line feed.
+    var text: String {
+        var widths = [Int](repeating: 0, count: alignments.count)
+        for row in rows { for (column, cell) in row.enumerated() { widths[column] = max(widths[column], cell.count) } }
+        var result = ""
+        for row in rows {
+            var line = ""
+            for (column, cell) in row.enumerated() {
+                let space = String(repeating: " ", count: widths[column] - cell.count)
+                line += alignments[column] == .left ? cell + space : space + cell
+                if column < row.count - 1 { line += "  " }
+            }
+            while line.last == " " { line.removeLast() }
+            result += line + "\n"
+        }
+        return result
+    }
+}
+
+/// Numbers as people read them.
+enum Readable {
+    /// `812 B`, `15.2 kB`, `1.3 MB`: decimal units, three digits.
+    static func bytes(_ count: Int) -> String {
+        if count < 1000 { return "\(count) B" }
+        var value = Double(count) / 1000
+        for unit in ["kB", "MB", "GB"] {
+            if value < 999.5 { return tenths(value) + " " + unit }
+            value /= 1000
+        }
+        return tenths(value) + " TB"
+    }
+
+    /// One decimal below 100, none above.
+    static func tenths(_ value: Double) -> String {
+        if value >= 99.95 { return String(Int(value.rounded())) }
+        let scaled = Int((value * 10).rounded())
+        return "\(scaled / 10).\(scaled % 10)"
+    }
+
+    /// `0.4 s`, `42 s`, `3 min 05 s`, `2 h 10 min`.
+    static func duration(seconds: Double) -> String {
+        if seconds < 10 { return tenths(max(0, seconds)) + " s" }
+        let whole = Int(min(seconds, 1e9).rounded())
+        if whole < 60 { return "\(whole) s" }
+        func two(_ value: Int) -> String { value < 10 ? "0\(value)" : String(value) }
+        if whole < 3600 { return "\(whole / 60) min \(two(whole % 60)) s" }
+        return "\(whole / 3600) h \(two(whole % 3600 / 60)) min"
+    }
+}
