@@ -20,7 +20,8 @@ public struct StoredResponse: Sendable, Hashable {
     public var selecting: [String: String?]
 
     public init(
-        status: Int, fields: [HeaderField], requestTime: Double, responseTime: Double, selecting: [String: String?] = [:]
+        status: Int, fields: [HeaderField], requestTime: Double, responseTime: Double,
+        selecting: [String: String?] = [:]
     ) {
         self.status = status
         self.fields = fields

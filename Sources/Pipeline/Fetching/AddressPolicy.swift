@@ -1,0 +1,102 @@
+// Which addresses a fetch may connect to. What counts is the address connected to, not the name or spelling in the
+// URL. An address that is not globally reachable by the IANA special-purpose registries (RFC 6890) is refused, and so
+// is an IPv6 address that carries such an IPv4 address inside: whoever translates it would connect there.
+
+/// Why an address is not one of the public internet.
+public enum AddressClass: String, Sendable, Hashable {
+    /// Globally reachable.
+    case `public`
+    /// This host, `127.0.0.0/8` and `::1`.
+    case loopback
+    /// `0.0.0.0/8` and `::`, which connect to this host on many systems.
+    case unspecified
+    /// RFC 1918, unique local (`fc00::/7`) and the old site-local (`fec0::/10`).
+    case `private`
+    /// `169.254.0.0/16`, where clouds serve metadata, and `fe80::/10`.
+    case linkLocal = "link-local"
+    /// Shared by a carrier's customers, `100.64.0.0/10`.
+    case carrierGradeNAT = "carrier-grade NAT"
+    /// `224.0.0.0/4` and `ff00::/8`.
+    case multicast
+    /// Documentation, benchmarking, protocol assignments, broadcast and everything not assigned.
+    case reserved
+}
+
+/// Addresses that are refused unless a rule allows them.
+public struct AddressPolicy: Sendable, Hashable {
+    /// What is allowed beyond public addresses.
+    public let rule: AddressRule
+
+    /// A policy with a rule; by default public addresses only.
+    public init(_ rule: AddressRule = .none) { self.rule = rule }
+
+    /// Whether a connection to the address and port is allowed.
+    public func allows(_ address: IPAddress, port: Int) -> Bool {
+        if Self.classify(address) == .public { return true }
+        switch rule {
+        case .none: return false
+        case .all: return true
+        case .list(let entries):
+            // A listed IPv4 block also admits its mapped form, which is the same connection.
+            let plain = Self.mapped(address) ?? address
+            return entries.contains { entry in
+                (entry.port == nil || entry.port == port)
+                    && (entry.block.contains(address) || entry.block.contains(plain))
+            }
+        }
+    }
+
+    private static let blocks: [(AddressBlock, AddressClass)] = [
+        ("0.0.0.0/8", AddressClass.unspecified), ("10.0.0.0/8", .private), ("100.64.0.0/10", .carrierGradeNAT),
+        ("127.0.0.0/8", .loopback), ("169.254.0.0/16", .linkLocal), ("172.16.0.0/12", .private),
+        ("192.0.0.0/24", .reserved), ("192.0.2.0/24", .reserved), ("192.31.196.0/24", .reserved),
+        ("192.52.193.0/24", .reserved), ("192.88.99.0/24", .reserved), ("192.168.0.0/16", .private),
+        ("192.175.48.0/24", .reserved), ("198.18.0.0/15", .reserved), ("198.51.100.0/24", .reserved),
+        ("203.0.113.0/24", .reserved), ("224.0.0.0/4", .multicast), ("240.0.0.0/4", .reserved),
+        ("::/128", .unspecified), ("::1/128", .loopback), ("64:ff9b:1::/48", .reserved), ("100::/64", .reserved),
+        ("2001:2::/48", .reserved),
+        ("2001:10::/28", .reserved), ("2001:20::/28", .reserved), ("2001:db8::/32", .reserved),
+        ("2620:4f:8000::/48", .reserved), ("3fff::/20", .reserved), ("5f00::/16", .reserved), ("fc00::/7", .private),
+        ("fe80::/10", .linkLocal), ("fec0::/10", .private), ("ff00::/8", .multicast),
+    ].compactMap { text, kind in AddressBlock(text).map { ($0, kind) } }
+
+    private static let globalUnicast = AddressBlock("2000::/3")
+    private static let translated = AddressBlock("64:ff9b::/96")
+    private static let compatible = AddressBlock("::/96")
+
+    /// The class of an address, looking into IPv6 forms that embed an IPv4 address.
+    public static func classify(_ address: IPAddress) -> AddressClass {
+        if let (_, kind) = blocks.first(where: { $0.0.contains(address) }) { return kind }
+        guard case .v6 = address else { return .public }
+        let inner = embedded(address)
+        for four in inner {
+            let kind = classify(four)
+            if kind != .public { return kind }
+        }
+        // Outside 2000::/3 nothing is assigned; the embedded forms there are public when what they embed is.
+        return inner.isEmpty && globalUnicast?.contains(address) != true ? .reserved : .public
+    }
+
+    /// The IPv4 address of `::ffff:a.b.c.d`.
+    static func mapped(_ address: IPAddress) -> IPAddress? {
+        guard case .v6(0, let low) = address, low >> 32 == 0xFFFF else { return nil }
+        return .v4(UInt32(truncatingIfNeeded: low))
+    }
+
+    /// Every IPv4 address that an IPv6 address embeds: mapped and compatible (RFC 4291 §2.5.5), IPv4-translated
+    /// (RFC 2765), NAT64 (RFC 6052), 6to4 (RFC 3056), Teredo's server and client (RFC 4380, the client's bits
+    /// inverted), ISATAP (RFC 5214).
+    static func embedded(_ address: IPAddress) -> [IPAddress] {
+        guard case .v6(let high, let low) = address else { return [] }
+        let last = IPAddress.v4(UInt32(truncatingIfNeeded: low))
+        if let mapped = mapped(address) { return [mapped] }
+        if compatible?.contains(address) == true || translated?.contains(address) == true { return [last] }
+        if high == 0, low >> 32 == 0xFFFF_0000 { return [last] }
+        if high >> 48 == 0x2002 { return [.v4(UInt32(truncatingIfNeeded: high >> 16))] }
+        if high >> 32 == 0x2001_0000 {
+            return [.v4(UInt32(truncatingIfNeeded: high)), .v4(~UInt32(truncatingIfNeeded: low))]
+        }
+        if low >> 32 & 0xFDFF_FFFF == 0x0000_5EFE { return [last] }
+        return []
+    }
+}

@@ -1,0 +1,40 @@
+/// Settings of fetching. Every limit is there because an origin may be slow, broken or hostile.
+public struct FetchConfiguration: Sendable, Hashable {
+    /// Transfers at once; more wait. Default 64, beyond which one thread gains nothing.
+    public var slots = 64
+    /// Transfers at once to one origin; more wait. Default 8, what origins expect of a polite client.
+    public var perHost = 8
+    /// Seconds to resolve, connect and complete the TLS handshake. Default 4.
+    public var connectSeconds = 4.0
+    /// Seconds from the request to the head of its response. Default 10.
+    public var headerSeconds = 10.0
+    /// Seconds for a whole fetch, redirects included, waiting for a slot excluded. Default 15.
+    public var totalSeconds = 15.0
+    /// Seconds over which a body must arrive at `stallRate` on average. Default 5.
+    public var stallSeconds = 5.0
+    /// Bytes a second below which a body counts as stalled. Default 1000.
+    public var stallRate = 1000
+    /// Redirects followed, each admitted anew. Default 3; 0 refuses any.
+    public var redirects = 3
+    /// Bytes of body, counted as they arrive. Default 50 MB.
+    public var byteLimit = 50_000_000
+    /// Bytes of head. Default 256 KiB.
+    public var headByteLimit = 262_144
+    /// Addresses beyond public ones that may be connected to. Default none.
+    public var allowPrivateAddresses = AddressRule.none
+    /// HTTP/2 where TLS negotiates it. Default true; never over plain text.
+    public var http2 = true
+    /// A PEM file with the certificate authorities to trust; nil, the default, for the system's.
+    public var authoritiesFile: String?
+    /// The `User-Agent` sent. Default names this program.
+    public var userAgent = "image-pipeline"
+    /// Further tries after a failed one (`RetryingTransport`). Default 1.
+    public var retries = 1
+    /// Seconds before the first retry, doubled for each after it, with jitter down to half. Default 0.2.
+    public var retrySeconds = 0.2
+    /// The longest `Retry-After` waited for, in seconds; a longer one ends the tries. Default 5.
+    public var retryAfterLimitSeconds = 5.0
+
+    /// The defaults.
+    public init() {}
+}

@@ -1,0 +1,48 @@
+/// Why nothing was fetched.
+public struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The kind of failure. A struct with static members, so that a new one breaks nobody.
+    public struct Code: RawRepresentable, Sendable, Hashable {
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+
+        /// The address connected to is private, loopback or otherwise refused.
+        public static let refusedAddress = Code(rawValue: "refusedAddress")
+        /// The host has no address.
+        public static let unresolvable = Code(rawValue: "unresolvable")
+        /// No connection could be made.
+        public static let unreachable = Code(rawValue: "unreachable")
+        /// Connecting took too long.
+        public static let connectTimeout = Code(rawValue: "connectTimeout")
+        /// The head, or the whole fetch, took too long.
+        public static let timeout = Code(rawValue: "timeout")
+        /// The body all but stopped arriving.
+        public static let stalled = Code(rawValue: "stalled")
+        /// The body is longer than allowed.
+        public static let tooLarge = Code(rawValue: "tooLarge")
+        /// More redirects than allowed, or a loop of them.
+        public static let tooManyRedirects = Code(rawValue: "tooManyRedirects")
+        /// A redirect to nowhere or to something that is not http or https.
+        public static let badRedirect = Code(rawValue: "badRedirect")
+        /// The TLS handshake or the certificate failed.
+        public static let tls = Code(rawValue: "tls")
+        /// The origin broke HTTP: a short body, contradicting lengths, an answer nobody asked for.
+        public static let protocolViolation = Code(rawValue: "protocolViolation")
+        /// The caller cancelled, or the transport was shut down.
+        public static let cancelled = Code(rawValue: "cancelled")
+        /// The connection broke off.
+        public static let transport = Code(rawValue: "transport")
+    }
+
+    /// The kind of failure.
+    public let code: Code
+    /// What was fetched (without credentials), what happened, and what would help.
+    public let message: String
+
+    /// An error in fetching `url`.
+    public init(_ code: Code, _ url: SourceURL, _ problem: String) {
+        self.code = code
+        message = "fetching \(url.redacted): \(problem)"
+    }
+
+    public var description: String { message }
+}

@@ -1,0 +1,95 @@
+public import Glibc
+
+/// An IPv4 or IPv6 address.
+public enum IPAddress: Sendable, Hashable, CustomStringConvertible {
+    /// Four octets as one number, the first octet highest.
+    case v4(UInt32)
+    /// The upper and lower eight octets.
+    case v6(UInt64, UInt64)
+
+    /// Parses dotted decimal or RFC 4291 text; no zone, no brackets, no short or octal IPv4 spellings.
+    public init?(_ text: String) {
+        var four = in_addr()
+        var six = in6_addr()
+        if inet_pton(AF_INET, text, &four) == 1 {
+            self = .v4(UInt32(bigEndian: four.s_addr))
+        } else if inet_pton(AF_INET6, text, &six) == 1 {
+            self.init(six)
+        } else {
+            return nil
+        }
+    }
+
+    /// The address in a socket address; nil for families other than the two.
+    public init?(_ address: UnsafePointer<sockaddr>) {
+        let raw = UnsafeRawPointer(address)
+        switch Int32(address.pointee.sa_family) {
+        case AF_INET: self = .v4(UInt32(bigEndian: raw.loadUnaligned(as: sockaddr_in.self).sin_addr.s_addr))
+        case AF_INET6: self.init(raw.loadUnaligned(as: sockaddr_in6.self).sin6_addr)
+        default: return nil
+        }
+    }
+
+    private init(_ address: in6_addr) {
+        let halves = withUnsafeBytes(of: address) { bytes in
+            (bytes.loadUnaligned(as: UInt64.self), bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
+        }
+        self = .v6(UInt64(bigEndian: halves.0), UInt64(bigEndian: halves.1))
+    }
+
+    /// Dotted decimal, or IPv6 text in the form of RFC 5952.
+    public var description: String {
+        switch self {
+        case .v4(let value):
+            return [24, 16, 8, 0].map { String(value >> $0 & 255) }.joined(separator: ".")
+        case .v6(let high, let low):
+            var address = in6_addr()
+            withUnsafeMutableBytes(of: &address) { bytes in
+                bytes.storeBytes(of: high.bigEndian, as: UInt64.self)
+                bytes.storeBytes(of: low.bigEndian, toByteOffset: 8, as: UInt64.self)
+            }
+            var buffer = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
+            inet_ntop(AF_INET6, &address, &buffer, socklen_t(buffer.count))
+            return String(decoding: buffer.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+        }
+    }
+
+    /// Number of leading bits in which two addresses of one family agree; nil for different families.
+    func commonPrefix(_ other: IPAddress) -> Int? {
+        switch (self, other) {
+        case (.v4(let a), .v4(let b)): (a ^ b).leadingZeroBitCount
+        case (.v6(let a, let b), .v6(let c, let d)):
+            a == c ? 64 + (b ^ d).leadingZeroBitCount : (a ^ c).leadingZeroBitCount
+        default: nil
+        }
+    }
+}
+
+/// A block of addresses, `10.0.0.0/8`, `::1` or `[fd00::]/8`.
+public struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
+    /// An address in the block; bits after the prefix do not matter.
+    public let address: IPAddress
+    /// How many leading bits are those of `address`.
+    public let prefix: Int
+
+    /// Parses an address with or without `/prefix`; nil where it is malformed.
+    public init?(_ text: String) {
+        let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+        guard let address = IPAddress(String(parts[0])) else { return nil }
+        let width = if case .v4 = address { 32 } else { 128 }
+        var prefix = width
+        if parts.count == 2 {
+            guard parts[1].utf8.allSatisfy(SourceURL.isDigit), let given = Int(parts[1]), given <= width else {
+                return nil
+            }
+            prefix = given
+        }
+        self.address = address
+        self.prefix = prefix
+    }
+
+    /// Whether the block holds an address.
+    public func contains(_ other: IPAddress) -> Bool { (address.commonPrefix(other) ?? -1) >= prefix }
+
+    public var description: String { "\(address)/\(prefix)" }
+}

@@ -1,0 +1,122 @@
+extension SourceURL {
+    static func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7A).contains(byte | 0x20) }
+
+    static func isDigit(_ byte: UInt8) -> Bool { (0x30...0x39).contains(byte) }
+
+    /// `unreserved` (RFC 3986 §2.3): never needs encoding.
+    static func isUnreserved(_ byte: UInt8) -> Bool {
+        isLetter(byte) || isDigit(byte) || byte == 0x2D || byte == 0x2E || byte == 0x5F || byte == 0x7E
+    }
+
+    static func hexValue(_ byte: UInt8) -> UInt8? {
+        switch byte {
+        case 0x30...0x39: byte - 0x30
+        case 0x41...0x46: byte - 0x41 + 10
+        case 0x61...0x66: byte - 0x61 + 10
+        default: nil
+        }
+    }
+
+    /// Path or query with every octet that no URL may hold percent-encoded. Normalising, encodings of unreserved
+    /// octets are undone, the others written in upper case, and a stray `%` becomes `%25` (RFC 3986 §6.2.2.1–2).
+    static func encoded(_ text: String, normalising: Bool) -> String {
+        let forbidden: Set<UInt8> = [0x20, 0x22, 0x3C, 0x3E, 0x5C, 0x5E, 0x60, 0x7B, 0x7C, 0x7D]
+        let bytes = Array(text.utf8)
+        var result: [UInt8] = []
+        result.reserveCapacity(bytes.count)
+        var index = 0
+        while index < bytes.count {
+            let byte = bytes[index]
+            index += 1
+            if normalising, byte == UInt8(ascii: "%") {
+                guard index + 1 < bytes.count, let high = hexValue(bytes[index]), let low = hexValue(bytes[index + 1])
+                else {
+                    result += [0x25, 0x32, 0x35]
+                    continue
+                }
+                index += 2
+                let value = high << 4 | low
+                if isUnreserved(value) { result.append(value) } else { result += percentEncoded(value) }
+            } else if byte >= 0x80 || forbidden.contains(byte) {
+                result += percentEncoded(byte)
+            } else {
+                result.append(byte)
+            }
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+
+    /// The octets of a percent-encoded text; a stray `%` stands for itself.
+    static func percentDecoded(_ text: String) -> [UInt8] {
+        let bytes = Array(text.utf8)
+        var result: [UInt8] = []
+        var index = 0
+        while index < bytes.count {
+            if bytes[index] == UInt8(ascii: "%"), index + 2 < bytes.count,
+                let high = hexValue(bytes[index + 1]), let low = hexValue(bytes[index + 2])
+            {
+                result.append(high << 4 | low)
+                index += 3
+            } else {
+                result.append(bytes[index])
+                index += 1
+            }
+        }
+        return result
+    }
+
+    /// The path without `.` and `..` segments (RFC 3986 §5.2.4); never above the root, and at least `/`.
+    static func withoutDotSegments(_ path: String) -> String {
+        var kept: [Substring] = []
+        let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
+        for (index, segment) in segments.enumerated() {
+            let isLast = index == segments.count - 1
+            switch segment {
+            case ".":
+                if isLast { kept.append("") }
+            case "..":
+                if !kept.isEmpty { kept.removeLast() }
+                if isLast { kept.append("") }
+            default:
+                kept.append(segment)
+            }
+        }
+        return "/" + kept.joined(separator: "/")
+    }
+
+    private static func percentEncoded(_ byte: UInt8) -> [UInt8] {
+        let digits = Array("0123456789ABCDEF".utf8)
+        return [0x25, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+    }
+}
+
+extension Substring.UTF8View {
+    /// Where the bytes after the first occurrence of `text` begin.
+    func end(of text: String) -> Index? {
+        let wanted = Array(text.utf8)
+        var index = startIndex
+        while index < endIndex {
+            if self[index...].starts(with: wanted) { return self.index(index, offsetBy: wanted.count) }
+            formIndex(after: &index)
+        }
+        return nil
+    }
+}
+
+/// Base64 as RFC 4648 §4 has it, padded.
+enum Base64 {
+    static func text(_ bytes: [UInt8]) -> String {
+        let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+        var result: [UInt8] = []
+        for start in stride(from: 0, to: bytes.count, by: 3) {
+            let group = bytes[start..<min(start + 3, bytes.count)]
+            let bits = group.reduce(0) { $0 << 8 | UInt32($1) } << UInt32((3 - group.count) * 8)
+            for position in 0..<4 {
+                let isPadding = position > group.count
+                result.append(
+                    isPadding ? UInt8(ascii: "=") : alphabet[Int(bits >> UInt32(18 - position * 6) & 63)])
+            }
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+}

@@ -1,0 +1,76 @@
+/// Gets responses from origins.
+public protocol Transport: Sendable {
+    /// Fetches one response, redirects followed. Every status but 1xx comes back as a value.
+    ///
+    /// - Parameter onProgress: called while the body arrives, on a thread that must not be blocked, with the bytes
+    ///   received and the length announced, if any.
+    func fetch(
+        _ request: FetchRequest, onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
+    ) async throws(FetchError) -> FetchedResponse
+}
+
+extension Transport {
+    /// Fetches one response without telling of progress.
+    public func fetch(_ request: FetchRequest) async throws(FetchError) -> FetchedResponse {
+        try await fetch(request, onProgress: nil)
+    }
+}
+
+/// A GET to an origin.
+public struct FetchRequest: Sendable, Hashable {
+    /// What to fetch.
+    public var url: SourceURL
+    /// Fields to send besides those of the connection, which the transport writes; credentials of the URL are in it,
+    /// so that caching rules see `Authorization`.
+    public var fields: [HeaderField]
+    /// A byte limit for this request alone; nil for the configured one.
+    public var byteLimit: Int?
+    /// Seconds in total for this request alone; nil for the configured ones.
+    public var totalSeconds: Double?
+
+    /// A request for `url`. Credentials in the URL become `Authorization` unless `fields` has one.
+    public init(url: SourceURL, fields: [HeaderField] = [], byteLimit: Int? = nil, totalSeconds: Double? = nil) {
+        self.url = url
+        self.fields = fields
+        if fields.first("authorization") == nil, let authorization = url.authorization {
+            self.fields.append(authorization)
+        }
+        self.byteLimit = byteLimit
+        self.totalSeconds = totalSeconds
+    }
+}
+
+/// A complete response.
+public struct FetchedResponse: Sendable, Hashable {
+    /// The final status.
+    public var status: Int
+    /// End-to-end fields in the order received, repeats kept.
+    public var fields: [HeaderField]
+    /// The body as sent, without transfer coding but with content coding.
+    public var body: [UInt8]
+    /// Unix seconds when the request that got this response was sent.
+    public var requestTime: Double
+    /// Unix seconds when its head was complete.
+    public var responseTime: Double
+    /// Where the response came from, other than the requested URL after redirects.
+    public var finalURL: SourceURL
+    /// Wall time of the whole fetch, waiting for a slot excluded.
+    public var milliseconds: Double
+    /// The URLs that redirected, in order, the requested one first.
+    public var redirects: [SourceURL]
+
+    /// A response, as a transport or a test makes it.
+    public init(
+        status: Int, fields: [HeaderField], body: [UInt8], requestTime: Double, responseTime: Double,
+        finalURL: SourceURL, milliseconds: Double = 0, redirects: [SourceURL] = []
+    ) {
+        self.status = status
+        self.fields = fields
+        self.body = body
+        self.requestTime = requestTime
+        self.responseTime = responseTime
+        self.finalURL = finalURL
+        self.milliseconds = milliseconds
+        self.redirects = redirects
+    }
+}

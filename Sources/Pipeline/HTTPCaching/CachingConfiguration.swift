@@ -1,0 +1,26 @@
+/// How far one request may use what is stored, and how far it must ask the origin.
+public enum CachePolicy: String, Sendable, Hashable, CaseIterable {
+    /// RFC 9111: fresh responses are reused, stale ones validated. The default.
+    case `protocol`
+    /// Whatever is stored, stale or not, and the origin only where nothing is.
+    case cacheElseLoad
+    /// Whatever is stored, stale or not, and never the origin.
+    case cacheOnly
+    /// A new response from the origin, without validators; the answer is stored.
+    case reload
+    /// The origin is asked in any case, with validators where there are some.
+    case revalidate
+}
+
+/// Settings of the caching rules.
+public struct CachingConfiguration: Sendable, Hashable {
+    /// A cache for one user: `private` and answers to `Authorization` may be stored, `s-maxage` and `proxy-revalidate`
+    /// do not apply. Default false, a shared cache, since variants are served to everybody.
+    public var isPrivate = false
+    /// Seconds a 200 stays fresh whose origin says nothing about freshness. Default nil: there is no default lifetime,
+    /// since a guess would show old pictures.
+    public var defaultMaxAge: Int?
+
+    /// The defaults: shared, no default lifetime.
+    public init() {}
+}

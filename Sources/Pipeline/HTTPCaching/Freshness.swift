@@ -1,0 +1,90 @@
+/// How long a stored response stays fresh, and where that number came from.
+public struct FreshnessLifetime: Sendable, Hashable {
+    /// Which rule gave the lifetime, in the order they are asked.
+    public enum Basis: String, Sendable, Hashable {
+        /// `s-maxage`, shared caches only.
+        case sharedMaxAge = "s-maxage"
+        /// `max-age`.
+        case maxAge = "max-age"
+        /// `Expires` − `Date`.
+        case expires
+        /// A tenth of `Date` − `Last-Modified`.
+        case heuristic
+        /// `defaultMaxAge` of the configuration.
+        case configured
+        /// Nothing says anything; the lifetime is zero.
+        case none
+    }
+
+    /// Seconds from when the origin made the response, ≥ 0.
+    public var seconds: Double
+    /// The rule it comes from.
+    public var basis: Basis
+}
+
+/// Freshness of stored responses (RFC 9111 §4.2).
+public enum Freshness {
+    /// Statuses with a lifetime by heuristic (RFC 9110 §15.1). 206 is not among them here: parts are not stored.
+    static let heuristicStatuses: Set<Int> = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501]
+    /// No heuristic lifetime is longer than a day (our cap; §4.2.2 leaves it to the cache).
+    static let heuristicCap = 86_400.0
+
+    /// How long a stored response stays fresh, counted from when the origin generated it.
+    ///
+    /// The first present of `s-maxage` (shared cache), `max-age`, `Expires` − `Date`; else a tenth of
+    /// `Date` − `Last-Modified`, at most a day; else the configured default. Malformed or contradicting values count as
+    /// zero. Source: RFC 9111 §4.2.1 and §4.2.2.
+    public static func lifetime(
+        of response: StoredResponse, configuration: CachingConfiguration = CachingConfiguration()
+    ) -> FreshnessLifetime {
+        let control = CacheControl(fields: response.fields)
+        if !configuration.isPrivate, let seconds = seconds(control.seconds("s-maxage")) {
+            return FreshnessLifetime(seconds: seconds, basis: .sharedMaxAge)
+        }
+        if let seconds = seconds(control.seconds("max-age")) {
+            return FreshnessLifetime(seconds: seconds, basis: .maxAge)
+        }
+        let date = Age.date(of: response)
+        let expires = response.fields.values(of: "expires")
+        if let first = expires.first {
+            let isSingle = expires.allSatisfy { $0 == first }
+            guard isSingle, let time = HTTPDate.unixSeconds(first, now: response.responseTime) else {
+                return FreshnessLifetime(seconds: 0, basis: .expires)
+            }
+            return FreshnessLifetime(seconds: max(0, Double(time) - date), basis: .expires)
+        }
+        let hasHeuristic = heuristicStatuses.contains(response.status) || control.has("public")
+        if hasHeuristic, let text = response.fields.first("last-modified"),
+            let modified = HTTPDate.unixSeconds(text, now: response.responseTime), Double(modified) < date
+        {
+            let tenth = ((date - Double(modified)) / 10).rounded(.down)
+            return FreshnessLifetime(seconds: min(tenth, heuristicCap), basis: .heuristic)
+        }
+        if response.status == 200, let configured = configuration.defaultMaxAge {
+            return FreshnessLifetime(seconds: Double(max(0, configured)), basis: .configured)
+        }
+        return FreshnessLifetime(seconds: 0, basis: .none)
+    }
+
+    /// Seconds of freshness left at `now` (Unix seconds); zero or negative when stale (RFC 9111 §4.2).
+    public static func remaining(
+        of response: StoredResponse, now: Double, configuration: CachingConfiguration = CachingConfiguration()
+    ) -> Double {
+        lifetime(of: response, configuration: configuration).seconds - Age.current(of: response, now: now)
+    }
+
+    /// Whether the lifetime is longer than the age (RFC 9111 §4.2).
+    public static func isFresh(
+        _ response: StoredResponse, now: Double, configuration: CachingConfiguration = CachingConfiguration()
+    ) -> Bool {
+        remaining(of: response, now: now, configuration: configuration) > 0
+    }
+
+    private static func seconds(_ given: CacheControl.Seconds) -> Double? {
+        switch given {
+        case .absent: nil
+        case .value(let value): Double(value)
+        case .invalid: 0
+        }
+    }
+}
