@@ -1,0 +1,121 @@
+import Synchronization
+
+/// Keeps entries with their bodies in memory, within a budget of bytes.
+///
+/// Synchronous and safe to call from any thread; no call blocks on more than another call's bookkeeping. Keys are
+/// spread over shards with a lock each. Each shard enforces its share of the budget, so the whole never exceeds it.
+public final class MemoryStore<Value: Sendable>: Sendable {
+    /// Bytes charged for an entry beside its body and key: dictionary slot, queue slot, metadata and its strings.
+    public static var entryOverhead: Int { 512 }
+
+    private let shards: [Shard]
+    private let budget: Int
+    private let purges = Atomic<UInt64>(0)
+
+    /// - Parameters:
+    ///   - budget: bytes for bodies, keys and overhead together; 0 keeps nothing.
+    ///   - shards: number of locks; nil takes as many as leave 64 MB each, 1…16.
+    ///   - policy: what decides who goes; each shard has its own copy.
+    public init(budget: Int, shards: Int? = nil, policy: any EvictionPolicy = LeastRecentlyUsed()) {
+        let count = max(1, shards ?? min(16, budget / 64_000_000))
+        self.budget = max(0, budget)
+        self.shards = (0..<count).map { _ in Shard(budget: max(0, budget) / count, policy: policy) }
+    }
+
+    /// The entry under `key`; counts a hit or a miss.
+    public func entry(for key: String) -> (value: Value, body: [UInt8])? {
+        shard(of: key).state.withLock { $0.find(key) }
+    }
+
+    /// The entry under `key`, without counting or noting a use.
+    public func peek(_ key: String) -> (value: Value, body: [UInt8])? {
+        shard(of: key).state.withLock { $0.peek(key) }
+    }
+
+    /// A mark to hand to `insert`: a removal after it makes that insertion void.
+    public var generation: UInt64 { purges.load(ordering: .acquiring) }
+
+    /// Puts an entry in place of any under the same key, evicting others to make room.
+    ///
+    /// - Parameters:
+    ///   - cost: milliseconds that making it again would take.
+    ///   - generation: value of `generation` when the work began; nil skips the check.
+    /// - Returns: false when it was refused as too large, or dropped because of a removal since `generation`. What
+    ///   was under the key before is gone in every case but the last.
+    @discardableResult
+    public func insert(
+        _ value: Value, body: [UInt8], for key: String, cost: Double = 1, generation: UInt64? = nil
+    ) -> Bool {
+        let size = body.count + key.utf8.count + Self.entryOverhead
+        return shard(of: key).state.withLock { state in
+            // Checked under the lock: a removal raises the counter before it visits this shard.
+            if let generation, generation != purges.load(ordering: .acquiring) { return false }
+            return state.insert(key, value: value, body: body, size: size, cost: cost)
+        }
+    }
+
+    /// Changes the value kept under `key` and leaves its body: a stored response that was freshened.
+    @discardableResult
+    public func update(_ key: String, _ change: (inout Value) -> Void) -> Bool {
+        shard(of: key).state.withLock { $0.update(key, change) }
+    }
+
+    @discardableResult
+    public func remove(_ key: String) -> Bool {
+        shard(of: key).state.withLock { $0.remove(key) }
+    }
+
+    /// Removes every entry for which `matches` holds, and voids insertions begun before. Visits all entries.
+    /// - Returns: how many there were.
+    @discardableResult
+    public func remove(where matches: (_ key: String, _ value: Value) -> Bool) -> Int {
+        purges.add(1, ordering: .acquiringAndReleasing)
+        return shards.reduce(0) { sum, shard in sum + shard.state.withLock { $0.remove(where: matches) } }
+    }
+
+    /// Removes everything, and voids insertions begun before.
+    public func removeAll() {
+        remove { _, _ in true }
+    }
+
+    /// Sums over all shards; taken shard by shard, so only exact while nothing else runs.
+    public var counters: StoreCounters {
+        var sum = StoreCounters(budget: budget)
+        for shard in shards {
+            let part = shard.state.withLock { $0.counters }
+            sum.hits += part.hits
+            sum.misses += part.misses
+            sum.insertions += part.insertions
+            sum.evictions += part.evictions
+            sum.refused += part.refused
+            sum.entries += part.entries
+            sum.bytes += part.bytes
+        }
+        return sum
+    }
+
+    private func shard(of key: String) -> Shard {
+        shards.count == 1 ? shards[0] : shards[Int(UInt(bitPattern: key.hashValue) % UInt(shards.count))]
+    }
+
+    private final class Shard: Sendable {
+        let state: Mutex<MemoryShard<Value>>
+        init(budget: Int, policy: any EvictionPolicy) {
+            state = Mutex(MemoryShard(budget: budget, policy: policy))
+        }
+    }
+}
+
+extension MemoryStore where Value == OriginalRecord {
+    /// Removes every stored selection of `source`.
+    @discardableResult
+    public func remove(source: String) -> Int { remove { _, record in record.source == source } }
+}
+
+extension MemoryStore where Value == VariantEntry {
+    /// Removes every variant made from one of these originals.
+    @discardableResult
+    public func remove(madeFrom digests: Set<Digest>) -> Int {
+        remove { _, entry in digests.contains(entry.originalDigest) }
+    }
+}

@@ -1,0 +1,192 @@
+import CSQLite
+import Glibc
+
+/// A value bound to a statement.
+enum SQLiteValue {
+    case integer(Int)
+    case real(Double)
+    case text(String)
+    case blob([UInt8])
+    case null
+}
+
+/// The row a statement stands on; valid only inside the closure it is handed to.
+struct SQLiteRow {
+    fileprivate let statement: OpaquePointer
+
+    func integer(_ column: Int32) -> Int { Int(sqlite3_column_int64(statement, column)) }
+    func real(_ column: Int32) -> Double { sqlite3_column_double(statement, column) }
+    func isNull(_ column: Int32) -> Bool { sqlite3_column_type(statement, column) == SQLITE_NULL }
+
+    func text(_ column: Int32) -> String {
+        guard let start = sqlite3_column_text(statement, column) else { return "" }
+        let count = Int(sqlite3_column_bytes(statement, column))
+        return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
+    }
+
+    /// nil for NULL.
+    func blob(_ column: Int32) -> [UInt8]? {
+        if isNull(column) { return nil }
+        // The pointer is asked for first: it may convert, and it is nil for a blob of no bytes.
+        guard let start = sqlite3_column_blob(statement, column) else { return [] }
+        return Array(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, column))))
+    }
+}
+
+/// One connection to one SQLite database: the only file that calls SQLite.
+///
+/// @unchecked Sendable because its owner keeps it under a lock: one thread at a time calls any of it. SQLite itself is
+/// opened without its own mutexes.
+final class SQLiteConnection: @unchecked Sendable {
+    let path: String
+    private var handle: OpaquePointer?
+    private var statements: [String: OpaquePointer] = [:]
+
+    /// Opens or creates the database; nothing of it is read yet. The write-ahead log survives the last close, since a
+    /// database set aside elsewhere must not delete, by name, the log of the one that took its place.
+    init(path: String, busyMilliseconds: Int32) throws(StoreError) {
+        self.path = path
+        let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
+        let status = sqlite3_open_v2(path, &handle, flags, nil)
+        guard status == SQLITE_OK else {
+            let failure = failure(status)
+            close()
+            throw failure
+        }
+        sqlite3_extended_result_codes(handle, 1)
+        sqlite3_busy_timeout(handle, busyMilliseconds)
+        var persistLog: CInt = 1
+        sqlite3_file_control(handle, nil, SQLITE_FCNTL_PERSIST_WAL, &persistLog)
+    }
+
+    deinit { close() }
+
+    func close() {
+        for statement in statements.values { sqlite3_finalize(statement) }
+        statements = [:]
+        sqlite3_close_v2(handle)
+        handle = nil
+    }
+
+    /// Runs statements that take no values and whose rows nobody reads.
+    func execute(_ sql: String) throws(StoreError) {
+        try check(sqlite3_exec(handle, sql, nil, nil, nil))
+    }
+
+    /// Runs one statement.
+    /// - Returns: how many rows it inserted, changed or deleted.
+    @discardableResult
+    func run(_ sql: String, _ values: SQLiteValue...) throws(StoreError) -> Int {
+        _ = try collect(sql, values, limit: .max) { (_: SQLiteRow) -> Void in }
+        return Int(sqlite3_changes64(handle))
+    }
+
+    /// What `read` makes of every row.
+    func rows<Result>(
+        _ sql: String, _ values: SQLiteValue..., read: (SQLiteRow) -> Result
+    ) throws(StoreError) -> [Result] {
+        try collect(sql, values, limit: .max, read)
+    }
+
+    /// What `read` makes of the first row; nil without one.
+    func first<Result>(
+        _ sql: String, _ values: SQLiteValue..., read: (SQLiteRow) -> Result
+    ) throws(StoreError) -> Result? {
+        try collect(sql, values, limit: 1, read).first
+    }
+
+    var lastInsertedRow: Int { Int(sqlite3_last_insert_rowid(handle)) }
+
+    /// Runs `body` as one write transaction, taken at once so that it never has to be upgraded and fail half-way. An
+    /// error undoes all of it.
+    func write<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
+        try execute("BEGIN IMMEDIATE")
+        do throws(StoreError) {
+            let result = try body()
+            try execute("COMMIT")
+            return result
+        } catch {
+            // Some errors (a full disk) have rolled back already; a second failure would hide the first.
+            if sqlite3_get_autocommit(handle) == 0 { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
+            throw error
+        }
+    }
+
+    private func collect<Result>(
+        _ sql: String, _ values: [SQLiteValue], limit: Int, _ read: (SQLiteRow) -> Result
+    ) throws(StoreError) -> [Result] {
+        let statement = try prepared(sql)
+        defer {
+            sqlite3_reset(statement)
+            sqlite3_clear_bindings(statement)
+        }
+        for (offset, value) in values.enumerated() { try bind(value, at: Int32(offset + 1), of: statement) }
+        var results: [Result] = []
+        while results.count < limit {
+            let status = sqlite3_step(statement)
+            if status == SQLITE_DONE { break }
+            guard status == SQLITE_ROW else { throw failure(status) }
+            results.append(read(SQLiteRow(statement: statement)))
+        }
+        return results
+    }
+
+    private func prepared(_ sql: String) throws(StoreError) -> OpaquePointer {
+        if let statement = statements[sql] { return statement }
+        guard handle != nil else { throw StoreError(.closed, "the store is closed", path: path) }
+        var statement: OpaquePointer?
+        let flags = UInt32(SQLITE_PREPARE_PERSISTENT)
+        try check(sqlite3_prepare_v3(handle, sql, -1, flags, &statement, nil))
+        guard let statement else { throw StoreError(.damaged, "empty statement", path: path) }
+        statements[sql] = statement
+        return statement
+    }
+
+    private func bind(_ value: SQLiteValue, at index: Int32, of statement: OpaquePointer) throws(StoreError) {
+        // SQLITE_TRANSIENT: SQLite copies the bytes before the call returns.
+        let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+        let status: CInt
+        switch value {
+        case .integer(let number): status = sqlite3_bind_int64(statement, index, Int64(number))
+        case .real(let number): status = sqlite3_bind_double(statement, index, number)
+        case .null: status = sqlite3_bind_null(statement, index)
+        case .text(let text):
+            var text = text
+            status = text.withUTF8 { bytes in
+                bytes.withMemoryRebound(to: CChar.self) {
+                    sqlite3_bind_text(statement, index, $0.baseAddress, Int32($0.count), transient)
+                }
+            }
+        case .blob(let bytes):
+            status =
+                bytes.isEmpty
+                ? sqlite3_bind_zeroblob(statement, index, 0)
+                : bytes.withUnsafeBytes {
+                    sqlite3_bind_blob64(statement, index, $0.baseAddress, UInt64($0.count), transient)
+                }
+        }
+        try check(status)
+    }
+
+    private func check(_ status: CInt) throws(StoreError) {
+        if status != SQLITE_OK { throw failure(status) }
+    }
+
+    private func failure(_ status: CInt) -> StoreError {
+        guard let handle else { return StoreError(.closed, "the store is closed", path: path) }
+        let text = String(cString: sqlite3_errmsg(handle))
+        let cause = sqlite3_system_errno(handle)
+        switch status & 0xFF {
+        case SQLITE_FULL: return StoreError(.full, "the file system is full", path: path)
+        case SQLITE_IOERR where cause == ENOSPC || cause == EDQUOT:
+            return StoreError(.full, "the file system is full", path: path)
+        case SQLITE_CORRUPT, SQLITE_NOTADB:
+            return StoreError(.damaged, "the index is damaged: \(text)", path: path)
+        case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL:
+            return StoreError(.busy, "another process holds the index: \(text)", path: path)
+        case SQLITE_CANTOPEN, SQLITE_READONLY, SQLITE_PERM, SQLITE_AUTH:
+            return StoreError(.unavailable, "the index cannot be opened for writing: \(text)", path: path)
+        default: return StoreError(.io, "the index failed: \(text) [\(status)]", path: path)
+        }
+    }
+}
