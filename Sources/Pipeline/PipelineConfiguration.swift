@@ -7,6 +7,8 @@ public struct PipelineConfiguration: Sendable {
     /// Byte budgets. A quarter of a gigabyte holds some 15,000 thumbnails beside the originals in use.
     public var memory = TierBudgets(originals: 128 << 20, variants: 128 << 20)
     public var disk = TierBudgets(originals: 2 << 30, variants: 2 << 30)
+    /// Forces every write to the disk; off, since a cache may lose its last second in a power cut.
+    public var fsync = false
     public var fetch = FetchConfiguration()
     public var caching = CachingConfiguration()
     public var quality = RenderQuality.balanced

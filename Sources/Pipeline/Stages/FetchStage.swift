@@ -112,11 +112,12 @@ struct FetchStage: Sendable {
         if let record = finding.record, admitted.request.policy != .reload {
             fields += Validation.conditionalFields(for: record.response)
         }
+        let asked = FetchRequest(url: url, fields: fields)
         let events = admitted.events
         let response: FetchedResponse
         do throws(FetchError) {
             response = try await transport.fetch(
-                FetchRequest(url: url, fields: fields),
+                asked,
                 onProgress: { events(.progress(received: $0, expected: $1)) })
         } catch {
             if error.code != .cancelled, error.code != .refusedAddress, let stale = stale(finding, after: .noResponse) {
@@ -124,11 +125,13 @@ struct FetchStage: Sendable {
             }
             throw PipelineError(error)
         }
-        return try digest(response, finding)
+        return try digest(response, to: asked, finding)
     }
 
     /// What an answer of the origin means for the request.
-    private func digest(_ response: FetchedResponse, _ finding: CacheFinding) throws(PipelineError) -> Original {
+    private func digest(
+        _ response: FetchedResponse, to asked: FetchRequest, _ finding: CacheFinding
+    ) throws(PipelineError) -> Original {
         let admitted = finding.admitted
         if response.status == 304, let record = finding.record,
             Validation.identifies(record.response, notModified: response.fields)
@@ -163,7 +166,7 @@ struct FetchStage: Sendable {
                 of: response.body, response: stored, milliseconds: response.milliseconds, source: admitted.source),
             body: response.body, outcome: .network,
             mayStore: Storability.mayStore(
-                response: stored, requestFields: admitted.request.fields, configuration: caching),
+                response: stored, requestFields: asked.fields, configuration: caching),
             generation: finding.generation, fetchMilliseconds: response.milliseconds)
         store(original)
         return original

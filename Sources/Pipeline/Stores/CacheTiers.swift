@@ -33,11 +33,14 @@ final class CacheTiers: Sendable {
         pendingLimit = configuration.writeBehindBytes
         warn = configuration.warn
         do throws(StoreError) {
-            disk = try configuration.cacheFolder.map { folder throws(StoreError) in
-                try DiskStore(
-                    folder: folder,
-                    configuration: DiskStoreConfiguration(
-                        originalsBudget: configuration.disk.originals, variantsBudget: configuration.disk.variants))
+            var settings = DiskStoreConfiguration()
+            settings.originals = configuration.disk.originals
+            settings.variants = configuration.disk.variants
+            settings.fsync = configuration.fsync
+            if let folder = configuration.cacheFolder {
+                disk = try DiskStore(folder: folder, configuration: settings)
+            } else {
+                disk = nil
             }
         } catch {
             throw PipelineError(.cacheUnavailable, error.description, cause: error)

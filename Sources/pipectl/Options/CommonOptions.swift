@@ -76,6 +76,7 @@ enum PipelineSettings {
         configuration.memory = .init(originals: memory.originals, variants: memory.variants)
         let disk = settings.diskBudgets(folder: folder)
         configuration.disk = .init(originals: disk.originals, variants: disk.variants)
+        configuration.fsync = settings.bool("disk.fsync")
         configuration.masks = settings.masksFolder
         configuration.acceptedTypes = settings.list("acceptedTypes")
         configuration.quality = RenderQuality(rawValue: settings.renderQuality) ?? .balanced
@@ -103,11 +104,15 @@ enum PipelineSettings {
         case .none: break
         case .all: configuration.fetch.allowPrivateAddresses = .all
         case .list(let entries):
-            do {
-                configuration.fetch.allowPrivateAddresses = try AddressRule(list: entries)
-            } catch {
-                throw CommandFailure(.usage, "allowPrivateAddresses: \(error)")
+            var rules: [AddressRule.Entry] = []
+            for text in entries {
+                guard let rule = AddressRule.Entry(text) else {
+                    throw CommandFailure(
+                        .usage, "allowPrivateAddresses: `\(text)` is no address or CIDR with an optional port")
+                }
+                rules.append(rule)
             }
+            configuration.fetch.allowPrivateAddresses = .list(rules)
         }
         configuration.warn = { Console.error("pipectl: " + $0) }
         return configuration

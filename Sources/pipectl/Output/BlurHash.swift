@@ -1,0 +1,89 @@
+import Glibc
+import Variants
+
+/// A picture's average colour and its BlurHash: a few dozen characters that decode to a blurred placeholder.
+///
+/// The hash holds the lowest coefficients of a cosine transform of the picture in linear light, quantised and written in
+/// base 83. Source: the BlurHash algorithm description (woltapp/blurhash, Algorithm.md).
+enum BlurHash {
+    private static let digits = Array("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz#$%*+,-.:;=?@[]^_{|}~".utf8)
+
+    /// The mean colour in linear light over what is not transparent, as `rrggbb`; nil when nothing is visible.
+    static func averageColour(of picture: PixelBuffer) -> String? {
+        var sum = (0.0, 0.0, 0.0)
+        var weight = 0.0
+        for pixel in stride(from: 0, to: picture.pixels.count, by: 4) {
+            let alpha = Double(picture.pixels[pixel + 3]) / 255
+            sum.0 += linear(picture.pixels[pixel]) * alpha
+            sum.1 += linear(picture.pixels[pixel + 1]) * alpha
+            sum.2 += linear(picture.pixels[pixel + 2]) * alpha
+            weight += alpha
+        }
+        guard weight > 0 else { return nil }
+        return [sum.0, sum.1, sum.2].map { component in
+            let text = String(encoded(component / weight), radix: 16)
+            return text.count == 1 ? "0" + text : text
+        }.joined()
+    }
+
+    /// The hash with `across` × `down` components, each 1…9. Transparent pixels count as white.
+    static func hash(of picture: PixelBuffer, across: Int = 4, down: Int = 3) -> String {
+        var factors: [(Double, Double, Double)] = []
+        for row in 0..<down {
+            for column in 0..<across { factors.append(factor(picture, column, row)) }
+        }
+        var text = base83((across - 1) + (down - 1) * 9, length: 1)
+        let largest = factors.dropFirst().map { max(abs($0.0), abs($0.1), abs($0.2)) }.max() ?? 0
+        let quantised = max(0, min(82, Int(largest * 166 - 0.5)))
+        let scale = factors.count > 1 ? Double(quantised + 1) / 166 : 1
+        text += base83(quantised, length: 1)
+        let mean = factors[0]
+        text += base83(encoded(mean.0) << 16 + encoded(mean.1) << 8 + encoded(mean.2), length: 4)
+        for (red, green, blue) in factors.dropFirst() {
+            let parts = [red, green, blue].map { value -> Int in
+                let root = sqrt(abs(value / scale)) * (value < 0 ? -1 : 1)
+                return max(0, min(18, Int((root * 9 + 9.5).rounded(.down))))
+            }
+            text += base83(parts[0] * 361 + parts[1] * 19 + parts[2], length: 2)
+        }
+        return text
+    }
+
+    private static func factor(_ picture: PixelBuffer, _ column: Int, _ row: Int) -> (Double, Double, Double) {
+        var sum = (0.0, 0.0, 0.0)
+        for y in 0..<picture.height {
+            let vertical = cos(Double.pi * Double(row) * Double(y) / Double(picture.height))
+            for x in 0..<picture.width {
+                let basis = vertical * cos(Double.pi * Double(column) * Double(x) / Double(picture.width))
+                let pixel = (y * picture.width + x) * 4
+                let alpha = Double(picture.pixels[pixel + 3]) / 255
+                sum.0 += basis * (linear(picture.pixels[pixel]) * alpha + 1 - alpha)
+                sum.1 += basis * (linear(picture.pixels[pixel + 1]) * alpha + 1 - alpha)
+                sum.2 += basis * (linear(picture.pixels[pixel + 2]) * alpha + 1 - alpha)
+            }
+        }
+        let scale = (column == 0 && row == 0 ? 1.0 : 2.0) / Double(picture.width * picture.height)
+        return (sum.0 * scale, sum.1 * scale, sum.2 * scale)
+    }
+
+    /// IEC 61966-2-1.
+    private static func linear(_ value: UInt8) -> Double {
+        let share = Double(value) / 255
+        return share <= 0.04045 ? share / 12.92 : pow((share + 0.055) / 1.055, 2.4)
+    }
+
+    private static func encoded(_ value: Double) -> Int {
+        let share = max(0, min(1, value))
+        return Int(((share <= 0.0031308 ? share * 12.92 : 1.055 * pow(share, 1 / 2.4) - 0.055) * 255).rounded())
+    }
+
+    private static func base83(_ value: Int, length: Int) -> String {
+        var value = value
+        var text: [UInt8] = []
+        for _ in 0..<length {
+            text.insert(digits[value % 83], at: 0)
+            value /= 83
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+}
