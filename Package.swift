@@ -41,6 +41,8 @@ let package = Package(
             ],
             swiftSettings: settings),
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
+        .executableTarget(
+            name: "sample-origin", dependencies: ["TestSupport"], path: "samples/Origin", swiftSettings: settings),
         .testTarget(name: "VariantsTests", dependencies: ["Variants", "TestSupport"], swiftSettings: settings),
         .testTarget(name: "PipelineTests", dependencies: ["Pipeline", "TestSupport"], swiftSettings: settings),
         .testTarget(name: "PipectlTests", dependencies: ["pipectl", "TestSupport"], swiftSettings: settings),

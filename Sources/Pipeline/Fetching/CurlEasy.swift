@@ -1,0 +1,123 @@
+import CCurl
+import Glibc
+
+/// One easy handle with a transfer on it; the callbacks reach the transfer through the handle.
+///
+/// Owned by the loop's thread; freed by `close`.
+final class CurlEasy {
+    let handle: UnsafeMutableRawPointer
+    private var lines: UnsafeMutablePointer<curl_slist>?
+    private(set) var transfer: Transfer?
+
+    /// A new handle; nil when libcurl cannot make one.
+    init?() {
+        guard let handle = curl_easy_init() else { return nil }
+        self.handle = handle
+    }
+
+    deinit {
+        curl_easy_cleanup(handle)
+        curl_slist_free_all(lines)
+    }
+
+    /// Prepares the handle for a transfer, keeping what libcurl keeps across uses (TLS sessions).
+    func prepare(_ transfer: Transfer) {
+        self.transfer = transfer
+        let request = transfer.request
+        let configuration = transfer.configuration
+        let context = Unmanaged.passUnretained(transfer).toOpaque()
+        ccurl_set_string(handle, CURLOPT_URL, request.url.normalised)
+        ccurl_set_long(handle, CURLOPT_PATH_AS_IS, 1)
+        ccurl_set_long(handle, CURLOPT_HTTPGET, 1)
+        ccurl_set_string(handle, CURLOPT_USERAGENT, configuration.userAgent)
+        for line in request.lines {
+            if let longer = curl_slist_append(lines, line) { lines = longer }
+        }
+        ccurl_set_list(handle, CURLOPT_HTTPHEADER, lines)
+
+        // Only http and https, redirects by ourselves, no proxy out of the environment that would hide the address.
+        ccurl_set_string(handle, CURLOPT_PROTOCOLS_STR, "http,https")
+        ccurl_set_string(handle, CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
+        ccurl_set_long(handle, CURLOPT_FOLLOWLOCATION, 0)
+        ccurl_set_string(handle, CURLOPT_PROXY, "")
+        ccurl_set_long(handle, CURLOPT_HTTP_VERSION, configuration.http2 ? httpVersion2TLS : httpVersion11)
+        if let file = configuration.authoritiesFile { ccurl_set_string(handle, CURLOPT_CAINFO, file) }
+
+        // Our own limits report what ran out; these are the net below them, for where libcurl does not call back.
+        ccurl_set_long(handle, CURLOPT_NOSIGNAL, 1)
+        ccurl_set_long(handle, CURLOPT_CONNECTTIMEOUT_MS, milliseconds(configuration.connectSeconds + 1))
+        ccurl_set_long(handle, CURLOPT_TIMEOUT_MS, milliseconds(request.totalSeconds + 1))
+
+        ccurl_set_data_function(handle, CURLOPT_HEADERFUNCTION, receiveLine)
+        ccurl_set_pointer(handle, CURLOPT_HEADERDATA, context)
+        ccurl_set_data_function(handle, CURLOPT_WRITEFUNCTION, receiveBody)
+        ccurl_set_pointer(handle, CURLOPT_WRITEDATA, context)
+        ccurl_set_open_socket_function(handle, openSocket)
+        ccurl_set_pointer(handle, CURLOPT_OPENSOCKETDATA, context)
+        ccurl_set_prereq_function(handle, beforeRequest)
+        ccurl_set_pointer(handle, CURLOPT_PREREQDATA, context)
+    }
+
+    /// Lets go of the transfer; the handle can take another.
+    func reset() {
+        curl_easy_reset(handle)
+        curl_slist_free_all(lines)
+        lines = nil
+        transfer = nil
+    }
+
+    private func milliseconds(_ seconds: Double) -> Int { Int(min(max(seconds * 1000, 1), 86_400_000)) }
+}
+
+/// CURL_HTTP_VERSION_2TLS and CURL_HTTP_VERSION_1_1, members of an enumeration without a name.
+private let httpVersion2TLS = 4
+private let httpVersion11 = 2
+
+private func transfer(_ context: UnsafeMutableRawPointer?) -> Transfer? {
+    context.map { Unmanaged<Transfer>.fromOpaque($0).takeUnretainedValue() }
+}
+
+/// CURLOPT_HEADERFUNCTION: one line at a time; fewer bytes than given stop the transfer.
+private func receiveLine(
+    _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
+) -> Int {
+    guard let bytes, let transfer = transfer(context) else { return 0 }
+    let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
+    return transfer.receive(line: line, now: monotonicNow()) ? line.count : -1
+}
+
+/// CURLOPT_WRITEFUNCTION: a piece of body, 16 kB at most.
+private func receiveBody(
+    _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
+) -> Int {
+    guard let bytes, let transfer = transfer(context) else { return 0 }
+    let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
+    return transfer.receive(body: piece) ? piece.count : -1
+}
+
+/// CURLOPT_OPENSOCKETFUNCTION: sees every resolved address just before connecting, so what is checked is what is
+/// connected to, whatever name or spelling led there.
+private func openSocket(
+    _ context: UnsafeMutableRawPointer?, _ purpose: curlsocktype, _ address: UnsafeMutablePointer<curl_sockaddr>?
+) -> curl_socket_t {
+    guard let transfer = transfer(context), let address else { return -1 }
+    let (ip, port) = withUnsafePointer(to: &address.pointee.addr) { pointer in
+        let raw = UnsafeRawPointer(pointer)
+        // Both families keep the port at the same place.
+        return (IPAddress(pointer), Int(UInt16(bigEndian: raw.loadUnaligned(fromByteOffset: 2, as: UInt16.self))))
+    }
+    guard transfer.admits(ip, port: port) else { return -1 }
+    let closeOnExec = Int32(SOCK_CLOEXEC.rawValue)
+    return socket(address.pointee.family, address.pointee.socktype | closeOnExec, address.pointee.`protocol`)
+}
+
+/// CURLOPT_PREREQFUNCTION: connected, by a new connection or a kept one, which no open-socket callback saw.
+private func beforeRequest(
+    _ context: UnsafeMutableRawPointer?, _ peer: UnsafeMutablePointer<CChar>?, _ own: UnsafeMutablePointer<CChar>?,
+    _ port: Int32, _ ownPort: Int32
+) -> Int32 {
+    guard let transfer = transfer(context), let peer else { return CURL_PREREQFUNC_ABORT }
+    guard transfer.admits(IPAddress(String(cString: peer)), port: Int(port)) else { return CURL_PREREQFUNC_ABORT }
+    transfer.connected(now: monotonicNow())
+    return CURL_PREREQFUNC_OK
+}

@@ -1,0 +1,201 @@
+import CCurl
+import Glibc
+import Synchronization
+
+/// The thread that runs libcurl: takes transfers out of an inbox, keeps within the slots, ends what is overdue.
+///
+/// `@unchecked Sendable`: the multi handle is only woken from other threads, which libcurl permits; `inbox` is locked;
+/// everything else belongs to the loop's thread.
+final class CurlLoop: @unchecked Sendable {
+    private struct Inbox {
+        var arrivals: [Transfer] = []
+        var cancellations: [Transfer] = []
+        var isStopping = false
+    }
+
+    private let multi: UnsafeMutableRawPointer
+    private let configuration: FetchConfiguration
+    private let inbox = Mutex(Inbox())
+
+    private var waiting: [Transfer] = []
+    private var active: [UnsafeMutableRawPointer: CurlEasy] = [:]
+    private var activeByOrigin: [String: Int] = [:]
+    private var idle: [CurlEasy] = []
+    private var thread = pthread_t()
+
+    /// How often limits are looked at while transfers run.
+    private static let tickMilliseconds: Int32 = 50
+
+    /// Starts the thread; nil when libcurl or the system cannot.
+    static func start(_ configuration: FetchConfiguration) -> CurlLoop? {
+        // Once in the life of the process, before any handle, and on the first fetch only: it costs 5 ms.
+        guard globalState == CURLE_OK, let multi = curl_multi_init() else { return nil }
+        let loop = CurlLoop(multi, configuration)
+        let context = Unmanaged.passRetained(loop)
+        let status = pthread_create(
+            &loop.thread, nil,
+            { context in
+                guard let context else { return nil }
+                Unmanaged<CurlLoop>.fromOpaque(context).takeRetainedValue().run()
+                return nil
+            }, context.toOpaque())
+        guard status == 0 else {
+            context.release()
+            return nil
+        }
+        return loop
+    }
+
+    private static let globalState: CURLcode = ccurl_global_init()
+
+    private init(_ multi: UnsafeMutableRawPointer, _ configuration: FetchConfiguration) {
+        self.multi = multi
+        self.configuration = configuration
+        ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, max(configuration.slots, 1))
+    }
+
+    deinit { curl_multi_cleanup(multi) }
+
+    /// Hands a transfer over. It is completed exactly once, also when the loop stops.
+    func submit(_ transfer: Transfer) {
+        let isStopping = inbox.withLock { inbox in
+            if !inbox.isStopping { inbox.arrivals.append(transfer) }
+            return inbox.isStopping
+        }
+        if isStopping { transfer.complete(.failure(Self.stopped(transfer))) } else { curl_multi_wakeup(multi) }
+    }
+
+    /// Ends a transfer early, unless it is done already.
+    func cancel(_ transfer: Transfer) {
+        transfer.isCancelled.store(true, ordering: .releasing)
+        inbox.withLock { $0.cancellations.append(transfer) }
+        curl_multi_wakeup(multi)
+    }
+
+    /// Ends all transfers and waits for the thread to be gone. Called once.
+    func stop() {
+        inbox.withLock { $0.isStopping = true }
+        curl_multi_wakeup(multi)
+        pthread_join(thread, nil)
+    }
+
+    private static func stopped(_ transfer: Transfer) -> FetchError {
+        FetchError(.cancelled, transfer.request.url, "the transport was shut down")
+    }
+
+    private func run() {
+        // Signals are for the program's own threads; OpenSSL would raise SIGPIPE here.
+        var all = sigset_t()
+        sigfillset(&all)
+        pthread_sigmask(SIG_BLOCK, &all, nil)
+        var nextLook = 0.0
+        while true {
+            let news = inbox.withLock { inbox in
+                defer {
+                    inbox.arrivals = []
+                    inbox.cancellations = []
+                }
+                return inbox
+            }
+            waiting += news.arrivals
+            if news.isStopping { break }
+            for transfer in news.cancellations { abandon(transfer) }
+            admit()
+            var running: Int32 = 0
+            curl_multi_perform(multi, &running)
+            collect()
+            let now = monotonicNow()
+            if now >= nextLook {
+                endOverdue(now: now)
+                nextLook = now + Double(Self.tickMilliseconds) / 1000
+            }
+            admit()
+            // Waiting transfers without active ones do not occur: a slot is free then.
+            let timeout = active.isEmpty ? 60_000 : Self.tickMilliseconds
+            curl_multi_poll(multi, nil, 0, timeout, nil)
+        }
+        for easy in Array(active.values) {
+            if let transfer = easy.transfer { finish(easy, .failure(Self.stopped(transfer))) }
+        }
+        for transfer in waiting { transfer.complete(.failure(Self.stopped(transfer))) }
+        waiting = []
+        idle = []
+    }
+
+    /// Starts waiting transfers, first come first served but for those whose origin has all its slots taken.
+    private func admit() {
+        var index = 0
+        while index < waiting.count, active.count < max(configuration.slots, 1) {
+            let transfer = waiting[index]
+            guard activeByOrigin[transfer.request.url.origin, default: 0] < max(configuration.perHost, 1) else {
+                index += 1
+                continue
+            }
+            waiting.remove(at: index)
+            begin(transfer)
+        }
+    }
+
+    private func begin(_ transfer: Transfer) {
+        guard !transfer.isCancelled.load(ordering: .acquiring) else {
+            transfer.complete(.failure(FetchError(.cancelled, transfer.request.url, "cancelled")))
+            return
+        }
+        guard let easy = idle.popLast() ?? CurlEasy() else {
+            transfer.complete(.failure(FetchError(.transport, transfer.request.url, "libcurl is out of memory")))
+            return
+        }
+        easy.prepare(transfer)
+        transfer.start(now: monotonicNow())
+        active[easy.handle] = easy
+        activeByOrigin[transfer.request.url.origin, default: 0] += 1
+        let status = curl_multi_add_handle(multi, easy.handle)
+        if status != CURLM_OK {
+            let text = String(cString: curl_multi_strerror(status))
+            finish(easy, .failure(FetchError(.transport, transfer.request.url, "could not start (\(text))")))
+        }
+    }
+
+    /// Takes the results of transfers that libcurl reports as done.
+    private func collect() {
+        var left: Int32 = 0
+        while let message = curl_multi_info_read(multi, &left) {
+            guard message.pointee.msg == CURLMSG_DONE, let handle = message.pointee.easy_handle,
+                let easy = active[handle], let transfer = easy.transfer
+            else { continue }
+            if let error = FetchError(ccurl_message_result(message), transfer) {
+                finish(easy, .failure(error))
+            } else {
+                finish(easy, transfer.response())
+            }
+        }
+    }
+
+    private func endOverdue(now: Double) {
+        for easy in Array(active.values) {
+            if let error = easy.transfer?.overdue(now: now) { finish(easy, .failure(error)) }
+        }
+    }
+
+    private func abandon(_ transfer: Transfer) {
+        let error = FetchError(.cancelled, transfer.request.url, "cancelled")
+        if let index = waiting.firstIndex(where: { $0 === transfer }) {
+            waiting.remove(at: index)
+            transfer.complete(.failure(error))
+        } else if let easy = active.values.first(where: { $0.transfer === transfer }) {
+            finish(easy, .failure(error))
+        }
+    }
+
+    private func finish(_ easy: CurlEasy, _ result: Result<RawResponse, FetchError>) {
+        guard let transfer = easy.transfer else { return }
+        curl_multi_remove_handle(multi, easy.handle)
+        active[easy.handle] = nil
+        let origin = transfer.request.url.origin
+        let count = activeByOrigin[origin, default: 1] - 1
+        activeByOrigin[origin] = count > 0 ? count : nil
+        easy.reset()
+        idle.append(easy)
+        transfer.complete(result)
+    }
+}

@@ -1,0 +1,41 @@
+import CCurl
+
+extension FetchError {
+    /// What libcurl's status means for a transfer; nil for success. The only place that looks at one.
+    init?(_ status: CURLcode, _ transfer: Transfer) {
+        guard status != CURLE_OK else { return nil }
+        let url = transfer.request.url
+        if let failure = transfer.failure {
+            self = failure
+            return
+        }
+        let text = String(cString: curl_easy_strerror(status))
+        switch status {
+        case CURLE_COULDNT_RESOLVE_HOST:
+            self.init(.unresolvable, url, "the host `\(url.host)` has no address; is the name right?")
+        case CURLE_COULDNT_CONNECT, CURLE_ABORTED_BY_CALLBACK:
+            if let refused = transfer.refused {
+                self.init(
+                    .refusedAddress, url,
+                    "the address \(refused) is refused; `allowPrivateAddresses` can list it")
+            } else {
+                self.init(.unreachable, url, "no connection to \(url.host) port \(url.port); is the origin up?")
+            }
+        case CURLE_OPERATION_TIMEDOUT:
+            self.init(.timeout, url, "timed out")
+        case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER,
+            CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_ENGINE_INITFAILED, CURLE_SSL_INVALIDCERTSTATUS,
+            CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_CRL_BADFILE, CURLE_USE_SSL_FAILED, CURLE_SSL_CLIENTCERT:
+            self.init(.tls, url, "\(text); is the certificate valid for `\(url.host)` and its authority trusted?")
+        case CURLE_PARTIAL_FILE:
+            self.init(.protocolViolation, url, "the body ended before its announced end")
+        case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_HTTP2, CURLE_HTTP2_STREAM,
+            CURLE_BAD_CONTENT_ENCODING:
+            self.init(.protocolViolation, url, "the origin does not answer in proper HTTP (\(text))")
+        case CURLE_GOT_NOTHING:
+            self.init(.transport, url, "the origin closed the connection without an answer")
+        default:
+            self.init(.transport, url, "the connection failed (\(text))")
+        }
+    }
+}

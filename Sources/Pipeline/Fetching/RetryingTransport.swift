@@ -1,0 +1,82 @@
+/// Tries again what may succeed a moment later: failed connections, and 429, 502, 503, 504.
+///
+/// `FetchConfiguration.retries` further tries; the last answer comes back as it is. A `Retry-After` within the limit
+/// is waited for, a longer one ends the tries.
+public struct RetryingTransport<Base: Transport>: Transport {
+    private let base: Base
+    private let configuration: FetchConfiguration
+    private let pause: @Sendable (_ seconds: Double) async throws -> Void
+
+    /// Wraps a transport.
+    ///
+    /// - Parameter pause: how to wait between tries; by default sleeping, which cancellation ends.
+    public init(
+        _ base: Base, configuration: FetchConfiguration,
+        pause: @escaping @Sendable (_ seconds: Double) async throws -> Void = { seconds in
+            try await Task.sleep(for: .seconds(seconds))
+        }
+    ) {
+        self.base = base
+        self.configuration = configuration
+        self.pause = pause
+    }
+
+    public func fetch(
+        _ request: FetchRequest, onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
+    ) async throws(FetchError) -> FetchedResponse {
+        var attempt = 0
+        while true {
+            let outcome: Result<FetchedResponse, FetchError>
+            do {
+                outcome = .success(try await base.fetch(request, onProgress: onProgress))
+            } catch {
+                outcome = .failure(error)
+            }
+            guard attempt < configuration.retries,
+                let seconds = RetryDelay.seconds(
+                    after: outcome, attempt: attempt, configuration: configuration,
+                    jitter: Double.random(in: 0.5...1))
+            else { return try outcome.get() }
+            attempt += 1
+            do {
+                try await pause(seconds)
+            } catch {
+                throw FetchError(.cancelled, request.url, "cancelled")
+            }
+        }
+    }
+}
+
+/// Whether and when to try again.
+enum RetryDelay {
+    private static let statuses: Set<Int> = [429, 502, 503, 504]
+    private static let codes: Set<FetchError.Code> = [.unresolvable, .unreachable, .connectTimeout, .transport]
+
+    /// Seconds to wait before the next try; nil when there should be none.
+    ///
+    /// - Parameters:
+    ///   - attempt: retries made so far; each doubles the delay.
+    ///   - jitter: 0.5…1, multiplies the delay so that many callers do not return at once.
+    static func seconds(
+        after outcome: Result<FetchedResponse, FetchError>, attempt: Int, configuration: FetchConfiguration,
+        jitter: Double
+    ) -> Double? {
+        let backoff = configuration.retrySeconds * Double(1 << min(attempt, 16)) * jitter
+        switch outcome {
+        case .failure(let error):
+            return codes.contains(error.code) ? backoff : nil
+        case .success(let response):
+            guard statuses.contains(response.status) else { return nil }
+            guard let text = response.fields.first("retry-after") else { return backoff }
+            let asked: Double
+            if let seconds = FieldLines.deltaSeconds(text) {
+                asked = Double(seconds)
+            } else if let date = HTTPDate.unixSeconds(text, now: response.responseTime) {
+                asked = max(0, Double(date) - response.responseTime)
+            } else {
+                return backoff
+            }
+            return asked <= configuration.retryAfterLimitSeconds ? max(asked, backoff) : nil
+        }
+    }
+}

@@ -1,0 +1,202 @@
+import Glibc
+import Synchronization
+
+/// A real HTTP/1.1 origin on 127.0.0.1 that answers as a closure says. One thread accepts, one serves each connection.
+public final class LoopbackOrigin: Sendable {
+    private struct State {
+        var requests: [OriginRequest] = []
+        var descriptors: [Int: Int32] = [:]
+        var threads: [Int: pthread_t] = [:]
+        var finished: [Int] = []
+        var nextConnection = 0
+        var isStopping = false
+    }
+
+    /// The port it listens on.
+    public let port: Int
+    private let listener: Int32
+    private let handler: @Sendable (OriginRequest) -> OriginReply
+    private let state = Mutex(State())
+    private let acceptor = Mutex<pthread_t?>(nil)
+
+    /// Starts listening.
+    ///
+    /// - Parameters:
+    ///   - port: 0, the default, for one the system chooses.
+    ///   - handler: called on the connection's thread, once a request.
+    public init(port: UInt16 = 0, handler: @escaping @Sendable (OriginRequest) -> OriginReply) throws(OriginError) {
+        self.handler = handler
+        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard listener >= 0 else { throw OriginError("cannot open a socket", errno) }
+        var yes: Int32 = 1
+        setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let fd = listener
+        let status = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                if bind(fd, pointer, length) != 0 || listen(fd, 256) != 0 { return errno }
+                return getsockname(fd, pointer, &length) == 0 ? 0 : errno
+            }
+        }
+        self.port = Int(UInt16(bigEndian: address.sin_port))
+        guard status == 0 else {
+            close(listener)
+            throw OriginError("cannot listen on 127.0.0.1 port \(port)", status)
+        }
+        let thread = Self.start { [self] in accept() }
+        guard let thread else {
+            close(listener)
+            throw OriginError("cannot start a thread", EAGAIN)
+        }
+        acceptor.withLock { $0 = thread }
+    }
+
+    /// The absolute URL of a path on this origin.
+    public func url(_ path: String) -> String { "http://127.0.0.1:\(port)\(path)" }
+
+    /// Every request so far, in the order received.
+    public var requests: [OriginRequest] { state.withLock { $0.requests } }
+
+    /// How many connections were accepted so far.
+    public var connections: Int { state.withLock { $0.nextConnection } }
+
+    /// Ends every connection and waits for all threads. Calling again does nothing. Until then the origin stays alive.
+    public func stop() {
+        let thread = acceptor.withLock { acceptor in
+            defer { acceptor = nil }
+            return acceptor
+        }
+        guard let thread else { return }
+        state.withLock { state in
+            state.isStopping = true
+            for descriptor in state.descriptors.values { shutdown(descriptor, Int32(SHUT_RDWR)) }
+        }
+        shutdown(listener, Int32(SHUT_RDWR))
+        pthread_join(thread, nil)
+        close(listener)
+        for thread in state.withLock({ Array($0.threads.values) }) { pthread_join(thread, nil) }
+        state.withLock { $0.threads = [:] }
+    }
+
+    private func accept() {
+        while true {
+            let descriptor = Glibc.accept(listener, nil, nil)
+            if descriptor < 0 {
+                if errno == EINTR || errno == ECONNABORTED { continue }
+                return
+            }
+            var yes: Int32 = 1
+            setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, socklen_t(MemoryLayout<Int32>.size))
+            let done = state.withLock { state in
+                let done = state.finished.compactMap { state.threads.removeValue(forKey: $0) }
+                state.finished = []
+                let id = state.nextConnection
+                state.nextConnection += 1
+                // The thread is entered into the table before it can leave: leaving needs the lock.
+                if !state.isStopping, let thread = Self.start({ [self] in serve(descriptor, id: id) }) {
+                    state.descriptors[id] = descriptor
+                    state.threads[id] = thread
+                } else {
+                    close(descriptor)
+                }
+                return done
+            }
+            for thread in done { pthread_join(thread, nil) }
+        }
+    }
+
+    private func serve(_ descriptor: Int32, id: Int) {
+        var buffer: [UInt8] = []
+        while let request = Self.receive(descriptor, &buffer) {
+            state.withLock { $0.requests.append(request) }
+            let reply = handler(request)
+            guard send(reply, to: descriptor), reply.keepsAlive, request["connection"]?.lowercased() != "close" else {
+                break
+            }
+        }
+        state.withLock { state in
+            state.descriptors[id] = nil
+            state.finished.append(id)
+            close(descriptor)
+        }
+    }
+
+    private func send(_ reply: OriginReply, to descriptor: Int32) -> Bool {
+        for part in reply.parts {
+            switch part {
+            case .bytes(let bytes):
+                guard Self.sendAll(bytes, to: descriptor) else { return false }
+            case .endless(let bytes):
+                while Self.sendAll(bytes, to: descriptor) {}
+                return false
+            case .hang:
+                var byte: UInt8 = 0
+                while recv(descriptor, &byte, 1, 0) > 0 {}
+                return false
+            }
+        }
+        return true
+    }
+
+    private static func sendAll(_ bytes: [UInt8], to descriptor: Int32) -> Bool {
+        bytes.withUnsafeBytes { bytes in
+            var sent = 0
+            while sent < bytes.count {
+                let rest = UnsafeRawBufferPointer(rebasing: bytes[sent...])
+                let count = Glibc.send(descriptor, rest.baseAddress, rest.count, Int32(MSG_NOSIGNAL))
+                if count < 0, errno == EINTR { continue }
+                guard count > 0 else { return false }
+                sent += count
+            }
+            return true
+        }
+    }
+
+    /// The next head; what follows it stays in the buffer. Bodies of requests are not looked for.
+    private static func receive(_ descriptor: Int32, _ buffer: inout [UInt8]) -> OriginRequest? {
+        let end: [UInt8] = [13, 10, 13, 10]
+        var searched = 0
+        while true {
+            if buffer.count >= 4 {
+                for index in max(0, searched - 3)...(buffer.count - 4)
+                where buffer[index..<(index + 4)].elementsEqual(end) {
+                    let head = Array(buffer[..<index])
+                    buffer.removeFirst(index + 4)
+                    return OriginRequest(head: head)
+                }
+            }
+            searched = buffer.count
+            guard searched < 65_536 else { return nil }
+            var chunk = [UInt8](repeating: 0, count: 4096)
+            let count = recv(descriptor, &chunk, chunk.count, 0)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return nil }
+            buffer += chunk[..<count]
+        }
+    }
+
+    private final class Work {
+        let body: @Sendable () -> Void
+        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+    }
+
+    private static func start(_ body: @escaping @Sendable () -> Void) -> pthread_t? {
+        let work = Unmanaged.passRetained(Work(body))
+        var thread = pthread_t()
+        let status = pthread_create(
+            &thread, nil,
+            { context in
+                if let context { Unmanaged<Work>.fromOpaque(context).takeRetainedValue().body() }
+                return nil
+            }, work.toOpaque())
+        guard status == 0 else {
+            work.release()
+            return nil
+        }
+        return thread
+    }
+}

@@ -1,0 +1,64 @@
+import Glibc
+import TestSupport
+
+/// Serves a folder on 127.0.0.1 with validators, for the demonstration: a real origin whose log shows what it sent.
+@main
+struct SampleOrigin {
+    static let usage = "usage: sample-origin FOLDER --port-file FILE --log FILE [--max-age SECONDS]"
+
+    static func main() {
+        var folder: String?
+        var values: [String: String] = [:]
+        var arguments = CommandLine.arguments.dropFirst()
+        while let argument = arguments.popFirst() {
+            if ["--port-file", "--log", "--max-age"].contains(argument), let value = arguments.popFirst() {
+                values[argument] = value
+            } else if folder == nil, !argument.hasPrefix("-") {
+                folder = argument
+            } else {
+                leave(usage, code: 2)
+            }
+        }
+        guard let folder, let portFile = values["--port-file"], let log = values["--log"] else { leave(usage, code: 2) }
+        let maxAge = values["--max-age"].flatMap { Int($0) }
+        if let text = values["--max-age"], maxAge == nil { leave("--max-age: `\(text)` is no number", code: 2) }
+        let descriptor = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644)
+        guard descriptor >= 0 else { leave("cannot write \(log): \(String(cString: strerror(errno)))", code: 8) }
+
+        // Blocked before any thread starts, so that all inherit it and only `sigwait` below sees the signals.
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, SIGTERM)
+        sigaddset(&signals, SIGINT)
+        pthread_sigmask(SIG_BLOCK, &signals, nil)
+        do {
+            let origin = try FolderOrigin(folder: folder, maxAge: maxAge) { line in
+                // One write a line, appended: lines of several connections never mix.
+                let bytes = Array((line + "\n").utf8)
+                _ = write(descriptor, bytes, bytes.count)
+            }
+            publish(origin.port, to: portFile)
+            var signal: Int32 = 0
+            sigwait(&signals, &signal)
+            origin.stop()
+        } catch {
+            leave("\(error)", code: 1)
+        }
+    }
+
+    /// Writes the port where readers see all of it or nothing.
+    private static func publish(_ port: Int, to path: String) {
+        let temporary = path + ".new"
+        let descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+        let bytes = Array("\(port)\n".utf8)
+        guard descriptor >= 0, write(descriptor, bytes, bytes.count) == bytes.count, close(descriptor) == 0,
+            rename(temporary, path) == 0
+        else { leave("cannot write \(path): \(String(cString: strerror(errno)))", code: 8) }
+    }
+
+    private static func leave(_ message: String, code: Int32) -> Never {
+        let bytes = Array((message + "\n").utf8)
+        _ = write(2, bytes, bytes.count)
+        exit(code)
+    }
+}
