@@ -72,6 +72,10 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
         let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
         var authority = rest[..<end]
         rest = rest[end...]
+        // Some programs read a backslash as a slash, and so would see another host than we do.
+        guard !authority.contains("\\") else {
+            throw SourceError(.malformed, text, "holds a backslash before its path")
+        }
         if let at = authority.lastIndex(of: "@") {
             userinfo = String(authority[..<at])
             authority = authority[authority.index(after: at)...]
