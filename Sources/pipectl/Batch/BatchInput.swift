@@ -1,0 +1,229 @@
+import Glibc
+
+/// One source of a batch.
+struct BatchSource: Sendable, Hashable {
+    /// As given; for folders DIR/relative path.
+    var source: String
+    /// Folder relative to the folder argument; empty otherwise.
+    var folder = ""
+    /// A manifest's own output name.
+    var name: String?
+    /// A manifest's recipes, in place of `-r`; nil: none given.
+    var recipes: [String]?
+
+    init(_ source: String, folder: String = "", name: String? = nil, recipes: [String]? = nil) {
+        self.source = source
+        self.folder = folder
+        self.name = name
+        self.recipes = recipes
+    }
+}
+
+/// What the input yields: a source, or a line or folder that cannot be used, which is a failed item and not the end.
+enum BatchEntry: Sendable, Hashable {
+    case source(BatchSource)
+    /// `source` names the line, for example `list.csv:12`.
+    case failure(source: String, BatchFailure)
+}
+
+/// The sources of a batch, pulled one at a time: neither lists nor manifests are ever held whole.
+///
+/// An argument is, in this order: `-` (standard input; its kind shows in its first line), a URL, an existing folder
+/// (read recursively, in byte order of names), an existing file (`.jsonl`, `.ndjson`: JSON Lines; `.csv`: CSV; `.txt`,
+/// `.list`, `.urls`: a source a line; others: a picture), a glob (`*`, `?`, `[`); else a source that the pipeline will
+/// not find.
+struct BatchInput: Sequence {
+    var arguments: [String]
+    /// A folder left out of folder arguments: the output folder, so that a second run does not take its own results.
+    var excludedFolder: String?
+    /// Asked while waiting for standard input; true ends the input.
+    var isInterrupted: @Sendable () -> Bool = { false }
+
+    init(
+        _ arguments: [String], excluding excludedFolder: String? = nil,
+        isInterrupted: @escaping @Sendable () -> Bool = { false }
+    ) {
+        self.arguments = arguments
+        self.excludedFolder = excludedFolder
+        self.isInterrupted = isInterrupted
+    }
+
+    /// Whether some argument may carry recipes of its own, so that `-r` may be missing.
+    var mayCarryRecipes: Bool {
+        arguments.contains { argument in
+            argument == "-" || InputKind.glob(argument)
+                || [.jsonLines, .csv].contains(InputKind.ofFile(named: argument))
+        }
+    }
+
+    /// Number of items with `defaultRecipes` recipes where a source names none; nil when standard input is read, which
+    /// can be read only once. Walks the whole input.
+    func itemCount(defaultRecipes: Int) -> Int? {
+        if arguments.contains("-") { return nil }
+        return reduce(0) { total, entry in
+            if case .source(let source) = entry { return total + (source.recipes?.count ?? defaultRecipes) }
+            return total + 1
+        }
+    }
+
+    func makeIterator() -> Iterator { Iterator(self) }
+
+    struct Iterator: IteratorProtocol {
+        private let input: BatchInput
+        private var position = 0
+        private var current: (any EntryReader)?
+        private let excluded: FileIdentity?
+
+        fileprivate init(_ input: BatchInput) {
+            self.input = input
+            excluded = input.excludedFolder.flatMap { FileIdentity(path: $0) }
+        }
+
+        mutating func next() -> BatchEntry? {
+            while true {
+                if let current {
+                    if let entry = current.next() { return entry }
+                    self.current = nil
+                }
+                guard position < input.arguments.count, !input.isInterrupted() else { return nil }
+                let argument = input.arguments[position]
+                position += 1
+                if let entry = start(argument, mayExpand: true) { return entry }
+            }
+        }
+
+        /// A single source, or nil after setting the reader of a source that yields many.
+        private mutating func start(_ argument: String, mayExpand: Bool) -> BatchEntry? {
+            if argument == "-" {
+                let lines = LineReader(descriptor: STDIN_FILENO, name: "stdin", isInterrupted: input.isInterrupted)
+                current = SniffingReader(lines)
+                return nil
+            }
+            if argument.firstRange(of: "://") != nil { return .source(BatchSource(argument)) }
+            switch InputKind.of(path: argument) {
+            case .folder:
+                current = FolderReader(argument, excluding: excluded)
+            case .glob where mayExpand:
+                let matches = InputKind.expand(argument)
+                if matches.isEmpty {
+                    return .failure(
+                        source: argument, BatchFailure(code: "sourceNotFound", message: "no file matches \(argument)"))
+                }
+                current = GlobReader(matches, excluding: excluded)
+            case .lines, .jsonLines, .csv:
+                do {
+                    current = try InputKind.manifestReader(argument)
+                } catch {
+                    return .failure(
+                        source: argument, BatchFailure(code: "sourceNotFound", message: error.description))
+                }
+            default: return .source(BatchSource(argument))
+            }
+            return nil
+        }
+    }
+}
+
+/// Yields entries until it is empty.
+protocol EntryReader: AnyObject {
+    func next() -> BatchEntry?
+}
+
+/// Device and inode.
+struct FileIdentity: Hashable {
+    var device: UInt
+    var inode: UInt
+
+    init?(path: String) {
+        var status = stat()
+        guard stat(path, &status) == 0 else { return nil }
+        self.init(status)
+    }
+
+    init(_ status: stat) {
+        device = UInt(status.st_dev)
+        inode = UInt(status.st_ino)
+    }
+}
+
+/// What an argument of a batch is.
+enum InputKind: Hashable {
+    case folder, picture, lines, jsonLines, csv, glob, absent
+
+    static func of(path: String) -> InputKind {
+        var status = stat()
+        if stat(path, &status) == 0 {
+            return status.st_mode & S_IFMT == S_IFDIR ? .folder : ofFile(named: path)
+        }
+        return glob(path) ? .glob : .absent
+    }
+
+    static func ofFile(named path: String) -> InputKind {
+        guard let dot = path.lastIndex(of: ".") else { return .picture }
+        switch path[dot...].lowercased() {
+        case ".jsonl", ".ndjson": return .jsonLines
+        case ".csv": return .csv
+        case ".txt", ".list", ".urls": return .lines
+        default: return .picture
+        }
+    }
+
+    static func glob(_ text: String) -> Bool {
+        text.firstRange(of: "://") == nil && text.contains { "*?[".contains($0) }
+    }
+
+    /// Matching paths in the order of bytes.
+    static func expand(_ pattern: String) -> [String] {
+        var matches = glob_t()
+        defer { globfree(&matches) }
+        guard Glibc.glob(pattern, 0, nil, &matches) == 0 else { return [] }
+        return (0..<Int(matches.gl_pathc)).compactMap { matches.gl_pathv[$0].map { String(cString: $0) } }
+            .sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+    }
+
+    static func manifestReader(_ path: String) throws(SystemError) -> any EntryReader {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { throw SystemError("open", path) }
+        let lines = LineReader(descriptor: file, name: path, ownsDescriptor: true)
+        switch ofFile(named: path) {
+        case .jsonLines: return JSONLinesReader(lines)
+        case .csv: return CSVReader(lines)
+        default: return SourceLinesReader(lines)
+        }
+    }
+}
+
+/// The matches of a glob: files as they are, folders walked, manifests read.
+final class GlobReader: EntryReader {
+    private var matches: [String]
+    private var at = 0
+    private var current: (any EntryReader)?
+    private let excluded: FileIdentity?
+
+    init(_ matches: [String], excluding excluded: FileIdentity?) {
+        self.matches = matches
+        self.excluded = excluded
+    }
+
+    func next() -> BatchEntry? {
+        while true {
+            if let entry = current?.next() { return entry }
+            current = nil
+            guard at < matches.count else { return nil }
+            let path = matches[at]
+            at += 1
+            switch InputKind.of(path: path) {
+            case .folder:
+                if let excluded, FileIdentity(path: path) == excluded { continue }
+                current = FolderReader(path, excluding: excluded)
+            case .lines, .jsonLines, .csv:
+                do {
+                    current = try InputKind.manifestReader(path)
+                } catch {
+                    return .failure(source: path, BatchFailure(code: "sourceNotFound", message: error.description))
+                }
+            default: return .source(BatchSource(path))
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+import Glibc
+
+/// Every regular file below a folder, in byte order of names, folders where their names fall. Links are not followed.
+///
+/// One folder's names are held at a time for each level, as bytes: 100,000 names are a few megabytes.
+final class FolderReader: EntryReader {
+    private struct Level {
+        /// With a final `/`.
+        var path: String
+        /// Relative to the argument, without a final `/`.
+        var relative: String
+        var names: FolderNames
+        var at = 0
+    }
+
+    private var levels: [Level] = []
+    private var pending: BatchEntry?
+    private let excluded: FileIdentity?
+
+    init(_ folder: String, excluding excluded: FileIdentity?) {
+        self.excluded = excluded
+        enter(folder.hasSuffix("/") ? folder : folder + "/", relative: "")
+    }
+
+    func next() -> BatchEntry? {
+        while true {
+            if let entry = pending {
+                pending = nil
+                return entry
+            }
+            guard let last = levels.indices.last else { return nil }
+            guard levels[last].at < levels[last].names.count else {
+                levels.removeLast()
+                continue
+            }
+            let position = levels[last].at
+            levels[last].at += 1
+            let level = levels[last]
+            guard let name = level.names[position] else {
+                return .failure(
+                    source: level.path + level.names.repaired(position),
+                    BatchFailure(code: "badSource", message: "the file's name is not UTF-8"))
+            }
+            let path = level.path + name
+            var status = stat()
+            guard lstat(path, &status) == 0 else { continue }  // Gone since the folder was read.
+            switch status.st_mode & S_IFMT {
+            case S_IFREG: return .source(BatchSource(path, folder: level.relative))
+            case S_IFDIR:
+                if FileIdentity(status) == excluded { continue }
+                enter(path + "/", relative: level.relative.isEmpty ? name : level.relative + "/" + name)
+            default: continue
+            }
+        }
+    }
+
+    private func enter(_ path: String, relative: String) {
+        do {
+            levels.append(Level(path: path, relative: relative, names: try FolderNames(path)))
+        } catch {
+            pending = .failure(source: path, BatchFailure(code: "sourceNotFound", message: error.description))
+        }
+    }
+}
+
+/// The names in one folder, sorted by bytes, packed into one array.
+struct FolderNames {
+    private var bytes: [UInt8] = []
+    private var starts: [UInt32] = []
+
+    init(_ path: String) throws(SystemError) {
+        guard let folder = opendir(path) else { throw SystemError("read folder", path) }
+        defer { closedir(folder) }
+        while let entry = readdir(folder) {
+            withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                pointer.withMemoryRebound(to: UInt8.self, capacity: 256) { name in
+                    let length = strlen(UnsafeRawPointer(name).assumingMemoryBound(to: CChar.self))
+                    let isSelfOrParent = name[0] == 0x2E && (length == 1 || (length == 2 && name[1] == 0x2E))
+                    if isSelfOrParent { return }
+                    starts.append(UInt32(bytes.count))
+                    bytes.append(contentsOf: UnsafeBufferPointer(start: name, count: length + 1))
+                }
+            }
+        }
+        bytes.withUnsafeBytes { all in
+            guard let base = all.bindMemory(to: CChar.self).baseAddress else { return }
+            starts.sort { strcmp(base + Int($0), base + Int($1)) < 0 }
+        }
+    }
+
+    var count: Int { starts.count }
+
+    /// The name; nil when it is not UTF-8, and thus no Swift text could open it.
+    subscript(position: Int) -> String? { String(validating: slice(position), as: UTF8.self) }
+
+    /// The name with what is not UTF-8 replaced.
+    func repaired(_ position: Int) -> String { String(decoding: slice(position), as: UTF8.self) }
+
+    private func slice(_ position: Int) -> ArraySlice<UInt8> {
+        let start = Int(starts[position])
+        let end = bytes[start...].firstIndex(of: 0) ?? bytes.endIndex
+        return bytes[start..<end]
+    }
+}

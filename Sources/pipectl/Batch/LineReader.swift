@@ -1,0 +1,108 @@
+import Glibc
+
+/// Bytes of a file in pieces of 64 KiB, with the number of the line they are on.
+final class LineReader {
+    let name: String
+    private let descriptor: Int32
+    private let ownsDescriptor: Bool
+    private let isInterrupted: @Sendable () -> Bool
+    private var buffer = [UInt8](repeating: 0, count: 65_536)
+    private var start = 0
+    private var end = 0
+    private var isAtEnd = false
+    private var hasBegun = false
+    /// Line of the next byte, from 1.
+    private(set) var line = 1
+    /// Set once reading failed; what follows is lost.
+    private(set) var failure: SystemError?
+    static let lineLimit = 1 << 20
+
+    init(
+        descriptor: Int32, name: String, ownsDescriptor: Bool = false,
+        isInterrupted: @escaping @Sendable () -> Bool = { false }
+    ) {
+        self.descriptor = descriptor
+        self.name = name
+        self.ownsDescriptor = ownsDescriptor
+        self.isInterrupted = isInterrupted
+    }
+
+    deinit { if ownsDescriptor { close(descriptor) } }
+
+    /// The next byte without taking it; nil at the end. A byte order mark at the start is skipped.
+    func peek() -> UInt8? {
+        guard start == end else { return buffer[start] }
+        guard fill() else { return nil }
+        if !hasBegun {
+            hasBegun = true
+            if end - start >= 3, buffer[start] == 0xEF, buffer[start + 1] == 0xBB, buffer[start + 2] == 0xBF {
+                start += 3
+                return peek()
+            }
+        }
+        return buffer[start]
+    }
+
+    func take() -> UInt8? {
+        guard let byte = peek() else { return nil }
+        start += 1
+        if byte == 0x0A { line += 1 }
+        return byte
+    }
+
+    /// Whether what has arrived begins with a CSV header of ours: column names joined by commas, `source` among them.
+    var beginsWithHeader: Bool {
+        guard peek() != nil else { return false }
+        let first = buffer[start..<end].prefix { $0 != 0x0A && $0 != 0x0D }.prefix(64)
+        let columns = String(decoding: first, as: UTF8.self).split(separator: ",")
+        return columns.contains("source") && columns.allSatisfy { ["source", "name", "recipes"].contains($0) }
+    }
+
+    enum Line { case text(String), failure(String) }
+
+    /// The next line without its end (LF or CR LF); nil at the end.
+    func nextLine() -> Line? {
+        guard peek() != nil else { return nil }
+        var bytes: [UInt8] = []
+        var isTooLong = false
+        while peek() != nil {
+            let stop = buffer[start..<end].firstIndex(of: 0x0A)
+            let piece = buffer[start..<(stop ?? end)]
+            if bytes.count + piece.count > Self.lineLimit { isTooLong = true } else { bytes.append(contentsOf: piece) }
+            start = stop.map { $0 + 1 } ?? end
+            if stop != nil {
+                line += 1
+                break
+            }
+        }
+        if isTooLong { return .failure("the line is longer than 1 MiB") }
+        if bytes.last == 0x0D { bytes.removeLast() }
+        guard let text = String(validating: bytes, as: UTF8.self) else { return .failure("the line is not UTF-8") }
+        return .text(text)
+    }
+
+    private func fill() -> Bool {
+        guard !isAtEnd else { return false }
+        start = 0
+        end = 0
+        while true {
+            var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            // Short waits: a signal may reach another thread than this one.
+            let ready = poll(&waiting, 1, 200)
+            if isInterrupted() { break }
+            if ready == 0 || (ready < 0 && errno == EINTR) { continue }
+            let count = buffer.withUnsafeMutableBytes { read(descriptor, $0.baseAddress, $0.count) }
+            if count > 0 {
+                end = count
+                return true
+            }
+            if count < 0 {
+                if errno == EINTR || errno == EAGAIN { continue }
+                failure = SystemError("read", name)
+            }
+            break
+        }
+        isAtEnd = true
+        return false
+    }
+}

@@ -1,0 +1,251 @@
+extension LineReader {
+    /// A failed item that names the line.
+    func failed(line: Int, _ message: String) -> BatchEntry {
+        .failure(
+            source: "\(name):\(line)",
+            BatchFailure(code: "badManifestLine", message: "\(name), line \(line): \(message)"))
+    }
+
+    /// The read that failed, once, as a failed item.
+    func takeFailure(_ isReported: inout Bool) -> BatchEntry? {
+        guard let failure, !isReported else { return nil }
+        isReported = true
+        return .failure(source: name, BatchFailure(code: "badManifest", message: failure.description))
+    }
+}
+
+/// A source a line; blank lines and lines that begin with `#` are skipped.
+final class SourceLinesReader: EntryReader {
+    private let lines: LineReader
+    private var isReported = false
+
+    init(_ lines: LineReader) { self.lines = lines }
+
+    func next() -> BatchEntry? {
+        while true {
+            let number = lines.line
+            switch lines.nextLine() {
+            case nil: return lines.takeFailure(&isReported)
+            case .failure(let message): return lines.failed(line: number, message)
+            case .text(let text):
+                let source = text.trimmed
+                if source.isEmpty || source.hasPrefix("#") { continue }
+                if source.utf8.contains(0) { return lines.failed(line: number, "the source holds a NUL") }
+                return .source(BatchSource(source))
+            }
+        }
+    }
+}
+
+/// JSON Lines: `{"source":…,"name":…,"recipes":[…]}`; blank lines are skipped.
+final class JSONLinesReader: EntryReader {
+    private let lines: LineReader
+    private var isReported = false
+    private static let names = ["source", "name", "recipes"]
+
+    init(_ lines: LineReader) { self.lines = lines }
+
+    func next() -> BatchEntry? {
+        while true {
+            let number = lines.line
+            switch lines.nextLine() {
+            case nil: return lines.takeFailure(&isReported)
+            case .failure(let message): return lines.failed(line: number, message)
+            case .text(let text):
+                if text.trimmed.isEmpty { continue }
+                do {
+                    return .source(try Self.parse(text))
+                } catch {
+                    return lines.failed(line: number, error.message)
+                }
+            }
+        }
+    }
+
+    static func parse(_ text: String) throws(NameError) -> BatchSource {
+        let value: SettingValue
+        do {
+            value = try JSONReader.parse(text)
+        } catch {
+            throw NameError(message: "not JSON: \(error)")
+        }
+        guard case .map(let members) = value else { throw NameError(message: "an object is expected") }
+        for member in members where !names.contains(member.name) {
+            throw NameError(message: "unknown member `\(member.name)`" + NearestName.hint(member.name, in: names))
+        }
+        guard case .string(let source)? = value["source"], !source.isEmpty, !source.utf8.contains(0) else {
+            throw NameError(message: "`source` is missing or no text")
+        }
+        var result = BatchSource(source)
+        switch value["name"] {
+        case nil, .null?: break
+        case .string(let name)?: result.name = name
+        default: throw NameError(message: "`name` is no text")
+        }
+        switch value["recipes"] {
+        case nil, .null?: break
+        case .list(let recipes)?:
+            result.recipes = try recipes.map { recipe throws(NameError) in
+                guard case .string(let text) = recipe else {
+                    throw NameError(message: "`recipes` holds more than texts")
+                }
+                return text
+            }
+            if recipes.isEmpty { throw NameError(message: "`recipes` is empty") }
+        default: throw NameError(message: "`recipes` is no list")
+        }
+        return result
+    }
+}
+
+/// CSV (RFC 4180) with the header `source,name,recipes`, in any order, `name` and `recipes` optional; several recipes
+/// are joined by `;`. Quoted fields may hold commas, line ends and doubled quotes.
+final class CSVReader: EntryReader {
+    private let lines: LineReader
+    private var columns: [String]?
+    private var isDone = false
+    private var isReported = false
+    private static let names = ["source", "name", "recipes"]
+
+    enum Record { case fields([String]), failure(String) }
+
+    init(_ lines: LineReader) { self.lines = lines }
+
+    func next() -> BatchEntry? {
+        while !isDone {
+            let number = lines.line
+            guard let record = nextRecord() else { break }
+            switch record {
+            case .failure(let message):
+                if columns == nil { isDone = true }
+                return lines.failed(line: number, message)
+            case .fields(let fields):
+                if fields == [""] { continue }
+                guard let columns else {
+                    if let problem = takeHeader(fields) {
+                        isDone = true
+                        return lines.failed(line: number, problem)
+                    }
+                    continue
+                }
+                return entry(fields, columns, number)
+            }
+        }
+        return lines.takeFailure(&isReported)
+    }
+
+    private func takeHeader(_ fields: [String]) -> String? {
+        let header = fields.map { $0.trimmed.lowercased() }
+        for name in header where !Self.names.contains(name) {
+            return "unknown column `\(name)`; the header is source,name,recipes"
+        }
+        guard header.contains("source") else { return "the column `source` is missing" }
+        guard Set(header).count == header.count else { return "a column appears twice" }
+        columns = header
+        return nil
+    }
+
+    private func entry(_ fields: [String], _ columns: [String], _ number: Int) -> BatchEntry {
+        guard fields.count == columns.count else {
+            return lines.failed(line: number, "\(fields.count) fields where the header has \(columns.count)")
+        }
+        var result = BatchSource("")
+        for (column, field) in zip(columns, fields) {
+            switch column {
+            case "source": result.source = field.trimmed
+            case "name": result.name = field.isEmpty ? nil : field
+            default:
+                let recipes = field.split(separator: ";").map { String($0).trimmed }.filter { !$0.isEmpty }
+                result.recipes = recipes.isEmpty ? nil : recipes
+            }
+        }
+        guard !result.source.isEmpty, !result.source.utf8.contains(0) else {
+            return lines.failed(line: number, "`source` is empty or holds a NUL")
+        }
+        return .source(result)
+    }
+
+    /// The next record; nil at the end.
+    func nextRecord() -> Record? {
+        guard lines.peek() != nil else { return nil }
+        var fields: [String] = []
+        var size = 0
+        while true {
+            var bytes: [UInt8] = []
+            if lines.peek() == 0x22 {
+                _ = lines.take()
+                var isClosed = false
+                while let byte = lines.take() {
+                    if byte == 0x22 {
+                        guard lines.peek() == 0x22 else {
+                            isClosed = true
+                            break
+                        }
+                        _ = lines.take()
+                    }
+                    bytes.append(byte)
+                    if size + bytes.count > LineReader.lineLimit {
+                        _ = lines.nextLine()
+                        return .failure("the record is longer than 1 MiB; is a quote missing?")
+                    }
+                }
+                guard isClosed else { return .failure("a quoted field is not closed") }
+            } else {
+                while let byte = lines.peek(), byte != 0x2C, byte != 0x0A, byte != 0x0D {
+                    if byte == 0x22 || size + bytes.count > LineReader.lineLimit {
+                        _ = lines.nextLine()
+                        return .failure(
+                            byte == 0x22 ? "a quote inside a field without quotes" : "the record is too long")
+                    }
+                    bytes.append(byte)
+                    _ = lines.take()
+                }
+            }
+            size += bytes.count
+            guard let field = String(validating: bytes, as: UTF8.self) else {
+                _ = lines.nextLine()
+                return .failure("a field is not UTF-8")
+            }
+            fields.append(field)
+            switch lines.take() {
+            case 0x2C: continue
+            case nil, 0x0A: return .fields(fields)
+            case 0x0D where lines.peek() == nil || lines.peek() == 0x0A:
+                _ = lines.take()
+                return .fields(fields)
+            default:
+                _ = lines.nextLine()
+                return .failure("text after a quoted field or a stray carriage return")
+            }
+        }
+    }
+}
+
+/// Standard input: JSON Lines when it begins with `{`, CSV when it begins with a header of ours, else a source a line.
+final class SniffingReader: EntryReader {
+    private let lines: LineReader
+    private var reader: (any EntryReader)?
+
+    init(_ lines: LineReader) { self.lines = lines }
+
+    func next() -> BatchEntry? {
+        if let reader { return reader.next() }
+        let chosen: any EntryReader =
+            switch lines.peek() {
+            case UInt8(ascii: "{"): JSONLinesReader(lines)
+            default: lines.beginsWithHeader ? CSVReader(lines) : SourceLinesReader(lines)
+            }
+        reader = chosen
+        return chosen.next()
+    }
+}
+
+extension String {
+    /// Without white space at both ends.
+    var trimmed: String {
+        guard let first = firstIndex(where: { !$0.isWhitespace }),
+            let last = lastIndex(where: { !$0.isWhitespace })
+        else { return "" }
+        return String(self[first...last])
+    }
+}
