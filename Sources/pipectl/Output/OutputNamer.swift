@@ -14,6 +14,8 @@ struct OutputNaming: Sendable {
     var key: String
     /// Position of the source in the input, from 1.
     var index: Int
+    /// Whether this source is rendered by more than one recipe.
+    var hasSeveralRecipes = false
 }
 
 /// A name that cannot be used.
@@ -32,26 +34,30 @@ struct OutputNamer {
 
     private enum Part: Sendable { case text(String), placeholder(String) }
 
-    private let template: [Part]
+    /// nil: chosen by the number of the source's recipes.
+    private let template: [Part]?
+    private static let defaultTemplates: (one: [Part], several: [Part]) = (
+        [.placeholder("stem"), .text("."), .placeholder("ext")],
+        [.placeholder("stem"), .text("-"), .placeholder("recipe"), .text("."), .placeholder("ext")]
+    )
     private let sha256Hex: @Sendable (String) -> String
     /// Hash of each name given, to the hash of the source that has it.
     private var given: [Int: Int] = [:]
     private static let componentLimit = 240
 
     /// - Parameters:
-    ///   - template: nil is `{stem}.{ext}`, or `{stem}-{recipe}.{ext}` with several recipes.
+    ///   - template: nil is `{stem}.{ext}`, or `{stem}-{recipe}.{ext}` for a source with several recipes.
     ///   - sha256Hex: SHA-256 of a text's UTF-8 as 64 lower-case hexadecimal digits.
-    init(
-        template: String? = nil, hasSeveralRecipes: Bool = false, sha256Hex: @escaping @Sendable (String) -> String
-    ) throws(NameError) {
-        let text = template ?? (hasSeveralRecipes ? "{stem}-{recipe}.{ext}" : "{stem}.{ext}")
-        self.template = try Self.parse(text)
+    init(template: String? = nil, sha256Hex: @escaping @Sendable (String) -> String) throws(NameError) {
+        self.template = try template.map { text throws(NameError) in try Self.parse(text) }
         self.sha256Hex = sha256Hex
     }
 
     /// The path of the next item's output, relative to the output folder; never outside it.
     mutating func name(for item: OutputNaming) throws(NameError) -> String {
-        let parts = try item.name.map { text throws(NameError) in try Self.parse(text) } ?? template
+        let own = try item.name.map { text throws(NameError) in try Self.parse(text) }
+        let usual = item.hasSeveralRecipes ? Self.defaultTemplates.several : Self.defaultTemplates.one
+        let parts = own ?? template ?? usual
         let hasFolder = parts.contains { if case .placeholder("dir") = $0 { true } else { false } }
         var text = hasFolder || item.name != nil ? "" : (item.folder.isEmpty ? "" : item.folder + "/")
         for part in parts {

@@ -1,0 +1,147 @@
+import Glibc
+
+/// Names, writes, counts, reports and shows finished items, in input order.
+///
+/// `@unchecked Sendable`: only jobs of the runner's writing thread touch it.
+final class BatchFinisher: @unchecked Sendable {
+    private let options: BatchOptions
+    private let folder: String
+    private var namer: OutputNamer
+    private var summary = BatchSummary()
+    private var report: Int32 = -1
+    private var gallery: Gallery?
+    private var progress: ProgressLine?
+    private let clock = ContinuousClock()
+    private let began: ContinuousClock.Instant
+
+    /// Makes the output folder, the report and the gallery, so that a batch that could not keep its results never
+    /// begins.
+    init(_ options: BatchOptions) throws(BatchStartError) {
+        self.options = options
+        began = clock.now
+        var folder = options.outputFolder
+        while folder.count > 1, folder.hasSuffix("/") { folder.removeLast() }
+        self.folder = folder
+        do {
+            namer = try OutputNamer(template: options.nameTemplate, sha256Hex: options.sha256Hex)
+        } catch {
+            throw BatchStartError(exit: .usage, description: error.message)
+        }
+        do {
+            try AtomicOutput.makeFolder(folder)
+            guard access(folder, W_OK | X_OK) == 0 else { throw OutputError(folder, errno: errno) }
+            if let path = options.galleryPath {
+                gallery = try Gallery(
+                    path: path, title: "Contact sheet of \(folder)", groupsBySource: options.recipes.count != 1)
+            }
+            if let path = options.reportPath {
+                report = path == "-" ? dup(STDOUT_FILENO) : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
+                guard report >= 0 else { throw OutputError(path, errno: errno) }
+            }
+        } catch let error as OutputError {
+            throw BatchStartError(exit: .outputFailed, description: error.description)
+        } catch {
+            throw BatchStartError(exit: .outputFailed, description: "\(error)")
+        }
+        if let descriptor = options.progressDescriptor {
+            progress = ProgressLine(total: options.total, width: ProgressLine.columns(of: descriptor))
+        }
+    }
+
+    deinit { if report >= 0 { close(report) } }
+
+    func finish(_ item: BatchItem, _ outcome: BatchOutcome) {
+        var line = ItemJSON(source: item.source.source, recipe: item.canonical, outcome: .failed)
+        var bytes: [UInt8]?
+        switch outcome {
+        case .failure(let failure): line.error = failure
+        case .variant(let variant):
+            line.key = variant.key
+            line.originalOutcome = variant.originalOutcome
+            line.collapsed = variant.collapsed
+            line.milliseconds = variant.milliseconds
+            do {
+                let path = folder + "/" + (try namer.name(for: naming(item, variant)))
+                line.output = path
+                line.written = try AtomicOutput.write(variant.bytes, to: path, makeFolders: true)
+                line.outcome = variant.outcome
+                line.bytes = variant.bytes.count
+                line.width = variant.width
+                line.height = variant.height
+                line.format = variant.format
+                line.digest = variant.digest
+                bytes = variant.bytes
+            } catch let error as NameError {
+                line.error = BatchFailure(code: "badName", message: error.message)
+            } catch {
+                line.error = BatchFailure(code: "outputFailed", message: "\(error)")
+            }
+        }
+        summary.count(line)
+        if report >= 0 {
+            do {
+                try AtomicOutput.write(
+                    Array((line.line + "\n").utf8), toDescriptor: report, named: options.reportPath ?? "report")
+            } catch {
+                summary.troubles.append("the report ends early: \(error)")
+                close(report)
+                report = -1
+            }
+        }
+        do {
+            try gallery?.add(line, bytes: bytes)
+        } catch {
+            summary.troubles.append("there is no gallery: \(error)")
+            gallery = nil
+        }
+        show()
+    }
+
+    func end(duplicates: Int, isInterrupted: Bool) -> BatchSummary {
+        summary.duplicates = duplicates
+        summary.isInterrupted = isInterrupted
+        summary.seconds = seconds
+        if let gallery = gallery.take() {
+            do {
+                try gallery.finish(summary)
+            } catch {
+                summary.troubles.append("there is no gallery: \(error)")
+            }
+        }
+        if report >= 0 {
+            if close(report) != 0 {
+                let error = OutputError(options.reportPath ?? "report", errno: errno)
+                summary.troubles.append("the report may be incomplete: \(error)")
+            }
+            report = -1
+        }
+        if progress != nil { send(ProgressLine.clear) }
+        return summary
+    }
+
+    private func naming(_ item: BatchItem, _ variant: BatchVariant) -> OutputNaming {
+        OutputNaming(
+            source: item.source.source, folder: item.source.folder, name: item.source.name,
+            recipe: (item.written, item.canonical), fileExtension: variant.fileExtension, width: variant.width,
+            height: variant.height, key: variant.key, index: item.index, hasSeveralRecipes: item.hasSeveralRecipes)
+    }
+
+    private var seconds: Double {
+        let (whole, parts) = began.duration(to: clock.now).components
+        return Double(whole) + Double(parts) / 1e18
+    }
+
+    private func show() {
+        if let text = progress?.update(summary, seconds: seconds) { send(text) }
+    }
+
+    /// A terminal that went away is no reason to stop a batch.
+    private func send(_ text: String) {
+        guard let descriptor = options.progressDescriptor else { return }
+        do {
+            try AtomicOutput.write(Array(text.utf8), toDescriptor: descriptor, named: "the terminal")
+        } catch {
+            progress = nil
+        }
+    }
+}

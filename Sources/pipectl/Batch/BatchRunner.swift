@@ -1,0 +1,254 @@
+import Glibc
+
+/// What a batch needs of the pipeline.
+protocol BatchRendering: Sendable {
+    /// Never throws: a failure is an outcome like any other.
+    ///
+    /// - Parameter recipe: canonical text.
+    func render(source: BatchSource, recipe: String) async -> BatchOutcome
+}
+
+/// A variant on its way to a file.
+struct BatchVariant: Sendable {
+    var bytes: [UInt8]
+    /// `jpeg`, `png`, …
+    var format: String
+    /// Without a dot.
+    var fileExtension: String
+    var width: Int
+    var height: Int
+    var key: String
+    var digest: String
+    var outcome: ItemOutcome
+    var originalOutcome: OriginalOutcome
+    var collapsed = false
+    var milliseconds = StageMilliseconds()
+
+    init(
+        bytes: [UInt8], format: String, fileExtension: String, width: Int, height: Int, key: String, digest: String,
+        outcome: ItemOutcome, originalOutcome: OriginalOutcome, collapsed: Bool = false,
+        milliseconds: StageMilliseconds = StageMilliseconds()
+    ) {
+        self.bytes = bytes
+        self.format = format
+        self.fileExtension = fileExtension
+        self.width = width
+        self.height = height
+        self.key = key
+        self.digest = digest
+        self.outcome = outcome
+        self.originalOutcome = originalOutcome
+        self.collapsed = collapsed
+        self.milliseconds = milliseconds
+    }
+}
+
+/// What became of one source and recipe.
+enum BatchOutcome: Sendable {
+    case variant(BatchVariant)
+    case failure(BatchFailure)
+}
+
+/// How a batch runs.
+struct BatchOptions: Sendable {
+    /// As written on the command line; a manifest's own replace them.
+    var recipes: [String]
+    var outputFolder: String
+    /// nil: by design §5.
+    var nameTemplate: String?
+    var reportPath: String?
+    var galleryPath: String?
+    /// Items rendered at once.
+    var concurrency = 4
+    /// Descriptor of a terminal for the progress line; nil: none is shown.
+    var progressDescriptor: Int32?
+    /// Items expected, for the time left.
+    var total: Int?
+    /// Checks a recipe and gives its canonical text.
+    var canonicalRecipe: @Sendable (String) -> Result<String, BatchFailure>
+    var sha256Hex: @Sendable (String) -> String
+    var isInterrupted: @Sendable () -> Bool = { false }
+
+    init(
+        recipes: [String], outputFolder: String, sha256Hex: @escaping @Sendable (String) -> String,
+        canonicalRecipe: @escaping @Sendable (String) -> Result<String, BatchFailure> = { .success($0) }
+    ) {
+        self.recipes = recipes
+        self.outputFolder = outputFolder
+        self.sha256Hex = sha256Hex
+        self.canonicalRecipe = canonicalRecipe
+    }
+}
+
+/// A batch that cannot begin.
+struct BatchStartError: Error, Sendable, CustomStringConvertible {
+    var exit: ProgramExit
+    var description: String
+}
+
+/// Runs a batch: items are pulled as there is room, rendered at the same time, and named, written and reported in input
+/// order. One bad item never stops the rest.
+///
+/// At most `concurrency` items render; at most four times as many are between being pulled and being written, which
+/// bounds memory when an early item is slow. Input and output each have a thread of their own.
+struct BatchRunner<Renderer: BatchRendering>: Sendable {
+    let renderer: Renderer
+    let options: BatchOptions
+
+    init(renderer: Renderer, options: BatchOptions) {
+        self.renderer = renderer
+        self.options = options
+    }
+
+    private enum Step: Sendable {
+        case pulled(BatchItem?)
+        case rendered(Int, BatchItem, BatchOutcome)
+    }
+
+    /// Runs until the input ends or the flag of interruption is set; what runs then is finished.
+    func run(_ input: BatchInput) async throws(BatchStartError) -> BatchSummary {
+        let finisher = try BatchFinisher(options)
+        let producer = BatchProducer(input, options)
+        let reading = SerialThread()
+        let writing = SerialThread()
+        let concurrency = max(1, options.concurrency)
+        let window = concurrency * 4
+        let renderer = renderer
+        let isInterrupted = options.isInterrupted
+        await withTaskGroup(of: Step.self) { group in
+            var running = 0
+            var isPulling = false
+            var hasEnded = false
+            var pulled = 0
+            var finished = 0
+            var waiting: [Int: (BatchItem, BatchOutcome)] = [:]
+            while true {
+                if !hasEnded, !isPulling, running < concurrency, pulled - finished < window {
+                    if isInterrupted() {
+                        hasEnded = true
+                    } else {
+                        isPulling = true
+                        group.addTask { .pulled(await reading.run { producer.next() }) }
+                    }
+                }
+                guard let step = await group.next() else { break }
+                switch step {
+                case .pulled(let item):
+                    isPulling = false
+                    guard let item, !isInterrupted() else {
+                        hasEnded = true
+                        continue
+                    }
+                    let number = pulled
+                    pulled += 1
+                    if let failure = item.failure {
+                        waiting[number] = (item, .failure(failure))
+                    } else {
+                        running += 1
+                        group.addTask {
+                            .rendered(number, item, await renderer.render(source: item.source, recipe: item.canonical))
+                        }
+                    }
+                case .rendered(let number, let item, let outcome):
+                    running -= 1
+                    waiting[number] = (item, outcome)
+                }
+                while let (item, outcome) = waiting.removeValue(forKey: finished) {
+                    finished += 1
+                    await writing.run { finisher.finish(item, outcome) }
+                }
+            }
+        }
+        let duplicates = await reading.run { producer.duplicates }
+        let wasInterrupted = isInterrupted()
+        return await writing.run { finisher.end(duplicates: duplicates, isInterrupted: wasInterrupted) }
+    }
+}
+
+/// One source and one recipe.
+struct BatchItem: Sendable {
+    var source: BatchSource
+    /// Position of the source, from 1.
+    var index: Int
+    var written: String
+    var canonical: String
+    var hasSeveralRecipes: Bool
+    /// Set when there is nothing to render.
+    var failure: BatchFailure?
+}
+
+/// Turns entries into items, all recipes of a source in a row, each pair once.
+///
+/// `@unchecked Sendable`: only jobs of the runner's reading thread touch it.
+final class BatchProducer: @unchecked Sendable {
+    private var entries: BatchInput.Iterator
+    private let options: BatchOptions
+    private var pending: [BatchItem] = []
+    private var index = 0
+    /// Hashes of source and recipe; 8 bytes an item.
+    private var seen: Set<Int> = []
+    private var canonical: [String: Result<String, BatchFailure>] = [:]
+    private(set) var duplicates = 0
+
+    init(_ input: BatchInput, _ options: BatchOptions) {
+        entries = input.makeIterator()
+        self.options = options
+    }
+
+    func next() -> BatchItem? {
+        while pending.isEmpty {
+            guard let entry = entries.next() else { return nil }
+            index += 1
+            switch entry {
+            case .failure(let source, let failure): return failed(BatchSource(source), "", failure)
+            case .source(let source):
+                let recipes = source.recipes ?? options.recipes
+                if recipes.isEmpty {
+                    return failed(
+                        source, "", BatchFailure(code: "noRecipe", message: "no recipe is given here, nor with -r"))
+                }
+                expand(source, recipes)
+            }
+        }
+        return pending.removeFirst()
+    }
+
+    private func expand(_ source: BatchSource, _ recipes: [String]) {
+        for recipe in recipes {
+            let known = canonicalText(recipe)
+            let text: String
+            switch known {
+            case .success(let canonical): text = canonical
+            case .failure(let failure):
+                pending.append(failed(source, recipe, failure))
+                continue
+            }
+            var hasher = Hasher()
+            hasher.combine(source.source)
+            hasher.combine(text)
+            guard seen.insert(hasher.finalize()).inserted else {
+                duplicates += 1
+                continue
+            }
+            pending.append(
+                BatchItem(
+                    source: source, index: index, written: recipe, canonical: text,
+                    hasSeveralRecipes: recipes.count > 1))
+        }
+    }
+
+    private func failed(_ source: BatchSource, _ recipe: String, _ failure: BatchFailure) -> BatchItem {
+        BatchItem(
+            source: source, index: index, written: recipe, canonical: recipe, hasSeveralRecipes: false, failure: failure
+        )
+    }
+
+    /// Manifests repeat a few recipes; a bound keeps one with a recipe of its own on each line from filling memory.
+    private func canonicalText(_ recipe: String) -> Result<String, BatchFailure> {
+        if let known = canonical[recipe] { return known }
+        if canonical.count >= 1000 { canonical.removeAll(keepingCapacity: true) }
+        let text = options.canonicalRecipe(recipe)
+        canonical[recipe] = text
+        return text
+    }
+}

@@ -1,0 +1,86 @@
+/// The counts of a batch.
+struct BatchSummary: Sendable, Hashable {
+    var items = 0
+    /// Files written, and files that held the same bytes already.
+    var written = 0
+    var unchanged = 0
+    /// Items left out because source and recipe had come before.
+    var duplicates = 0
+    var outcomes: [ItemOutcome: Int] = [:]
+    var originalOutcomes: [OriginalOutcome: Int] = [:]
+    /// Failed items by error code.
+    var failures: [String: Int] = [:]
+    var bytes = 0
+    var seconds = 0.0
+    var isInterrupted = false
+    /// Trouble with the report or the gallery; the items themselves are done.
+    var troubles: [String] = []
+
+    var hits: Int { outcomes[.memory, default: 0] + outcomes[.disk, default: 0] }
+    var failed: Int { outcomes[.failed, default: 0] }
+
+    var exit: ProgramExit {
+        if isInterrupted { return .interrupted }
+        if failed > 0 { return .itemsFailed }
+        return troubles.isEmpty ? .done : .outputFailed
+    }
+
+    mutating func count(_ item: ItemJSON) {
+        items += 1
+        outcomes[item.outcome, default: 0] += 1
+        if let original = item.originalOutcome { originalOutcomes[original, default: 0] += 1 }
+        if let error = item.error { failures[error.code, default: 0] += 1 }
+        switch item.written {
+        case true?: written += 1
+        case false?: unchanged += 1
+        case nil: break
+        }
+        bytes += item.bytes ?? 0
+    }
+
+    /// A few lines for people.
+    var text: String {
+        let rate = seconds > 0 ? Readable.tenths(Double(items) / seconds) : "–"
+        var lines = [
+            "\(items) items in \(Readable.duration(seconds: seconds)) (\(rate) a second), \(Readable.bytes(bytes))",
+            "  from memory \(outcomes[.memory, default: 0]), from disk \(outcomes[.disk, default: 0]),"
+                + " rendered \(outcomes[.rendered, default: 0]), failed \(failed)",
+            "  files written \(written), unchanged \(unchanged)"
+                + (duplicates > 0 ? ", listed twice \(duplicates)" : ""),
+        ]
+        let originals = OriginalOutcome.allCases.compactMap { outcome in
+            originalOutcomes[outcome].map { "\(outcome.rawValue) \($0)" }
+        }
+        if !originals.isEmpty { lines.append("  originals: " + originals.joined(separator: ", ")) }
+        for (code, count) in failures.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }) {
+            lines.append("  \(count) × \(code)")
+        }
+        for trouble in troubles { lines.append("  \(trouble)") }
+        if isInterrupted { lines.append("  interrupted; run again to do what is missing") }
+        return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// The counts as one line of JSON.
+    var json: String {
+        var json = JSONText()
+        json.add("items", items)
+        json.add("written", written)
+        json.add("unchanged", unchanged)
+        json.add("duplicates", duplicates)
+        json.add("outcomes") { inner in
+            for outcome in ItemOutcome.allCases { inner.add(outcome.rawValue, outcomes[outcome, default: 0]) }
+        }
+        json.add("originalOutcomes") { inner in
+            for outcome in OriginalOutcome.allCases {
+                inner.add(outcome.rawValue, originalOutcomes[outcome, default: 0])
+            }
+        }
+        json.add("failures") { inner in
+            for (code, count) in failures.sorted(by: { $0.key < $1.key }) { inner.add(code, count) }
+        }
+        json.add("bytes", bytes)
+        json.add("seconds", raw: JSONText.thousandths(seconds))
+        json.add("interrupted", isInterrupted)
+        return json.closed
+    }
+}

@@ -1,0 +1,54 @@
+import Glibc
+
+/// The line on a terminal that says how far a batch is. Pure: time and counts come in, text goes out.
+struct ProgressLine: Sendable {
+    /// Items expected; nil when nobody knows.
+    var total: Int?
+    /// Columns of the terminal; a longer line would wrap and could not be taken back.
+    var width = 80
+    private var lastShown: Double?
+    private var rate = 0.0
+    private var rateSince: (seconds: Double, items: Int) = (0, 0)
+    static let clear = "\r\u{1b}[K"
+
+    init(total: Int?, width: Int = 80) {
+        self.total = total
+        self.width = width
+    }
+
+    /// The text to send, or nil when the last one is less than a tenth of a second old.
+    mutating func update(_ summary: BatchSummary, seconds: Double) -> String? {
+        if let lastShown, seconds - lastShown < 0.1 { return nil }
+        lastShown = seconds
+        let span = seconds - rateSince.seconds
+        if span >= 1 || rate == 0 {
+            let now = span > 0 ? Double(summary.items - rateSince.items) / span : 0
+            // Half old, half new: steady to read, yet follows within seconds.
+            rate = rate == 0 ? now : (rate + now) / 2
+            if span >= 1 { rateSince = (seconds, summary.items) }
+        }
+        return Self.clear + String(text(summary).prefix(max(10, width - 1)))
+    }
+
+    private func text(_ summary: BatchSummary) -> String {
+        var text = String(summary.items)
+        if let total {
+            let share = total > 0 ? min(100, summary.items * 100 / total) : 100
+            text += "/\(total) \(share)%"
+        }
+        text += " · \(Readable.tenths(rate))/s"
+        if let total, rate > 0, summary.items < total {
+            text += " · \(Readable.duration(seconds: Double(total - summary.items) / rate)) left"
+        }
+        text += " · \(summary.hits) hits"
+        if summary.failed > 0 { text += " · \(summary.failed) errors" }
+        return text
+    }
+
+    /// Columns of the terminal behind a descriptor.
+    static func columns(of descriptor: Int32) -> Int {
+        var size = winsize()
+        guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
+        return Int(size.ws_col)
+    }
+}

@@ -1,0 +1,223 @@
+import Glibc
+import Variants
+
+/// A contact sheet of a batch: one HTML file without scripts or outside parts, written as items finish.
+///
+/// Small variants are embedded (up to 64 kB each and 32 MB in all), the others linked by a path relative to the file.
+/// Cards are written at once; counts come last and are shown first by the style.
+struct Gallery: ~Copyable {
+    private let file: AtomicFile
+    private let folder: String
+    private let groupsBySource: Bool
+    private var buffer = ""
+    private var openSource: String?
+    private var isGridOpen = false
+    private var embedded = 0
+    private var failures: [(source: String, recipe: String, message: String)] = []
+    private static let embedLimit = 64_000
+    private static let embedTotal = 32_000_000
+    private static let listedFailures = 500
+
+    /// - Parameter groupsBySource: a heading for each source, for batches with several recipes.
+    init(path: String, title: String, groupsBySource: Bool) throws(OutputError) {
+        file = try AtomicFile(path: path, makeFolders: true)
+        let absolute = Self.absolute(path)
+        folder = absolute.lastIndex(of: "/").map { String(absolute[..<$0]) } ?? ""
+        self.groupsBySource = groupsBySource
+        let name = Self.escaped(title)
+        buffer = """
+            <!doctype html>
+            <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+            <title>\(name)</title><style>
+            \(GalleryStyle.css)
+            </style></head><body>
+            <header><h1>\(name)</h1><p>Every variant of one run; the pattern behind a picture is transparency.</p></header>
+
+            """
+    }
+
+    /// Adds a card.
+    ///
+    /// - Parameter bytes: the variant's bytes, for embedding; nil for failures.
+    mutating func add(_ item: ItemJSON, bytes: [UInt8]?) throws(OutputError) {
+        open(section: item.source)
+        let source = Self.escaped(item.source)
+        let name = Self.escaped(item.output.map(Self.lastComponent) ?? Self.lastComponent(item.source))
+        let recipe = Self.escaped(item.recipe.isEmpty ? "–" : item.recipe)
+        if let error = item.error {
+            let message = Self.escaped(error.message)
+            buffer += """
+                <figure class="failed"><div class="mark" aria-hidden="true">✕</div><figcaption>\
+                <div class="name" title="\(source)">\(name)</div><code>\(recipe)</code>\
+                <p>\(message)</p></figcaption></figure>
+
+                """
+            if failures.count < Self.listedFailures { failures.append((source, recipe, message)) }
+        } else {
+            let link = Self.escaped(item.output.map { Self.link(from: folder, to: Self.absolute($0)) } ?? "")
+            var image = link
+            if let bytes, bytes.count <= Self.embedLimit, embedded + bytes.count <= Self.embedTotal,
+                let format = item.format.flatMap({ ImageFormat(rawValue: $0) })
+            {
+                embedded += bytes.count
+                image = "data:\(format.mediaType);base64," + Base64.encode(bytes)
+            }
+            let width = item.width ?? 0
+            let height = item.height ?? 0
+            buffer += """
+                <figure><a href="\(link)"><img loading="lazy" src="\(image)" width="\(width)" height="\(height)" \
+                style="width:auto;height:auto" alt="\(name)"></a><figcaption>\
+                <div class="name" title="\(source)">\(name)</div><code>\(recipe)</code>\
+                <div class="facts"><span>\(width) × \(height)</span><span>\(Readable.bytes(item.bytes ?? 0))</span>\
+                <span>\(Self.escaped(item.format ?? ""))</span>\
+                <span class="\(item.outcome.rawValue)">\(Self.words(item.outcome))</span></div></figcaption></figure>
+
+                """
+        }
+        if buffer.utf8.count >= 65_536 { try flush() }
+    }
+
+    /// Writes the counts and gives the file its name.
+    consuming func finish(_ summary: BatchSummary) throws(OutputError) {
+        closeSection()
+        if !failures.isEmpty {
+            buffer += "<section class=\"list\" id=\"failures\"><h2>Failures</h2><ol>\n"
+            for failure in failures {
+                buffer += "<li>\(failure.source) <code>\(failure.recipe)</code><p>\(failure.message)</p></li>\n"
+            }
+            buffer += "</ol>"
+            let more = summary.failed - failures.count
+            if more > 0 { buffer += "<p>and \(more) more; the report has them all</p>" }
+            buffer += "</section>\n"
+        }
+        var counts = [
+            ("", String(summary.items), "items"), ("", String(summary.hits), "from the cache"),
+            ("", String(summary.outcomes[.rendered, default: 0]), "rendered"),
+            ("", Readable.bytes(summary.bytes), "in all"), ("", Readable.duration(seconds: summary.seconds), "taken"),
+        ]
+        if summary.failed > 0 {
+            counts.insert((" class=\"bad\"", String(summary.failed), "<a href=\"#failures\">failed</a>"), at: 3)
+        }
+        buffer += "<ul class=\"counts\">"
+        for (style, number, label) in counts { buffer += "<li\(style)><b>\(number)</b>\(label)</li>" }
+        buffer += "</ul>\n"
+        if summary.isInterrupted { buffer += "<p>The run was interrupted; what had been done is shown.</p>\n" }
+        buffer += "</body></html>\n"
+        try flush()
+        try file.commit()
+    }
+
+    private mutating func flush() throws(OutputError) {
+        try file.write(Array(buffer.utf8))
+        buffer = ""
+    }
+
+    private mutating func open(section source: String) {
+        if groupsBySource {
+            if openSource == source { return }
+            closeSection()
+            buffer += "<section><h2>\(Self.escaped(source))</h2><div class=\"grid\">\n"
+            openSource = source
+        } else if !isGridOpen {
+            buffer += "<section><div class=\"grid\">\n"
+        }
+        isGridOpen = true
+    }
+
+    private mutating func closeSection() {
+        if isGridOpen { buffer += "</div></section>\n" }
+        isGridOpen = false
+        openSource = nil
+    }
+
+    private static func words(_ outcome: ItemOutcome) -> String {
+        switch outcome {
+        case .memory: "from memory"
+        case .disk: "from disk"
+        case .rendered: "rendered"
+        case .failed: "failed"
+        }
+    }
+
+    // MARK: Texts and paths
+
+    /// Safe between tags and inside double quotes; control characters HTML forbids are replaced.
+    static func escaped(_ text: String) -> String {
+        var result = String.UnicodeScalarView()
+        for scalar in text.unicodeScalars {
+            switch scalar {
+            case "&": result.append(contentsOf: "&amp;".unicodeScalars)
+            case "<": result.append(contentsOf: "&lt;".unicodeScalars)
+            case ">": result.append(contentsOf: "&gt;".unicodeScalars)
+            case "\"": result.append(contentsOf: "&quot;".unicodeScalars)
+            case "'": result.append(contentsOf: "&#39;".unicodeScalars)
+            case "\u{0}"..<"\u{20}", "\u{7f}"..<"\u{a0}": result.append("\u{fffd}")
+            default: result.append(scalar)
+            }
+        }
+        return String(result)
+    }
+
+    private static func lastComponent(_ path: String) -> String {
+        String(path.split(separator: "/").last ?? "")
+    }
+
+    /// The path from `/`, without `.`, `..` and empty components; links are not looked at.
+    static func absolute(_ path: String) -> String {
+        var full = path
+        if !path.hasPrefix("/"), let current = getcwd(nil, 0) {
+            full = String(cString: current) + "/" + path
+            free(current)
+        }
+        var components: [Substring] = []
+        for component in full.split(separator: "/") where component != "." {
+            if component == ".." { _ = components.popLast() } else { components.append(component) }
+        }
+        return "/" + components.joined(separator: "/")
+    }
+
+    /// A relative reference between two absolute paths, percent-encoded.
+    static func link(from folder: String, to path: String) -> String {
+        let from = folder.split(separator: "/")
+        let to = path.split(separator: "/")
+        var shared = 0
+        while shared < from.count, shared < to.count - 1, from[shared] == to[shared] { shared += 1 }
+        let parts =
+            Array(repeating: "..", count: from.count - shared) + to[shared...].map { percentEncoded(String($0)) }
+        return parts.joined(separator: "/")
+    }
+
+    private static func percentEncoded(_ text: String) -> String {
+        let digits = Array("0123456789ABCDEF".utf8)
+        var result: [UInt8] = []
+        for byte in text.utf8 {
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E: result.append(byte)
+            default: result += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            }
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+}
+
+/// Base64 (RFC 4648 §4), with padding.
+enum Base64 {
+    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+
+    static func encode(_ bytes: [UInt8]) -> String {
+        var result: [UInt8] = []
+        result.reserveCapacity((bytes.count + 2) / 3 * 4)
+        var at = 0
+        while at < bytes.count {
+            let left = bytes.count - at
+            let group =
+                Int(bytes[at]) << 16 | (left > 1 ? Int(bytes[at + 1]) << 8 : 0) | (left > 2 ? Int(bytes[at + 2]) : 0)
+            result.append(alphabet[group >> 18])
+            result.append(alphabet[group >> 12 & 63])
+            result.append(left > 1 ? alphabet[group >> 6 & 63] : UInt8(ascii: "="))
+            result.append(left > 2 ? alphabet[group & 63] : UInt8(ascii: "="))
+            at += 3
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+}
