@@ -1,0 +1,247 @@
+/// Bodies, rows with a place in an eviction queue, and the budgets: what originals and variants share. All of it runs
+/// inside a write transaction of the caller.
+extension DiskIndex {
+    /// A body as the index describes it.
+    struct StoredBody {
+        var length: Int
+        var checksum: UInt32
+        /// nil when it is a file.
+        var data: [UInt8]?
+    }
+
+    /// A row in an eviction queue, as an insertion needs it.
+    struct QueuePlace {
+        var size: Int
+        var cost: Double
+        var uses: Int
+        var since: Double
+        var priority: Double
+        var touched: Double
+    }
+
+    func body(_ digest: Digest) throws(StoreError) -> StoredBody? {
+        try connection.first("SELECT length, checksum, data FROM bodies WHERE digest = ?1", .text(digest)) {
+            StoredBody(length: $0.integer(0), checksum: UInt32(truncatingIfNeeded: $0.integer(1)), data: $0.blob(2))
+        }
+    }
+
+    /// Adds a reference to a body, storing it when it is not there (or no longer whole).
+    ///
+    /// - Parameter temporary: a temporary file that holds the body, taken or deleted; nil when it is small, or when
+    ///   the body was there a moment ago.
+    func addBody(_ digest: Digest, _ bytes: [UInt8], checksum: UInt32, temporary: inout String?) throws(StoreError) {
+        let connection = try connection
+        if let stored = try body(digest) {
+            guard stored.length == bytes.count, stored.checksum == checksum else {
+                throw StoreError(.invalid, "two bodies under digest \(digest)")
+            }
+            if stored.data == nil, !files.holds(digest, length: stored.length) {
+                try publish(digest, bytes, temporary: &temporary)
+            }
+            try connection.run("UPDATE bodies SET refs = refs + 1 WHERE digest = ?1", .text(digest))
+            return
+        }
+        let isInline = bytes.count <= configuration.inlineLimit
+        if !isInline {
+            try publish(digest, bytes, temporary: &temporary)
+            try connection.run("DELETE FROM discarded WHERE digest = ?1", .text(digest))
+        }
+        try connection.run(
+            "INSERT INTO bodies (digest, length, checksum, refs, data) VALUES (?1, ?2, ?3, 1, ?4)", .text(digest),
+            .integer(bytes.count), .integer(Int(checksum)), isInline ? .blob(bytes) : .null)
+    }
+
+    func publish(_ digest: Digest, _ bytes: [UInt8], temporary: inout String?) throws(StoreError) {
+        if temporary == nil { temporary = try files.writeTemporary(bytes, sync: configuration.fsync) }
+        guard let path = temporary else { return }
+        try files.publish(path, as: digest)
+        temporary = nil
+    }
+
+    /// Takes a reference away; with the last one the body goes.
+    func releaseBody(_ digest: Digest) throws(StoreError) {
+        let connection = try connection
+        try connection.run("UPDATE bodies SET refs = refs - 1 WHERE digest = ?1", .text(digest))
+        let gone = try connection.rows(
+            "DELETE FROM bodies WHERE digest = ?1 AND refs <= 0 RETURNING data IS NULL", .text(digest)
+        ) { $0.integer(0) != 0 }
+        if gone.first == true {
+            try connection.run("INSERT OR IGNORE INTO discarded VALUES (?1)", .text(digest))
+        }
+    }
+
+    // MARK: Budgets
+
+    func budget(of tier: DiskTier) -> Int {
+        switch tier {
+        case .originals: configuration.originals
+        case .variants: configuration.variants
+        case .records: configuration.records
+        }
+    }
+
+    /// Makes room for `size` bytes and says where the newcomer stands in the queue; the caller inserts its row next.
+    /// - Returns: nil when it is larger than the whole budget.
+    func admit(_ tier: DiskTier, size: Int, cost: Double) throws(StoreError) -> QueuePlace? {
+        let budget = budget(of: tier)
+        guard size <= budget else { return nil }
+        let connection = try connection
+        while true {
+            let used = try connection.first("SELECT bytes FROM tiers WHERE name = ?1", .text(tier.rawValue)) {
+                $0.integer(0)
+            }
+            if (used ?? 0) + size <= budget { break }
+            guard try evictOne(tier) else { break }
+        }
+        let now = Self.now()
+        var entry = EvictionEntry(size: size, cost: cost)
+        policies[tier]?.admit(&entry, now: now)
+        try connection.run(
+            "UPDATE tiers SET bytes = bytes + ?2, entries = entries + 1, insertions = insertions + 1 WHERE name = ?1",
+            .text(tier.rawValue), .integer(size))
+        return QueuePlace(
+            size: size, cost: cost, uses: Int(entry.uses), since: entry.since,
+            priority: policies[tier]?.priority(of: entry) ?? now, touched: now)
+    }
+
+    /// Evicts the entry at the front of the queue; one that was used since it was placed moves back first.
+    /// - Returns: false when the tier is empty.
+    private func evictOne(_ tier: DiskTier) throws(StoreError) -> Bool {
+        let connection = try connection
+        let front = """
+            SELECT id, size, cost, uses, since, priority FROM \(tier.rawValue) ORDER BY priority LIMIT 1
+            """
+        while true {
+            let found = try connection.first(front) { row in
+                (
+                    row.integer(0), row.real(5),
+                    EvictionEntry(
+                        size: row.integer(1), cost: row.real(2), uses: UInt8(clamping: row.integer(3)),
+                        since: row.real(4))
+                )
+            }
+            guard let (id, stored, placed) = found else { return false }
+            var entry = placed
+            // Uses that are noted but not written yet count too.
+            if let touch = touches[tier]?[id] { policies[tier]?.touch(&entry, now: touch.time) }
+            let priority = policies[tier]?.priority(of: entry) ?? stored
+            if priority > stored {
+                try connection.run(
+                    "UPDATE \(tier.rawValue) SET priority = ?2 WHERE id = ?1", .integer(id), .real(priority))
+                continue
+            }
+            policies[tier]?.evicted(entry)
+            try removeRow(tier, id)
+            try connection.run("UPDATE tiers SET evictions = evictions + 1 WHERE name = ?1", .text(tier.rawValue))
+            return true
+        }
+    }
+
+    // MARK: Removing
+
+    /// Deletes one row with what hangs on it: its body reference, its bytes in the budget, links nothing needs.
+    func removeRow(_ tier: DiskTier, _ id: Int) throws(StoreError) {
+        let connection = try connection
+        switch tier {
+        case .originals:
+            let gone = try connection.rows(
+                "DELETE FROM originals WHERE id = ?1 RETURNING size, digest", .integer(id)
+            ) { (size: $0.integer(0), digest: $0.text(1)) }
+            for row in gone {
+                try uncharge(tier, row.size)
+                try releaseBody(row.digest)
+            }
+        case .variants:
+            let gone = try connection.rows(
+                "DELETE FROM variants WHERE id = ?1 RETURNING size, digest, original", .integer(id)
+            ) { (size: $0.integer(0), digest: $0.text(1), original: $0.text(2)) }
+            for row in gone {
+                try uncharge(tier, row.size)
+                try releaseBody(row.digest)
+                try dropLinks(row.original)
+            }
+        case .records:
+            let gone = try connection.rows(
+                "DELETE FROM records WHERE id = ?1 RETURNING size, digest", .integer(id)
+            ) { (size: $0.integer(0), digest: $0.text(1)) }
+            for row in gone {
+                try uncharge(tier, row.size)
+                try dropUnrecorded(row.digest)
+            }
+        }
+        touches[tier]?[id] = nil
+    }
+
+    /// Deletes an original's body and links when no record speaks of it any more.
+    func dropUnrecorded(_ digest: Digest) throws(StoreError) {
+        let connection = try connection
+        let recorded = try connection.first("SELECT 1 FROM records WHERE digest = ?1 LIMIT 1", .text(digest)) { _ in
+            true
+        }
+        if recorded != nil { return }
+        let rows = try connection.rows("SELECT id FROM originals WHERE digest = ?1", .text(digest)) { $0.integer(0) }
+        for id in rows { try removeRow(.originals, id) }
+        try dropLinks(digest)
+    }
+
+    /// Forgets which sources a digest belonged to once neither a record nor a variant needs it.
+    func dropLinks(_ digest: Digest) throws(StoreError) {
+        try connection.run(
+            """
+            DELETE FROM links WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM variants WHERE original = ?1) \
+            AND NOT EXISTS (SELECT 1 FROM records WHERE records.digest = ?1)
+            """, .text(digest))
+    }
+
+    /// Deletes a damaged body and every entry made of it.
+    func removeDamaged(_ digest: Digest, seenIn tier: DiskTier) throws(StoreError) {
+        note(tier) { $0.corrupt += 1 }
+        try write { connection throws(StoreError) in
+            for tier in [DiskTier.originals, .variants] {
+                let rows = try connection.rows(
+                    "SELECT id FROM \(tier.rawValue) WHERE digest = ?1", .text(digest)
+                ) { $0.integer(0) }
+                for id in rows { try removeRow(tier, id) }
+            }
+        }
+    }
+
+    func uncharge(_ tier: DiskTier, _ size: Int) throws(StoreError) {
+        try connection.run(
+            "UPDATE tiers SET bytes = bytes - ?2, entries = entries - 1 WHERE name = ?1", .text(tier.rawValue),
+            .integer(size))
+    }
+
+    // MARK: Generations
+
+    func generation() throws(StoreError) -> UInt64 {
+        let value = try connection.first("SELECT value FROM state WHERE name = 'generation'") { $0.integer(0) }
+        return UInt64(value ?? 1)
+    }
+
+    /// Whether work begun at `generation` may still store something under these names.
+    func mayStore(_ names: [String], generation: UInt64) throws(StoreError) -> Bool {
+        let floor = try connection.first("SELECT value FROM state WHERE name = 'floor'") { $0.integer(0) } ?? 0
+        guard generation >= UInt64(floor) else { return false }
+        for name in names {
+            let purged = try connection.first("SELECT generation FROM purges WHERE name = ?1", .text(name)) {
+                $0.integer(0)
+            }
+            if let purged, generation < UInt64(purged) { return false }
+        }
+        return true
+    }
+}
+
+extension DiskIndex {
+    /// Deletes a body file that no row names, under the write lock so that nobody is about to name it.
+    func removeUnreferenced(_ digest: Digest) throws(StoreError) {
+        let connection = try connection
+        try connection.write { () throws(StoreError) in
+            let isFile = try connection.first("SELECT data IS NULL FROM bodies WHERE digest = ?1", .text(digest)) {
+                $0.integer(0) != 0
+            }
+            if isFile != true { files.remove(digest) }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+import Variants
+
+extension DiskIndex.StoredBody {
+    /// Length, checksum and data from three columns; nil when the row is missing.
+    init?(_ row: SQLiteRow, at column: Int32) {
+        if row.isNull(column) { return nil }
+        length = row.integer(column)
+        checksum = UInt32(truncatingIfNeeded: row.integer(column + 1))
+        data = row.blob(column + 2)
+    }
+}
+
+/// Rows of `records`, `originals` and `variants` as values.
+extension DiskIndex {
+    struct RecordRow {
+        var id: Int
+        /// nil when the row is damaged.
+        var record: OriginalRecord?
+        var hasBody: Bool
+        var touched: Double
+        var uses: Int
+    }
+
+    struct VariantRow {
+        var id: Int
+        var entry: VariantEntry?
+        var touched: Double
+        var uses: Int
+    }
+
+    func recordRows(_ rest: String, _ value: SQLiteValue, _ limit: Int = .max) throws(StoreError) -> [RecordRow] {
+        try connection.rows(
+            """
+            SELECT id, source, selecting, digest, length, status, request_time, response_time, fetch_milliseconds, \
+            fields, format, width, height, pages, alpha, orientation, scans, profile_bytes, touched, uses, \
+            EXISTS (SELECT 1 FROM originals WHERE originals.digest = records.digest) FROM records \(rest) LIMIT ?2
+            """, value, .integer(limit)
+        ) { row in
+            RecordRow(
+                id: row.integer(0), record: Self.record(row), hasBody: row.integer(20) != 0, touched: row.real(18),
+                uses: row.integer(19))
+        }
+    }
+
+    func variantRows(_ rest: String, _ value: SQLiteValue, _ limit: Int = .max) throws(StoreError) -> [VariantRow] {
+        try connection.rows("SELECT \(Self.variantColumns) FROM variants \(rest) LIMIT ?2", value, .integer(limit)) {
+            VariantRow(id: $0.integer(0), entry: Self.variant($0), touched: $0.real(11), uses: $0.integer(12))
+        }
+    }
+
+    static let variantColumns = """
+        variants.id, variants.key, variants.original, variants.digest, variants.length, variants.format, \
+        variants.width, variants.height, variants.recipe, variants.cost, variants.created, variants.touched, \
+        variants.uses
+        """
+
+    /// nil when the row is damaged.
+    static func variant(_ row: SQLiteRow) -> VariantEntry? {
+        guard let format = ImageFormat(rawValue: row.text(5)) else { return nil }
+        return VariantEntry(
+            key: row.text(1), originalDigest: row.text(2), digest: row.text(3), length: row.integer(4),
+            format: format, width: row.integer(6), height: row.integer(7), recipe: row.text(8), cost: row.real(9),
+            created: row.real(10))
+    }
+
+    private static func record(_ row: SQLiteRow) -> OriginalRecord? {
+        guard let selecting = row.blob(2).flatMap(EntryCoding.selecting),
+            let fields = row.blob(9).flatMap(EntryCoding.fields)
+        else { return nil }
+        var header: ImageHeader?
+        if !row.isNull(10) {
+            guard let format = ImageFormat(rawValue: row.text(10)) else { return nil }
+            header = ImageHeader(
+                format: format, width: row.integer(11), height: row.integer(12), pages: row.integer(13),
+                hasAlpha: row.integer(14) != 0, orientation: row.integer(15), scans: row.integer(16),
+                profileBytes: row.integer(17))
+        }
+        return OriginalRecord(
+            source: row.text(1),
+            response: StoredResponse(
+                status: row.integer(5), fields: fields, requestTime: row.real(6), responseTime: row.real(7),
+                selecting: selecting),
+            digest: row.text(3), length: row.integer(4), header: header, fetchMilliseconds: row.real(8))
+    }
+
+    func recordRow(of source: String, _ selecting: [String: String?]) throws(StoreError) -> Int? {
+        try connection.first(
+            "SELECT id FROM records WHERE source = ?1 AND selecting = ?2", .text(source),
+            .blob(EntryCoding.encode(selecting))
+        ) { $0.integer(0) }
+    }
+
+    // MARK: Inserting; inside a write transaction
+
+    /// Puts a record in place of the one with the same source and selecting fields. A body that only the former
+    /// record spoke of goes; one of the same digest stays.
+    func replace(_ record: OriginalRecord) throws(StoreError) -> Bool {
+        let connection = try connection
+        let fields = EntryCoding.encode(record.response.fields)
+        let selecting = EntryCoding.encode(record.response.selecting)
+        let before = try connection.rows(
+            "DELETE FROM records WHERE source = ?1 AND selecting = ?2 RETURNING size, digest", .text(record.source),
+            .blob(selecting)
+        ) { (size: $0.integer(0), digest: $0.text(1)) }
+        for row in before { try uncharge(.records, row.size) }
+        let size = DiskTier.overhead + record.source.utf8.count + fields.count + selecting.count
+        let place = try admit(.records, size: size, cost: 1)
+        if let place {
+            let header = record.header
+            try connection.run(
+                """
+                INSERT INTO records (size, cost, uses, since, priority, touched, source, selecting, digest, length, \
+                status, request_time, response_time, fetch_milliseconds, stored, fields, format, width, height, \
+                pages, alpha, orientation, scans, profile_bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, \
+                ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)
+                """, .integer(place.size), .real(place.cost), .integer(place.uses), .real(place.since),
+                .real(place.priority), .real(place.touched), .text(record.source), .blob(selecting),
+                .text(record.digest), .integer(record.length), .integer(record.response.status),
+                .real(record.response.requestTime), .real(record.response.responseTime),
+                .real(record.fetchMilliseconds), .real(place.touched), .blob(fields),
+                header.map { .text($0.format.rawValue) } ?? .null, .integer(header?.width ?? 0),
+                .integer(header?.height ?? 0), .integer(header?.pages ?? 0), .integer(header?.hasAlpha == true ? 1 : 0),
+                .integer(header?.orientation ?? 0), .integer(header?.scans ?? 0),
+                .integer(header?.profileBytes ?? 0))
+            try link(record.source, record.digest)
+        } else {
+            note(.records) { $0.refused += 1 }
+        }
+        for row in before { try dropUnrecorded(row.digest) }
+        return place != nil
+    }
+
+    func link(_ source: String, _ digest: Digest) throws(StoreError) {
+        try connection.run("INSERT OR IGNORE INTO links VALUES (?1, ?2)", .text(source), .text(digest))
+    }
+
+    /// Adds the body of a record, unless it is there and whole.
+    func addOriginal(
+        _ record: OriginalRecord, _ bytes: [UInt8], _ incoming: DiskStore.IncomingBody
+    ) throws(StoreError) {
+        let connection = try connection
+        let rows = try connection.rows("SELECT id FROM originals WHERE digest = ?1", .text(record.digest)) {
+            $0.integer(0)
+        }
+        if let id = rows.first, let stored = try body(record.digest),
+            stored.length == bytes.count, stored.checksum == incoming.checksum
+        {
+            if stored.data == nil, !files.holds(record.digest, length: bytes.count) {
+                try publish(record.digest, bytes, temporary: &incoming.temporary)
+            }
+            touch(.originals, row: id)
+            return
+        }
+        for id in rows { try removeRow(.originals, id) }
+        guard
+            let place = try admit(
+                .originals, size: DiskTier.overhead + bytes.count, cost: record.fetchMilliseconds)
+        else {
+            note(.originals) { $0.refused += 1 }
+            return
+        }
+        try addBody(record.digest, bytes, checksum: incoming.checksum, temporary: &incoming.temporary)
+        try connection.run(
+            """
+            INSERT INTO originals (size, cost, uses, since, priority, touched, digest) \
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+            """, .integer(place.size), .real(place.cost), .integer(place.uses), .real(place.since),
+            .real(place.priority), .real(place.touched), .text(record.digest))
+    }
+
+    func addVariant(
+        _ entry: VariantEntry, _ bytes: [UInt8], _ incoming: DiskStore.IncomingBody
+    ) throws(StoreError) -> Bool {
+        let connection = try connection
+        let rows = try connection.rows("SELECT id FROM variants WHERE key = ?1", .text(entry.key)) { $0.integer(0) }
+        for id in rows { try removeRow(.variants, id) }
+        let size = DiskTier.overhead + bytes.count + entry.recipe.utf8.count
+        guard let place = try admit(.variants, size: size, cost: entry.cost) else {
+            note(.variants) { $0.refused += 1 }
+            return false
+        }
+        try addBody(entry.digest, bytes, checksum: incoming.checksum, temporary: &incoming.temporary)
+        try connection.run(
+            """
+            INSERT INTO variants (size, cost, uses, since, priority, touched, key, original, digest, length, format, \
+            width, height, created, recipe) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+            """, .integer(place.size), .real(entry.cost), .integer(place.uses), .real(place.since),
+            .real(place.priority), .real(place.touched), .text(entry.key), .text(entry.originalDigest),
+            .text(entry.digest), .integer(entry.length), .text(entry.format.rawValue), .integer(entry.width),
+            .integer(entry.height), .real(entry.created), .text(entry.recipe))
+        return true
+    }
+}

@@ -1,0 +1,310 @@
+import Glibc
+
+/// The index of one cache folder behind one connection, with what is noted in memory and not yet written.
+///
+/// @unchecked Sendable because `DiskStore` keeps it in a `Mutex`: one thread at a time calls any of it.
+final class DiskIndex: @unchecked Sendable {
+    let files: BodyFiles
+    let configuration: DiskStoreConfiguration
+    var policies: [DiskTier: any EvictionPolicy] = [:]
+    /// Uses by row and counters by tier, since the last flush.
+    var touches: [DiskTier: [Int: Touch]] = [:]
+    var noted: [DiskTier: StoreCounters] = [:]
+    var notes = 0
+    private var nextFlush: Int
+
+    private var opened: SQLiteConnection?
+    private var inode: UInt64 = 0
+
+    struct Touch {
+        var uses: Int
+        var time: Double
+    }
+
+    private var path: String { "\(files.folder)/cache.sqlite" }
+
+    init(folder: String, configuration: DiskStoreConfiguration, policy: any EvictionPolicy) throws(StoreError) {
+        files = BodyFiles(folder: folder)
+        self.configuration = configuration
+        nextFlush = configuration.touchBatch
+        for tier in DiskTier.allCases { policies[tier] = policy }
+        try BodyFiles.makeFolders(folder)
+        do throws(StoreError) {
+            try open()
+        } catch {
+            guard error.code == .damaged else { throw error }
+            try rebuild()
+        }
+    }
+
+    var connection: SQLiteConnection {
+        get throws(StoreError) {
+            guard let opened else { throw StoreError(.closed, "the store is closed", path: files.folder) }
+            return opened
+        }
+    }
+
+    static func now() -> Double {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+
+    // MARK: Opening, rebuilding
+
+    private func open() throws(StoreError) {
+        let (connection, isNew) = try connect()
+        if isNew {
+            let lock = try FolderLock(path: "\(files.folder)/rebuild.lock")
+            defer { lock.unlock() }
+            try create(on: connection)
+        }
+        opened = connection
+        inode = currentInode()
+    }
+
+    /// Connects and looks at the version, before anything is written.
+    private func connect() throws(StoreError) -> (SQLiteConnection, isNew: Bool) {
+        // Made here for this user alone: SQLite gives its log and its shared memory the same mode. A file that is
+        // there is not opened: closing it would release the locks this process holds on it through SQLite.
+        let file = Glibc.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        if file >= 0 {
+            Glibc.close(file)
+        } else if errno != EEXIST {
+            throw BodyFiles.failure("cannot open the cache", errno, path)
+        }
+        let connection = try SQLiteConnection(path: path, busyMilliseconds: Int32(configuration.busyMilliseconds))
+        let isNew = try checkVersion(connection)
+        try connection.execute(
+            """
+            PRAGMA mmap_size=0; PRAGMA journal_size_limit=8388608; PRAGMA trusted_schema=OFF;
+            PRAGMA synchronous=\(configuration.fsync ? "FULL" : "NORMAL");
+            """)
+        return (connection, isNew)
+    }
+
+    /// - Returns: whether the database is still empty.
+    private func checkVersion(_ connection: SQLiteConnection) throws(StoreError) -> Bool {
+        let version = try connection.first("PRAGMA user_version") { $0.integer(0) } ?? 0
+        let application = try connection.first("PRAGMA application_id") { $0.integer(0) } ?? 0
+        if version == 0, application == 0 {
+            let tables = try connection.first("SELECT count(*) FROM sqlite_schema") { $0.integer(0) } ?? 0
+            if tables == 0 { return true }
+        }
+        guard application == DiskSchema.applicationID else {
+            throw StoreError(.unavailable, "this database belongs to another program; name another folder", path: path)
+        }
+        guard version <= DiskSchema.version else {
+            throw StoreError(
+                .newerVersion,
+                "the cache has version \(version), this program knows versions up to \(DiskSchema.version): "
+                    + "update the program or name another folder", path: path)
+        }
+        return false
+    }
+
+    /// Makes the tables. The caller holds the folder lock; another process may have been first.
+    private func create(on connection: SQLiteConnection) throws(StoreError) {
+        guard try checkVersion(connection) else { return }
+        try connection.execute("PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL")
+        try connection.write { () throws(StoreError) in
+            try connection.execute(DiskSchema.statements)
+            try connection.execute(
+                """
+                PRAGMA application_id=\(DiskSchema.applicationID); PRAGMA user_version=\(DiskSchema.version);
+                """)
+        }
+        // Bodies of an index that is gone: nothing names them any more.
+        try files.forEachBody { digest throws(StoreError) in files.remove(digest) }
+    }
+
+    /// Connects anew when another process has put a new database in the place of ours.
+    func reopenIfReplaced() throws(StoreError) {
+        guard opened != nil, currentInode() != inode else { return }
+        opened?.close()
+        opened = nil
+        forgetNotes()
+        do throws(StoreError) {
+            try open()
+        } catch {
+            guard error.code == .damaged else { throw error }
+            try rebuild()
+        }
+    }
+
+    /// Sets a damaged database aside as `cache.sqlite.damaged` and starts an empty one, unless another process has.
+    func rebuild() throws(StoreError) {
+        let before = inode
+        opened?.close()
+        opened = nil
+        forgetNotes()
+        let lock = try FolderLock(path: "\(files.folder)/rebuild.lock")
+        defer { lock.unlock() }
+        if before == 0 || currentInode() == before {
+            if before == 0, let sound = try soundConnection() {
+                // Whoever held the lock before us has repaired it.
+                opened = sound
+                inode = currentInode()
+                return
+            }
+            for suffix in ["", "-wal", "-shm"] { rename("\(path)\(suffix)", "\(path).damaged\(suffix)") }
+        }
+        let (connection, isNew) = try connect()
+        if isNew {
+            try create(on: connection)
+            try connection.run("UPDATE tiers SET corrupt = corrupt + 1 WHERE name = 'records'")
+        }
+        opened = connection
+        inode = currentInode()
+    }
+
+    /// A connection when the database turns out to be whole; nil when it is damaged.
+    private func soundConnection() throws(StoreError) -> SQLiteConnection? {
+        do throws(StoreError) {
+            let (connection, isNew) = try connect()
+            if isNew { return nil }
+            try connection.probe()
+            return connection
+        } catch {
+            guard error.code == .damaged else { throw error }
+            return nil
+        }
+    }
+
+    /// Writes what is noted and closes. Nothing works afterwards.
+    func close() {
+        // Losing the last notes costs a few counts and no entry.
+        if opened != nil { try? flush() }
+        opened?.close()
+        opened = nil
+    }
+
+    private func currentInode() -> UInt64 {
+        var info = stat()
+        return stat(path, &info) == 0 ? UInt64(info.st_ino) : 0
+    }
+
+    // MARK: Transactions
+
+    /// One write transaction; what it leaves without references is deleted from the folder after it commits.
+    func write<Result>(
+        _ body: (SQLiteConnection) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+        let connection = try connection
+        let result = try connection.write { () throws(StoreError) in
+            let result = try body(connection)
+            try mergeNotes(connection)
+            return result
+        }
+        forgetNotes()
+        sweepDiscarded()
+        return result
+    }
+
+    /// Deletes body files that lost their last reference, under the write lock so that nobody takes them up meanwhile.
+    /// The rows that name them survive a kill and a full disk; the next write tries again.
+    private func sweepDiscarded() {
+        guard let connection = opened else { return }
+        while true {
+            let waiting = try? connection.first("SELECT 1 FROM discarded LIMIT 1") { _ in true }
+            guard waiting == true else { return }
+            // Nothing is lost when this fails: the names stay.
+            let swept: Void? = try? connection.write { () throws(StoreError) in
+                let digests = try connection.rows("SELECT digest FROM discarded LIMIT 256") { $0.text(0) }
+                for digest in digests {
+                    files.remove(digest)
+                    try connection.run("DELETE FROM discarded WHERE digest = ?1", .text(digest))
+                }
+            }
+            guard swept != nil else { return }
+        }
+    }
+
+    /// Gives pages that are no longer used back to the file system.
+    func shrink() throws(StoreError) {
+        _ = try connection.rows("PRAGMA incremental_vacuum") { _ in }
+    }
+
+    // MARK: Counters
+
+    func note(_ tier: DiskTier, _ change: (inout StoreCounters) -> Void) {
+        change(&noted[tier, default: StoreCounters()])
+        notes += 1
+    }
+
+    /// Notes a use of a row; written with the next insertion, or when the batch is full.
+    func touch(_ tier: DiskTier, row: Int) {
+        let now = Self.now()
+        touches[tier, default: [:]][row, default: Touch(uses: 0, time: now)].uses += 1
+        touches[tier]?[row]?.time = now
+        notes += 1
+        // A full disk must not turn a hit into an error: the notes wait.
+        if notes >= nextFlush {
+            nextFlush = notes + configuration.touchBatch
+            try? flush()
+        }
+    }
+
+    /// Writes what is noted.
+    func flush() throws(StoreError) {
+        guard notes > 0 else { return }
+        try write { _ in }
+    }
+
+    private func forgetNotes() {
+        touches = [:]
+        noted = [:]
+        notes = 0
+        nextFlush = configuration.touchBatch
+    }
+
+    private func mergeNotes(_ connection: SQLiteConnection) throws(StoreError) {
+        for (tier, rows) in touches {
+            for (row, touch) in rows {
+                try connection.run(
+                    """
+                    UPDATE \(tier.rawValue) SET uses = min(255, uses + ?2), since = max(since, ?3), \
+                    touched = max(touched, ?3) WHERE id = ?1
+                    """, .integer(row), .integer(touch.uses), .real(touch.time))
+            }
+        }
+        for (tier, counters) in noted {
+            try connection.run(
+                """
+                UPDATE tiers SET hits = hits + ?2, misses = misses + ?3, insertions = insertions + ?4, \
+                evictions = evictions + ?5, refused = refused + ?6, corrupt = corrupt + ?7 WHERE name = ?1
+                """, .text(tier.rawValue), .integer(counters.hits), .integer(counters.misses),
+                .integer(counters.insertions), .integer(counters.evictions), .integer(counters.refused),
+                .integer(counters.corrupt))
+        }
+    }
+}
+
+extension SQLiteConnection {
+    /// Reads a little of each of the tables that matter, to tell a sound index from a damaged one.
+    fileprivate func probe() throws(StoreError) {
+        for table in ["tiers", "bodies", "records", "originals", "variants"] {
+            _ = try first("SELECT * FROM \(table) LIMIT 1") { _ in }
+        }
+    }
+}
+
+/// An exclusive lock on a cache folder, between processes and between stores of one process.
+private struct FolderLock: ~Copyable {
+    private let file: CInt
+
+    init(path: String) throws(StoreError) {
+        file = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard file >= 0 else { throw BodyFiles.failure("cannot open the lock of the cache", errno, path) }
+        while flock(file, LOCK_EX) != 0 {
+            guard errno == EINTR else {
+                let cause = errno
+                Glibc.close(file)
+                throw BodyFiles.failure("cannot lock the cache", cause, path)
+            }
+        }
+    }
+
+    /// Closing the file releases the lock, as the end of the process does.
+    func unlock() { Glibc.close(file) }
+}

@@ -1,0 +1,56 @@
+/// The tables of the index (docs/entry-format.md describes every column).
+enum DiskSchema {
+    /// Raised with every change of a table; an index with a higher number is refused.
+    static let version = 1
+    /// "IMPC": tells our index from another program's database.
+    static let applicationID = 0x494D_5043
+
+    static let statements = """
+        CREATE TABLE state (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+        INSERT INTO state VALUES ('generation', 1), ('floor', 0);
+        CREATE TABLE tiers (
+            name TEXT PRIMARY KEY, entries INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0,
+            hits INTEGER NOT NULL DEFAULT 0, misses INTEGER NOT NULL DEFAULT 0, insertions INTEGER NOT NULL DEFAULT 0,
+            evictions INTEGER NOT NULL DEFAULT 0, refused INTEGER NOT NULL DEFAULT 0,
+            corrupt INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+        INSERT INTO tiers (name) VALUES ('originals'), ('variants'), ('records');
+        CREATE TABLE bodies (
+            id INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, length INTEGER NOT NULL, checksum INTEGER NOT NULL,
+            refs INTEGER NOT NULL, data BLOB);
+        CREATE TABLE records (
+            id INTEGER PRIMARY KEY, \(queueColumns), source TEXT NOT NULL, selecting BLOB NOT NULL,
+            digest TEXT NOT NULL, length INTEGER NOT NULL, status INTEGER NOT NULL, request_time REAL NOT NULL,
+            response_time REAL NOT NULL, fetch_milliseconds REAL NOT NULL, stored REAL NOT NULL, format TEXT,
+            width INTEGER, height INTEGER, pages INTEGER, alpha INTEGER, orientation INTEGER, scans INTEGER,
+            profile_bytes INTEGER, fields BLOB NOT NULL, UNIQUE (source, selecting));
+        CREATE INDEX records_queue ON records (priority);
+        CREATE INDEX records_digest ON records (digest);
+        CREATE TABLE originals (id INTEGER PRIMARY KEY, \(queueColumns), digest TEXT NOT NULL UNIQUE);
+        CREATE INDEX originals_queue ON originals (priority);
+        CREATE TABLE variants (
+            id INTEGER PRIMARY KEY, \(queueColumns), key TEXT NOT NULL UNIQUE, original TEXT NOT NULL,
+            digest TEXT NOT NULL, length INTEGER NOT NULL, format TEXT NOT NULL, width INTEGER NOT NULL,
+            height INTEGER NOT NULL, created REAL NOT NULL, recipe TEXT NOT NULL);
+        CREATE INDEX variants_queue ON variants (priority);
+        CREATE INDEX variants_original ON variants (original);
+        CREATE INDEX variants_digest ON variants (digest);
+        CREATE TABLE links (source TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (source, digest)) WITHOUT ROWID;
+        CREATE INDEX links_digest ON links (digest);
+        CREATE TABLE purges (name TEXT PRIMARY KEY, generation INTEGER NOT NULL, time REAL NOT NULL) WITHOUT ROWID;
+        CREATE TABLE discarded (digest TEXT PRIMARY KEY) WITHOUT ROWID;
+        """
+
+    /// What eviction needs of an entry, the same in every tier; `touched` is Unix time whatever the policy's clock.
+    private static let queueColumns = """
+        size INTEGER NOT NULL, cost REAL NOT NULL, uses INTEGER NOT NULL, since REAL NOT NULL, \
+        priority REAL NOT NULL, touched REAL NOT NULL
+        """
+}
+
+/// The kinds of entries that are counted, budgeted and evicted apart; raw values name tables and rows of `tiers`.
+enum DiskTier: String, CaseIterable {
+    case originals, variants, records
+
+    /// Bytes charged beside body and strings: rows, indexes and the pages they leave half empty.
+    static let overhead = 512
+}

@@ -1,0 +1,88 @@
+extension DiskStore {
+    /// What is remembered of a source: one record for each selection its `Vary` has led to, newest first.
+    public func records(source: String) throws(StoreError) -> [OriginalRecord] {
+        try perform { index throws(StoreError) in
+            var records: [OriginalRecord] = []
+            for row in try index.recordRows("WHERE source = ?1 ORDER BY response_time DESC", .text(source)) {
+                if let record = row.record {
+                    records.append(record)
+                    index.touch(.records, row: row.id)
+                } else {
+                    index.note(.records) { $0.corrupt += 1 }
+                    try index.write { _ throws(StoreError) in try index.removeRow(.records, row.id) }
+                }
+            }
+            index.note(.records) { counters in
+                if records.isEmpty { counters.misses += 1 } else { counters.hits += 1 }
+            }
+            return records
+        }
+    }
+
+    /// Stores a record in place of the one with the same source and selecting fields, and its body.
+    ///
+    /// - Parameters:
+    ///   - body: the bytes under `record.digest`; nil when they are not to be stored. A body larger than the budget
+    ///     is refused and counted, and the record is stored alone.
+    ///   - generation: `generationNow()` when the work began.
+    /// - Returns: false when the source or the digest was purged since, or the record is larger than its budget.
+    @discardableResult
+    public func storeOriginal(
+        _ record: OriginalRecord, body: [UInt8]?, generation: UInt64
+    ) throws(StoreError) -> Bool {
+        guard body == nil || body?.count == record.length else {
+            throw StoreError(.invalid, "an original of \(body?.count ?? 0) bytes recorded as \(record.length)")
+        }
+        return try storing(record.digest, body, tier: .originals) { index, incoming throws(StoreError) in
+            try index.write { _ throws(StoreError) in
+                guard try index.mayStore([record.source, record.digest], generation: generation) else { return false }
+                guard try index.replace(record) else { return false }
+                if let bytes = incoming.bytes { try index.addOriginal(record, bytes, incoming) }
+                return true
+            }
+        }
+    }
+
+    /// Replaces the fields and times of a record after a 304 and keeps its body.
+    /// - Returns: false when there is no such record any more.
+    @discardableResult
+    public func freshen(_ record: OriginalRecord) throws(StoreError) -> Bool {
+        try perform { index throws(StoreError) in
+            try index.write { _ throws(StoreError) in
+                guard try index.recordRow(of: record.source, record.response.selecting) != nil else { return false }
+                return try index.replace(record)
+            }
+        }
+    }
+
+    /// The bytes of an original; nil when they are not stored (any more) or were damaged.
+    public func originalBody(digest: Digest) throws(StoreError) -> [UInt8]? {
+        let located = try perform { index throws(StoreError) -> Located? in
+            let found = try index.connection.first(
+                """
+                SELECT originals.id, length, checksum, data FROM originals LEFT JOIN bodies USING (digest) \
+                WHERE originals.digest = ?1
+                """, .text(digest)
+            ) { (id: $0.integer(0), body: DiskIndex.StoredBody($0, at: 1)) }
+            guard let found else {
+                index.note(.originals) { $0.misses += 1 }
+                return nil
+            }
+            index.note(.originals) { $0.hits += 1 }
+            index.touch(.originals, row: found.id)
+            return Located(digest: digest, body: found.body)
+        }
+        guard let located else { return nil }
+        return try verified(located, tier: .originals)
+    }
+
+    /// Removes one record, and its body when no other record has the same bytes.
+    @discardableResult
+    public func removeRecord(source: String, selecting: [String: String?]) throws(StoreError) -> Bool {
+        try perform { index throws(StoreError) in
+            guard let row = try index.recordRow(of: source, selecting) else { return false }
+            try index.write { _ throws(StoreError) in try index.removeRow(.records, row) }
+            return true
+        }
+    }
+}

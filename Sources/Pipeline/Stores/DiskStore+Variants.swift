@@ -1,0 +1,65 @@
+extension DiskStore {
+    /// A variant with its body; nil when it is not stored or was damaged.
+    public func variant(key: String) throws(StoreError) -> (entry: VariantEntry, body: [UInt8])? {
+        let found = try perform { index throws(StoreError) -> (entry: VariantEntry, located: Located)? in
+            let row = try index.connection.first(
+                """
+                SELECT \(DiskIndex.variantColumns), bodies.length, checksum, data FROM variants \
+                LEFT JOIN bodies USING (digest) WHERE key = ?1
+                """, .text(key)
+            ) { (id: $0.integer(0), entry: DiskIndex.variant($0), body: DiskIndex.StoredBody($0, at: 13)) }
+            guard let row else {
+                index.note(.variants) { $0.misses += 1 }
+                return nil
+            }
+            guard let entry = row.entry else {
+                index.note(.variants) {
+                    $0.misses += 1
+                    $0.corrupt += 1
+                }
+                try index.write { _ throws(StoreError) in try index.removeRow(.variants, row.id) }
+                return nil
+            }
+            index.note(.variants) { $0.hits += 1 }
+            index.touch(.variants, row: row.id)
+            return (entry, Located(digest: entry.digest, body: row.body))
+        }
+        guard let found, let body = try verified(found.located, tier: .variants) else { return nil }
+        return (found.entry, body)
+    }
+
+    /// A variant without its body, and without counting a use. The body may turn out damaged when it is read.
+    public func variantEntry(key: String) throws(StoreError) -> VariantEntry? {
+        try perform { index throws(StoreError) in
+            try index.variantRows("WHERE key = ?1", .text(key)).first?.entry
+        }
+    }
+
+    /// Stores a variant in place of any under the same key.
+    ///
+    /// - Parameters:
+    ///   - generation: `generationNow()` when the work began.
+    ///   - source: whose original it was made from, so that a purge of that source finds it even when the source's
+    ///     record has changed meanwhile.
+    /// - Returns: false when it was refused as larger than the budget, or the original or source was purged since.
+    @discardableResult
+    public func storeVariant(
+        _ entry: VariantEntry, body: [UInt8], generation: UInt64, source: String? = nil
+    ) throws(StoreError) -> Bool {
+        guard body.count == entry.length else {
+            throw StoreError(.invalid, "a variant of \(body.count) bytes entered as \(entry.length)")
+        }
+        guard BodyFiles.isDigest(entry.key) else {
+            throw StoreError(.invalid, "not a key of 64 hexadecimal digits: \(entry.key.prefix(80))")
+        }
+        return try storing(entry.digest, body, tier: .variants) { index, incoming throws(StoreError) in
+            try index.write { _ throws(StoreError) in
+                let names = [entry.originalDigest] + (source.map { [$0] } ?? [])
+                guard try index.mayStore(names, generation: generation) else { return false }
+                guard try index.addVariant(entry, body, incoming) else { return false }
+                if let source { try index.link(source, entry.originalDigest) }
+                return true
+            }
+        }
+    }
+}

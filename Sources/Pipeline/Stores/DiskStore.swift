@@ -1,0 +1,134 @@
+import Glibc
+import Synchronization
+
+/// Keeps originals, their records and variants in a folder, within budgets of bytes.
+///
+/// One SQLite database holds the index and small bodies; larger bodies are files named by digest
+/// (docs/entry-format.md). Several stores, in one process or in several, may use one folder on a local file system.
+/// Every call blocks for as long as its I/O takes: call it from threads of your own. Damage is never an error: what is
+/// damaged is deleted, counted and reported as a miss.
+public final class DiskStore: Sendable {
+    /// The folder as it was given.
+    public let folder: String
+    public let configuration: DiskStoreConfiguration
+    private let state: Mutex<DiskIndex>
+    let files: BodyFiles
+
+    /// Opens the cache in `folder`, creating both when they are not there.
+    ///
+    /// - Throws: `.unavailable` when the folder cannot be created or opened, `.newerVersion` when a newer version of
+    ///   this program wrote it; nothing is changed then.
+    public init(
+        folder: String, configuration: DiskStoreConfiguration = DiskStoreConfiguration(),
+        policy: any EvictionPolicy = LeastRecentlyUsed()
+    ) throws(StoreError) {
+        self.folder = folder
+        self.configuration = configuration
+        let index = try DiskIndex(folder: folder, configuration: configuration, policy: policy)
+        files = index.files
+        state = Mutex(index)
+    }
+
+    deinit { close() }
+
+    /// Writes what is noted in memory and closes the files. Calls after it throw `.closed`.
+    public func close() {
+        state.withLock { $0.close() }
+    }
+
+    /// Writes uses and counts noted in memory to the index.
+    public func flush() throws(StoreError) {
+        try perform { index throws(StoreError) in try index.flush() }
+    }
+
+    /// Runs `body` on the index, once more on a new one when the first turns out to be damaged.
+    func perform<Result: Sendable>(
+        _ body: (DiskIndex) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+        try state.withLock { index throws(StoreError) -> Result in
+            try index.reopenIfReplaced()
+            do throws(StoreError) {
+                return try body(index)
+            } catch {
+                guard error.code == .damaged else { throw error }
+                try index.rebuild()
+                return try body(index)
+            }
+        }
+    }
+
+    // MARK: Bodies
+
+    /// What a lookup found before the bytes are checked.
+    struct Located: Sendable {
+        var digest: Digest
+        /// nil when the row that should describe the body is missing.
+        var body: DiskIndex.StoredBody?
+    }
+
+    /// The bytes of a body whose row was found, read and verified outside the lock; nil after damage, which is
+    /// removed, and when the entry was evicted meanwhile.
+    func verified(_ located: Located, tier: DiskTier) throws(StoreError) -> [UInt8]? {
+        if let body = located.body {
+            let bytes: [UInt8]?
+            if let data = body.data {
+                bytes = data
+            } else {
+                bytes = try files.read(located.digest, length: body.length)
+            }
+            if let bytes, bytes.count == body.length, CRC32C.checksum(bytes) == body.checksum { return bytes }
+        }
+        try perform { index throws(StoreError) in
+            index.note(tier) {
+                $0.hits -= 1
+                $0.misses += 1
+            }
+            // Gone from the index too: evicted between the two looks, and no damage.
+            let isMissing = try index.body(located.digest) == nil
+            if located.body != nil, isMissing { return }
+            try index.removeDamaged(located.digest, seenIn: tier)
+        }
+        return nil
+    }
+
+    /// Stores a body together with what `insert` writes, or nothing.
+    func storing<Result: Sendable>(
+        _ digest: Digest, _ body: [UInt8]?, tier: DiskTier,
+        insert: (DiskIndex, IncomingBody) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+        guard BodyFiles.isDigest(digest) else {
+            throw StoreError(.invalid, "not a digest of 64 hexadecimal digits: \(digest.prefix(80))")
+        }
+        let incoming = IncomingBody(digest: digest, bytes: body)
+        defer { if let temporary = incoming.temporary { unlink(temporary) } }
+        if let body, body.count > configuration.inlineLimit {
+            // Written before the lock is taken, unless the same bytes are there already or will not be taken.
+            let isWanted = try perform { index throws(StoreError) in
+                if body.count + DiskTier.overhead > index.budget(of: tier) { return false }
+                return try index.body(digest) == nil || !files.holds(digest, length: body.count)
+            }
+            if isWanted { incoming.temporary = try files.writeTemporary(body, sync: configuration.fsync) }
+        }
+        do throws(StoreError) {
+            return try perform { index throws(StoreError) in try insert(index, incoming) }
+        } catch {
+            // Renamed and then not committed: no row names the file. When this fails too, `verify` finds it.
+            try? perform { index throws(StoreError) in try index.removeUnreferenced(digest) }
+            throw error
+        }
+    }
+
+    /// A body on its way in, with the temporary file that holds it, if it has one.
+    final class IncomingBody {
+        let digest: Digest
+        let bytes: [UInt8]?
+        let checksum: UInt32
+        var temporary: String?
+
+        init(digest: Digest, bytes: [UInt8]?) {
+            self.digest = digest
+            self.bytes = bytes
+            checksum = bytes.map(CRC32C.checksum) ?? 0
+        }
+    }
+}

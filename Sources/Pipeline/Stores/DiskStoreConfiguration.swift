@@ -1,0 +1,20 @@
+/// How a `DiskStore` uses its folder.
+public struct DiskStoreConfiguration: Sendable, Hashable {
+    /// Bytes for bodies of originals; default 2 GB, a few thousand photographs.
+    public var originals = 2_000_000_000
+    /// Bytes for variants with their bodies; default 1 GB.
+    public var variants = 1_000_000_000
+    /// Bytes for records of originals, which outlive the bodies; default 64 MB, about 60,000 records.
+    public var records = 64_000_000
+    /// Largest body kept inside the index; larger ones become files. Default 64 KiB.
+    public var inlineLimit = 64 * 1024
+    /// Whether every write is forced to the disk. Default false: a power cut may lose the last second, and never
+    /// leaves a torn entry.
+    public var fsync = false
+    /// Milliseconds to wait for another process; default 5,000.
+    public var busyMilliseconds = 5_000
+    /// Uses noted in memory before they are written to the index; default 512, so that a hit is not a write.
+    public var touchBatch = 512
+
+    public init() {}
+}
