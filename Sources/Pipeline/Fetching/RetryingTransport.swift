@@ -21,6 +21,8 @@ public struct RetryingTransport<Base: Transport>: Transport {
         self.pause = pause
     }
 
+    public func shutdown() async { await base.shutdown() }
+
     public func fetch(
         _ request: FetchRequest, onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
     ) async throws(FetchError) -> FetchedResponse {

@@ -1,0 +1,111 @@
+import ArgumentParser
+import Glibc
+import Pipeline
+import Variants
+
+struct BatchCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "batch",
+        abstract: "Derive variants of many sources into a folder.",
+        discussion: """
+            Inputs are files, folders (read recursively), globs, URLs, lists of sources (.txt), JSON Lines (.jsonl) and CSV
+            manifests; - reads a list from stdin. Run again, it asks the caches and leaves equal files untouched.
+
+            Examples:
+              pipectl batch photos/ -r thumbnail:320x240 -o out
+              pipectl batch urls.txt -r thumbnail:200:fill,circle,webp -r scaled:0.5 -o out --gallery out/index.html
+              find . -name '*.png' | pipectl batch - -r thumbnail:64 -o icons --name '{index}-{stem}.{ext}'
+            """)
+
+    @Argument(help: ArgumentHelp("Files, folders, globs, URLs, lists, manifests, or -.", valueName: "sources"))
+    var sources: [String] = []
+    @Option(
+        name: .shortAndLong, parsing: .singleValue,
+        help: ArgumentHelp("What to derive of each; repeatable. A manifest's recipes replace these.", valueName: "recipe"))
+    var recipe: [String] = []
+    @Option(name: .shortAndLong, help: ArgumentHelp("Folder to write to.", valueName: "dir"))
+    var output: String
+    @Option(help: ArgumentHelp("{stem} {ext} {dir} {recipe} {width} {height} {key} {index}", valueName: "template"))
+    var name: String?
+    @Option(help: ArgumentHelp("Write one JSON line an item.", valueName: "file"))
+    var report: String?
+    @Option(help: ArgumentHelp("Write a contact sheet.", valueName: "file"))
+    var gallery: String?
+    @Flag(help: "Print the summary as one JSON object on stdout.")
+    var json = false
+    @Option(help: ArgumentHelp("protocol, cacheElseLoad, cacheOnly, reload or revalidate.", valueName: "policy"))
+    var policy: CachePolicy = .protocol
+    @OptionGroup var common: CommonOptions
+
+    func run() async throws {
+        let settings = try common.settings()
+        guard !sources.isEmpty else {
+            throw CommandFailure(.usage, "nothing to do: name files, folders, URLs or a manifest, or - for a list on stdin")
+        }
+        let input = BatchInput(sources, excluding: output, isInterrupted: { Interruption.isRequested })
+        guard !recipe.isEmpty || input.mayCarryRecipes else {
+            throw CommandFailure(.usage, "no recipe: give -r RECIPE, or a manifest with recipes")
+        }
+        let presets = try PipelineSettings.presets(settings)
+        // A recipe of the command line that does not parse is a usage error; a manifest's fails its own items.
+        for text in recipe { _ = try PipelineSettings.recipe(text, presets) }
+        let pipeline = try common.pipeline(settings)
+        var options = BatchOptions(recipes: recipe, outputFolder: output, sha256Hex: sha256Hex) { text in
+            do throws(CommandFailure) {
+                return .success(try PipelineSettings.recipe(text, presets).description)
+            } catch {
+                return .failure(BatchFailure(code: "invalidRecipe", message: error.message))
+            }
+        }
+        options.nameTemplate = name
+        options.reportPath = report
+        options.galleryPath = gallery
+        // Fetching waits on the network, rendering on the processor: some items do one while others do the other.
+        options.concurrency = settings.renderWorkers + 3
+        options.isInterrupted = { Interruption.isRequested }
+        if !common.quiet, isatty(STDERR_FILENO) == 1 {
+            options.progressDescriptor = STDERR_FILENO
+            options.total = input.itemCount(defaultRecipes: recipe.count)
+        }
+        let runner = BatchRunner(renderer: PipelineBatch(pipeline: pipeline, policy: policy), options: options)
+        let outcome: Result<BatchSummary, CommandFailure>
+        do throws(BatchStartError) {
+            outcome = .success(try await runner.run(input))
+        } catch {
+            outcome = .failure(CommandFailure(error.exit, error.description))
+        }
+        await pipeline.shutdown()
+        let summary = try outcome.get()
+        if json { print(summary.json) }
+        if !common.quiet { fputs(summary.text, stderr) }
+        if summary.exit != .done { throw ExitCode(summary.exit.rawValue) }
+    }
+}
+
+/// A batch's items through the pipeline.
+private struct PipelineBatch: BatchRendering {
+    let pipeline: ImagePipeline
+    let policy: CachePolicy
+
+    func render(source: BatchSource, recipe text: String) async -> BatchOutcome {
+        do {
+            // Canonical text has its presets expanded.
+            var request = ImageRequest(ImageSource(source.source), recipe: try Recipe(text))
+            request.policy = policy
+            let response = try await pipeline.respond(to: request)
+            var item = ItemJSON(source: source.source, recipe: text, outcome: .failed)
+            item.fill(response)
+            return .variant(
+                BatchVariant(
+                    bytes: response.bytes, format: response.format.rawValue,
+                    fileExtension: response.format.fileExtension, width: response.width, height: response.height,
+                    key: response.key ?? "", digest: response.digest, outcome: item.outcome,
+                    originalOutcome: item.originalOutcome ?? .none, collapsed: response.isCollapsed,
+                    milliseconds: item.milliseconds ?? StageMilliseconds()))
+        } catch let error as PipelineError {
+            return .failure(BatchFailure(code: error.code.name, message: error.message))
+        } catch {
+            return .failure(BatchFailure(code: "invalidRecipe", message: "\(error)"))
+        }
+    }
+}
