@@ -20,6 +20,12 @@ public struct FreshnessLifetime: Sendable, Hashable {
     public var seconds: Double
     /// The rule it comes from.
     public var basis: Basis
+
+    /// A lifetime and its rule.
+    public init(seconds: Double, basis: Basis) {
+        self.seconds = seconds
+        self.basis = basis
+    }
 }
 
 /// Freshness of stored responses (RFC 9111 §4.2).

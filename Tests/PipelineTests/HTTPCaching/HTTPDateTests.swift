@@ -1,0 +1,37 @@
+import Pipeline
+import Testing
+
+struct HTTPDateTests {
+    @Test(arguments: [
+        "Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994",
+    ])
+    func `the three forms are read (RFC 9110 §5.6.7)`(text: String) {
+        #expect(HTTPDate.unixSeconds(text, now: 1_700_000_000) == 784_111_777)
+    }
+
+    @Test(arguments: [
+        "", "0", "-1", "now", "Sun, 06 Nov 1994 08:49:37", "Sun, 06 Nov 1994 08:49:37 UTC",
+        "Sun, 06 Nov 1994 08:49:37 +0000", "sun, 06 nov 1994 08:49:37 gmt", "Sun, 6 Nov 1994 08:49:37 GMT",
+        "Sun, 06 Nov 94 08:49:37 GMT", "Sun,  06 Nov 1994 08:49:37 GMT", "Sun, 31 Feb 1994 08:49:37 GMT",
+        "Sun, 06 Nov 1994 24:00:00 GMT", "Sun, 06 Nov 1994 08:60:37 GMT", "Xxx, 06 Nov 1994 08:49:37 GMT",
+        "Sun, 06 Nov 1994 8:49:37 GMT", "1994-11-06T08:49:37Z", "Sun, 00 Nov 1994 08:49:37 GMT",
+        "Sun, 06-Nov-94 08:49:37 GMT", "Sun, 06 Nov 1994 08:49:37 GMT and more",
+    ])
+    func `nothing else is a date`(text: String) { #expect(HTTPDate.unixSeconds(text, now: 1_700_000_000) == nil) }
+
+    @Test func `a two-digit year over 50 years ahead is of the past century (RFC 9110 §5.6.7)`() {
+        let now = 1_795_000_000.0  // 2026
+        #expect(HTTPDate.unixSeconds("Friday, 06-Nov-76 00:00:00 GMT", now: now) == 3_371_846_400)  // 2076
+        #expect(HTTPDate.unixSeconds("Sunday, 06-Nov-77 00:00:00 GMT", now: now) == 247_622_400)  // 1977
+    }
+
+    @Test(arguments: [0, 784_111_777, 951_827_696, 4_102_444_800, 1_709_164_799, 1_709_251_199, -1])
+    func `what is written reads back`(seconds: Int) {
+        #expect(HTTPDate.unixSeconds(HTTPDate.text(unixSeconds: seconds), now: 0) == seconds)
+    }
+
+    @Test func `dates are written as IMF-fixdate`() {
+        #expect(HTTPDate.text(unixSeconds: 784_111_777) == "Sun, 06 Nov 1994 08:49:37 GMT")
+        #expect(HTTPDate.text(unixSeconds: 0) == "Thu, 01 Jan 1970 00:00:00 GMT")
+    }
+}
