@@ -169,6 +169,8 @@ public final class LoopbackOrigin: Sendable {
                     return OriginRequest(head: head)
                 }
             }
+            // What begins like no method, a TLS handshake say, is not waited for.
+            if let first = buffer.first, !(0x41...0x5A).contains(first) { return nil }
             searched = buffer.count
             guard searched < 65_536 else { return nil }
             var chunk = [UInt8](repeating: 0, count: 4096)

@@ -1,7 +1,7 @@
 /// Whether a response may be stored (RFC 9111 §3).
 public enum Storability {
     /// Why a response may not be stored.
-    public enum Refusal: String, Sendable, Hashable, Error {
+    public enum Refusal: String, Sendable, Hashable {
         /// Not a complete, final response of a status we know how to store: 1xx, 206, 304, 600 and above.
         case status
         /// `no-store` in the response or the request.

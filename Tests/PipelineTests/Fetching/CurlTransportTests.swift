@@ -222,6 +222,15 @@ struct CurlTransportTests {
         }
     }
 
+    @Test func `a failed TLS handshake is an error of its own`() async throws {
+        try await withOrigin { _ in
+            .response(200)
+        } _: { origin, transport in
+            let error = try await failure(transport, "https://127.0.0.1:\(origin.port)/")
+            #expect(error.code == .tls, "\(error)")
+        }
+    }
+
     @Test func `connections are reused`() async throws {
         let ports = Mutex(0)
         try await withOrigin { _ in
