@@ -23,7 +23,8 @@ public enum IPAddress: Sendable, Hashable, CustomStringConvertible {
     /// The address in a socket address; nil for families other than the two.
     public init?(_ address: UnsafePointer<sockaddr>) {
         let raw = UnsafeRawPointer(address)
-        switch Int32(address.pointee.sa_family) {
+        // By its place: curl.h also declares `sockaddr`, and whose member `sa_family` then is changes with the build.
+        switch Int32(raw.loadUnaligned(as: sa_family_t.self)) {
         case AF_INET: self = .v4(UInt32(bigEndian: raw.loadUnaligned(as: sockaddr_in.self).sin_addr.s_addr))
         case AF_INET6: self.init(raw.loadUnaligned(as: sockaddr_in6.self).sin6_addr)
         default: return nil
