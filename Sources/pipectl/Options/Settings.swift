@@ -10,9 +10,6 @@ struct Settings: Sendable {
     /// Variables the accessors look at: `HOME`, `XDG_CACHE_HOME`.
     let environment: [String: String]
 
-    /// The defaults alone.
-    init(environment: [String: String] = [:]) { self.environment = environment }
-
     /// Reads every source. The file is opened only when one is named, so that a run without one never starts the YAML
     /// parser.
     ///

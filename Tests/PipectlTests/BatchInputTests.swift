@@ -1,0 +1,130 @@
+import Glibc
+import Testing
+
+@testable import pipectl
+
+@Suite struct BatchInputTests {
+    private func sources(_ arguments: [String], excluding: String? = nil) -> [BatchSource] {
+        BatchInput(arguments, excluding: excluding).compactMap {
+            if case .source(let source) = $0 { source } else { nil }
+        }
+    }
+
+    private func failures(_ arguments: [String]) -> [String] {
+        BatchInput(arguments).compactMap {
+            if case .failure(_, let failure) = $0 { failure.message } else { nil }
+        }
+    }
+
+    @Test func `a folder is walked in byte order, links and the output folder left out`() {
+        let folder = ScratchFolder()
+        for name in ["in/b.png", "in/a/z.jpg", "in/a/.hidden", "in/B.txt", "in/out/made.png", "in/é.png"] {
+            folder.write("x", to: name)
+        }
+        symlink("b.png", folder("in/link.png"))
+        symlink(".", folder("in/loop"))
+        let found = sources([folder("in")], excluding: folder("in/out"))
+        #expect(
+            found.map { String($0.source.dropFirst(folder.path.utf8.count)) }
+                == ["/in/B.txt", "/in/a/.hidden", "/in/a/z.jpg", "/in/b.png", "/in/é.png"])
+        #expect(found.map(\.folder) == ["", "a", "a", "", ""])
+        #expect(sources([folder("in") + "/"]).first?.source == folder("in/B.txt"))
+    }
+
+    @Test func `URLs, files, globs and absent files are told apart`() {
+        let folder = ScratchFolder()
+        folder.write("x", to: "a.png")
+        folder.write("x", to: "b.png")
+        folder.write("https://h/1\n\n# note\n  https://h/2 \r\nhttps://h/3", to: "urls.txt")
+        #expect(
+            sources(["https://h/a*?b", folder("*.png"), folder("urls.txt"), "absent.png"]).map(\.source)
+                == [
+                    "https://h/a*?b", folder("a.png"), folder("b.png"), "https://h/1", "https://h/2", "https://h/3",
+                    "absent.png",
+                ])
+        #expect(failures([folder("*.gif")]).count == 1)
+    }
+
+    @Test func `JSON Lines give source, name and recipes, and bad lines their number`() {
+        let folder = ScratchFolder()
+        let file = folder.write(
+            #"{"source":"a","name":"n.png","recipes":["circle","@x"]}"# + "\n\n" + #"{"source":"b"}"# + "\n"
+                + #"{"source":1}"# + "\nnope\n" + #"{"source":"c","recipe":["x"]}"# + "\n" + #"{"source":"d"}"#,
+            to: "m.jsonl")
+        #expect(
+            sources([file])
+                == [BatchSource("a", name: "n.png", recipes: ["circle", "@x"]), BatchSource("b"), BatchSource("d")])
+        let messages = failures([file])
+        #expect(messages.count == 3)
+        #expect(messages[0].contains("line 4") && messages[1].contains("line 5") && messages[2].contains("line 6"))
+        #expect(messages[2].contains("did you mean `recipes`?"))
+        #expect(BatchInput([file]).itemCount(defaultRecipes: 3) == 2 + 3 + 3 + 3)
+        #expect(BatchInput([file]).mayCarryRecipes && !BatchInput(["a.png"]).mayCarryRecipes)
+    }
+
+    @Test func `CSV follows RFC 4180`() {
+        let folder = ScratchFolder()
+        let file = folder.write(
+            "\u{feff}source,name,recipes\r\na.png,,circle;thumbnail:9\r\n\"b,\"\"q\"\"\nx.png\",\"n,1.png\",\r\n"
+                + "too,many,fields,here\r\nc\"d,x,y\r\n\"e\"f,x,y\r\n,x,y\r\nlast.png,l.png,\"thumbnail:1x1,jpeg\"",
+            to: "m.csv")
+        #expect(
+            sources([file])
+                == [
+                    BatchSource("a.png", recipes: ["circle", "thumbnail:9"]),
+                    BatchSource("b,\"q\"\nx.png", name: "n,1.png"),
+                    BatchSource("last.png", name: "l.png", recipes: ["thumbnail:1x1,jpeg"]),
+                ])
+        let messages = failures([file])
+        #expect(messages.count == 4)
+        #expect(messages[0].contains("line 5") && messages[3].contains("line 8"))
+    }
+
+    @Test(arguments: ["name,recipes\nx,y\n", "source,colour\nx,y\n", "source,source\nx,y\n", "source\n\"open"])
+    func `a broken CSV is one failed item`(_ text: String) {
+        let folder = ScratchFolder()
+        let file = folder.write(text, to: "m.csv")
+        #expect(failures([file]).count == 1)
+        #expect(sources([file]).isEmpty)
+    }
+
+    @Test func `lines too long or not UTF-8 are failed items`() {
+        let folder = ScratchFolder()
+        let long = [UInt8](repeating: 0x61, count: (1 << 20) + 10)
+        let file = folder.write(long + [0x0A, 0xFF, 0x0A] + Array("ok".utf8), to: "u.txt")
+        #expect(sources([file]).map(\.source) == ["ok"])
+        #expect(failures([file]).count == 2)
+    }
+
+    @Test(arguments: [
+        (#"{"source":"a"}"#, "a"), ("source,name\nb,n\n", "b"), ("https://h/source,name\n", "https://h/source,name"),
+        ("c", "c"),
+    ])
+    func `the kind of a stream shows in its first line`(_ text: String, _ source: String) {
+        let folder = ScratchFolder()
+        let file = open(folder.write(text, to: "x"), O_RDONLY)
+        let reader = SniffingReader(LineReader(descriptor: file, name: "stdin", ownsDescriptor: true))
+        guard case .source(let found)? = reader.next() else {
+            Issue.record("no source")
+            return
+        }
+        #expect(found.source == source)
+        #expect(reader.next() == nil)
+    }
+
+    @Test func `an interruption ends a stream that stays silent`() {
+        var ends: [Int32] = [0, 0]
+        #expect(pipe(&ends) == 0)
+        defer { close(ends[1]) }
+        let lines = LineReader(descriptor: ends[0], name: "pipe", ownsDescriptor: true, isInterrupted: { true })
+        #expect(SourceLinesReader(lines).next() == nil)
+    }
+
+    @Test func `long lists are read with little memory`() {
+        let folder = ScratchFolder()
+        var text = ""
+        for number in 0..<100_000 { text += "https://host.example/pictures/number-\(number).jpg\n" }
+        let file = folder.write(text, to: "u.txt")
+        #expect(BatchInput([file]).itemCount(defaultRecipes: 2) == 200_000)
+    }
+}

@@ -1,0 +1,159 @@
+import Glibc
+import Synchronization
+import Testing
+
+@testable import pipectl
+
+@Suite struct BatchRunnerTests {
+    private func options(_ folder: ScratchFolder, _ recipes: [String] = ["circle"]) -> BatchOptions {
+        var options = BatchOptions(recipes: recipes, outputFolder: folder("out"), sha256Hex: sha256Hex) { recipe in
+            recipe == "wrong" ? .failure(BatchFailure(code: "badRecipe", message: "step 1")) : .success(recipe)
+        }
+        options.reportPath = folder("report.jsonl")
+        options.galleryPath = folder("sheet.html")
+        return options
+    }
+
+    @Test func `one bad item never stops the rest, and the report is in input order`() async throws {
+        let folder = ScratchFolder()
+        let names = (0..<40).map {
+            "https://h/\($0 % 10 == 3 ? "bad" : "pic")\($0)\(String(repeating: "x", count: $0 % 5)).jpg"
+        }
+        let runner = BatchRunner(renderer: ScriptedRenderer(), options: options(folder))
+        let summary = try await runner.run(BatchInput(names))
+        #expect(summary.items == 40 && summary.failed == 4 && summary.written == 36)
+        #expect(summary.failures == ["notFound": 4])
+        #expect(summary.exit == .itemsFailed)
+        let lines = (folder.text("report.jsonl") ?? "").split(separator: "\n").map { try? JSONReader.parse(String($0)) }
+        #expect(lines.map { $0?["source"] } == names.map { .string($0) })
+        #expect(folder.names("out").count == 36)
+        #expect(folder.text("out/pic0.png") == "https://h/pic0.jpg|circle")
+        #expect(runner.renderer.log.state.withLock(\.mostRunning) <= 4)
+        #expect(runner.renderer.log.state.withLock(\.running) == 0)
+    }
+
+    @Test func `a second run leaves equal files untouched`() async throws {
+        let folder = ScratchFolder()
+        let runner = BatchRunner(renderer: ScriptedRenderer(), options: options(folder))
+        _ = try await runner.run(BatchInput(["https://h/a.jpg", "https://h/cached.jpg"]))
+        let before = FileIdentity(path: folder("out/a.png"))
+        let summary = try await runner.run(BatchInput(["https://h/a.jpg", "https://h/cached.jpg"]))
+        #expect(summary.written == 0 && summary.unchanged == 2 && summary.hits == 1 && summary.exit == .done)
+        #expect(FileIdentity(path: folder("out/a.png")) == before)
+    }
+
+    @Test func `recipes of a source are adjacent and the same pair is one item`() async throws {
+        let folder = ScratchFolder()
+        var options = options(folder, ["circle", "@card"])
+        options.concurrency = 1
+        let runner = BatchRunner(renderer: ScriptedRenderer(), options: options)
+        let summary = try await runner.run(BatchInput(["https://h/a.jpg", "https://h/b.jpg", "https://h/a.jpg"]))
+        #expect(summary.items == 4 && summary.duplicates == 2)
+        #expect(
+            runner.renderer.log.state.withLock(\.seen) == [
+                "https://h/a.jpg|circle", "https://h/a.jpg|@card", "https://h/b.jpg|circle", "https://h/b.jpg|@card",
+            ])
+        #expect(folder.names("out") == ["a-card.png", "a-circle.png", "b-card.png", "b-circle.png"])
+    }
+
+    @Test func `manifests replace recipes and names, and their mistakes are items`() async throws {
+        let folder = ScratchFolder()
+        let manifest = folder.write(
+            "source,name,recipes\na.jpg,own.png,\nb.jpg,../../escape.png,\nc.jpg,,wrong\nd.jpg,,x;y\n\"e\n", to: "m.csv"
+        )
+        let runner = BatchRunner(renderer: ScriptedRenderer(), options: options(folder))
+        let summary = try await runner.run(BatchInput([manifest]))
+        #expect(summary.failures == ["badName": 1, "badRecipe": 1, "badManifestLine": 1])
+        #expect(folder.names("out") == ["d-x.png", "d-y.png", "own.png"])
+        #expect(!folder.names().contains("escape.png"))
+    }
+
+    @Test func `without any recipe an item fails and says so`() async throws {
+        let folder = ScratchFolder()
+        let summary = try await BatchRunner(renderer: ScriptedRenderer(), options: options(folder, []))
+            .run(BatchInput(["a.jpg"]))
+        #expect(summary.failures == ["noRecipe": 1])
+    }
+
+    @Test func `an interruption keeps what is done and ends with 130`() async throws {
+        let folder = ScratchFolder()
+        let asked = Counter()
+        var options = options(folder)
+        options.isInterrupted = { asked.next() > 20 }
+        let runner = BatchRunner(renderer: ScriptedRenderer(), options: options)
+        let summary = try await runner.run(BatchInput((0..<1000).map { "https://h/\($0).jpg" }))
+        #expect(summary.isInterrupted && summary.exit == .interrupted)
+        #expect(summary.items > 0 && summary.items < 1000)
+        #expect(summary.written == summary.items && folder.names("out").count == summary.items)
+        #expect(folder.text("sheet.html")?.contains("interrupted") == true)
+    }
+
+    @Test func `a batch that could not keep its results never begins`() async {
+        let folder = ScratchFolder()
+        folder.write("x", to: "file")
+        let renderer = ScriptedRenderer()
+        var unwritable = options(folder)
+        unwritable.outputFolder = folder("file/out")
+        await expectStart(unwritable, renderer, .outputFailed)
+        var template = options(folder)
+        template.nameTemplate = "{stam}"
+        await expectStart(template, renderer, .usage)
+        var report = options(folder)
+        report.reportPath = folder("absent/report.jsonl")
+        await expectStart(report, renderer, .outputFailed)
+        #expect(renderer.log.state.withLock(\.seen).isEmpty)
+    }
+
+    private func expectStart(_ options: BatchOptions, _ renderer: ScriptedRenderer, _ exit: ProgramExit) async {
+        do {
+            _ = try await BatchRunner(renderer: renderer, options: options).run(BatchInput(["a.jpg"]))
+            Issue.record("the batch began")
+        } catch {
+            #expect(error.exit == exit)
+        }
+    }
+
+    @Test func `the contact sheet is self-contained, escaped and lists failures`() async throws {
+        let folder = ScratchFolder()
+        let runner = BatchRunner(renderer: ScriptedRenderer(), options: options(folder))
+        _ = try await runner.run(BatchInput(["https://h/<b>&\"'.jpg", "https://h/bad.jpg"]))
+        let html = folder.text("sheet.html") ?? ""
+        #expect(html.contains("&lt;b&gt;&amp;&quot;&#39;"))
+        #expect(!html.contains("<b>&"))
+        #expect(html.contains("&lt;404&gt; for https://h/bad.jpg"))
+        #expect(html.contains("src=\"data:image/png;base64,"))
+        #expect(html.contains("href=\"out/"))
+        #expect(!html.contains("<script") && !html.contains("<link"))
+        #expect(html.hasSuffix("</html>\n"))
+    }
+
+    @Test func `progress goes to its descriptor and is cleared`() async throws {
+        let folder = ScratchFolder()
+        let target = open(folder.write("", to: "terminal"), O_WRONLY)
+        defer { close(target) }
+        var options = options(folder)
+        options.progressDescriptor = target
+        options.total = 3
+        _ = try await BatchRunner(renderer: ScriptedRenderer(), options: options).run(BatchInput(["a", "b", "c"]))
+        let text = folder.text("terminal") ?? ""
+        #expect(text.contains("1/3 33%"))
+        #expect(text.hasSuffix(ProgressLine.clear))
+    }
+
+    @Test func `summaries speak to people and programs`() throws {
+        var summary = BatchSummary()
+        summary.items = 3
+        summary.outcomes = [.rendered: 2, .failed: 1]
+        summary.failures = ["notFound": 1]
+        summary.seconds = 1.5
+        #expect(summary.text.contains("rendered 2") && summary.text.contains("1 × notFound"))
+        let value = try JSONReader.parse(summary.json)
+        #expect(value["outcomes"]?["rendered"] == .int(2) && value["seconds"] == .double(1.5))
+    }
+}
+
+/// Counts how often it was asked.
+final class Counter: Sendable {
+    private let count = Atomic<Int>(0)
+    func next() -> Int { count.wrappingAdd(1, ordering: .relaxed).newValue }
+}

@@ -1,0 +1,85 @@
+import Testing
+
+@testable import pipectl
+
+@Suite struct OutputNamerTests {
+    private func naming(
+        _ source: String, folder: String = "", name: String? = nil, written: String = "thumbnail:300",
+        canonical: String = "thumbnail:300x300", several: Bool = false, index: Int = 1
+    ) -> OutputNaming {
+        OutputNaming(
+            source: source, folder: folder, name: name, recipe: (written, canonical), fileExtension: "jpg", width: 300,
+            height: 200, key: "abc", index: index, hasSeveralRecipes: several)
+    }
+
+    private func namer(_ template: String? = nil) throws -> OutputNamer {
+        try OutputNamer(template: template, sha256Hex: sha256Hex)
+    }
+
+    @Test(arguments: [
+        ("https://a.example/p/cat.jpeg", "cat"), ("https://a.example/p/c%20at%2Fx.tar.gz?q=/y.z#f", "c atx.tar"),
+        ("https://a.example:80/", "a.example"), ("https://u:p@a.example", "a.example"), ("https://[::1]:8/", "::1"),
+        ("dir/.hidden.png", "hidden"), ("https://h/..%2F..%2Fetc%2Fpasswd", "etcpasswd"), ("https://h/%2e%2e", "h"),
+        ("..", "image"), ("photo", "photo"), ("dir/100%25.png", "100%25"), ("https://h/a%00b.png", "ab"),
+        ("https://h/100%.png", "100%"), ("https://h/.jpg", "jpg"),
+    ])
+    func `the stem is the decoded last component without extension`(_ source: String, _ stem: String) {
+        #expect(OutputNamer.stem(of: source) == stem)
+    }
+
+    @Test func `one recipe is named by the stem, several by stem and recipe`() throws {
+        var namer = try namer()
+        #expect(try namer.name(for: naming("a/cat.png")) == "cat.jpg")
+        #expect(try namer.name(for: naming("b/dog.png", several: true)) == "dog-thumbnail_300x300.jpg")
+        let preset = naming("b/dog.png", written: "@card", canonical: "thumbnail:1x1", several: true)
+        #expect(try namer.name(for: preset) == "dog-card.jpg")
+    }
+
+    @Test func `a later item of another source gets eight digits of its digest`() throws {
+        var namer = try namer()
+        #expect(try namer.name(for: naming("a/cat.png")) == "cat.jpg")
+        #expect(try namer.name(for: naming("b/cat.png")) == "cat-\(sha256Hex("b/cat.png").prefix(8)).jpg")
+        let again = naming("a/cat.png", canonical: "circle")
+        #expect(try namer.name(for: again) == "cat-\(sha256Hex("a/cat.png\ncircle").prefix(8)).jpg")
+        #expect(throws: NameError.self) { _ = try namer.name(for: again) }
+    }
+
+    @Test func `all placeholders are filled and folders kept`() throws {
+        var every = try namer("{dir}/{index}_{stem}_{width}x{height}_{key}_{recipe}.{ext}")
+        #expect(
+            try every.name(for: naming("d/x/y/cat.png", folder: "x/y", index: 7))
+                == "x/y/7_cat_300x200_abc_thumbnail_300x300.jpg")
+        var plain = try namer("{stem}.{ext}")
+        #expect(try plain.name(for: naming("d/x/cat.png", folder: "x")) == "x/cat.jpg")
+        #expect(try plain.name(for: naming("d/x/cat.png", folder: "x", name: "own/name.png")) == "own/name.png")
+    }
+
+    @Test(arguments: ["../x", "a/../../x", "/etc/x", "a/..", "", "a/", ".", "x\0y", "{stemm}", "{stem"])
+    func `a manifest's name never leaves the output folder`(_ name: String) throws {
+        var namer = try namer()
+        #expect(throws: NameError.self) { _ = try namer.name(for: naming("cat.png", name: name)) }
+    }
+
+    @Test(arguments: ["{stemm}.{ext}", "{stem", "/abs/{stem}", ""])
+    func `a broken template is an error`(_ template: String) {
+        #expect(throws: NameError.self) { _ = try namer(template) }
+    }
+
+    @Test func `long recipes and names are cut and told apart`() throws {
+        let namer = try namer()
+        let recipe = String(repeating: "rotate:90,", count: 20)
+        let part = namer.recipePart(recipe, recipe)
+        #expect(part.utf8.count == 89)
+        #expect(part.hasSuffix("-" + sha256Hex(recipe).prefix(8)))
+        var other = namer
+        let long = try other.name(for: naming("https://h/" + String(repeating: "ä", count: 300) + ".png"))
+        #expect(long.utf8.count <= 255 && long.hasSuffix(".jpg"))
+    }
+
+    @Test func `twenty thousand names are told apart`() throws {
+        var namer = try namer()
+        var names: Set<String> = []
+        for number in 0..<20_000 { names.insert(try namer.name(for: naming("d\(number)/cat\(number % 100).png"))) }
+        #expect(names.count == 20_000)
+    }
+}
