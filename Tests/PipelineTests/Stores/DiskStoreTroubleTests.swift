@@ -1,0 +1,149 @@
+import Glibc
+import Testing
+
+@testable import Pipeline
+
+@Suite struct DiskStoreTroubleTests {
+    let folder = CacheFolder()
+
+    @Test func `a folder of a newer version is refused and left as it is`() throws {
+        try DiskStore(folder: folder.path).close()
+        try folder.sql("PRAGMA user_version = 99")
+        let error = #expect(throws: StoreError.self) { _ = try DiskStore(folder: folder.path) }
+        #expect(error?.code == .newerVersion)
+        #expect(error?.message.contains("99") == true && error?.message.contains("version 99") == true)
+        #expect(access("\(folder.path)/cache.sqlite.damaged", F_OK) != 0)
+    }
+
+    @Test func `a folder that cannot be created is an error that names it`() throws {
+        try DiskStore(folder: folder.path).close()
+        let error = #expect(throws: StoreError.self) {
+            _ = try DiskStore(folder: "\(folder.path)/cache.sqlite/below/it")
+        }
+        #expect(error?.code == .unavailable)
+        #expect(error?.path.contains("cache.sqlite") == true)
+    }
+
+    @Test func `folder and files are for this user alone`() throws {
+        let store = try DiskStore(folder: folder.path)
+        let body = bytes(100_000, seed: 1)
+        try store.storeOriginal(record("http://a/", body), body: body, generation: 1)
+        let hash = digest(body)
+        for name in ["", "/cache.sqlite", "/cache.sqlite-wal", "/bodies/\(hash.prefix(2))/\(hash)"] {
+            var info = stat()
+            #expect(stat(folder.path + name, &info) == 0)
+            #expect(info.st_mode & 0o077 == 0, "\(name)")
+        }
+    }
+
+    @Test(arguments: [true, false]) func `a damaged index is set aside and requests go on`(isGarbage: Bool) throws {
+        let body = bytes(1_000, seed: 1)
+        let first = try DiskStore(folder: folder.path)
+        for number in 0..<50 {
+            try first.storeVariant(variant("\(number)", of: digest([]), body), body: body, generation: 1)
+        }
+        first.close()
+        try folder.sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        if isGarbage {
+            folder.overwrite("cache.sqlite", at: 0, with: bytes(30_000, seed: 2))
+        } else {
+            truncate("\(folder.path)/cache.sqlite", 12_288)
+        }
+        let stores = try (0..<2).map { _ in try DiskStore(folder: folder.path) }
+        let entry = variant("new", of: digest([]), body)
+        #expect(try stores[0].variant(key: entry.key) == nil)
+        #expect(try stores[0].storeVariant(entry, body: body, generation: stores[0].generationNow()))
+        #expect(try stores[1].variant(key: entry.key)?.body == body)
+        #expect(access("\(folder.path)/cache.sqlite.damaged", F_OK) == 0)
+        #expect(try stores[1].verify().isClean)
+    }
+
+    @Test func `another program's database is refused and left as it is`() throws {
+        try DiskStore(folder: folder.path).close()
+        try folder.sql("PRAGMA application_id = 7")
+        let error = #expect(throws: StoreError.self) { _ = try DiskStore(folder: folder.path) }
+        #expect(error?.code == .unavailable)
+    }
+
+    @Test func `verify finds and repairs faults in both directions`() throws {
+        let store = try DiskStore(folder: folder.path)
+        let bodies = (0..<3).map { bytes(100_000, seed: $0) }
+        for body in bodies {
+            try store.storeOriginal(record("http://a/\(body[0])", body), body: body, generation: 1)
+        }
+        let orphan = digest([1])
+        mkdir("\(folder.path)/bodies/\(orphan.prefix(2))", 0o700)
+        folder.overwrite("bodies/\(orphan.prefix(2))/\(orphan)", at: 0, with: [1])
+        unlink(store.files.path(digest(bodies[0])))
+        folder.overwrite("bodies/\(digest(bodies[1]).prefix(2))/\(digest(bodies[1]))", at: 5, with: [1, 2, 3, 4])
+        try folder.sql("UPDATE tiers SET bytes = 7 WHERE name = 'variants'; UPDATE bodies SET refs = 9 WHERE id = 3")
+        let found = try store.verify()
+        #expect(found.orphanFiles == 1 && found.missingFiles == 1 && found.damagedBodies == 1)
+        #expect(found.wrongSums == 1 && found.wrongReferences == 1 && !found.isClean)
+        #expect(try !store.verify(repair: true).isClean)
+        #expect(try store.verify().isClean)
+        #expect(try store.originalBody(digest: digest(bodies[2])) == bodies[2])
+        #expect(access("\(folder.path)/bodies/\(orphan.prefix(2))/\(orphan)", F_OK) != 0)
+    }
+
+    @Test func `a full disk is an error that leaves nothing torn`() throws {
+        mkdir(folder.path, 0o700)
+        guard mount("tmpfs", folder.path, "tmpfs", 0, "size=2m") == 0 else {
+            print("skipped: mounting a tmpfs is not permitted here")
+            return
+        }
+        defer { umount2(folder.path, Int32(MNT_DETACH)) }
+        let store = try DiskStore(folder: folder.path)
+        defer { store.close() }
+        var stored: [(VariantEntry, [UInt8])] = []
+        var failure: StoreError?
+        for number in 0..<60 where failure == nil {
+            let body = bytes(number % 2 == 0 ? 100_000 : 20_000, seed: number)
+            let entry = variant("\(number)", of: digest([]), body)
+            do throws(StoreError) {
+                try store.storeVariant(entry, body: body, generation: 1)
+                stored.append((entry, body))
+            } catch {
+                failure = error
+            }
+        }
+        #expect(failure?.code == .full)
+        #expect(stored.count > 3)
+        for (entry, body) in stored { #expect(try store.variant(key: entry.key)?.body == body) }
+        let report = try store.verify()
+        #expect(report.isClean, "\(report)")
+    }
+
+    @Test func `bad digests and lengths are refused`() throws {
+        let store = try DiskStore(folder: folder.path)
+        var entry = variant("v", of: digest([]), [1])
+        entry.digest = "../../etc"
+        #expect(throws: StoreError.self) { try store.storeVariant(entry, body: [1], generation: 1) }
+        #expect(throws: StoreError.self) {
+            try store.storeVariant(variant("v", of: digest([]), [1]), body: [1, 2], generation: 1)
+        }
+        store.close()
+        let error = #expect(throws: StoreError.self) { try store.generationNow() }
+        #expect(error?.code == .closed)
+    }
+
+    @Test func `listing, inspecting and trimming`() throws {
+        let store = try DiskStore(folder: folder.path)
+        let body = bytes(100, seed: 1)
+        try store.storeOriginal(record("http://a/", body), body: body, generation: 1)
+        let entry = variant("v", of: digest(body), body)
+        try store.storeVariant(entry, body: body, generation: 1)
+        #expect(try store.originals().map(\.hasBody) == [true])
+        #expect(try store.variants(limit: 1).map(\.entry) == [entry])
+        #expect(try store.variants(after: store.variants()[0].position).isEmpty)
+        #expect(try store.inspect("http://a/").variants.count == 1)
+        #expect(try store.inspect(String(entry.key.prefix(6))).variants.map(\.entry) == [entry])
+        #expect(try store.inspect(digest(body)).originals.count == 1)
+        #expect(try store.inspect("nothing").isEmpty)
+        let result = try store.trim(olderThan: 2_000, unusedSince: nil)
+        #expect(result.variants == 1 && result.originals == 0)
+        #expect(try store.trim(olderThan: nil, unusedSince: 4e9).originals == 1)
+        #expect(try store.originals().map(\.hasBody) == [false])
+        #expect(try store.verify().isClean)
+    }
+}
