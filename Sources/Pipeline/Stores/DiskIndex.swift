@@ -15,6 +15,7 @@ final class DiskIndex: @unchecked Sendable {
 
     private var opened: SQLiteConnection?
     private var inode: UInt64 = 0
+    private var isClosed = false
 
     struct Touch {
         var uses: Int
@@ -118,12 +119,15 @@ final class DiskIndex: @unchecked Sendable {
         try files.forEachBody { digest throws(StoreError) in files.remove(digest) }
     }
 
-    /// Connects anew when another process has put a new database in the place of ours.
+    /// Connects anew when another process has put a new database in the place of ours, when the folder has been
+    /// deleted, and when the attempt before failed.
     func reopenIfReplaced() throws(StoreError) {
-        guard opened != nil, currentInode() != inode else { return }
+        guard !isClosed, opened == nil || currentInode() != inode else { return }
         opened?.close()
         opened = nil
+        inode = 0
         forgetNotes()
+        try BodyFiles.makeFolders(files.folder)
         do throws(StoreError) {
             try open()
         } catch {
@@ -175,6 +179,7 @@ final class DiskIndex: @unchecked Sendable {
     func close() {
         // Losing the last notes costs a few counts and no entry.
         if opened != nil { try? flush() }
+        isClosed = true
         opened?.close()
         opened = nil
     }

@@ -58,6 +58,22 @@ import Testing
         #expect(try stores[1].verify().isClean)
     }
 
+    @Test func `a store follows when another one replaces the index or the folder is deleted`() throws {
+        let stores = try (0..<2).map { _ in try DiskStore(folder: folder.path) }
+        let body = bytes(100_000, seed: 1)
+        let entry = variant("v", of: digest([]), body)
+        try stores[0].storeVariant(entry, body: body, generation: 1)
+        try stores[1].perform { index throws(StoreError) in try index.rebuild() }
+        #expect(try stores[0].variant(key: entry.key) == nil)
+        #expect(try stores[0].storeVariant(entry, body: body, generation: 1))
+        #expect(try stores[1].variant(key: entry.key)?.body == body)
+        rename(folder.path, folder.path + "-moved")
+        #expect(try stores[0].variant(key: entry.key) == nil)
+        #expect(try stores[1].storeVariant(entry, body: body, generation: 1))
+        #expect(try stores[0].variant(key: entry.key)?.body == body)
+        #expect(try stores[0].verify().isClean)
+    }
+
     @Test func `another program's database is refused and left as it is`() throws {
         try DiskStore(folder: folder.path).close()
         try folder.sql("PRAGMA application_id = 7")
