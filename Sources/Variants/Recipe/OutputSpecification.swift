@@ -42,13 +42,15 @@ extension OutputSpecification {
     /// Parses what follows the output's name.
     init(_ kind: Kind, _ arguments: inout StepArguments) throws(RecipeError) {
         self.init(kind)
-        if let text = arguments.nextNumberIfPresent() {
+        let flags = ["lossless", "progressive"]
+        if let text = arguments.nextIfPositional(unlike: flags) {
             guard !kind.isAlwaysLossless else {
-                throw arguments.error("`\(kind.rawValue)` is lossless and takes no quality")
+                throw arguments.error(
+                    "`\(kind.rawValue)` is lossless and takes no quality, so no `\(RecipeError.shown(text))`")
             }
             quality = try arguments.whole(text, "the quality", 1...100)
         }
-        let options = try arguments.options(flags: ["lossless", "progressive"], keys: ["max", "keep"])
+        let options = try arguments.options(flags: flags, keys: ["max", "keep"])
         if options.flags.contains("lossless") {
             guard kind.canBeLossless else {
                 throw arguments.error("`jpeg` cannot be lossless; expected `png` or `webp:lossless`")

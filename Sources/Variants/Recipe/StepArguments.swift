@@ -57,9 +57,11 @@ public struct StepArguments: Sendable {
         return first
     }
 
-    /// The next argument if it starts with a digit.
-    mutating func nextNumberIfPresent() -> Substring? {
-        guard let first = rest.first, let byte = first.utf8.first, byte >= 48, byte <= 57 else { return nil }
+    /// The next argument, unless it is keyed or one of `flags`, well or badly spelt.
+    mutating func nextIfPositional(unlike flags: [String]) -> Substring? {
+        guard let first = rest.first, !first.contains("="), Spelling.nearest(to: first, in: flags) == nil else {
+            return nil
+        }
         rest.removeFirst()
         return first
     }

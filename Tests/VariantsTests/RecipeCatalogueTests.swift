@@ -1,0 +1,37 @@
+import Foundation
+import Testing
+
+@testable import Variants
+
+@Suite struct RecipeCatalogueTests {
+    @Test func `every name is unique and every example parses`() throws {
+        #expect(Set(Catalogue.tokens).count == Catalogue.tokens.count)
+        for entry in Catalogue.entries {
+            let recipe = try Recipe(entry.example)
+            #expect(entry.grammar.hasPrefix(entry.token))
+            #expect(entry.example.hasPrefix(entry.token))
+            #expect(entry.summary.hasSuffix("."))
+            if entry.token != "dpr" { #expect(recipe.description == entry.example) }
+        }
+    }
+
+    @Test func `the listing names every step`() {
+        for entry in Catalogue.entries {
+            #expect(Catalogue.listing.contains("\n\(entry.grammar)\n") || Catalogue.listing.hasPrefix(entry.grammar))
+        }
+    }
+
+    @Test func `docs recipes md holds the reference and recipes that parse`() throws {
+        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        let text = try String(contentsOf: root.appending(path: "docs/recipes.md"), encoding: .utf8)
+        #expect(text.contains(Catalogue.referenceText), "replace the table by:\n\(Catalogue.referenceText)")
+    }
+
+    @Test func `a misspelt word finds its neighbour and nothing far away`() {
+        #expect(Spelling.nearest(to: "thumbnial", in: Catalogue.tokens) == "thumbnail")
+        #expect(Spelling.nearest(to: "CIRCLE", in: Catalogue.tokens) == "circle")
+        #expect(Spelling.nearest(to: "rounded", in: Catalogue.tokens) == nil)
+        #expect(Spelling.nearest(to: "", in: Catalogue.tokens) == nil)
+    }
+}

@@ -1,0 +1,90 @@
+import Testing
+
+@testable import Variants
+
+@Suite struct RecipeErrorTests {
+    static func message(_ text: String, _ presets: RecipePresets = .none) -> String {
+        do throws(RecipeError) {
+            return "parsed as " + (try Recipe(text, presets: presets).description)
+        } catch {
+            return error.description
+        }
+    }
+
+    @Test(arguments: [
+        ("circle,thumbnial:300", "step 2, `thumbnial:300`: unknown step; did you mean `thumbnail`?"),
+        ("circle,thumbnial", "step 2, `thumbnial`: unknown step; did you mean `thumbnail`?"),
+        ("jpg", "step 1, `jpg`: unknown step; did you mean `jpeg`?"),
+        ("resize:3", "step 1, `resize:3`: unknown step"),
+        ("thumbnail", "step 1, `thumbnail`: expected a size after `thumbnail:`"),
+        ("thumbnail:0x10", "step 1, `thumbnail:0x10`: the width must be 1…8192, not `0`"),
+        ("dpr:2,thumbnail:x5000", "step 2, `thumbnail:x5000`: the height must be 1…8192 after `dpr:2`, not `5000`"),
+        ("circle,,jpeg", "step 2, ``: expected the name of a step; commas only separate steps"),
+        ("jpeg,circle", "step 1, `jpeg`: an output ends the recipe; expected `jpeg` as the last step only"),
+        ("orient:off,orient:off", "step 2, `orient:off`: `orient` is given twice"),
+        ("jpeg:progresive", "`progresive`; expected one of `lossless`, `progressive`, `max=`, `keep=`; did you mean"),
+        ("jpeg:-1", "step 1, `jpeg:-1`: the quality must be a whole number, not `-1`"),
+        ("jpeg:101", "step 1, `jpeg:101`: the quality must be 1…100, not `101`"),
+        ("png:80", "step 1, `png:80`: `png` is lossless and takes no quality, so no `80`"),
+        ("thumbnail:3x3:fill:gravity=nort", "did you mean `north`?"),
+        ("thumbnail:3x3:gravty=north", "did you mean `gravity=`?"),
+        ("@card", "step 1, `@card`: unknown preset; none are configured"),
+        ("scaled:nan", "the factor must be a plain decimal number such as `1.5`, not `nan`"),
+    ])
+    func `an error names the step, what was expected and the nearest spelling`(text: String, part: String) {
+        #expect(Self.message(text).contains(part), "\(Self.message(text))")
+    }
+
+    @Test(arguments: [
+        "thumbnail:", "thumbnail:x", "thumbnail:3x4x5", "thumbnail:3.5", "thumbnail:-3x4", "thumbnail:8193",
+        "thumbnail:99999999999999999999999", "thumbnail:300x:fill", "thumbnail:3x3:fill:pad", "thumbnail:3x3:up:up",
+        "thumbnail:3x3:fit:gravity=north", "thumbnail:3x3:pad:gravity=entropy", "thumbnail:3x3:fill:focus=2x0",
+        "thumbnail:3x3:fill:focus=0.5", "thumbnail:3x3:fill:focus=0x0:gravity=north", "thumbnail:3x3:resample=good",
+        "thumbnail:3x3:7", "thumbnail:3x3:fill:gravity=", "Thumbnail:3", "thumbnail:3X3", "thumbnail:٣x٣",
+        "scaled", "scaled:0", "scaled:-1", "scaled:+1", "scaled:1e3", "scaled:inf", "scaled:NaN", "scaled:.5",
+        "scaled:1.", "scaled:1.2.3", "scaled:0x10", "scaled:101", "scaled:%", "scaled:0.0000001", "scaled:1,5",
+        "rounded-mask", "rounded-mask:1:2", "rounded-mask:1:2:3", "rounded-mask:1:2:3:4:5", "rounded-mask:101%",
+        "rounded-mask:-1", "rounded-mask:1px", "circle:1", "circle:", "mask", "mask:", "mask:../x", "mask:-a",
+        "mask:a.png", "mask:a:fit=fill", "mask:a:cover", "crop", "crop:10x", "crop:10x10+1", "crop:10x10+1+2+3",
+        "crop:10x10-1-2", "crop:0x1", "crop:1x1+1+1:gravity=north", "crop:70000x1", "trim:256", "trim:1.5", "trim:",
+        "rotate", "rotate:361", "rotate:-90", "flip", "flip:vh", "flip:h:v", "blur", "blur:0.2", "blur:101",
+        "sharpen:0.1", "pixelate:0", "grayscale:1", "tint:12345", "tint:11223344", "tint:#112233", "brightness:4.1",
+        "brightness", "contrast:-1", "saturation:50%", "background:fff", "background:gggggg", "background",
+        "extend:1:2", "extend:-1", "extend:8193", "border:1", "border:0:000000", "border:1:00000000", "overlay",
+        "overlay:a:gravity=attention", "overlay:a:opacity=1.1", "overlay:a:scale=0", "dpr", "dpr:0", "dpr:9",
+        "dpr:0.1,blur:1", "orient", "orient:on", "orient:off:x", "profile:drop", "frames:0", "frames:some",
+        "frames:-1", "jpeg:0", "jpeg:lossless", "jpeg:80.5", "jpeg:80:90", "webp:80:lossless", "webp:progressive",
+        "webp:max=0", "webp:max=20KB", "webp:max=0.5", "webp:max=9999999999999", "webp:max=-1kB", "webp:max=1e3",
+        "jpeg:keep=", "jpeg:keep=gps", "jpeg:keep=exif+", "jpeg:keep=exif:keep=icc", "jpeg:quality=80", "jpeg,png",
+        "jpeg,", ",", " jpeg", "jpeg ", "@", "@a b", "jpeg\n", "circle,\0", "🙂", "thumbnail:3🙂x4",
+    ])
+    func `bad text is refused with the step it stands in`(text: String) {
+        #expect(throws: RecipeError.self) { try Recipe(text) }
+        #expect(Self.message(text).hasPrefix("step "), "\(Self.message(text))")
+    }
+
+    @Test func `messages are bounded and show no control characters`() {
+        let text = "\u{1b}[31m" + String(repeating: "x", count: 1500)
+        let message = Self.message(text)
+        #expect(message.count < 200)
+        #expect(!message.unicodeScalars.contains { $0.value < 0x20 })
+    }
+
+    @Test func `random bytes never crash the parser, and what parses is canonical`() throws {
+        var random = SeededGenerator(seed: 7)
+        let pieces = [
+            "thumbnail", ":", ",", "300", "x", "=", "+", "%", "pct", "fill", "gravity", "jpeg", "max", "kB", "0.5",
+            "@", "-", "rounded-mask", "crop", "circle", "é", ".", "99999999999999999999", "frames", "all", "dpr",
+        ]
+        var parsed = 0
+        for _ in 0..<20_000 {
+            let text = (0..<Int.random(in: 0...7, using: &random)).map { _ in
+                pieces[Int.random(in: 0..<pieces.count, using: &random)]
+            }.joined()
+            guard let recipe = try? Recipe(text) else { continue }  // refusals are expected here
+            parsed += 1
+            #expect(try Recipe(recipe.description) == recipe)
+        }
+        #expect(parsed > 100)
+    }
+}

@@ -1,0 +1,87 @@
+import Testing
+
+@testable import Variants
+
+@Suite struct RecipeOutputTests {
+    static func header(_ format: ImageFormat, alpha: Bool = false) -> ImageHeader {
+        ImageHeader(format: format, width: 400, height: 300, hasAlpha: alpha)
+    }
+
+    @Test(arguments: [
+        ("", ImageFormat.jpeg, false, ImageFormat.jpeg),
+        ("original", .png, true, .png),
+        ("original", .png, false, .png),
+        ("original", .webp, false, .webp),
+        ("original", .avif, true, .avif),
+        ("original", .gif, true, .gif),
+        ("original", .tiff, false, .jpeg),
+        ("original", .tiff, true, .png),
+        ("original", .heif, false, .jpeg),
+        ("original", .jxl, false, .jpeg),
+        ("original", .svg, true, .png),
+        ("circle", .jpeg, false, .png),
+        ("rounded-mask:4,original", .jpeg, false, .png),
+        ("mask:a", .gif, false, .png),
+        ("mask:a", .webp, false, .webp),
+        ("circle,background:ffffff", .jpeg, false, .jpeg),
+        ("circle,background:ffffff80", .jpeg, false, .png),
+        ("background:ffffff,circle", .jpeg, false, .png),
+        ("thumbnail:30:pad", .jpeg, false, .png),
+        ("background:000000,thumbnail:30:pad", .jpeg, false, .jpeg),
+        ("background:00000080,thumbnail:30:pad", .jpeg, false, .png),
+        ("thumbnail:30:pad,background:000000", .jpeg, false, .jpeg),
+        ("thumbnail:30:pad", .gif, false, .gif),
+        ("thumbnail:30", .gif, true, .gif),
+        ("rotate:45", .jpeg, false, .png),
+        ("rotate:45", .gif, false, .png),
+        ("rotate:90", .jpeg, false, .jpeg),
+        ("background:ffffff,rotate:45", .jpeg, false, .jpeg),
+        ("extend:4", .jpeg, false, .png),
+        ("extend:0", .jpeg, false, .jpeg),
+        ("original:lossless", .jpeg, false, .png),
+        ("circle,jpeg", .png, true, .jpeg),
+        ("circle,gif", .gif, true, .gif),
+    ])
+    func `the format follows the original, the steps' alpha and what is written`(
+        text: String, format: ImageFormat, alpha: Bool, expected: ImageFormat
+    ) throws {
+        #expect(try Recipe(text).resolvedOutput(for: Self.header(format, alpha: alpha)).format == expected)
+    }
+
+    @Test func `auto, and no output at all, take the negotiated format, original and explicit ones do not`() throws {
+        let header = Self.header(.jpeg)
+        #expect(try Recipe("circle,auto").resolvedOutput(for: header, negotiated: .webp).format == .webp)
+        #expect(try Recipe("circle").resolvedOutput(for: header, negotiated: .avif).format == .avif)
+        #expect(try Recipe("auto").resolvedOutput(for: header, negotiated: .jxl).format == .jxl)
+        #expect(try Recipe("circle,auto").resolvedOutput(for: header, negotiated: .jpeg).format == .png)
+        #expect(try Recipe("auto").resolvedOutput(for: header).format == .jpeg)
+        #expect(try Recipe("original").resolvedOutput(for: header, negotiated: .webp).format == .jpeg)
+        #expect(try Recipe("png").resolvedOutput(for: header, negotiated: .webp).format == .png)
+    }
+
+    @Test(arguments: [
+        ("jpeg", "jpeg:quality=80:lossless=no:max=none:progressive=no:keep=none"),
+        ("jpeg:80", "jpeg:quality=80:lossless=no:max=none:progressive=no:keep=none"),
+        ("webp", "webp:quality=80:lossless=no:max=none:progressive=no:keep=none"),
+        ("avif", "avif:quality=50:lossless=no:max=none:progressive=no:keep=none"),
+        ("jxl", "jxl:quality=80:lossless=no:max=none:progressive=no:keep=none"),
+        ("png:progressive", "png:quality=100:lossless=yes:max=none:progressive=yes:keep=none"),
+        ("gif", "gif:quality=100:lossless=yes:max=none:progressive=no:keep=none"),
+        ("webp:lossless", "webp:quality=100:lossless=yes:max=none:progressive=no:keep=none"),
+        ("webp:max=20kB", "webp:quality=100:lossless=no:max=20000:progressive=no:keep=none"),
+        ("webp:70:max=1KiB", "webp:quality=70:lossless=no:max=1024:progressive=no:keep=none"),
+        ("original:70:progressive", "jpeg:quality=70:lossless=no:max=none:progressive=yes:keep=none"),
+        ("profile:keep,jpeg:keep=exif", "jpeg:quality=80:lossless=no:max=none:progressive=no:keep=exif+icc"),
+    ])
+    func `a resolved output has every option written out`(text: String, description: String) throws {
+        #expect(try Recipe(text).resolvedOutput(for: Self.header(.jpeg)).description == description)
+    }
+
+    @Test func `one output resolves alike however it was asked for`() throws {
+        let header = Self.header(.webp)
+        let outputs = try ["", "auto", "original", "webp", "webp:80", "original:80"].map {
+            try Recipe($0).resolvedOutput(for: header)
+        }
+        #expect(Set(outputs).count == 1)
+    }
+}
