@@ -1,1 +1,67 @@
 #include "CVips.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+CVipsTable cvips;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static char failure[512];
+static atomic_int loaded;
+
+/// Warnings of decoders ("error in tile", "invalid SOS parameters") are not for stderr: what fails comes back as an error.
+static void ignore_warning(const char *domain, int level, const char *message, void *user) {
+    (void)domain;
+    (void)level;
+    (void)message;
+    (void)user;
+}
+
+static void load(void) {
+    static const char *const sonames[] = {"libvips.so.42", "libgobject-2.0.so.0", "libglib-2.0.so.0"};
+    void *libraries[3];
+    for (int i = 0; i < 3; i++) {
+        libraries[i] = dlopen(sonames[i], RTLD_NOW | RTLD_LOCAL);
+        if (!libraries[i]) {
+            const char *reason = dlerror();
+            snprintf(failure, sizeof failure, "libvips cannot be loaded (%s); install the package libvips42",
+                     reason ? reason : sonames[i]);
+            return;
+        }
+    }
+    const char *missing = NULL;
+#define CVIPS_FIND(result, name, parameters) \
+    { \
+        void *symbol = dlsym(libraries[0], #name); \
+        if (!symbol) symbol = dlsym(libraries[1], #name); \
+        if (!symbol) symbol = dlsym(libraries[2], #name); \
+        if (!symbol && !missing) missing = #name; \
+        *(void **)&cvips.name = symbol; \
+    }
+    CVIPS_FUNCTIONS(CVIPS_FIND)
+#undef CVIPS_FIND
+    if (missing) {
+        snprintf(failure, sizeof failure, "libvips lacks %s, it is too old; install libvips42 8.14 or newer", missing);
+        return;
+    }
+    if (cvips.vips_init("image-pipeline") != 0) {
+        snprintf(failure, sizeof failure, "libvips does not start; reinstall the package libvips42");
+        return;
+    }
+    cvips.g_log_set_handler("VIPS", CVIPS_LOG_WARNING, ignore_warning, NULL);
+    // One thread a render (renders run beside each other), and no operation cache: every picture is a new one.
+    cvips.vips_concurrency_set(1);
+    cvips.vips_cache_set_max(0);
+    atomic_store(&loaded, 1);
+}
+
+const char *cvips_load(void) {
+    pthread_once(&once, load);
+    return atomic_load(&loaded) ? NULL : failure;
+}
+
+void cvips_leave_thread(void) {
+    if (atomic_load(&loaded)) cvips.vips_thread_shutdown();
+}

@@ -1,2 +1,122 @@
 #pragma once
-// Declarations of the libvips functions we call, filled by dlopen on first use. See CVips.c.
+// The functions of libvips, GObject and GLib that Variants calls, declared by hand and found with dlopen on first use,
+// so that nothing links libvips (a cached answer then never pays for loading its hundred libraries).
+//
+// CVIPS_FUNCTIONS is the one list: the table, the loader and Tests/CVipsTests, which holds every declaration against
+// the real headers, are all made from it. The names of the opaque structs are the real ones; GValue is declared here
+// because callers allocate it.
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef CVIPS_CHECK
+#define CVipsValue GValue
+#else
+typedef struct _VipsImage VipsImage;
+typedef struct _VipsObject VipsObject;
+typedef struct _VipsOperation VipsOperation;
+typedef struct _VipsRegion VipsRegion;
+typedef struct _VipsArea VipsArea;
+typedef struct _GObject GObject;
+typedef struct _VipsBlob VipsBlob;
+typedef int (*VipsCallbackFn)(void *_Nullable a, void *_Nullable b);
+/// GValue: a type and 16 bytes of data.
+typedef struct CVipsValue {
+    size_t type;
+    uint64_t data[2];
+} CVipsValue;
+#endif
+
+/// Fundamental GTypes (`G_TYPE_MAKE_FUNDAMENTAL`) and the log level that is silenced.
+enum { CVIPS_TYPE_BOOLEAN = 20, CVIPS_TYPE_INT = 24, CVIPS_TYPE_DOUBLE = 60, CVIPS_LOG_WARNING = 16 };
+/// `VipsBandFormat` and `VipsInterpretation` values that are compared with.
+enum { CVIPS_FORMAT_UCHAR = 0, CVIPS_FORMAT_USHORT = 2 };
+enum {
+    CVIPS_INTERPRETATION_MULTIBAND = 0,
+    CVIPS_INTERPRETATION_BW = 1,
+    CVIPS_INTERPRETATION_CMYK = 15,
+    CVIPS_INTERPRETATION_SRGB = 22,
+    CVIPS_INTERPRETATION_RGB16 = 25,
+    CVIPS_INTERPRETATION_GREY16 = 26
+};
+
+#pragma clang assume_nonnull begin
+
+// F(result, name, parameters)
+#define CVIPS_FUNCTIONS(F) \
+    F(int, vips_init, (const char *argv0)) \
+    F(int, vips_version, (int flag)) \
+    F(void, vips_concurrency_set, (int concurrency)) \
+    F(void, vips_cache_set_max, (int max)) \
+    F(void, vips_thread_shutdown, (void)) \
+    F(char *_Nullable, vips_error_buffer_copy, (void)) \
+    F(size_t, vips_type_find, (const char *basename, const char *nickname)) \
+    F(VipsOperation *_Nullable, vips_operation_new, (const char *name)) \
+    F(int, vips_object_build, (VipsObject * object)) \
+    F(void, vips_object_unref_outputs, (VipsObject * object)) \
+    F(int, vips_object_set_argument_from_string, (VipsObject * object, const char *name, const char *value)) \
+    F(VipsImage *_Nullable, vips_image_new_from_memory, \
+      (const void *data, size_t size, int width, int height, int bands, int format)) \
+    F(int, vips_image_get_width, (const VipsImage *image)) \
+    F(int, vips_image_get_height, (const VipsImage *image)) \
+    F(int, vips_image_get_bands, (const VipsImage *image)) \
+    F(int, vips_image_get_format, (const VipsImage *image)) \
+    F(int, vips_image_get_interpretation, (const VipsImage *image)) \
+    F(int, vips_image_hasalpha, (VipsImage * image)) \
+    F(size_t, vips_image_get_typeof, (const VipsImage *image, const char *name)) \
+    F(int, vips_image_get_blob, \
+      (const VipsImage *image, const char *name, const void *_Nullable *_Nonnull data, size_t *length)) \
+    F(void, vips_image_set_kill, (VipsImage * image, int kill)) \
+    F(size_t, vips_image_get_type, (void)) \
+    F(size_t, vips_blob_get_type, (void)) \
+    F(size_t, vips_array_double_get_type, (void)) \
+    F(size_t, vips_array_image_get_type, (void)) \
+    F(VipsBlob *_Nullable, vips_blob_new, (VipsCallbackFn _Nullable free, const void *data, size_t length)) \
+    F(const void *_Nullable, vips_blob_get, (VipsBlob * blob, size_t *length)) \
+    F(void, vips_area_unref, (VipsArea * area)) \
+    F(void, vips_value_set_array_double, (CVipsValue * value, const double *_Nullable array, int count)) \
+    F(void, vips_value_set_array_image, (CVipsValue * value, int count)) \
+    F(VipsImage *_Nonnull *_Nullable, vips_value_get_array_image, (const CVipsValue *value, int *count)) \
+    F(VipsRegion *_Nullable, vips_region_new, (VipsImage * image)) \
+    F(unsigned char *_Nullable, vips_region_fetch, \
+      (VipsRegion * region, int left, int top, int width, int height, size_t *length)) \
+    F(CVipsValue *_Nonnull, g_value_init, (CVipsValue * value, size_t type)) \
+    F(void, g_value_unset, (CVipsValue * value)) \
+    F(void, g_value_set_int, (CVipsValue * value, int number)) \
+    F(void, g_value_set_double, (CVipsValue * value, double number)) \
+    F(void, g_value_set_boolean, (CVipsValue * value, int flag)) \
+    F(void, g_value_set_object, (CVipsValue * value, void *_Nullable object)) \
+    F(void, g_value_set_boxed, (CVipsValue * value, const void *_Nullable boxed)) \
+    F(void *_Nullable, g_value_dup_object, (const CVipsValue *value)) \
+    F(void *_Nullable, g_value_get_boxed, (const CVipsValue *value)) \
+    F(void, g_object_set_property, (GObject * object, const char *name, const CVipsValue *value)) \
+    F(void, g_object_get_property, (GObject * object, const char *name, CVipsValue *value)) \
+    F(void *_Nonnull, g_object_ref, (void *object)) \
+    F(void, g_object_unref, (void *object)) \
+    F(void, g_free, (void *_Nullable memory)) \
+    F(unsigned int, g_log_set_handler, \
+      (const char *domain, int levels, CVipsLogHandler handler, void *_Nullable user))
+
+#ifdef CVIPS_CHECK
+#define CVipsLogHandler GLogFunc
+#else
+typedef void (*CVipsLogHandler)(const char *_Nullable domain, int level, const char *message, void *_Nullable user);
+#endif
+
+/// One function pointer for each function of `CVIPS_FUNCTIONS`.
+typedef struct CVipsTable {
+#define CVIPS_FIELD(result, name, parameters) result(*_Nonnull name) parameters;
+    CVIPS_FUNCTIONS(CVIPS_FIELD)
+#undef CVIPS_FIELD
+} CVipsTable;
+
+/// The table; its functions may be called only after `cvips_load` returned NULL.
+/// Written once, before `cvips_load` first returns, hence safe to read from any thread.
+extern CVipsTable cvips __attribute__((swift_attr("nonisolated(unsafe)")));
+
+/// Loads and starts libvips once for the process, from any thread. NULL, or what went wrong (static text).
+const char *_Nullable cvips_load(void);
+
+/// Frees what libvips keeps for the calling thread; does nothing before libvips is loaded.
+void cvips_leave_thread(void);
+
+#pragma clang assume_nonnull end

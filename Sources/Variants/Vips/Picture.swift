@@ -1,1 +1,85 @@
-public struct Picture {}
+/// A picture on its way through a recipe.
+///
+/// It starts as decoded: possibly shrunk, not yet oriented, in its own colour space. The first step that needs more
+/// settles it to sRGB, 8 bits, 3 or 4 bands, oriented, `size` pixels; from then on it stays so.
+public struct Picture: Sendable {
+    var image: Image
+    /// What geometry counts with: the oriented size at full resolution.
+    var size: PixelSize
+    /// EXIF orientation that is still to be applied.
+    var orientation = 1
+    /// Whether colours are still those of the original.
+    var isRaw = true
+    /// Whether a colour profile stays as it is.
+    var keepsProfile = false
+    /// ICC profile that describes the pixels, where it is not plain sRGB or was written by the conversion.
+    var profile: [UInt8]?
+    /// What `background` said last.
+    var background: Colour?
+
+    /// The picture in sRGB (or its kept profile), oriented, at its full size.
+    func settled(_ context: RenderContext) throws(RenderError) -> Picture {
+        var result = self
+        if isRaw { try result.convert() }
+        if orientation != 1 { try result.orient(context) }
+        return result
+    }
+
+    /// The picture with its pixels in memory, for what reads them in any order or more than once.
+    func inMemory(_ context: RenderContext) throws(RenderError) -> Picture {
+        var result = try settled(context)
+        let pixels = try result.image.computed(context.control)
+        result.image = try Image(
+            pixels, width: result.image.width, height: result.image.height, bands: result.image.bands
+        ).labelled("srgb")
+        return result
+    }
+
+    /// The picture with pixels changed by `change`; the size stays.
+    func replacing(_ image: Image) -> Picture {
+        var result = self
+        result.image = image
+        result.size = PixelSize(width: image.width, height: image.height)
+        return result
+    }
+
+    /// Converts to sRGB, or to RGB of its own profile where that is kept.
+    mutating func convert() throws(RenderError) {
+        (image, profile) = try ColourConversion.sRGB(image, keepsProfile: keepsProfile)
+        isRaw = false
+    }
+
+    /// Applies EXIF orientation (the tag's eight values: Exif 2.32, 4.6.4 A). Needs pixels in memory, since rotation
+    /// reads them in columns.
+    private mutating func orient(_ context: RenderContext) throws(RenderError) {
+        let pending = orientation
+        orientation = 1
+        self = try inMemory(context)
+        let angle: String? = [3: "d180", 4: "d180", 5: "d90", 6: "d90", 7: "d270", 8: "d270"][pending]
+        if let angle { image = try VipsCall("rot", ["in": .image(image), "angle": .string(angle)]).image() }
+        if [2, 4, 5, 7].contains(pending) {
+            image = try VipsCall("flip", ["in": .image(image), "direction": "horizontal"]).image()
+        }
+    }
+
+    /// The picture scaled to exactly `target`.
+    func resized(
+        to target: PixelSize, quality: RenderQuality, _ context: RenderContext
+    ) throws(RenderError) -> Picture {
+        try context.checkEdge(target)
+        if target == size { return try settled(context) }
+        var result = self
+        let stored = orientation >= 5 ? target.swapped : target
+        if isRaw, !Resize.accepts(image) { try result.convert() }
+        result.image = try Resize.resize(result.image, to: stored, linear: quality != .fast, isRaw: result.isRaw)
+        result.size = target
+        return try result.settled(context)
+    }
+}
+
+extension Image {
+    /// The same pixels under another interpretation.
+    func labelled(_ interpretation: String) throws(RenderError) -> Image {
+        try VipsCall("copy", ["in": .image(self), "interpretation": .string(interpretation)]).image()
+    }
+}

@@ -1,0 +1,58 @@
+/// Opens encoded bytes with the loader of a format already known: libvips never guesses (its own sniffing hangs on
+/// some files).
+enum Decoder {
+    /// Opens `bytes`, which must stay valid as long as the image. Pixels are decoded when they are asked for, top to
+    /// bottom only.
+    static func open(
+        _ bytes: UnsafeRawBufferPointer, _ format: ImageFormat, shrink: Int = 1
+    ) throws(RenderError) -> Image {
+        if bytes.isEmpty { throw RenderError(.notAnImage, "there are no bytes") }
+        switch format {
+        case .jpeg:
+            return try VipsCall(
+                "jpegload_buffer",
+                [
+                    "buffer": .bytes(bytes), "shrink": .int(shrink), "access": "sequential", "fail-on": "truncated",
+                ]
+            ).image()
+        case .webp:
+            return try VipsCall(
+                "webpload_buffer",
+                [
+                    "buffer": .bytes(bytes), "scale": .double(1 / Double(shrink)), "access": "sequential",
+                    "fail-on": "truncated",
+                ]
+            ).image()
+        case .png: return try plain("pngload_buffer", bytes)
+        case .gif: return try plain("gifload_buffer", bytes)
+        case .tiff: return try plain("tiffload_buffer", bytes)
+        case .avif, .heif: return try plain("heifload_buffer", bytes)
+        case .jxl, .svg:
+            throw RenderError(.unsupportedFormat, "\(format.rawValue) originals are not switched on")
+        }
+    }
+
+    private static func plain(_ loader: String, _ bytes: UnsafeRawBufferPointer) throws(RenderError) -> Image {
+        if !VipsLibrary.has(loader) {
+            throw RenderError(.unsupportedFormat, "this libvips has no \(loader)")
+        }
+        return try VipsCall(
+            loader, ["buffer": .bytes(bytes), "access": "sequential", "fail-on": "truncated"]
+        ).image()
+    }
+
+    /// Refuses an image whose decoder sees another size than the header that limits were checked against.
+    static func check(_ image: Image, _ header: ImageHeader, shrink: Int) throws(RenderError) {
+        let isRotated = header.format == .heif || header.format == .avif
+        let slack = shrink > 1 ? 1 : 0
+        func agrees(_ width: Int, _ height: Int) -> Bool {
+            abs(image.width - max(1, width / shrink)) <= slack && abs(image.height - max(1, height / shrink)) <= slack
+        }
+        guard agrees(header.width, header.height) || (isRotated && agrees(header.height, header.width)) else {
+            throw RenderError(
+                .undecodable,
+                "the header says \(header.width) × \(header.height) pixels, the decoder \(image.width) × \(image.height)"
+                    + (shrink > 1 ? " at 1/\(shrink)" : ""))
+        }
+    }
+}

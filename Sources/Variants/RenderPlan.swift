@@ -1,0 +1,78 @@
+/// What is decided from header and recipe before anything is decoded: how far the decoder may shrink.
+struct RenderPlan: Sendable, Hashable {
+    /// The picture's size after orientation.
+    var size: PixelSize
+    /// EXIF orientation to apply, 1…8.
+    var orientation: Int
+    /// How much smaller than stored the decoder makes each edge; 1 where it decodes in full.
+    var shrink: Int
+
+    init(_ job: RenderJob) {
+        let header = job.header
+        let stored = PixelSize(width: header.width, height: header.height)
+        // HEIF carries its rotation in the container, and the decoder has applied it; its EXIF tag repeats it.
+        let isOrientedByDecoder = header.format == .heif || header.format == .avif
+        orientation = job.recipe.orients && !isOrientedByDecoder ? header.orientation : 1
+        size = orientation >= 5 ? stored.swapped : stored
+        shrink = 1
+
+        // Only where the recipe starts with a resize: any other first step needs all pixels.
+        let target: PixelSize
+        var quality = job.quality
+        switch job.recipe.steps.first {
+        case let thumbnail as Thumbnail:
+            target = thumbnail.geometry(of: size).scaled
+            quality = thumbnail.resample ?? quality
+        case let scaled as Scaled:
+            target = size.scaled(by: scaled.factor)
+        default:
+            return
+        }
+        let factor = min(Double(size.width) / Double(target.width), Double(size.height) / Double(target.height))
+        let left = quality == .best ? 4.0 : 2.0
+        switch header.format {
+        case .jpeg:
+            shrink = [8, 4, 2].first { Double($0) * left <= factor } ?? 1
+        case .webp:
+            shrink = max(1, Int(factor / left))
+        default:
+            break
+        }
+    }
+}
+
+extension RenderJob {
+    /// Refuses what the header says is too much, before a decoder sees the bytes.
+    func checkLimits() throws(RenderError) {
+        func check(_ what: String, _ value: Int, _ limit: Int, _ name: String) throws(RenderError) {
+            if value > limit {
+                throw RenderError(.overLimit, "\(what) of \(value) is over the limit \(name) of \(limit)")
+            }
+        }
+        try check("an original", original.count, limits.bytes, "bytes")
+        var frames = 1
+        switch recipe.frames {
+        case .first: break
+        case .all: frames = header.pages
+        case .count(let count): frames = min(count, header.pages)
+        }
+        try check("a number of frames", frames, limits.frames, "frames")
+        let (area, overflow) = header.width.multipliedReportingOverflow(by: header.height)
+        let (pixels, overflowOfAll) = area.multipliedReportingOverflow(by: frames)
+        if overflow || overflowOfAll || pixels > limits.pixels {
+            var message = "\(header.width) × \(header.height) pixels"
+            if frames > 1 { message += " × \(frames) frames" }
+            message += " are over the limit pixels of \(limits.pixels)"
+            if !overflow, frames > 1, area <= limits.pixels { message += "; \(limits.pixels / area) frames fit" }
+            throw RenderError(.overLimit, message)
+        }
+        try check("a number of JPEG scans", header.scans, limits.scans, "scans")
+        try check("an ICC profile size", header.profileBytes, limits.profileBytes, "profileBytes")
+        if header.width < 1 || header.height < 1 {
+            throw RenderError(.undecodable, "the header names an empty picture")
+        }
+        if frames > 1 {
+            throw RenderError(.notAvailable, "rendering more than one frame is not available yet; leave out `frames`")
+        }
+    }
+}

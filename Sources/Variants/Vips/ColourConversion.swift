@@ -1,0 +1,45 @@
+import CVips
+
+/// From whatever a decoder gives to sRGB in 8 bits.
+enum ColourConversion {
+    /// Three bands, four with alpha. The profile returned describes the pixels: the original's own where it is kept,
+    /// libvips' sRGB profile where one was converted from, nil for pixels that never had one.
+    static func sRGB(_ image: Image, keepsProfile: Bool) throws(RenderError) -> (image: Image, profile: [UInt8]?) {
+        var result = image
+        var profile: [UInt8]?
+        let isCMYK = image.interpretation == Int(CVIPS_INTERPRETATION_CMYK)
+        let hasProfile = image.has("icc-profile-data")
+        if keepsProfile && !isCMYK && image.bands >= 3 {
+            profile = image.blob("icc-profile-data")
+        } else if isCMYK || hasProfile {
+            // "cmyk" is libvips' own press profile, for pictures without one.
+            let fallback = isCMYK ? "cmyk" : "srgb"
+            do throws(RenderError) {
+                result = try VipsCall(
+                    "icc_transform",
+                    [
+                        "in": .image(image), "output-profile": "srgb", "embedded": true,
+                        "input-profile": .string(fallback),
+                    ]
+                ).image()
+                profile = result.blob("icc-profile-data")
+            } catch  where !isCMYK {
+                // A profile of another colour space than the pixels', or damaged: what every viewer does is ignore it.
+                result = image
+            }
+        }
+        if result.interpretation != Int(CVIPS_INTERPRETATION_SRGB) || result.bands < 3 {
+            if result.interpretation == Int(CVIPS_INTERPRETATION_MULTIBAND) {
+                result = try result.labelled(result.bands < 3 ? "b-w" : "srgb")
+            }
+            result = try VipsCall("colourspace", ["in": .image(result), "space": "srgb"]).image()
+        }
+        if result.bands > 4 {
+            result = try VipsCall("extract_band", ["input": .image(result), "band": 0, "n": 4]).image()
+        }
+        if result.format != Int(CVIPS_FORMAT_UCHAR) {
+            result = try VipsCall("cast", ["in": .image(result), "format": "uchar"]).image()
+        }
+        return (result, profile)
+    }
+}

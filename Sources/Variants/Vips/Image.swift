@@ -1,0 +1,111 @@
+import CVips
+
+/// A libvips image: a recipe of pixels that are computed when asked for.
+///
+/// Interleaved, `width × height × bands`; immutable once made.
+// @unchecked Sendable: the pointer never changes, libvips counts references atomically, evaluates an image from any
+// thread, and nothing here alters an image except its kill flag, which is made to be set from elsewhere.
+final class Image: @unchecked Sendable {
+    let pointer: OpaquePointer
+    /// What the pixels are computed from: libvips holds the images, but not memory that was handed to it.
+    private let kept: [AnyObject]
+
+    init(adopting pointer: OpaquePointer, keeping kept: [AnyObject] = []) {
+        self.pointer = pointer
+        self.kept = kept
+    }
+
+    deinit { cvips.g_object_unref(UnsafeMutableRawPointer(pointer)) }
+
+    /// An image over pixels in memory, which it keeps alive.
+    convenience init(
+        _ pixels: PixelStorage, width: Int, height: Int, bands: Int, format: Int = Int(CVIPS_FORMAT_UCHAR)
+    ) throws(RenderError) {
+        let bytes = pixels.bytes
+        guard let start = bytes.baseAddress,
+            let pointer = cvips.vips_image_new_from_memory(
+                start, bytes.count, Int32(width), Int32(height), Int32(bands), Int32(format))
+        else { throw RenderError(.undecodable, "no image from memory: \(VipsLibrary.takeErrorText())") }
+        self.init(adopting: pointer, keeping: [pixels])
+    }
+
+    var width: Int { Int(cvips.vips_image_get_width(pointer)) }
+    var height: Int { Int(cvips.vips_image_get_height(pointer)) }
+    var bands: Int { Int(cvips.vips_image_get_bands(pointer)) }
+    var format: Int { Int(cvips.vips_image_get_format(pointer)) }
+    var interpretation: Int { Int(cvips.vips_image_get_interpretation(pointer)) }
+    var hasAlpha: Bool { cvips.vips_image_hasalpha(pointer) != 0 }
+
+    /// A metadata field's bytes (`exif-data`, `xmp-data`, `icc-profile-data`), nil where it is absent.
+    func blob(_ name: String) -> [UInt8]? {
+        guard cvips.vips_image_get_typeof(pointer, name) != 0 else { return nil }
+        var start: UnsafeRawPointer?
+        var length = 0
+        guard cvips.vips_image_get_blob(pointer, name, &start, &length) == 0, let start else { return nil }
+        return [UInt8](UnsafeRawBufferPointer(start: start, count: length))
+    }
+
+    /// Whether a metadata field is there.
+    func has(_ name: String) -> Bool { cvips.vips_image_get_typeof(pointer, name) != 0 }
+
+    /// Makes every evaluation that reads from this image fail soon; callable from any thread.
+    func kill() { cvips.vips_image_set_kill(pointer, 1) }
+
+    /// Computes all pixels on the calling thread, top to bottom in strips, as sequential loaders need.
+    ///
+    /// Doing so here rather than through a libvips sink keeps the work on our thread (its CPU clock then says what a
+    /// render costs) and gives a place to stop.
+    func computed(_ control: RenderControl) throws(RenderError) -> PixelStorage {
+        let (width, height) = (width, height)
+        let sampleBytes = format == Int(CVIPS_FORMAT_USHORT) ? 2 : 1
+        precondition(sampleBytes == 2 || format == Int(CVIPS_FORMAT_UCHAR), "8 and 16 bit only")
+        let rowBytes = width * bands * sampleBytes
+        let storage = PixelStorage(byteCount: rowBytes * height)
+        guard let region = cvips.vips_region_new(pointer) else {
+            throw RenderError(.undecodable, VipsLibrary.takeErrorText())
+        }
+        defer { cvips.g_object_unref(UnsafeMutableRawPointer(region)) }
+        var top = 0
+        while top < height {
+            try control.check()
+            let rows = min(Self.stripRows, height - top)
+            var length = 0
+            guard let strip = cvips.vips_region_fetch(region, 0, Int32(top), Int32(width), Int32(rows), &length) else {
+                throw RenderError(.undecodable, "the pixels cannot be decoded: \(VipsLibrary.takeErrorText())")
+            }
+            storage.write(UnsafeRawBufferPointer(start: strip, count: min(length, rows * rowBytes)), at: top * rowBytes)
+            cvips.g_free(strip)
+            top += rows
+        }
+        return storage
+    }
+
+    /// The height libvips' own sinks use (`VIPS__FATSTRIP_HEIGHT`): its line caches are sized for it.
+    private static let stripRows = 16
+}
+
+/// Memory for pixels, freed with its last reference.
+// @unchecked Sendable: written only by whoever made it, before it is shared.
+final class PixelStorage: @unchecked Sendable {
+    private let memory: UnsafeMutableRawBufferPointer
+
+    init(byteCount: Int) {
+        memory = .allocate(byteCount: max(1, byteCount), alignment: 16)
+        count = byteCount
+    }
+
+    convenience init(_ bytes: [UInt8]) {
+        self.init(byteCount: bytes.count)
+        memory.copyBytes(from: bytes)
+    }
+
+    deinit { memory.deallocate() }
+
+    let count: Int
+    var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(memory)[..<count]) }
+    var array: [UInt8] { [UInt8](bytes) }
+
+    func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) {
+        UnsafeMutableRawBufferPointer(rebasing: memory[offset...]).copyMemory(from: bytes)
+    }
+}

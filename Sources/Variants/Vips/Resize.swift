@@ -1,0 +1,116 @@
+import CVips
+
+/// Scaling to an exact size, in gamma space as stored or in linear light.
+///
+/// Linear light goes through 16-bit look-up tables of the sRGB curve (IEC 61966-2-1) around libvips' own resampler.
+/// Alpha is premultiplied while resizing, so that transparent pixels lend no colour.
+enum Resize {
+    /// Grey or RGB in 8 or 16 bits, each with or without alpha; all else has to be converted first.
+    static func accepts(_ image: Image) -> Bool {
+        let space = image.interpretation
+        return [CVIPS_FORMAT_UCHAR, CVIPS_FORMAT_USHORT].contains { Int($0) == image.format }
+            && image.bands <= 4
+            && [
+                CVIPS_INTERPRETATION_BW, CVIPS_INTERPRETATION_SRGB, CVIPS_INTERPRETATION_RGB16,
+                CVIPS_INTERPRETATION_GREY16,
+            ].contains { Int($0) == space }
+    }
+
+    static func resize(
+        _ image: Image, to target: PixelSize, linear: Bool, isRaw: Bool
+    ) throws(RenderError) -> Image {
+        let hasAlpha = image.hasAlpha
+        let is16Bit = image.format == Int(CVIPS_FORMAT_USHORT)
+        var work = linear ? try linearised(image, is16Bit: is16Bit, hasAlpha: hasAlpha) : image
+        let wide = linear || is16Bit
+        if hasAlpha {
+            work = try VipsCall("premultiply", ["in": .image(work), "max-alpha": wide ? 65535 : 255]).image()
+        }
+        work = try scaled(work, to: target)
+        if hasAlpha {
+            work = try VipsCall("unpremultiply", ["in": .image(work), "max-alpha": wide ? 65535 : 255]).image()
+            work = try VipsCall("cast", ["in": .image(work), "format": wide ? "ushort" : "uchar"]).image()
+        }
+        return linear ? try encoded(work, isGrey: image.bands < 3, hasAlpha: hasAlpha) : work
+    }
+
+    /// libvips' Lanczos resampler, with the size made exact should its rounding differ.
+    static func scaled(
+        _ image: Image, to target: PixelSize, kernel: String = "lanczos3"
+    ) throws(RenderError) -> Image {
+        let result = try VipsCall(
+            "resize",
+            [
+                "in": .image(image), "scale": .double(Double(target.width) / Double(image.width)),
+                "vscale": .double(Double(target.height) / Double(image.height)), "kernel": .string(kernel),
+            ]
+        ).image()
+        if result.width == target.width && result.height == target.height { return result }
+        return try VipsCall(
+            "embed",
+            [
+                "in": .image(result), "x": 0, "y": 0, "width": .int(target.width), "height": .int(target.height),
+                "extend": "copy",
+            ]
+        ).image()
+    }
+
+    private static func linearised(_ image: Image, is16Bit: Bool, hasAlpha: Bool) throws(RenderError) -> Image {
+        let table = try is16Bit ? Tables.shared.get().wideToLinear : Tables.shared.get().byteToLinear
+        return try mapped(image, table, hasAlpha: hasAlpha) { alpha throws(RenderError) in
+            is16Bit
+                ? alpha
+                : try VipsCall("maplut", ["in": .image(alpha), "lut": .image(Tables.shared.get().widen)]).image()
+        }
+    }
+
+    private static func encoded(_ image: Image, isGrey: Bool, hasAlpha: Bool) throws(RenderError) -> Image {
+        let tables = try Tables.shared.get()
+        return try mapped(image, tables.linearToByte, hasAlpha: hasAlpha) { alpha throws(RenderError) in
+            try VipsCall("maplut", ["in": .image(alpha), "lut": .image(tables.narrow)]).image()
+        }.labelled(isGrey ? "b-w" : "srgb")
+    }
+
+    /// Colour bands through `table`, the last band through `alpha` where it is one.
+    private static func mapped(
+        _ image: Image, _ table: Image, hasAlpha: Bool, alpha: (Image) throws(RenderError) -> Image
+    ) throws(RenderError) -> Image {
+        guard hasAlpha else { return try VipsCall("maplut", ["in": .image(image), "lut": .image(table)]).image() }
+        let count = image.bands - 1
+        let colour = try VipsCall("extract_band", ["input": .image(image), "band": 0, "n": .int(count)]).image()
+        let last = try VipsCall("extract_band", ["input": .image(image), "band": .int(count)]).image()
+        let mapped = try VipsCall("maplut", ["in": .image(colour), "lut": .image(table)]).image()
+        return try VipsCall("bandjoin", ["in": .images([mapped, alpha(last)])]).image()
+    }
+
+    /// The look-up tables, made once.
+    private struct Tables: Sendable {
+        /// sRGB 0…255 or 0…65535 → linear 0…65535.
+        let byteToLinear: Image
+        let wideToLinear: Image
+        /// Linear 0…65535 → sRGB 0…255. The curve's steepest part has 19.9 linear steps for one of the result.
+        let linearToByte: Image
+        /// Alpha 0…255 ↔ 0…65535.
+        let widen: Image
+        let narrow: Image
+
+        static let shared = Result { () throws(RenderError) in try Tables() }
+
+        init() throws(RenderError) {
+            func wide(_ count: Int, _ value: (Double) -> Double) throws(RenderError) -> Image {
+                let entries = (0..<count).map { UInt16((65535 * value(Double($0) / Double(count - 1))).rounded()) }
+                let storage = PixelStorage(entries.withUnsafeBytes { [UInt8]($0) })
+                return try Image(storage, width: count, height: 1, bands: 1, format: Int(CVIPS_FORMAT_USHORT))
+            }
+            func narrow(_ value: (Double) -> Double) throws(RenderError) -> Image {
+                let entries = (0..<65536).map { UInt8((255 * value(Double($0) / 65535)).rounded()) }
+                return try Image(PixelStorage(entries), width: 65536, height: 1, bands: 1)
+            }
+            byteToLinear = try wide(256, SRGBCurve.linear)
+            wideToLinear = try wide(65536, SRGBCurve.linear)
+            linearToByte = try narrow(SRGBCurve.encoded)
+            widen = try wide(256) { $0 }
+            self.narrow = try narrow { $0 }
+        }
+    }
+}

@@ -1,0 +1,153 @@
+import CVips
+
+/// A value for an argument of a libvips operation.
+enum VipsArgument {
+    case int(Int)
+    case double(Double)
+    case bool(Bool)
+    /// Strings, and enumerations and flags by nickname.
+    case string(String)
+    case image(Image)
+    case images([Image])
+    case doubles([Double])
+    /// Bytes that stay valid as long as any image made from them.
+    case bytes(UnsafeRawBufferPointer)
+}
+
+extension VipsArgument: ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral, ExpressibleByBooleanLiteral,
+    ExpressibleByStringLiteral
+{
+    init(integerLiteral value: Int) { self = .int(value) }
+    init(floatLiteral value: Double) { self = .double(value) }
+    init(booleanLiteral value: Bool) { self = .bool(value) }
+    init(stringLiteral value: String) { self = .string(value) }
+}
+
+/// One call of a libvips operation by nickname: `VipsCall("resize", ["in": .image(picture), "scale": 0.5]).image()`.
+///
+/// Operations are described at run time (libvips `doc/binding.md`), so this is the whole binding.
+struct VipsCall {
+    let nickname: String
+    let arguments: KeyValuePairs<String, VipsArgument>
+    /// The code of the error when the operation refuses.
+    let failure: RenderError.Code
+
+    init(
+        _ nickname: String, _ arguments: KeyValuePairs<String, VipsArgument>,
+        failure: RenderError.Code = .undecodable
+    ) {
+        self.nickname = nickname
+        self.arguments = arguments
+        self.failure = failure
+    }
+
+    /// Runs the operation and takes its output image.
+    func image() throws(RenderError) -> Image {
+        let operation = try built()
+        defer { release(operation) }
+        let object = property("out", of: operation, type: cvips.vips_image_get_type()) { cvips.g_value_dup_object($0) }
+        guard let object else { throw refusal("no output") }
+        return Image(adopting: OpaquePointer(object), keeping: inputs)
+    }
+
+    /// Runs a saver and copies its `buffer`.
+    func bytes() throws(RenderError) -> [UInt8] {
+        let operation = try built()
+        defer { release(operation) }
+        let bytes = property("buffer", of: operation, type: cvips.vips_blob_get_type()) { value -> [UInt8]? in
+            guard let blob = cvips.g_value_get_boxed(value) else { return nil }
+            var length = 0
+            guard let start = cvips.vips_blob_get(OpaquePointer(blob), &length) else { return nil }
+            return [UInt8](UnsafeRawBufferPointer(start: start, count: length))
+        }
+        guard let bytes else { throw refusal("no output") }
+        return bytes
+    }
+
+    private var inputs: [Image] {
+        arguments.flatMap { _, value -> [Image] in
+            switch value {
+            case .image(let image): [image]
+            case .images(let images): images
+            default: []
+            }
+        }
+    }
+
+    private func refusal(_ text: String) -> RenderError { RenderError(failure, "\(nickname): \(text)") }
+
+    private func built() throws(RenderError) -> OpaquePointer {
+        guard let operation = cvips.vips_operation_new(nickname) else {
+            throw RenderError(.unsupportedFormat, "this libvips has no \(nickname): \(VipsLibrary.takeErrorText())")
+        }
+        for (name, value) in arguments where !set(name, value, on: operation) {
+            release(operation)
+            throw refusal("argument \(name): \(VipsLibrary.takeErrorText())")
+        }
+        guard cvips.vips_object_build(operation) == 0 else {
+            release(operation)
+            throw refusal(VipsLibrary.takeErrorText())
+        }
+        return operation
+    }
+
+    private func release(_ operation: OpaquePointer) {
+        cvips.vips_object_unref_outputs(operation)
+        cvips.g_object_unref(UnsafeMutableRawPointer(operation))
+    }
+
+    private func property<Value>(
+        _ name: String, of operation: OpaquePointer, type: Int, _ take: (UnsafePointer<CVipsValue>) -> Value?
+    ) -> Value? {
+        var value = CVipsValue()
+        _ = cvips.g_value_init(&value, type)
+        defer { cvips.g_value_unset(&value) }
+        cvips.g_object_get_property(operation, name, &value)
+        return take(&value)
+    }
+
+    private func set(_ name: String, _ argument: VipsArgument, on operation: OpaquePointer) -> Bool {
+        if case .string(let text) = argument {
+            return cvips.vips_object_set_argument_from_string(operation, name, text) == 0
+        }
+        var value = CVipsValue()
+        switch argument {
+        case .string: break
+        case .int(let number):
+            _ = cvips.g_value_init(&value, Int(CVIPS_TYPE_INT))
+            cvips.g_value_set_int(&value, Int32(clamping: number))
+        case .double(let number):
+            _ = cvips.g_value_init(&value, Int(CVIPS_TYPE_DOUBLE))
+            cvips.g_value_set_double(&value, number)
+        case .bool(let flag):
+            _ = cvips.g_value_init(&value, Int(CVIPS_TYPE_BOOLEAN))
+            cvips.g_value_set_boolean(&value, flag ? 1 : 0)
+        case .image(let image):
+            _ = cvips.g_value_init(&value, cvips.vips_image_get_type())
+            cvips.g_value_set_object(&value, UnsafeMutableRawPointer(image.pointer))
+        case .images(let images):
+            _ = cvips.g_value_init(&value, cvips.vips_array_image_get_type())
+            cvips.vips_value_set_array_image(&value, Int32(images.count))
+            var count: Int32 = 0
+            guard let slots = cvips.vips_value_get_array_image(&value, &count) else { return false }
+            // The array owns a reference to each of its images.
+            for (index, image) in images.enumerated() {
+                _ = cvips.g_object_ref(UnsafeMutableRawPointer(image.pointer))
+                slots[index] = image.pointer
+            }
+        case .doubles(let numbers):
+            _ = cvips.g_value_init(&value, cvips.vips_array_double_get_type())
+            cvips.vips_value_set_array_double(&value, numbers, Int32(numbers.count))
+        case .bytes(let bytes):
+            guard let start = bytes.baseAddress, let blob = cvips.vips_blob_new(nil, start, bytes.count) else {
+                return false
+            }
+            _ = cvips.g_value_init(&value, cvips.vips_blob_get_type())
+            cvips.g_value_set_boxed(&value, UnsafeRawPointer(blob))
+            cvips.vips_area_unref(blob)
+        }
+        cvips.g_object_set_property(operation, name, &value)
+        cvips.g_value_unset(&value)
+        return true
+    }
+}

@@ -1,0 +1,174 @@
+import CVips
+import Glibc
+
+/// Threads of our own for work that blocks: first come, first served.
+///
+/// libvips evaluates on the thread that asks, so renders must never sit on Swift's cooperative pool. Callers bound how
+/// much they submit: what waits here holds only its job.
+// @unchecked Sendable: `waiting` and `isClosed` are touched only with `mutex` held.
+final class RenderThreads: @unchecked Sendable {
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t> = .allocate(capacity: 1)
+    private let condition: UnsafeMutablePointer<pthread_cond_t> = .allocate(capacity: 1)
+    private var waiting: [@Sendable () -> Void] = []
+    private var head = 0
+    private var isClosed = false
+
+    init() {
+        mutex.initialize(to: pthread_mutex_t())
+        condition.initialize(to: pthread_cond_t())
+        pthread_mutex_init(mutex, nil)
+        pthread_cond_init(condition, nil)
+    }
+
+    /// Runs when the last thread has left and the owner is gone: nobody waits any more.
+    deinit {
+        pthread_cond_destroy(condition)
+        pthread_mutex_destroy(mutex)
+        condition.deallocate()
+        mutex.deallocate()
+    }
+
+    /// Starts `count` threads. Each holds this object until `close`.
+    func start(_ count: Int) {
+        for _ in 0..<count {
+            var thread = pthread_t()
+            let context = Unmanaged.passRetained(self)
+            let status = pthread_create(&thread, nil, threadMain, context.toOpaque())
+            if status == 0 { pthread_detach(thread) } else { context.release() }
+        }
+    }
+
+    func submit(_ work: @escaping @Sendable () -> Void) {
+        pthread_mutex_lock(mutex)
+        waiting.append(work)
+        pthread_cond_signal(condition)
+        pthread_mutex_unlock(mutex)
+    }
+
+    /// Lets the threads end once nothing waits.
+    func close() {
+        pthread_mutex_lock(mutex)
+        isClosed = true
+        pthread_cond_broadcast(condition)
+        pthread_mutex_unlock(mutex)
+    }
+
+    fileprivate func run() {
+        while let work = next() { work() }
+        cvips_leave_thread()
+    }
+
+    private func next() -> (@Sendable () -> Void)? {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        while head == waiting.count {
+            if isClosed { return nil }
+            pthread_cond_wait(condition, mutex)
+        }
+        let work = waiting[head]
+        head += 1
+        if head == waiting.count {
+            waiting.removeAll(keepingCapacity: true)
+            head = 0
+        } else if head >= 1024 {
+            waiting.removeFirst(head)
+            head = 0
+        }
+        return work
+    }
+}
+
+private func threadMain(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    guard let context else { return nil }
+    Unmanaged<RenderThreads>.fromOpaque(context).takeRetainedValue().run()
+    return nil
+}
+
+/// One thread that stops renders whose time is over.
+// @unchecked Sendable: `running` and `isClosed` are touched only with `mutex` held.
+final class RenderDeadlines: @unchecked Sendable {
+    private let mutex: UnsafeMutablePointer<pthread_mutex_t> = .allocate(capacity: 1)
+    private let condition: UnsafeMutablePointer<pthread_cond_t> = .allocate(capacity: 1)
+    private var running: [ObjectIdentifier: (deadline: Double, control: RenderControl)] = [:]
+    private var isClosed = false
+
+    init() {
+        mutex.initialize(to: pthread_mutex_t())
+        condition.initialize(to: pthread_cond_t())
+        pthread_mutex_init(mutex, nil)
+        var attributes = pthread_condattr_t()
+        pthread_condattr_init(&attributes)
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        pthread_cond_init(condition, &attributes)
+        pthread_condattr_destroy(&attributes)
+    }
+
+    deinit {
+        pthread_cond_destroy(condition)
+        pthread_mutex_destroy(mutex)
+        condition.deallocate()
+        mutex.deallocate()
+    }
+
+    func start() {
+        var thread = pthread_t()
+        let context = Unmanaged.passRetained(self)
+        let status = pthread_create(&thread, nil, deadlineMain, context.toOpaque())
+        if status == 0 { pthread_detach(thread) } else { context.release() }
+    }
+
+    func add(_ control: RenderControl, seconds: Double) {
+        pthread_mutex_lock(mutex)
+        running[ObjectIdentifier(control)] = (Clock.monotonic.seconds + seconds, control)
+        pthread_cond_signal(condition)
+        pthread_mutex_unlock(mutex)
+    }
+
+    func remove(_ control: RenderControl) {
+        pthread_mutex_lock(mutex)
+        running[ObjectIdentifier(control)] = nil
+        pthread_mutex_unlock(mutex)
+    }
+
+    func close() {
+        pthread_mutex_lock(mutex)
+        isClosed = true
+        pthread_cond_signal(condition)
+        pthread_mutex_unlock(mutex)
+    }
+
+    fileprivate func run() {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        while !(isClosed && running.isEmpty) {
+            let now = Clock.monotonic.seconds
+            for (key, entry) in running where entry.deadline <= now {
+                running[key] = nil
+                entry.control.stop(.deadline)
+            }
+            // Woken for each new render; a whole second bounds what a removed one leaves behind at the end.
+            let next = min(running.values.map(\.deadline).min() ?? .infinity, now + (isClosed ? 1 : 3600))
+            var until = timespec()
+            until.tv_sec = Int(next)
+            until.tv_nsec = Int((next - Double(until.tv_sec)) * 1e9)
+            pthread_cond_timedwait(condition, mutex, &until)
+        }
+    }
+}
+
+private func deadlineMain(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    guard let context else { return nil }
+    Unmanaged<RenderDeadlines>.fromOpaque(context).takeRetainedValue().run()
+    return nil
+}
+
+/// The clocks renders are measured with.
+enum Clock {
+    case monotonic, threadCPU
+
+    var seconds: Double {
+        var time = timespec()
+        clock_gettime(self == .monotonic ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+}
