@@ -1,0 +1,106 @@
+import Glibc
+
+/// Anti-aliased coverage of a rectangle with elliptical corners, exact to the area of each pixel.
+///
+/// A pixel's coverage is 1 minus what the four corners cut off it; after clamping the corners' boxes do not overlap, so
+/// the cuts add up. Within one corner, with u and v counted outward from the ellipse's centre, the part inside is
+/// ∫ clamp(ry·√(1 − (u/rx)²) − v₀, 0, v₁ − v₀) du, which has a closed form.
+struct RoundedRectangle: Sendable {
+    /// One corner's radii in pixels; 0 means square.
+    struct Corner: Sendable, Hashable {
+        var rx: Double
+        var ry: Double
+    }
+
+    let width: Int
+    let height: Int
+    /// Clockwise from top left.
+    let corners: [Corner]
+
+    /// Radii clockwise from top left; where neighbours overlap, all shrink by one factor (CSS Backgrounds 3, §4.5).
+    init(width: Int, height: Int, radii: [EdgeLength]) {
+        let edge = Double(min(width, height))
+        var lengths = radii.map { radius in
+            switch radius {
+            case .pixels(let pixels): max(0, pixels)
+            case .share(let share): max(0, share * edge)
+            }
+        }
+        var factor = 1.0
+        for (first, second, side) in [(0, 1, width), (1, 2, height), (2, 3, width), (3, 0, height)] {
+            let sum = lengths[first] + lengths[second]
+            if sum > Double(side) { factor = min(factor, Double(side) / sum) }
+        }
+        lengths = lengths.map { $0 * factor }
+        self.init(width: width, height: height, corners: lengths.map { Corner(rx: $0, ry: $0) })
+    }
+
+    /// The ellipse inscribed in `width × height`.
+    init(ellipse width: Int, height: Int) {
+        let corner = Corner(rx: Double(width) / 2, ry: Double(height) / 2)
+        self.init(width: width, height: height, corners: [corner, corner, corner, corner])
+    }
+
+    private init(width: Int, height: Int, corners: [Corner]) {
+        self.width = width
+        self.height = height
+        self.corners = corners
+    }
+
+    /// Coverage of every pixel of a row, 0…255.
+    func coverage(row: Int) -> [UInt8] {
+        var cut: [Int: Double] = [:]
+        var result = [UInt8](repeating: 255, count: width)
+        for (index, corner) in corners.enumerated() where corner.rx > 0 && corner.ry > 0 {
+            let isRight = index == 1 || index == 2
+            let isBottom = index >= 2
+            // Distance of the row from its nearer edge, then outward from the ellipse's centre.
+            let fromEdge = Double(isBottom ? height - 1 - row : row)
+            let v1 = corner.ry - fromEdge
+            guard v1 > 0 else { continue }
+            let v0 = max(0, v1 - 1)
+            for column in 0..<min(width, Int(corner.rx.rounded(.up))) {
+                let u1 = corner.rx - Double(column)
+                let u0 = max(0, u1 - 1)
+                let part = (u1 - u0) * (v1 - v0)
+                let outside = part - Self.inside(corner, u0, u1, v0, v1)
+                let x = isRight ? width - 1 - column : column
+                // Farther in on this row nothing is cut any more.
+                if outside <= 0 { break }
+                cut[x, default: 0] += outside
+            }
+        }
+        for (x, outside) in cut { result[x] = UInt8(((1 - min(1, outside)) * 255).rounded()) }
+        return result
+    }
+
+    /// The area of [u0, u1] × [v0, v1] that lies in the quarter ellipse.
+    static func inside(_ corner: Corner, _ u0: Double, _ u1: Double, _ v0: Double, _ v1: Double) -> Double {
+        let (rx, ry) = (corner.rx, corner.ry)
+        func reach(_ v: Double) -> Double { v >= ry ? 0 : rx * sqrt(1 - (v / ry) * (v / ry)) }
+        func integral(_ u: Double) -> Double {
+            let t = min(1, max(0, u / rx))
+            return rx * ry / 2 * (t * sqrt(1 - t * t) + asin(t))
+        }
+        // Up to `full` the curve lies above the pixel, from `none` on below it.
+        let full = min(u1, max(u0, reach(v1)))
+        let none = min(u1, max(u0, reach(v0)))
+        let curved = integral(none) - integral(full) - v0 * (none - full)
+        return (full - u0) * (v1 - v0) + max(0, curved)
+    }
+
+    /// Multiplies the alpha of `pixels` (4 bands) with the coverage.
+    func multiply(into pixels: inout [UInt8]) {
+        let top = max(corners[0].ry, corners[1].ry)
+        let bottom = max(corners[2].ry, corners[3].ry)
+        for row in 0..<height where Double(row) < top || Double(height - row) <= bottom + 1 {
+            for (x, coverage) in coverage(row: row).enumerated() where coverage < 255 {
+                let at = (row * width + x) * 4 + 3
+                pixels[at] = alphaProduct(pixels[at], coverage)
+            }
+        }
+    }
+}
+
+/// The product of two shares of 255, rounded.
+func alphaProduct(_ a: UInt8, _ b: UInt8) -> UInt8 { UInt8((Int(a) * Int(b) + 127) / 255) }
