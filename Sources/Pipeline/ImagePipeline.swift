@@ -111,7 +111,7 @@ public final class ImagePipeline: Sendable {
     }
 
     /// Counters of the disk tiers; nil without a cache folder.
-    public func diskStatistics() async -> (originals: StoreCounters, variants: StoreCounters)? {
+    public func diskStatistics() async -> (originals: StoreCounters, variants: StoreCounters, records: StoreCounters)? {
         let tiers = tiers
         // Trouble with the disk has been counted and warned of; there is nothing to show then.
         return await threads.run { try? tiers.disk?.statistics() }

@@ -1,4 +1,4 @@
-public import Variants
+import Variants
 
 /// Why a request got no image. `message` says what happened, to what, and what would help; URLs in it carry no
 /// credentials.

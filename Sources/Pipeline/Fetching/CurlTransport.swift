@@ -88,7 +88,7 @@ public final class CurlTransport: Transport {
             url: url, lines: lines, expectsPart: fields.first("range") != nil,
             byteLimit: request.byteLimit ?? configuration.byteLimit, totalSeconds: max(totalSeconds, 0),
             onProgress: onProgress)
-        let outcome = Outcome()
+        let outcome = TransferOutcome()
         let transfer = Transfer(hop, configuration: configuration) { outcome.set($0) }
         let result: Result<RawResponse, FetchError>
         if Task.isCancelled {
@@ -138,7 +138,7 @@ public final class CurlTransport: Transport {
 }
 
 /// A result that one thread sets and one task awaits.
-private final class Outcome: Sendable {
+private final class TransferOutcome: Sendable {
     private enum State {
         case empty
         case waiting(CheckedContinuation<Result<RawResponse, FetchError>, Never>)

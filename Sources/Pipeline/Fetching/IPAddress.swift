@@ -1,4 +1,4 @@
-public import Glibc
+import Glibc
 
 /// An IPv4 or IPv6 address.
 public enum IPAddress: Sendable, Hashable, CustomStringConvertible {

@@ -1,7 +1,7 @@
 import Glibc
 
 /// A regular file opened for one read; its identity changes whenever the file may have.
-struct LocalFile: ~Copyable, Sendable {
+final class LocalFile: Sendable {
     struct Failure: Error, Sendable {
         var isMissing: Bool
         var isTooLarge = false
@@ -49,7 +49,7 @@ struct LocalFile: ~Copyable, Sendable {
     }
 
     /// The whole content; a file cut or grown while it is read is an error, so that no mixture is digested.
-    borrowing func bytes() throws(Failure) -> [UInt8] {
+    func bytes() throws(Failure) -> [UInt8] {
         let count = byteCount
         let descriptor = descriptor
         var code: Int32 = 0

@@ -50,8 +50,7 @@ final class Flights<Value: Sendable>: Sendable {
         _ key: String, waiter: UInt64, continuation: CheckedContinuation<Answer, Never>, priority: RequestPriority,
         finishWhenAbandoned: Bool, work: @escaping @Sendable () async throws(PipelineError) -> Value
     ) -> Bool {
-        enum Action { case resume, started(UInt64), joined(Task<Void, Never>?) }
-        let action: Action = state.withLock { state in
+        let action: JoinAction = state.withLock { state in
             if state.leftEarly.remove(waiter) != nil { return .resume }
             if state.flights[key] != nil {
                 state.flights[key]!.waiters[waiter] = continuation
@@ -115,6 +114,13 @@ final class Flights<Value: Sendable>: Sendable {
         }
         for waiter in waiters { waiter.resume(returning: answer) }
     }
+}
+
+/// What joining a flight asks for once the lock is released.
+private enum JoinAction {
+    case resume
+    case started(UInt64)
+    case joined(Task<Void, Never>?)
 }
 
 extension PipelineError {

@@ -18,7 +18,7 @@ struct FetchStage: Sendable {
         let admitted = finding.admitted
         switch admitted.origin {
         case .bytes(let bytes):
-            let record = record(of: bytes, response: unconditional(), milliseconds: 0, source: admitted.source)
+            let record = self.record(of: bytes, response: unconditional(), milliseconds: 0, source: admitted.source)
             return Original(
                 admitted: admitted, record: record, body: bytes, outcome: .none, mayStore: true, generation: 0)
         case .file(let path):
@@ -64,7 +64,7 @@ struct FetchStage: Sendable {
                 if let known, known.response.fields == response.fields { return .success((known, nil)) }
                 let began = ContinuousClock.now
                 let bytes = try file.bytes()
-                let record = record(
+                let record = self.record(
                     of: bytes, response: response, milliseconds: began.duration(to: .now).milliseconds, source: source)
                 return .success((record, bytes))
             } catch {

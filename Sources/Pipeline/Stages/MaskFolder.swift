@@ -26,7 +26,8 @@ final class MaskFolder: Sendable {
             throw PipelineError(
                 .maskUnavailable, "mask `\(name)`: no mask folder is configured; set `masks` to a folder holding \(name).png")
         }
-        let found = Self.extensions.map { "\(folder)/\(name).\($0)" }.filter { access($0, F_OK) == 0 }
+        let candidates: [String] = Self.extensions.map { "\(folder)/\(name).\($0)" }
+        let found = candidates.filter { access($0, F_OK) == 0 }
         guard let path = found.first else {
             throw PipelineError(
                 .maskUnavailable, "mask `\(name)`: no \(name).png (or \(Self.extensions.dropFirst().joined(separator: ", "))) in \(folder)")

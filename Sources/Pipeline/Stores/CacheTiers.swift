@@ -118,7 +118,7 @@ final class CacheTiers: Sendable {
         }
         guard storage.contains(.originalsOnDisk), let disk else { return }
         writeBehind(bytes: body?.count ?? 0) { () throws(StoreError) in
-            try disk.storeOriginal(record, body: body, generation: generation)
+            _ = try disk.storeOriginal(record, body: body, generation: generation)
         }
     }
 
@@ -126,16 +126,18 @@ final class CacheTiers: Sendable {
     func freshen(_ record: OriginalRecord, storage: StorageOptions) {
         if storage.contains(.originalsInMemory) { updateMemory(record) }
         guard storage.contains(.originalsOnDisk), let disk else { return }
-        writeBehind(bytes: 0) { () throws(StoreError) in try disk.freshen(record) }
+        writeBehind(bytes: 0) { () throws(StoreError) in _ = try disk.freshen(record) }
     }
 
-    func store(_ entry: VariantEntry, body: [UInt8], storage: StorageOptions, generation: UInt64) {
+    func store(
+        _ entry: VariantEntry, body: [UInt8], of source: String, storage: StorageOptions, generation: UInt64
+    ) {
         if storage.contains(.variantsInMemory) {
             variants.insert(entry, body: body, for: entry.key, cost: entry.cost)
         }
         guard storage.contains(.variantsOnDisk), let disk else { return }
         writeBehind(bytes: body.count) { () throws(StoreError) in
-            try disk.storeVariant(entry, body: body, generation: generation)
+            _ = try disk.storeVariant(entry, body: body, generation: generation, source: source)
         }
     }
 
