@@ -39,7 +39,7 @@ struct Pipectl: AsyncParsableCommand {
             Console.error("pipectl: " + failure.message)
             finish(failure.exit)
         } catch let code as ExitCode {
-            fflush(stdout)
+            fflush(nil)
             Glibc.exit(code.rawValue)
         } catch {
             let text = fullMessage(for: error)
@@ -49,11 +49,11 @@ struct Pipectl: AsyncParsableCommand {
             }
             print(text)
         }
-        fflush(stdout)
+        fflush(nil)
     }
 
     private static func finish(_ exit: ProgramExit) -> Never {
-        fflush(stdout)
+        fflush(nil)
         Glibc.exit(exit.rawValue)
     }
 }
@@ -72,12 +72,14 @@ struct CommandFailure: Error {
 /// Where results and everything else go: results on stdout, the rest on stderr.
 enum Console {
     static func error(_ text: String) {
-        fputs(text + "\n", stderr)
+        let bytes = Array((text + "\n").utf8)
+        // A closed stderr has nobody to be told of it.
+        try? AtomicOutput.write(bytes, toDescriptor: STDERR_FILENO, named: "standard error")
     }
 
     /// A result's bytes on stdout.
     static func write(_ bytes: [UInt8]) throws(CommandFailure) {
-        fflush(stdout)
+        fflush(nil)
         do throws(OutputError) {
             try AtomicOutput.write(bytes, toDescriptor: STDOUT_FILENO, named: "standard output")
         } catch {

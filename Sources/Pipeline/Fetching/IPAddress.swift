@@ -21,7 +21,7 @@ public enum IPAddress: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// The address in a socket address; nil for families other than the two.
-    public init?(_ address: UnsafePointer<sockaddr>) {
+    init?(_ address: UnsafePointer<sockaddr>) {
         let raw = UnsafeRawPointer(address)
         // By its place: curl.h also declares `sockaddr`, and whose member `sa_family` then is changes with the build.
         switch Int32(raw.loadUnaligned(as: sa_family_t.self)) {

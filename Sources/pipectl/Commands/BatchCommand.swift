@@ -77,7 +77,7 @@ struct BatchCommand: AsyncParsableCommand {
         await pipeline.shutdown()
         let summary = try outcome.get()
         if json { print(summary.json) }
-        if !common.quiet { fputs(summary.text, stderr) }
+        if !common.quiet { Console.error(String(summary.text.dropLast())) }
         if summary.exit != .done { throw ExitCode(summary.exit.rawValue) }
     }
 }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Glibc
 import Pipeline
+import Variants
 
 struct CacheCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

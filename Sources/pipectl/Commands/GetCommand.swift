@@ -1,6 +1,6 @@
-import ArgumentParser
+public import ArgumentParser
 import Glibc
-import Pipeline
+public import Pipeline
 import Variants
 
 struct GetCommand: AsyncParsableCommand {
