@@ -138,7 +138,7 @@ import Testing
         var job = RenderFixture.job(bytes, .png, 50, 50, RenderFixture.recipe(Circle()), ResolvedOutput(format: .webp))
         let webp = try await RenderFixture.renderer.render(job)
         #expect(webp.hasAlpha && webp.bytes.starts(with: "RIFF".utf8))
-        job.output = ResolvedOutput(format: .jpeg)
+        job.output = ResolvedOutput(format: .jpeg, quality: 100)
         let jpeg = try await RenderFixture.renderer.render(job)
         #expect(!jpeg.hasAlpha)
         let back = try await RenderFixture.renderer.pixels(

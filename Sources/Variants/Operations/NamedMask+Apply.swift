@@ -43,7 +43,7 @@ extension NamedMask {
         var mask = try ColourConversion.sRGB(image, keepsProfile: false).image
         mask =
             mask.hasAlpha
-            ? try VipsCall("extract_band", ["input": .image(mask), "band": 3]).image()
+            ? try VipsCall("extract_band", ["in": .image(mask), "band": 3]).image()
             : try VipsCall("colourspace", ["in": .image(mask), "space": "b-w"]).image()
         let source = PixelSize(width: mask.width, height: mask.height)
         var geometry = ThumbnailGeometry(
@@ -52,7 +52,7 @@ extension NamedMask {
         // The linear kernel: Lanczos would ring beside hard edges.
         if geometry.scaled != source { mask = try Resize.scaled(mask, to: geometry.scaled, kernel: "linear") }
         let window = Anchor.gravity(.centre).rectangle(size, in: geometry.scaled)
-        let whole = try mask.computed(context.control).bytes
+        let whole = try mask.computed(context.control).array
         return (0..<size.height).flatMap { row in
             let start = (row + window.y) * geometry.scaled.width + window.x
             return [UInt8](whole[start..<(start + size.width)])

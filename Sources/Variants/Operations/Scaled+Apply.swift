@@ -2,6 +2,8 @@ extension Scaled {
     init(factor: Double) { self.factor = factor }
 
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
-        try picture.resized(to: picture.size.scaled(by: factor), quality: context.quality, context)
+        let target = picture.size.scaled(by: factor)
+        try context.checkEdge(target)
+        return try picture.resized(to: target, quality: context.quality, context)
     }
 }

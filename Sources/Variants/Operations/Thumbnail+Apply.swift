@@ -80,6 +80,6 @@ extension Picture {
 extension Image {
     /// With an alpha band, opaque where there was none.
     func withAlpha() throws(RenderError) -> Image {
-        hasAlpha ? self : try VipsCall("addalpha", ["in": .image(self)]).image()
+        hasAlpha ? self : try VipsCall("bandjoin_const", ["in": .image(self), "c": .doubles([255])]).image()
     }
 }

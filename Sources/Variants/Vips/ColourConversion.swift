@@ -35,7 +35,7 @@ enum ColourConversion {
             result = try VipsCall("colourspace", ["in": .image(result), "space": "srgb"]).image()
         }
         if result.bands > 4 {
-            result = try VipsCall("extract_band", ["input": .image(result), "band": 0, "n": 4]).image()
+            result = try VipsCall("extract_band", ["in": .image(result), "band": 0, "n": 4]).image()
         }
         if result.format != Int(CVIPS_FORMAT_UCHAR) {
             result = try VipsCall("cast", ["in": .image(result), "format": "uchar"]).image()

@@ -66,7 +66,12 @@ public struct Picture: Sendable {
     func resized(
         to target: PixelSize, quality: RenderQuality, _ context: RenderContext
     ) throws(RenderError) -> Picture {
-        try context.checkEdge(target)
+        // What is cropped afterwards may have longer edges than the output, but never more pixels than any picture.
+        if target.width * target.height > context.limits.pixels {
+            throw RenderError(
+                .overLimit,
+                "resizing to \(target.width) × \(target.height) is over the limit pixels of \(context.limits.pixels)")
+        }
         if target == size { return try settled(context) }
         var result = self
         let stored = orientation >= 5 ? target.swapped : target

@@ -77,8 +77,8 @@ enum Resize {
     ) throws(RenderError) -> Image {
         guard hasAlpha else { return try VipsCall("maplut", ["in": .image(image), "lut": .image(table)]).image() }
         let count = image.bands - 1
-        let colour = try VipsCall("extract_band", ["input": .image(image), "band": 0, "n": .int(count)]).image()
-        let last = try VipsCall("extract_band", ["input": .image(image), "band": .int(count)]).image()
+        let colour = try VipsCall("extract_band", ["in": .image(image), "band": 0, "n": .int(count)]).image()
+        let last = try VipsCall("extract_band", ["in": .image(image), "band": .int(count)]).image()
         let mapped = try VipsCall("maplut", ["in": .image(colour), "lut": .image(table)]).image()
         return try VipsCall("bandjoin", ["in": .images([mapped, alpha(last)])]).image()
     }
