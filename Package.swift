@@ -43,6 +43,10 @@ let package = Package(
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
         .executableTarget(
             name: "sample-origin", dependencies: ["TestSupport"], path: "samples/Origin", swiftSettings: settings),
+        .systemLibrary(
+            name: "CVipsHeaders", path: "Tests/CVipsHeaders", pkgConfig: "vips", providers: [.apt(["libvips-dev"])]),
+        .target(name: "CVipsCheck", dependencies: ["CVipsHeaders"], path: "Tests/CVipsCheck"),
+        .testTarget(name: "CVipsTests", dependencies: ["CVipsCheck"], swiftSettings: settings),
         .testTarget(name: "VariantsTests", dependencies: ["Variants", "TestSupport"], swiftSettings: settings),
         .testTarget(name: "PipelineTests", dependencies: ["Pipeline", "TestSupport"], swiftSettings: settings),
         .testTarget(name: "PipectlTests", dependencies: ["pipectl", "TestSupport"], swiftSettings: settings),

@@ -1,0 +1,3 @@
+#pragma once
+/// How many declarations were held against the real headers (at compile time).
+int cvips_checked_declarations(void);
