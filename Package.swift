@@ -43,12 +43,24 @@ let package = Package(
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
         .executableTarget(
             name: "sample-origin", dependencies: ["TestSupport"], path: "samples/Origin", swiftSettings: settings),
+        .executableTarget(
+            name: "thumbnail-folder", dependencies: ["Pipeline", "Variants"],
+            path: "samples/programs/ThumbnailFolder", swiftSettings: settings),
+        .executableTarget(
+            name: "print-events", dependencies: ["Pipeline", "Variants"],
+            path: "samples/programs/PrintEvents", swiftSettings: settings),
+        .executableTarget(
+            name: "masked-frames", dependencies: ["Pipeline", "Variants"],
+            path: "samples/programs/MaskedFrames", swiftSettings: settings),
         .systemLibrary(
             name: "CVipsHeaders", path: "Tests/CVipsHeaders", pkgConfig: "vips", providers: [.apt(["libvips-dev"])]),
         .target(name: "CVipsCheck", dependencies: ["CVipsHeaders"], path: "Tests/CVipsCheck"),
         .testTarget(name: "CVipsTests", dependencies: ["CVipsCheck"], swiftSettings: settings),
         .testTarget(name: "VariantsTests", dependencies: ["Variants", "TestSupport"], swiftSettings: settings),
         .testTarget(name: "PipelineTests", dependencies: ["Pipeline", "TestSupport"], swiftSettings: settings),
-        .testTarget(name: "PipectlTests", dependencies: ["pipectl", "TestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "PipectlTests",
+            dependencies: ["pipectl", "TestSupport", .product(name: "Crypto", package: "swift-crypto")],
+            swiftSettings: settings),
     ]
 )

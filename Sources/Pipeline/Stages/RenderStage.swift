@@ -15,6 +15,8 @@ struct RenderStage: Sendable {
 
     func callAsFunction(_ original: Original) async throws(PipelineError) -> Variant {
         guard let recipe = original.admitted.request.recipe else { return try await whole(original) }
+        // Why a body is no image is told from the body, which the record alone may not have brought along.
+        let original = original.record.header == nil ? try await fetch.withBody(original) : original
         let key = try plan(original, recipe).key
         if let variant = await stored(key, of: original) { return variant }
         let request = original.admitted.request
@@ -75,10 +77,7 @@ struct RenderStage: Sendable {
                 throw PipelineError(error, source: original.admitted.displayName)
             }
         }
-        throw PipelineError(
-            .notAnImage,
-            "\(original.admitted.displayName): what is stored of it is no image this pipeline reads; "
-                + "fetch again with the policy `reload`")
+        throw PipelineError(.notAnImage, "\(original.admitted.displayName): not an image this pipeline reads")
     }
 
     private func stored(_ key: String, of original: Original) async -> Variant? {
