@@ -23,8 +23,11 @@ public final class ImagePipeline: Sendable {
         let now: @Sendable () -> Double = Self.unixTime
         threads = OwnedThreads(count: 4)
         tiers = try CacheTiers(configuration, readers: threads)
-        transport = configuration.transport ?? RetryingTransport(CurlTransport(configuration.fetch), configuration: configuration.fetch)
-        renderer = configuration.renderer
+        transport =
+            configuration.transport
+            ?? RetryingTransport(CurlTransport(configuration.fetch), configuration: configuration.fetch)
+        renderer =
+            configuration.renderer
             ?? InProcessRenderer(threads: configuration.renderThreads ?? Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) + 1)
         limits = configuration.limits
         store = StoreStage(tiers: tiers)

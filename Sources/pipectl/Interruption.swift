@@ -17,10 +17,12 @@ enum Interruption {
         sigaddset(&signals, SIGTERM)
         pthread_sigmask(SIG_BLOCK, &signals, nil)
         var thread = pthread_t()
-        pthread_create(&thread, nil, { _ in
-            Interruption.wait()
-            return nil
-        }, nil)
+        pthread_create(
+            &thread, nil,
+            { _ in
+                Interruption.wait()
+                return nil
+            }, nil)
     }
 
     /// Calls `handler` when a stop is asked for; at once if it has been.

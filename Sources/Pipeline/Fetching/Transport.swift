@@ -8,13 +8,11 @@ public protocol Transport: Sendable {
         _ request: FetchRequest, onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
     ) async throws(FetchError) -> FetchedResponse
 
-    /// Ends what runs and gives threads back; nothing is fetched afterwards. The default has nothing to end.
+    /// Ends what runs and gives threads back; nothing is fetched afterwards.
     func shutdown() async
 }
 
 extension Transport {
-    public func shutdown() async {}
-
     /// Fetches one response without telling of progress.
     public func fetch(_ request: FetchRequest) async throws(FetchError) -> FetchedResponse {
         try await fetch(request, onProgress: nil)

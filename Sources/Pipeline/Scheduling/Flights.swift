@@ -54,7 +54,8 @@ final class Flights<Value: Sendable>: Sendable {
             if state.leftEarly.remove(waiter) != nil { return .resume }
             if state.flights[key] != nil {
                 state.flights[key]!.waiters[waiter] = continuation
-                state.flights[key]!.finishesWhenAbandoned = state.flights[key]!.finishesWhenAbandoned || finishWhenAbandoned
+                state.flights[key]!.finishesWhenAbandoned =
+                    state.flights[key]!.finishesWhenAbandoned || finishWhenAbandoned
                 return .joined(state.flights[key]!.task)
             }
             state.flights[key] = Flight(
@@ -89,7 +90,8 @@ final class Flights<Value: Sendable>: Sendable {
     }
 
     private func leave(_ key: String, waiter: UInt64) {
-        let (continuation, task) = state.withLock { state -> (CheckedContinuation<Answer, Never>?, Task<Void, Never>?) in
+        let (continuation, task) = state.withLock {
+            state -> (CheckedContinuation<Answer, Never>?, Task<Void, Never>?) in
             guard let continuation = state.flights[key]?.waiters.removeValue(forKey: waiter) else {
                 // Either the answer was already on its way, or the waiter is not registered yet.
                 state.leftEarly.insert(waiter)

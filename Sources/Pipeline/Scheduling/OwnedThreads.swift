@@ -20,10 +20,12 @@ final class OwnedThreads: @unchecked Sendable {
         for _ in 0..<count {
             var thread = pthread_t()
             let context = Unmanaged.passRetained(self).toOpaque()
-            let status = pthread_create(&thread, nil, { context in
-                Unmanaged<OwnedThreads>.fromOpaque(context!).takeRetainedValue().work()
-                return nil
-            }, context)
+            let status = pthread_create(
+                &thread, nil,
+                { context in
+                    Unmanaged<OwnedThreads>.fromOpaque(context!).takeRetainedValue().work()
+                    return nil
+                }, context)
             if status == 0 {
                 threads.append(thread)
             } else {

@@ -15,7 +15,9 @@ struct AdmitStage: Sendable {
         for name in (request.recipe?.maskNames ?? []) + (request.recipe?.overlayNames ?? []) where named[name] == nil {
             let masks = masks
             let answer = await threads.run { () -> Result<NamedFile, PipelineError> in
-                do throws(PipelineError) { return .success(try masks.file(named: name)) } catch { return .failure(error) }
+                do throws(PipelineError) { return .success(try masks.file(named: name)) } catch {
+                    return .failure(error)
+                }
             }
             named[name] = try answer.get()
         }

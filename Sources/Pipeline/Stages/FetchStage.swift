@@ -31,7 +31,8 @@ struct FetchStage: Sendable {
             }
             if admitted.request.policy == .cacheOnly {
                 throw PipelineError(
-                    .notCached, "\(admitted.displayName) is not in the cache, and the policy `cacheOnly` asks nobody else")
+                    .notCached,
+                    "\(admitted.displayName) is not in the cache, and the policy `cacheOnly` asks nobody else")
             }
             return try await shared(url, finding)
         }

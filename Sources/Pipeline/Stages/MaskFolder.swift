@@ -24,13 +24,16 @@ final class MaskFolder: Sendable {
     func file(named name: String) throws(PipelineError) -> NamedFile {
         guard let folder else {
             throw PipelineError(
-                .maskUnavailable, "mask `\(name)`: no mask folder is configured; set `masks` to a folder holding \(name).png")
+                .maskUnavailable,
+                "mask `\(name)`: no mask folder is configured; set `masks` to a folder holding \(name).png")
         }
         let candidates: [String] = Self.extensions.map { "\(folder)/\(name).\($0)" }
         let found = candidates.filter { access($0, F_OK) == 0 }
         guard let path = found.first else {
             throw PipelineError(
-                .maskUnavailable, "mask `\(name)`: no \(name).png (or \(Self.extensions.dropFirst().joined(separator: ", "))) in \(folder)")
+                .maskUnavailable,
+                "mask `\(name)`: no \(name).png (or \(Self.extensions.dropFirst().joined(separator: ", "))) in \(folder)"
+            )
         }
         guard found.count == 1 else {
             throw PipelineError(

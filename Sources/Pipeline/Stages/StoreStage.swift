@@ -24,7 +24,8 @@ struct StoreStage: Sendable {
     func callAsFunction(_ variant: Variant) {
         guard variant.original.mayStore, let entry = variant.entry, variant.outcome == .rendered else { return }
         tiers.store(
-            entry, body: variant.bytes, of: variant.original.admitted.source, storage: variant.original.admitted.request.storage,
+            entry, body: variant.bytes, of: variant.original.admitted.source,
+            storage: variant.original.admitted.request.storage,
             generation: variant.original.generation)
     }
 }

@@ -21,7 +21,8 @@ struct BatchCommand: AsyncParsableCommand {
     var sources: [String] = []
     @Option(
         name: .shortAndLong, parsing: .singleValue,
-        help: ArgumentHelp("What to derive of each; repeatable. A manifest's recipes replace these.", valueName: "recipe"))
+        help: ArgumentHelp(
+            "What to derive of each; repeatable. A manifest's recipes replace these.", valueName: "recipe"))
     var recipe: [String] = []
     @Option(name: .shortAndLong, help: ArgumentHelp("Folder to write to.", valueName: "dir"))
     var output: String
@@ -40,7 +41,8 @@ struct BatchCommand: AsyncParsableCommand {
     func run() async throws {
         let settings = try common.settings()
         guard !sources.isEmpty else {
-            throw CommandFailure(.usage, "nothing to do: name files, folders, URLs or a manifest, or - for a list on stdin")
+            throw CommandFailure(
+                .usage, "nothing to do: name files, folders, URLs or a manifest, or - for a list on stdin")
         }
         let input = BatchInput(sources, excluding: output, isInterrupted: { Interruption.isRequested })
         guard !recipe.isEmpty || input.mayCarryRecipes else {

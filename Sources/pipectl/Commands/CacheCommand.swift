@@ -175,7 +175,8 @@ struct CacheTrim: ParsableCommand {
             print(object.closed)
         } else {
             print(
-                "removed \(result.originals) originals and \(result.variants) variants, \(Readable.bytes(result.bytes))")
+                "removed \(result.originals) originals and \(result.variants) variants, \(Readable.bytes(result.bytes))"
+            )
         }
     }
 
@@ -280,10 +281,11 @@ private enum EntryText {
         switch ImageSource(text) {
         // A malformed URL names nothing stored.
         case .url: (try? SourceURL(text))?.normalised
-        case .file(let path): realpath(path, nil).map { found in
-            defer { free(found) }
-            return "file:" + String(cString: found)
-        }
+        case .file(let path):
+            realpath(path, nil).map { found in
+                defer { free(found) }
+                return "file:" + String(cString: found)
+            }
         case .bytes: nil
         }
     }

@@ -6,7 +6,8 @@ import Variants
 /// The hash holds the lowest coefficients of a cosine transform of the picture in linear light, quantised and written in
 /// base 83. Source: the BlurHash algorithm description (woltapp/blurhash, Algorithm.md).
 enum BlurHash {
-    private static let digits = Array("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz#$%*+,-.:;=?@[]^_{|}~".utf8)
+    private static let digits = Array(
+        "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz#$%*+,-.:;=?@[]^_{|}~".utf8)
 
     /// The mean colour in linear light over what is not transparent, as `rrggbb`; nil when nothing is visible.
     static func averageColour(of picture: PixelBuffer) -> String? {

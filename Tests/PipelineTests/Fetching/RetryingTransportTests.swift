@@ -4,6 +4,8 @@ import Testing
 
 /// Answers from a list, one a fetch.
 private final class ScriptedTransport: Transport {
+    func shutdown() async {}
+
     private let answers: Mutex<[Result<FetchedResponse, FetchError>]>
     init(_ answers: [Result<FetchedResponse, FetchError>]) { self.answers = Mutex(answers) }
 
