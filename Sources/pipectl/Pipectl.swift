@@ -10,13 +10,16 @@ struct Pipectl: AsyncParsableCommand {
         discussion: """
             Examples:
               pipectl get https://example.org/photo.jpg -r thumbnail:300 -o photo.jpg
-              pipectl batch photos/ -r thumbnail:320x240 -r thumbnail:200:fill,rounded-mask:24 -o out --gallery out.html
+              pipectl batch photos/ -r thumbnail:320x240 -o out --gallery out.html
               pipectl recipe 'thumbnail:300x200:fill,rounded-mask:8pct,webp:82'
               pipectl cache stats
 
-            Exit codes: 0 done; 1 items of a batch failed; 2 usage or configuration; 3 source refused by policy;
-            4 not found, fetch failed or timed out; 5 not an image or over a limit; 6 render failed; 7 cache folder
-            unusable; 8 output cannot be written; 130 interrupted.
+            Exit codes:
+              0 done                     5 not an image, or over a limit
+              1 items of a batch failed  6 render failed or past its deadline
+              2 usage or configuration   7 cache folder unusable
+              3 source refused           8 output cannot be written
+              4 fetch failed             130 interrupted
             """,
         version: "0.1.0",
         subcommands: [

@@ -74,6 +74,10 @@ enum PipelineSettings {
         configuration.cacheFolder = folder
         let memory = settings.memoryBudgets
         configuration.memory = .init(originals: memory.originals, variants: memory.variants)
+        // One pass over many sources asks for nothing twice but an original with several recipes: memory that grew with
+        // the list would serve nobody. What somebody set stays as set.
+        if case .builtIn = settings.origin("memory.originals") { configuration.memory.originals = 8_000_000 }
+        if case .builtIn = settings.origin("memory.variants") { configuration.memory.variants = 2_000_000 }
         let disk = settings.diskBudgets(folder: folder)
         configuration.disk = .init(originals: disk.originals, variants: disk.variants)
         configuration.fsync = settings.bool("disk.fsync")
