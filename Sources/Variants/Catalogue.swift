@@ -116,7 +116,7 @@ extension OutputSpecification.Kind {
                 )
             }
         let common = "`max=` a size (`20kB`, `20KiB`), `keep=` `exif`, `icc`, `xmp` joined by `+`"
-        let available: Set<Self> = [.jpeg, .png, .webp, .auto, .original]
+        let available: Set<Self> = [.jpeg, .png, .webp, .avif, .gif, .auto, .original]
         return Catalogue.Entry(
             token: rawValue, grammar: rawValue + options + "[:max=SIZE][:keep=LIST]",
             ranges: ranges.isEmpty ? common : ranges + "; " + common, summary: summary, example: example,
