@@ -73,7 +73,7 @@ struct RenderBench {
     /// User and system time of this process so far.
     private static func cpuMilliseconds() -> Double {
         var usage = rusage()
-        getrusage(RUSAGE_SELF, &usage)
+        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
         let seconds = usage.ru_utime.tv_sec + usage.ru_stime.tv_sec
         let microseconds = usage.ru_utime.tv_usec + usage.ru_stime.tv_usec
         return Double(seconds) * 1000 + Double(microseconds) / 1000
