@@ -79,12 +79,13 @@ final class Flights<Value: Sendable>: Sendable {
                 }
                 self.finish(key, id: id, with: answer)
             }
-            let isAbandoned = state.withLock { state in
-                guard state.flights[key]?.id == id else { return false }
+            let isOver = state.withLock { state in
+                guard state.flights[key]?.id == id else { return true }
                 state.flights[key]!.task = task
-                return state.flights[key]!.waiters.isEmpty && !state.flights[key]!.finishesWhenAbandoned
+                return false
             }
-            if isAbandoned { task.cancel() }
+            // Its last waiter left before there was a task to cancel, or it has ended, which cancelling does not alter.
+            if isOver { task.cancel() }
             return false
         }
     }

@@ -1,6 +1,13 @@
 import Glibc
 import Variants
 
+extension ImageSource {
+    /// What its records are stored under; nil when it names nothing that could be.
+    package var storedName: String? {
+        try? AdmitStage.identify(ImageRequest(self)).source
+    }
+}
+
 /// Decides whether a request may be worked on, and under which identity.
 struct AdmitStage: Sendable {
     let masks: MaskFolder

@@ -7,7 +7,9 @@ struct CacheStage: Sendable {
 
     func callAsFunction(_ admitted: AdmittedRequest) async -> CacheFinding {
         if case .bytes = admitted.origin {
-            return CacheFinding(admitted: admitted, record: nil, verdict: .missing, generation: 0, tier: .none)
+            return CacheFinding(
+                admitted: admitted, record: nil, verdict: .missing, generation: await tiers.currentGeneration(),
+                tier: .none)
         }
         let found = await tiers.records(of: admitted.source)
         var finding = CacheFinding(

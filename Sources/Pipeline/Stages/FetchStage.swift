@@ -20,7 +20,8 @@ struct FetchStage: Sendable {
         case .bytes(let bytes):
             let record = self.record(of: bytes, response: unconditional(), milliseconds: 0, source: admitted.source)
             return Original(
-                admitted: admitted, record: record, body: bytes, outcome: .none, mayStore: true, generation: 0)
+                admitted: admitted, record: record, body: bytes, outcome: .none, mayStore: true,
+                generation: finding.generation)
         case .file(let path):
             return try await file(path, finding)
         case .remote(let url):

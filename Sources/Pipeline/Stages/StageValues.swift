@@ -33,7 +33,7 @@ struct CacheFinding: Sendable {
     var record: OriginalRecord?
     var verdict: Verdict
     /// The purge generation at look-up; what was begun before a purge is not stored after it.
-    var generation: UInt64
+    var generation: CacheTiers.Generation
     var tier: OriginalOutcome
 }
 
@@ -46,7 +46,7 @@ struct Original: Sendable {
     var isStale = false
     /// Whether it, and so its variants, may be stored.
     var mayStore: Bool
-    var generation: UInt64
+    var generation: CacheTiers.Generation
     var isCollapsed = false
     var fetchMilliseconds = 0.0
 }

@@ -17,7 +17,8 @@ struct StoreStage: Sendable {
     /// A 304's new fields and times.
     func freshen(_ original: Original) {
         guard original.mayStore else { return }
-        tiers.freshen(original.record, storage: original.admitted.request.storage)
+        tiers.freshen(
+            original.record, storage: original.admitted.request.storage, generation: original.generation)
     }
 
     /// A rendered variant, stored exactly where its original may be.

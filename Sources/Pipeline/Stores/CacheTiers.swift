@@ -52,41 +52,72 @@ final class CacheTiers: Sendable {
         (dropped.load(ordering: .relaxed), troubles.load(ordering: .relaxed))
     }
 
+    /// The purge generations of the tiers when work began: what a purge has overtaken is stored nowhere.
+    struct Generation: Sendable {
+        var disk: UInt64
+        var originals: UInt64
+        var variants: UInt64
+    }
+
     // MARK: Looking up
+
+    /// The generations now, as far as this process knows; taken before anything is looked up.
+    func generation() -> Generation {
+        Generation(
+            disk: lastDiskGeneration.load(ordering: .relaxed), originals: originals.generation,
+            variants: variants.generation)
+    }
+
+    /// The generations now, read from the disk.
+    func currentGeneration() async -> Generation {
+        let known = generation()
+        guard disk != nil else { return known }
+        return await readers.run { [self] in readGeneration(known) }
+    }
+
+    /// Blocks on the disk.
+    private func readGeneration(_ known: Generation) -> Generation {
+        var generation = known
+        if let disk, let now = attempt({ () throws(StoreError) in try disk.generationNow() }) {
+            generation.disk = now
+            lastDiskGeneration.store(now, ordering: .relaxed)
+        }
+        return generation
+    }
 
     struct RecordLookup: Sendable {
         var records: [OriginalRecord]
-        var generation: UInt64
+        var generation: Generation
         var tier: OriginalOutcome
     }
 
     /// The stored responses of a source, from memory or else from disk.
     func records(of source: String) async -> RecordLookup {
+        let known = generation()
         if let (records, _) = originals.entry(for: "record:" + source) {
-            return RecordLookup(records: records, generation: generationInMemory(), tier: .memory)
+            return RecordLookup(records: records, generation: known, tier: .memory)
         }
-        guard let disk else { return RecordLookup(records: [], generation: generationInMemory(), tier: .none) }
+        guard let disk else { return RecordLookup(records: [], generation: known, tier: .none) }
         return await readers.run { [self] in
-            let generation = attempt { () throws(StoreError) in try disk.generationNow() } ?? 0
-            lastDiskGeneration.store(generation, ordering: .relaxed)
+            let generation = readGeneration(known)
             let records = attempt { () throws(StoreError) in try disk.records(source: source) } ?? []
-            if !records.isEmpty { keepInMemory(records, of: source) }
+            if !records.isEmpty { keepInMemory(records, of: source, generation.originals) }
             return RecordLookup(records: records, generation: generation, tier: records.isEmpty ? .none : .disk)
         }
     }
 
     private let lastDiskGeneration = Atomic<UInt64>(0)
-    private func generationInMemory() -> UInt64 { lastDiskGeneration.load(ordering: .relaxed) }
 
     /// The body of an original by its digest.
     func originalBody(_ digest: Digest) async -> (bytes: [UInt8], tier: OriginalOutcome)? {
         if let (_, bytes) = originals.entry(for: "body:" + digest) { return (bytes, .memory) }
         guard let disk else { return nil }
+        let generation = originals.generation
         return await readers.run { [self] in
             guard let body = attempt({ () throws(StoreError) in try disk.originalBody(digest: digest) }) ?? nil else {
                 return nil
             }
-            originals.insert([], body: body, for: "body:" + digest)
+            originals.insert([], body: body, for: "body:" + digest, generation: generation)
             return (body, .disk)
         }
     }
@@ -95,11 +126,12 @@ final class CacheTiers: Sendable {
     func variant(_ key: String) async -> (StoredVariant, Outcome)? {
         if let (entry, body) = variants.entry(for: key) { return (StoredVariant(entry: entry, body: body), .memory) }
         guard let disk else { return nil }
+        let generation = variants.generation
         return await readers.run { [self] in
             guard let (entry, body) = attempt({ () throws(StoreError) in try disk.variant(key: key) }) ?? nil else {
                 return nil
             }
-            variants.insert(entry, body: body, for: key, cost: entry.cost)
+            variants.insert(entry, body: body, for: key, cost: entry.cost, generation: generation)
             return (StoredVariant(entry: entry, body: body), .disk)
         }
     }
@@ -108,36 +140,38 @@ final class CacheTiers: Sendable {
 
     /// Keeps a record and, unless the source is a file, its body.
     func store(
-        _ record: OriginalRecord, body: [UInt8]?, storage: StorageOptions, generation: UInt64
+        _ record: OriginalRecord, body: [UInt8]?, storage: StorageOptions, generation: Generation
     ) {
         if storage.contains(.originalsInMemory) {
-            updateMemory(record)
+            updateMemory(record, generation)
             if let body {
-                originals.insert([], body: body, for: "body:" + record.digest, cost: record.fetchMilliseconds)
+                originals.insert(
+                    [], body: body, for: "body:" + record.digest, cost: record.fetchMilliseconds,
+                    generation: generation.originals)
             }
         }
         guard storage.contains(.originalsOnDisk), let disk else { return }
         writeBehind(bytes: body?.count ?? 0) { () throws(StoreError) in
-            _ = try disk.storeOriginal(record, body: body, generation: generation)
+            _ = try disk.storeOriginal(record, body: body, generation: generation.disk)
         }
     }
 
     /// Replaces a record's fields and times after a 304.
-    func freshen(_ record: OriginalRecord, storage: StorageOptions) {
-        if storage.contains(.originalsInMemory) { updateMemory(record) }
+    func freshen(_ record: OriginalRecord, storage: StorageOptions, generation: Generation) {
+        if storage.contains(.originalsInMemory) { updateMemory(record, generation) }
         guard storage.contains(.originalsOnDisk), let disk else { return }
         writeBehind(bytes: 0) { () throws(StoreError) in _ = try disk.freshen(record) }
     }
 
     func store(
-        _ entry: VariantEntry, body: [UInt8], of source: String, storage: StorageOptions, generation: UInt64
+        _ entry: VariantEntry, body: [UInt8], of source: String, storage: StorageOptions, generation: Generation
     ) {
         if storage.contains(.variantsInMemory) {
-            variants.insert(entry, body: body, for: entry.key, cost: entry.cost)
+            variants.insert(entry, body: body, for: entry.key, cost: entry.cost, generation: generation.variants)
         }
         guard storage.contains(.variantsOnDisk), let disk else { return }
         writeBehind(bytes: body.count) { () throws(StoreError) in
-            _ = try disk.storeVariant(entry, body: body, generation: generation, source: source)
+            _ = try disk.storeVariant(entry, body: body, generation: generation.disk, source: source)
         }
     }
 
@@ -157,12 +191,14 @@ final class CacheTiers: Sendable {
         }
         var digests: Set<Digest> = []
         if let (records, _) = originals.peek("record:" + source) { digests = Set(records.map(\.digest)) }
-        originals.remove("record:" + source)
-        for digest in digests { originals.remove("body:" + digest) }
+        // The bytes of a caller have no record; their name tells their digest.
+        if source.hasPrefix("bytes:") { digests.insert(String(source.dropFirst(6))) }
+        if case .success(let purged) = result { digests.formUnion(purged.digests) }
+        let names = Set(digests.map { "body:" + $0 } + ["record:" + source])
+        originals.remove { key, _ in names.contains(key) }
+        variants.remove(madeFrom: digests)
         switch result {
         case .success(let purged):
-            digests.formUnion(purged.digests)
-            variants.remove(madeFrom: digests)
             return purged
         case .failure(let error):
             throw PipelineError(.cacheUnavailable, error.description, cause: error)
@@ -184,16 +220,16 @@ final class CacheTiers: Sendable {
 
     // MARK: Private
 
-    private func updateMemory(_ record: OriginalRecord) {
+    private func updateMemory(_ record: OriginalRecord, _ generation: Generation) {
         var records: [OriginalRecord] = []
         if let (known, _) = originals.peek("record:" + record.source) { records = known }
         records.removeAll { $0.response.selecting == record.response.selecting }
         records.append(record)
-        keepInMemory(records, of: record.source)
+        keepInMemory(records, of: record.source, generation.originals)
     }
 
-    private func keepInMemory(_ records: [OriginalRecord], of source: String) {
-        originals.insert(records, body: [], for: "record:" + source)
+    private func keepInMemory(_ records: [OriginalRecord], of source: String, _ generation: UInt64) {
+        originals.insert(records, body: [], for: "record:" + source, generation: generation)
     }
 
     private func writeBehind(bytes: Int, _ write: @escaping @Sendable () throws(StoreError) -> Void) {

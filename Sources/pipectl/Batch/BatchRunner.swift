@@ -105,7 +105,7 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
         case rendered(Int, BatchItem, BatchOutcome)
     }
 
-    /// Runs until the input ends or the flag of interruption is set; what runs then is finished.
+    /// Runs until the input ends or the flag of interruption is set; what runs then is waited for.
     func run(_ input: BatchInput) async throws(BatchStartError) -> BatchSummary {
         let finisher = try BatchFinisher(options)
         let producer = BatchProducer(input, options)

@@ -94,7 +94,7 @@ private struct PipelineBatch: BatchRendering {
             // Canonical text has its presets expanded.
             var request = ImageRequest(ImageSource(source.source), recipe: try Recipe(text))
             request.policy = policy
-            let response = try await pipeline.respond(to: request)
+            let response = try await pipeline.answer(request)
             var item = ItemJSON(source: source.source, recipe: text, outcome: .failed)
             item.fill(response)
             return .variant(

@@ -123,7 +123,7 @@ struct CacheInspect: ParsableCommand {
     func run() throws {
         let found = try common.withStore { store throws(StoreError) in
             let found = try store.inspect(key)
-            guard found.isEmpty, let source = EntryText.source(key) else { return found }
+            guard found.isEmpty, let source = ImageSource(key).storedName else { return found }
             return try store.inspect(source)
         }
         guard !found.isEmpty else {
@@ -276,20 +276,6 @@ struct CacheVerify: ParsableCommand {
 
 /// Entries as lines for people or as JSON.
 private enum EntryText {
-    /// The identity a source is stored under; nil when the text is neither a URL nor a path.
-    static func source(_ text: String) -> String? {
-        switch ImageSource(text) {
-        // A malformed URL names nothing stored.
-        case .url: (try? SourceURL(text))?.normalised
-        case .file(let path):
-            realpath(path, nil).map { found in
-                defer { free(found) }
-                return "file:" + String(cString: found)
-            }
-        case .bytes: nil
-        }
-    }
-
     static func line(_ item: ListedOriginal, json: Bool) -> String {
         let record = item.record
         let size = record.header.map { "\($0.width) × \($0.height) \($0.format.rawValue)" } ?? "no image"

@@ -100,7 +100,8 @@ extension ImagePipeline {
                 return .failure(error)
             }
         }
-        Interruption.onRequest { task.cancel() }
+        let handler = Interruption.onRequest { task.cancel() }
+        defer { Interruption.remove(handler) }
         return try await task.value.get()
     }
 }
