@@ -229,7 +229,16 @@ final class CacheTiers: Sendable {
     }
 
     private func keepInMemory(_ records: [OriginalRecord], of source: String, _ generation: UInt64) {
-        originals.insert(records, body: [], for: "record:" + source, generation: generation)
+        let bytes = records.reduce(0) { $0 + Self.bytes(of: $1) }
+        originals.insert(records, body: [], for: "record:" + source, valueBytes: bytes, generation: generation)
+    }
+
+    /// What a record takes in memory: itself, its strings and their allocations' headers, about 64 bytes a string beside
+    /// its text.
+    private static func bytes(of record: OriginalRecord) -> Int {
+        record.response.fields.reduce(512 + 2 * record.source.utf8.count) { sum, field in
+            sum + 128 + field.name.utf8.count + field.value.utf8.count
+        }
     }
 
     private func writeBehind(bytes: Int, _ write: @escaping @Sendable () throws(StoreError) -> Void) {

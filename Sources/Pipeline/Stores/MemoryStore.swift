@@ -38,15 +38,17 @@ public final class MemoryStore<Value: Sendable>: Sendable {
     /// Puts an entry in place of any under the same key, evicting others to make room.
     ///
     /// - Parameters:
+    ///   - valueBytes: bytes the value itself takes beside the body, where that is more than a few words.
     ///   - cost: milliseconds that making it again would take.
     ///   - generation: value of `generation` when the work began; nil skips the check.
     /// - Returns: false when it was refused as too large, or dropped because of a removal since `generation`. What
     ///   was under the key before is gone in every case but the last.
     @discardableResult
     public func insert(
-        _ value: Value, body: [UInt8], for key: String, cost: Double = 1, generation: UInt64? = nil
+        _ value: Value, body: [UInt8], for key: String, valueBytes: Int = 0, cost: Double = 1,
+        generation: UInt64? = nil
     ) -> Bool {
-        let size = body.count + key.utf8.count + Self.entryOverhead
+        let size = body.count + key.utf8.count + valueBytes + Self.entryOverhead
         return shard(of: key).state.withLock { state in
             // Checked under the lock: a removal raises the counter before it visits this shard.
             if let generation, generation != purges.load(ordering: .acquiring) { return false }
