@@ -6,7 +6,7 @@ import Variants
 @testable import Pipeline
 
 /// A folder of its own, removed with the value.
-final class CacheFolder {
+final class CacheFolder: Sendable {
     let path: String
 
     init() {
