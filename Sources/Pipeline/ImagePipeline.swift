@@ -34,7 +34,8 @@ public final class ImagePipeline: Sendable {
         admit = AdmitStage(masks: MaskFolder(configuration.masks), threads: threads)
         cache = CacheStage(tiers: tiers, caching: configuration.caching, now: now)
         fetch = FetchStage(
-            tiers: tiers, transport: transport, configuration: configuration.fetch, caching: configuration.caching,
+            cache: cache, tiers: tiers, transport: transport, configuration: configuration.fetch,
+            caching: configuration.caching,
             acceptedTypes: configuration.acceptedTypes, byteLimit: configuration.limits.bytes,
             flights: Flights(), store: store, threads: threads, now: now)
         render = RenderStage(

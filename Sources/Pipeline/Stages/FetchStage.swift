@@ -2,6 +2,7 @@ import Variants
 
 /// Obtains the original of a finding: reuses the record, validates it, or fetches, once for everybody who asks now.
 struct FetchStage: Sendable {
+    let cache: CacheStage
     let tiers: CacheTiers
     let transport: any Transport
     let configuration: FetchConfiguration
@@ -25,11 +26,7 @@ struct FetchStage: Sendable {
         case .file(let path):
             return try await file(path, finding)
         case .remote(let url):
-            if case .reuse(let isStale) = finding.verdict, let record = finding.record {
-                return Original(
-                    admitted: admitted, record: record, body: nil, outcome: isStale ? .stale : .none, isStale: isStale,
-                    mayStore: true, generation: finding.generation)
-            }
+            if let original = reused(finding) { return original }
             if admitted.request.policy == .cacheOnly {
                 throw PipelineError(
                     .notCached,
@@ -49,7 +46,8 @@ struct FetchStage: Sendable {
             return original
         }
         let again = CacheFinding(
-            admitted: original.admitted, record: nil, verdict: .missing, generation: original.generation, tier: .none)
+            admitted: original.admitted, record: nil, verdict: .missing, generation: original.generation, tier: .none,
+            needsBody: true)
         return try await self(again)
     }
 
@@ -88,12 +86,13 @@ struct FetchStage: Sendable {
     private func shared(_ url: SourceURL, _ finding: CacheFinding) async throws(PipelineError) -> Original {
         let request = finding.admitted.request
         var key = "\(finding.admitted.source)|\(url.normalised)|\(request.policy.rawValue)|\(request.storage.rawValue)"
-        if finding.record == nil { key += "|body" }
+        if finding.needsBody { key += "|body" }
         for field in request.fields { key += "|\(field.name.lowercased()):\(field.value)" }
         let (original, isCollapsed) = try await flights.value(
             for: key, priority: request.priority, finishWhenAbandoned: request.finishWhenAbandoned
         ) { () async throws(PipelineError) -> Original in
-            try await ask(url, finding)
+            if let stored = await storedMeanwhile(finding) { return stored }
+            return try await ask(url, finding)
         }
         guard isCollapsed else { return original }
         // What may not be stored answers one request only: each waiter asks for itself.
@@ -102,6 +101,21 @@ struct FetchStage: Sendable {
         mine.admitted = finding.admitted
         mine.isCollapsed = true
         return mine
+    }
+
+    /// A flight may have ended between the look-up and this one's start: what it stored answers this request too.
+    private func storedMeanwhile(_ finding: CacheFinding) async -> Original? {
+        let policy = finding.admitted.request.policy
+        guard !finding.needsBody, policy == .protocol || policy == .cacheElseLoad else { return nil }
+        return reused(await cache(finding.admitted))
+    }
+
+    /// The stored original where it may be used without asking anybody.
+    private func reused(_ finding: CacheFinding) -> Original? {
+        guard case .reuse(let isStale) = finding.verdict, let record = finding.record else { return nil }
+        return Original(
+            admitted: finding.admitted, record: record, body: nil, outcome: isStale ? .stale : .none, isStale: isStale,
+            mayStore: true, generation: finding.generation)
     }
 
     private func ask(_ url: SourceURL, _ finding: CacheFinding) async throws(PipelineError) -> Original {

@@ -35,6 +35,8 @@ struct CacheFinding: Sendable {
     /// The purge generation at look-up; what was begun before a purge is not stored after it.
     var generation: CacheTiers.Generation
     var tier: OriginalOutcome
+    /// The record is there, but its body is wanted and gone: only the origin has it.
+    var needsBody = false
 }
 
 /// An original: its record, and its body where that had to be obtained.

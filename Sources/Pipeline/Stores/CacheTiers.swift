@@ -177,22 +177,22 @@ final class CacheTiers: Sendable {
 
     /// Removes everything that came from a source, in every tier of this process and on disk.
     func purge(source: String) async throws(PipelineError) -> PurgeResult {
+        // The bytes of a caller have no record; their name tells their digest.
+        var digests: Set<Digest> = source.hasPrefix("bytes:") ? [String(source.dropFirst(6))] : []
+        let known = digests
         let result: Result<PurgeResult, StoreError> = await readers.run { [self] in
             // What was queued before the purge lands before it, so that it is purged too.
             writer.drain()
             guard let disk else { return .success(PurgeResult()) }
             do throws(StoreError) {
-                let result = try disk.purge(source: source)
+                let result = try disk.purge(source: source, digests: known)
                 lastDiskGeneration.store(try disk.generationNow(), ordering: .relaxed)
                 return .success(result)
             } catch {
                 return .failure(error)
             }
         }
-        var digests: Set<Digest> = []
-        if let (records, _) = originals.peek("record:" + source) { digests = Set(records.map(\.digest)) }
-        // The bytes of a caller have no record; their name tells their digest.
-        if source.hasPrefix("bytes:") { digests.insert(String(source.dropFirst(6))) }
+        if let (records, _) = originals.peek("record:" + source) { digests.formUnion(records.map(\.digest)) }
         if case .success(let purged) = result { digests.formUnion(purged.digests) }
         let names = Set(digests.map { "body:" + $0 } + ["record:" + source])
         originals.remove { key, _ in names.contains(key) }

@@ -31,9 +31,11 @@ extension DiskStore {
 
     /// Removes a source's records, their bodies, and all variants of every digest the source has had, also where
     /// another source has the same bytes.
-    public func purge(source: String) throws(StoreError) -> PurgeResult {
+    ///
+    /// - Parameter digests: further originals known to be the source's, where no record says so.
+    public func purge(source: String, digests: Set<Digest> = []) throws(StoreError) -> PurgeResult {
         try perform { index throws(StoreError) in
-            let result = try index.write { _ throws(StoreError) in try index.purge(source) }
+            let result = try index.write { _ throws(StoreError) in try index.purge(source, digests) }
             try index.shrink()
             return result
         }
@@ -99,7 +101,7 @@ extension DiskIndex {
     /// Seconds for which a purge is remembered by name. Work older than that is refused whatever it stores.
     private static let purgeMemory = 3_600.0
 
-    fileprivate func purge(_ source: String) throws(StoreError) -> PurgeResult {
+    fileprivate func purge(_ source: String, _ digests: Set<Digest>) throws(StoreError) -> PurgeResult {
         let connection = try connection
         var result = PurgeResult()
         try connection.run("UPDATE state SET value = value + 1 WHERE name = 'generation'")
@@ -108,7 +110,8 @@ extension DiskIndex {
             try connection.rows(
                 "SELECT digest FROM links WHERE source = ?1 UNION SELECT digest FROM records WHERE source = ?1",
                 .text(source)
-            ) { $0.text(0) })
+            ) { $0.text(0) }
+        ).union(digests)
         let before = try bytes()
         for digest in result.digests {
             let originals = try connection.rows("SELECT id FROM originals WHERE digest = ?1", .text(digest)) {
