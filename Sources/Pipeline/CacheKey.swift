@@ -21,15 +21,14 @@ private func hex(_ digest: some Sequence<UInt8>) -> String {
 /// Names a variant by everything its bytes depend on (design §3), so that a changed picture, mask, recipe, quality or
 /// encoder never meets an old variant, and equal bytes at two URLs share theirs.
 enum CacheKey {
-    /// Raised whenever the same recipe may give other pixels or bytes than before.
-    static let renderRevision = "1"
-
     static func variant(
         originalDigest: Digest, recipe: Recipe, output: ResolvedOutput, quality: RenderQuality, frames: Int,
         masks: [String: Digest]
     ) -> String {
         var hash = SHA256()
-        var parts = [renderRevision, originalDigest, recipe.stepsDescription, output.description, quality.rawValue]
+        var parts = [
+            RenderRevision.current, originalDigest, recipe.stepsDescription, output.description, quality.rawValue,
+        ]
         parts.append(String(frames))
         for (name, digest) in masks.sorted(by: { $0.key < $1.key }) { parts += [name, digest] }
         for part in parts {

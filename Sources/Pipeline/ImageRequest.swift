@@ -24,6 +24,7 @@ public enum ImageSource: Sendable, Hashable {
 public enum RequestPriority: Int, Sendable, Hashable, Comparable {
     case low, normal, high
 
+    /// Orders by urgency.
     public static func < (left: RequestPriority, right: RequestPriority) -> Bool { left.rawValue < right.rawValue }
 
     var taskPriority: TaskPriority {
@@ -37,26 +38,36 @@ public enum RequestPriority: Int, Sendable, Hashable, Comparable {
 
 /// Which tiers a request may fill. Reading is governed by the policy.
 public struct StorageOptions: OptionSet, Sendable, Hashable {
+    /// One bit a tier.
     public let rawValue: Int
     public init(rawValue: Int) { self.rawValue = rawValue }
+    /// Keeps original and record in memory.
     public static let originalsInMemory = StorageOptions(rawValue: 1)
+    /// Keeps original and record on disk.
     public static let originalsOnDisk = StorageOptions(rawValue: 2)
+    /// Keeps the variant in memory.
     public static let variantsInMemory = StorageOptions(rawValue: 4)
+    /// Keeps the variant on disk.
     public static let variantsOnDisk = StorageOptions(rawValue: 8)
+    /// Every tier; the default.
     public static let all: StorageOptions = [.originalsInMemory, .originalsOnDisk, .variantsInMemory, .variantsOnDisk]
 }
 
 /// One thing asked of the pipeline: a source, and the recipe to derive from it.
 public struct ImageRequest: Sendable {
+    /// Where the original comes from.
     public var source: ImageSource
     /// nil asks for the original's own bytes.
     public var recipe: Recipe?
     /// The format that content negotiation chose for an `auto` output; nil keeps the original's family.
     public var negotiated: ImageFormat?
+    /// How far stored responses are trusted; HTTP's own rules by default.
     public var policy = CachePolicy.protocol
+    /// Urgency; `normal` by default.
     public var priority = RequestPriority.normal
     /// Waits this long before the network or a render is used; answers from the caches are not delayed.
     public var delay = Duration.zero
+    /// Tiers that may be filled; all by default.
     public var storage = StorageOptions.all
     /// Identifies the source in place of its URL: one picture behind several hosts.
     public var sourceID: String?

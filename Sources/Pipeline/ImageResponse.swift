@@ -8,35 +8,50 @@ public enum OriginalOutcome: String, Sendable, Hashable { case memory, disk, rev
 
 /// Wall milliseconds of the parts of one response; `total` leaves the time spent queued out.
 public struct Timings: Sendable, Hashable {
+    /// Waiting for a thread to render on.
     public var queue = 0.0
+    /// Asking the origin, retries included.
     public var fetch = 0.0
+    /// Opening and decoding.
     public var decode = 0.0
+    /// The steps of the recipe.
     public var operations = 0.0
+    /// Writing the output format.
     public var encode = 0.0
+    /// Handing over to the stores; writing to disk happens behind the answer.
     public var store = 0.0
+    /// From the request to the answer, without `queue`.
     public var total = 0.0
     public init() {}
 }
 
 /// An answered request.
 public struct ImageResponse: Sendable {
+    /// The encoded picture.
     public var bytes: [UInt8]
+    /// For example `image/webp`.
     public var mediaType: String
+    /// The format of `bytes`.
     public var format: ImageFormat
     /// Pixels of the picture as it is shown: for an original, before its EXIF orientation.
     public var width: Int
+    /// Pixels, like `width`.
     public var height: Int
     /// SHA-256 of `bytes`, hexadecimal.
     public var digest: Digest
     /// The variant key; nil for an original.
     public var key: String?
+    /// Where `bytes` came from.
     public var outcome: Outcome
+    /// How the original was obtained.
     public var originalOutcome: OriginalOutcome
     /// Whether another request's work answered this one.
     public var isCollapsed: Bool
+    /// Whether the original was past its freshness and not validated.
     public var isStale: Bool
     /// The original's record: status, fields, times, digest.
     public var record: OriginalRecord
+    /// How long the parts took.
     public var timings: Timings
 }
 

@@ -6,12 +6,17 @@ public struct PipelineConfiguration: Sendable {
     public var cacheFolder: String?
     /// Byte budgets. A quarter of a gigabyte holds some 15,000 thumbnails beside the originals in use.
     public var memory = TierBudgets(originals: 128 << 20, variants: 128 << 20)
+    /// Byte budgets on disk; 2 GiB each.
     public var disk = TierBudgets(originals: 2 << 30, variants: 2 << 30)
     /// Forces every write to the disk; off, since a cache may lose its last second in a power cut.
     public var fsync = false
+    /// Transfers: limits, addresses, retries.
     public var fetch = FetchConfiguration()
+    /// Shared or private, and lifetimes for origins that send none.
     public var caching = CachingConfiguration()
+    /// How resizing trades CPU for fidelity; `balanced` by default.
     public var quality = RenderQuality.balanced
+    /// What a render may take.
     public var limits = RenderLimits()
     /// Threads that render; nil: one more than cores, since a render waits for nothing but the processor.
     public var renderThreads: Int?
@@ -32,7 +37,9 @@ public struct PipelineConfiguration: Sendable {
 
     /// Bytes for originals and for variants, apart.
     public struct TierBudgets: Sendable, Hashable {
+        /// Bytes for originals.
         public var originals: Int
+        /// Bytes for variants.
         public var variants: Int
         public init(originals: Int, variants: Int) {
             self.originals = originals

@@ -5,12 +5,16 @@ import Variants
 public struct PipelineError: Error, Sendable, CustomStringConvertible {
     /// A stable name; a struct, so that adding one breaks nobody.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
+        /// The name in reports and JSON.
         public let name: String
         public init(_ name: String) { self.name = name }
         public var description: String { name }
 
+        /// The source is no http(s) URL and no path.
         public static let invalidSource = Code("invalidSource")
+        /// The recipe does not parse.
         public static let invalidRecipe = Code("invalidRecipe")
+        /// A setting does not fit.
         public static let invalidConfiguration = Code("invalidConfiguration")
         /// A named mask or overlay is missing or ambiguous.
         public static let maskUnavailable = Code("maskUnavailable")
@@ -18,25 +22,39 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         public static let sourceRefused = Code("sourceRefused")
         /// The origin answered 404 or 410, or the file does not exist.
         public static let notFound = Code("notFound")
+        /// The origin was not reached, broke off, or answered with an error.
         public static let fetchFailed = Code("fetchFailed")
+        /// Connecting, the head, the body or all of it took too long.
         public static let fetchTimedOut = Code("fetchTimedOut")
         /// `cacheOnly` found nothing to reuse.
         public static let notCached = Code("notCached")
+        /// The bytes are of no image format.
         public static let notAnImage = Code("notAnImage")
+        /// An image, in a format that is not read.
         public static let unsupportedFormat = Code("unsupportedFormat")
+        /// Over a limit, which the message names with its value.
         public static let overLimit = Code("overLimit")
+        /// The decoder refused the bytes.
         public static let undecodable = Code("undecodable")
         /// The recipe names a step or output that is not built yet.
         public static let notAvailable = Code("notAvailable")
+        /// A step or the encoder could not do what was asked.
         public static let renderFailed = Code("renderFailed")
+        /// The render took longer than `limits.seconds`.
         public static let renderDeadline = Code("renderDeadline")
+        /// libvips is missing; the message names the package.
         public static let libraryUnavailable = Code("libraryUnavailable")
+        /// The cache folder cannot be opened, or is of a newer version.
         public static let cacheUnavailable = Code("cacheUnavailable")
+        /// The caller gave up.
         public static let cancelled = Code("cancelled")
     }
 
+    /// What went wrong, stable across versions.
     public var code: Code
+    /// What happened, to what, and what would help.
     public var message: String
+    /// The error of the layer below, if any.
     public var cause: (any Error)?
     public var description: String { message }
 

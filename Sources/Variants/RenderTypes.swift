@@ -1,8 +1,10 @@
 /// What is known of an original without decoding pixels, read by our own parsers (never by libvips).
 public struct ImageHeader: Sendable, Hashable {
+    /// The container format.
     public var format: ImageFormat
     /// Stored pixels, before EXIF orientation; ≥ 1.
     public var width: Int
+    /// Stored pixels, like `width`.
     public var height: Int
     /// Frames of an animation or pages of a document; ≥ 1.
     public var pages: Int
@@ -42,22 +44,30 @@ public enum RenderQuality: String, Sendable, Hashable, CaseIterable {
 
 /// Metadata kept in an output; everything else is stripped.
 public struct KeptMetadata: OptionSet, Sendable, Hashable {
+    /// One bit a kind of metadata.
     public let rawValue: Int
     public init(rawValue: Int) { self.rawValue = rawValue }
+    /// EXIF; its Orientation becomes 1.
     public static let exif = KeptMetadata(rawValue: 1)
+    /// The ICC profile.
     public static let icc = KeptMetadata(rawValue: 2)
+    /// XMP.
     public static let xmp = KeptMetadata(rawValue: 4)
 }
 
 /// An output with its format decided and every default written out; part of the variant key.
 public struct ResolvedOutput: Sendable, Hashable {
+    /// The container format.
     public var format: ImageFormat
     /// 1…100; ignored by lossless outputs.
     public var quality: Int
+    /// Whether every pixel survives encoding.
     public var isLossless: Bool
     /// Largest size in bytes; nil without a budget.
     public var maxBytes: Int?
+    /// Progressive JPEG or interlaced PNG.
     public var isProgressive: Bool
+    /// Metadata to keep.
     public var keep: KeptMetadata
 
     public init(
@@ -94,11 +104,17 @@ public struct RenderLimits: Sendable, Hashable {
 
 /// One render: encoded bytes and a recipe in, encoded bytes out.
 public struct RenderJob: Sendable {
+    /// The encoded original.
     public var original: [UInt8]
+    /// What `ImageHeader.probe` says of it.
     public var header: ImageHeader
+    /// What to derive.
     public var recipe: Recipe
+    /// The format to write, decided.
     public var output: ResolvedOutput
+    /// How resizing trades CPU for fidelity.
     public var quality: RenderQuality
+    /// What the render may take.
     public var limits: RenderLimits
     /// Encoded bytes of the named masks and overlays that the recipe uses.
     public var masks: [String: [UInt8]]
@@ -119,10 +135,15 @@ public struct RenderJob: Sendable {
 
 /// What a render returns.
 public struct RenderedVariant: Sendable {
+    /// The encoded picture.
     public var bytes: [UInt8]
+    /// The container format.
     public var format: ImageFormat
+    /// Pixels.
     public var width: Int
+    /// Stored pixels, like `width`.
     public var height: Int
+    /// Whether the output carries alpha.
     public var hasAlpha: Bool
     /// Wall milliseconds spent opening and decoding, in operations, and encoding. libvips evaluates lazily, so decode
     /// covers opening and any eager decoding; what is pulled through at the end counts where it is pulled.
@@ -147,8 +168,11 @@ public struct RenderedVariant: Sendable {
 /// Decoded pixels: sRGB, 8 bits, 4 bands (red, green, blue, alpha; not premultiplied), rows without padding,
 /// so `pixels.count == width × height × 4`.
 public struct PixelBuffer: Sendable, Hashable {
+    /// Pixels.
     public var width: Int
+    /// Stored pixels, like `width`.
     public var height: Int
+    /// Rows from the top, four bytes a pixel.
     public var pixels: [UInt8]
 
     public init(width: Int, height: Int, pixels: [UInt8]) {
@@ -161,6 +185,7 @@ public struct PixelBuffer: Sendable, Hashable {
 
 /// Why a render failed.
 public struct RenderError: Error, Sendable, CustomStringConvertible {
+    /// What went wrong, stable across versions.
     public enum Code: String, Sendable {
         /// The magic bytes are of no known image format, or the bytes are empty.
         case notAnImage
@@ -184,7 +209,9 @@ public struct RenderError: Error, Sendable, CustomStringConvertible {
         /// libvips is missing or too old; the message names the package to install.
         case libraryUnavailable
     }
+    /// What went wrong.
     public var code: Code
+    /// What happened, and what would help.
     public var message: String
     public var description: String { message }
 

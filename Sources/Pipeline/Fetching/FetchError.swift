@@ -2,6 +2,7 @@
 public struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The kind of failure. A struct with static members, so that a new one breaks nobody.
     public struct Code: RawRepresentable, Sendable, Hashable {
+        /// The name in reports.
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
 

@@ -1,6 +1,8 @@
 /// One field line as received: the name as written, the value without surrounding whitespace.
 public struct HeaderField: Sendable, Hashable {
+    /// As written by the sender.
     public var name: String
+    /// Without surrounding whitespace.
     public var value: String
     public init(_ name: String, _ value: String) {
         self.name = name
@@ -10,11 +12,13 @@ public struct HeaderField: Sendable, Hashable {
 
 /// A response kept for reuse, without its body (RFC 9111 §3).
 public struct StoredResponse: Sendable, Hashable {
+    /// 100…999.
     public var status: Int
     /// End-to-end fields in the order received, repeats kept.
     public var fields: [HeaderField]
     /// Unix seconds when the request was sent and when its head arrived (RFC 9111 §4.2.3).
     public var requestTime: Double
+    /// Unix seconds when the head of the response arrived.
     public var responseTime: Double
     /// The request fields that `Vary` selects on: lower-case name and combined value, nil for an absent field.
     public var selecting: [String: String?]

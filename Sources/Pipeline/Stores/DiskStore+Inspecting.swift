@@ -1,10 +1,12 @@
 /// An original as listed.
 public struct ListedOriginal: Sendable, Hashable {
+    /// What is remembered of it.
     public var record: OriginalRecord
     /// Whether the body is stored too.
     public var hasBody: Bool
     /// Unix seconds.
     public var lastUsed: Double
+    /// Hits since it was stored.
     public var uses: Int
     /// Where the next page begins.
     public var position: Int
@@ -12,9 +14,11 @@ public struct ListedOriginal: Sendable, Hashable {
 
 /// A variant as listed.
 public struct ListedVariant: Sendable, Hashable {
+    /// What is known of it.
     public var entry: VariantEntry
     /// Unix seconds.
     public var lastUsed: Double
+    /// Hits since it was stored.
     public var uses: Int
     /// Where the next page begins.
     public var position: Int
@@ -22,9 +26,12 @@ public struct ListedVariant: Sendable, Hashable {
 
 /// What the store knows about a source, a key or a digest.
 public struct Inspection: Sendable, Hashable {
+    /// Originals found.
     public var originals: [ListedOriginal]
+    /// Variants found.
     public var variants: [ListedVariant]
 
+    /// Whether nothing was found.
     public var isEmpty: Bool { originals.isEmpty && variants.isEmpty }
 }
 

@@ -1,8 +1,10 @@
 /// What a purge of one source removed.
 public struct PurgeResult: Sendable, Hashable {
+    /// Records removed.
     public var records = 0
     /// Bodies of originals.
     public var originals = 0
+    /// Variants removed.
     public var variants = 0
     /// Bytes of the bodies and variants removed.
     public var bytes = 0
@@ -16,8 +18,11 @@ public struct PurgeResult: Sendable, Hashable {
 
 /// What a trim removed.
 public struct TrimResult: Sendable, Hashable {
+    /// Bodies of originals removed.
     public var originals = 0
+    /// Variants removed.
     public var variants = 0
+    /// Bytes given back.
     public var bytes = 0
 
     public init() {}

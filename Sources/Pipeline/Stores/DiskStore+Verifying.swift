@@ -20,6 +20,7 @@ public struct VerifyReport: Sendable, Hashable {
     public var wrongSums = 0
     /// The database itself is damaged; repairing starts an empty one.
     public var isIndexDamaged = false
+    /// Whether the faults were mended.
     public var isRepaired = false
 
     public init() {}

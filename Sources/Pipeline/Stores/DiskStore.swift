@@ -10,6 +10,7 @@ import Synchronization
 public final class DiskStore: Sendable {
     /// The folder as it was given.
     public let folder: String
+    /// The settings it was opened with.
     public let configuration: DiskStoreConfiguration
     private let state: Mutex<DiskIndex>
     let files: BodyFiles

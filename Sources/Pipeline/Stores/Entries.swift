@@ -7,8 +7,11 @@ public typealias Digest = String
 public struct OriginalRecord: Sendable, Hashable {
     /// Normalised URL or the caller's source ID.
     public var source: String
+    /// Status, fields and times as received.
     public var response: StoredResponse
+    /// SHA-256 of the body.
     public var digest: Digest
+    /// Bytes of the body.
     public var length: Int
     /// nil when the body is no image we know.
     public var header: ImageHeader?
@@ -34,10 +37,15 @@ public struct VariantEntry: Sendable, Hashable {
     public var key: String
     /// Digest of the original it was made from, and of its own body.
     public var originalDigest: Digest
+    /// SHA-256 of the body.
     public var digest: Digest
+    /// Bytes of the body.
     public var length: Int
+    /// Format of the body.
     public var format: ImageFormat
+    /// Pixels.
     public var width: Int
+    /// Pixels.
     public var height: Int
     /// Canonical recipe text, for people who look at the cache.
     public var recipe: String

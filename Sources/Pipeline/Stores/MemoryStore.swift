@@ -62,6 +62,7 @@ public final class MemoryStore<Value: Sendable>: Sendable {
         shard(of: key).state.withLock { $0.update(key, change) }
     }
 
+    /// Removes one entry; false when there was none.
     @discardableResult
     public func remove(_ key: String) -> Bool {
         shard(of: key).state.withLock { $0.remove(key) }

@@ -1,7 +1,10 @@
 /// What one tier of a store has done and holds.
 public struct StoreCounters: Sendable, Hashable {
+    /// Look-ups that found an entry.
     public var hits = 0
+    /// Look-ups that found none.
     public var misses = 0
+    /// Entries stored.
     public var insertions = 0
     /// Entries deleted to make room (not those removed by a purge or because they were damaged).
     public var evictions = 0

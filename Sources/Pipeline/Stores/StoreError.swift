@@ -23,6 +23,7 @@ public struct StoreError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let closed = Code("closed")
     }
 
+    /// What went wrong.
     public var code: Code
     /// What happened and what would help.
     public var message: String

@@ -2,6 +2,7 @@
 public struct OutputSpecification: Sendable, Hashable {
     /// The outputs of recipe text; the raw value is the step's name.
     public enum Kind: String, Sendable, CaseIterable { case jpeg, png, webp, avif, gif, jxl, auto, original }
+    /// The name of the output.
     public var kind: Kind
     /// 1…100; nil: the format's default. With `maxBytes` the highest quality that is tried.
     public var quality: Int?

@@ -1,0 +1,36 @@
+import CWebP
+import Glibc
+
+/// What the bytes of a variant depend on beside its key's other parts: our rendering, and the libraries that decode and
+/// encode. An update of either makes new variants instead of meeting old ones.
+public enum RenderRevision {
+    /// Raised whenever the same recipe may give other pixels or bytes than before.
+    static let rendering = 1
+
+    /// The libraries by the names Debian's loader finds them under. A name is a link to the file of one version, so that
+    /// the version is known without loading any of them.
+    private static let libraries = ["libvips.so.42", "libjpeg.so.62", "libpng16.so.16", "libheif.so.1", "libcgif.so.0"]
+
+    /// For example `1 libvips.so.42.15.1 libjpeg.so.62.3.0 … webp-66052`; constant for the life of the process.
+    public static let current: String = {
+        let versions = libraries.map { name in version(of: name) ?? name + "-unknown" }
+        return "\(rendering) \(versions.joined(separator: " ")) webp-\(WebPGetEncoderVersion())"
+    }()
+
+    private static func version(of name: String) -> String? {
+        #if arch(x86_64)
+            let triplet = "x86_64-linux-gnu"
+        #elseif arch(arm64)
+            let triplet = "aarch64-linux-gnu"
+        #else
+            let triplet = "lib"
+        #endif
+        for folder in ["/usr/local/lib/\(triplet)", "/usr/local/lib", "/usr/lib/\(triplet)", "/usr/lib64", "/usr/lib"] {
+            guard let path = realpath("\(folder)/\(name)", nil) else { continue }
+            defer { free(path) }
+            let text = String(cString: path)
+            return text.split(separator: "/").last.map(String.init)
+        }
+        return nil
+    }
+}
