@@ -5,24 +5,42 @@ import Synchronization
 enum Interruption {
     private static let handlers = Mutex<(next: Int, waiting: [Int: @Sendable () -> Void])>((0, [:]))
     private static let arrived = Atomic<Bool>(false)
+    /// Ends of the pipe. Plain memory, which a signal handler may read; set before there is a handler or a thread.
+    nonisolated(unsafe) private static var reader: Int32 = -1
+    nonisolated(unsafe) private static var writer: Int32 = -1
 
     /// Whether a stop was asked for.
     static var isRequested: Bool { arrived.load(ordering: .acquiring) }
 
-    /// Blocks the signals in this thread, and so in all it starts, and waits for them on a thread of its own.
+    /// Catches the signals from here on.
+    ///
+    /// A handler that writes to a pipe, and a thread that reads it. Blocking the signals and waiting for them would not
+    /// do: the main thread of an asynchronous program waits in libdispatch with every signal let through.
     static func arm() {
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        sigaddset(&signals, SIGINT)
-        sigaddset(&signals, SIGTERM)
-        pthread_sigmask(SIG_BLOCK, &signals, nil)
+        var ends: [Int32] = [-1, -1]
+        // Without a pipe the signals end the process, as they would have anyway.
+        guard pipe(&ends) == 0 else { return }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        (reader, writer) = (ends[0], ends[1])
         var thread = pthread_t()
-        pthread_create(
+        let status = pthread_create(
             &thread, nil,
             { _ in
                 Interruption.wait()
                 return nil
             }, nil)
+        guard status == 0 else { return }
+        pthread_detach(thread)
+        var action = sigaction()
+        action.__sigaction_handler = .init(sa_handler: { _ in
+            let saved = errno
+            var byte: UInt8 = 0
+            _ = write(Interruption.writer, &byte, 1)
+            errno = saved
+        })
+        action.sa_flags = SA_RESTART
+        sigaction(SIGINT, &action, nil)
+        sigaction(SIGTERM, &action, nil)
     }
 
     /// Calls `handler` when a stop is asked for; at once if it has been. Gives what `remove` takes.
@@ -43,13 +61,13 @@ enum Interruption {
     }
 
     private static func wait() {
-        var signals = sigset_t()
-        sigemptyset(&signals)
-        sigaddset(&signals, SIGINT)
-        sigaddset(&signals, SIGTERM)
+        var byte: UInt8 = 0
         while true {
-            var number: Int32 = 0
-            guard sigwait(&signals, &number) == 0 else { continue }
+            let count = read(reader, &byte, 1)
+            guard count == 1 else {
+                if count < 0, errno == EINTR { continue }
+                return
+            }
             if arrived.exchange(true, ordering: .acquiringAndReleasing) { _exit(ProgramExit.interrupted.rawValue) }
             let waiting = handlers.withLock { Array($0.waiting.values) }
             for handler in waiting { handler() }
