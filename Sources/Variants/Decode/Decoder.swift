@@ -48,7 +48,10 @@ enum Decoder {
         func agrees(_ width: Int, _ height: Int) -> Bool {
             abs(image.width - max(1, width / shrink)) <= slack && abs(image.height - max(1, height / shrink)) <= slack
         }
-        guard agrees(header.width, header.height) || (isRotated && agrees(header.height, header.width)) else {
+        // libvips' WebP loader gives frames of an animation in full, whatever scale it is asked for.
+        let isWhole = header.format == .webp && image.width == header.width && image.height == header.height
+        guard isWhole || agrees(header.width, header.height) || (isRotated && agrees(header.height, header.width))
+        else {
             throw RenderError(
                 .undecodable,
                 "the header says \(header.width) × \(header.height) pixels, the decoder \(image.width) × \(image.height)"
