@@ -9,14 +9,16 @@ public enum ImageSource: Sendable, Hashable {
     /// Bytes the caller holds, with a name for messages. They are identified by their digest.
     case bytes([UInt8], name: String)
 
-    /// A source as people write it: `http://…` and `https://…` are URLs, everything else is a path.
+    /// A source as people write it: what begins with a scheme and `://` is a URL, everything else is a path. A scheme
+    /// other than http and https is refused as a URL, not looked for as a file.
     public init(_ text: String) {
-        let scheme = text.prefix(8).lowercased()
-        if scheme.hasPrefix("http://") || scheme.hasPrefix("https://") {
-            self = .url(text)
-        } else {
-            self = .file(text)
+        let scheme = text.utf8.prefix { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."): true
+            default: false
+            }
         }
+        self = !scheme.isEmpty && text.utf8.dropFirst(scheme.count).starts(with: "://".utf8) ? .url(text) : .file(text)
     }
 }
 
