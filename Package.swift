@@ -60,7 +60,9 @@ let package = Package(
         .testTarget(name: "PipelineTests", dependencies: ["Pipeline", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "PipectlTests",
-            dependencies: ["pipectl", "TestSupport", .product(name: "Crypto", package: "swift-crypto")],
+            dependencies: [
+                "pipectl", "TestSupport", "CSQLite", .product(name: "Crypto", package: "swift-crypto"),
+            ],
             swiftSettings: settings),
     ]
 )

@@ -43,8 +43,11 @@ final class ScratchFolder: Sendable {
     }
 
     /// Bytes of a file; nil when there is none.
-    func bytes(_ name: String) -> [UInt8]? {
-        let file = open(self(name), O_RDONLY)
+    func bytes(_ name: String) -> [UInt8]? { Self.bytes(at: self(name)) }
+
+    /// Bytes of any file; nil when there is none.
+    static func bytes(at path: String) -> [UInt8]? {
+        let file = open(path, O_RDONLY)
         guard file >= 0 else { return nil }
         defer { close(file) }
         var all: [UInt8] = []

@@ -1,0 +1,230 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import pipectl
+
+extension CommandTests {
+    @Suite struct Batch {
+        private let site = CommandSite()
+
+        private func report(_ name: String = "report.jsonl") -> [SettingValue] {
+            (site.folder.text(name) ?? "").split(separator: "\n").map { SettingValue.parsed($0) }
+        }
+
+        @Test func `a folder is rendered once, then comes from disk, with and without its files`() async throws {
+            let arguments = [
+                "batch", Samples.folder + "/originals", "-r", "thumbnail:48,png", "-o", "out", "--report",
+                "report.jsonl", "--json",
+            ]
+            let count = Samples.originals.count
+            #expect(count > 20)
+
+            let first = try await site.run(arguments)
+            #expect(first.exit == 0, "\(first.errors)")
+            #expect(report().count == count)
+            #expect(report().allSatisfy { $0["outcome"] == .string("rendered") && $0["written"] == .bool(true) })
+            let names = site.folder.names("out")
+            #expect(names.count == count)
+            let bytes = names.map { site.folder.bytes("out/" + $0) }
+            let identities = names.map { FileIdentity(path: site.folder("out/" + $0)) }
+
+            let second = try await site.run(arguments)
+            #expect(second.exit == 0, "\(second.errors)")
+            #expect(report().count == count)
+            #expect(report().allSatisfy { $0["outcome"] == .string("disk") && $0["written"] == .bool(false) })
+            #expect(names.map { FileIdentity(path: site.folder("out/" + $0)) } == identities)
+            let summary = SettingValue.parsed(second.text)
+            #expect(summary["unchanged"] == .int(count) && summary.at("outcomes", "disk") == .int(count))
+
+            for name in names { unlink(site.folder("out/" + name)) }
+            #expect(rmdir(site.folder("out")) == 0)
+            let third = try await site.run(arguments)
+            #expect(third.exit == 0, "\(third.errors)")
+            #expect(report().allSatisfy { $0["outcome"] == .string("disk") && $0["written"] == .bool(true) })
+            #expect(site.folder.names("out") == names)
+            #expect(names.map { site.folder.bytes("out/" + $0) } == bytes)
+        }
+
+        @Test func `one bad item does not stop the rest`() async throws {
+            let ended = try await site.run([
+                "batch", Samples.original("grey.jpg"), Samples.broken("html-as.jpg"), "missing.jpg",
+                Samples.original("night-tiny.jpg"), "-r", "thumbnail:20", "-o", "out", "--report", "report.jsonl",
+            ])
+            #expect(ended.exit == 1, "\(ended.errors)")
+            #expect(
+                report().map { $0.at("error", "code") } == [nil, .string("notAnImage"), .string("notFound"), nil])
+            #expect(site.folder.names("out") == ["grey.jpg", "night-tiny.jpg"])
+            #expect(ended.output.isEmpty && ended.errors.contains("failed 2"))
+        }
+
+        @Test func `a name that would leave the output folder is refused and nothing is written outside`() async throws
+        {
+            let source = Samples.original("night-tiny.jpg")
+            let outside = site.folder("absolute.jpg")
+            let names = ["../escape.jpg", "a/../../escape.jpg", outside, "fine/inside.jpg"]
+            let lines = names.enumerated().map { index, name in
+                #"{"source":"\#(source)","name":"\#(name)","recipes":["thumbnail:\#(20 + index),jpeg"]}"#
+            }
+            site.folder.write(lines.joined(separator: "\n"), to: "items.jsonl")
+            let before = site.folder.names()
+            let ended = try await site.run([
+                "batch", "items.jsonl", "-o", "out", "--report", "report.jsonl", "--quiet",
+            ])
+            #expect(ended.exit == 1 && ended.errors == "", "\(ended.errors)")
+            #expect(site.folder.names() == (before + ["cache", "out", "report.jsonl"]).sorted())
+            #expect(site.folder.names("out") == ["fine"] && site.folder.names("out/fine") == ["inside.jpg"])
+            let refused = SettingValue.string("badName")
+            #expect(report().map { $0.at("error", "code") } == [refused, refused, refused, nil])
+        }
+
+        @Test func `a JSON Lines manifest names its outputs and recipes; a bad line is an item`() async throws {
+            let text = """
+                {"source":"\(Samples.original("grey.jpg"))","name":"one/{stem}.{ext}","recipes":["thumbnail:20,png"]}
+
+                {"source":"\(Samples.original("night-tiny.jpg"))"}
+                {"source":
+                {"source":"\(Samples.original("dusk.webp"))","recipes":["thumbnail:20,jpeg","thumbnail:30,jpeg"]}
+                """
+            site.folder.write(text, to: "items.jsonl")
+            let ended = try await site.run([
+                "batch", "items.jsonl", "-r", "thumbnail:10,png", "-o", "out", "--report", "report.jsonl",
+            ])
+            #expect(ended.exit == 1, "\(ended.errors)")
+            #expect(report().count == 5 && report().count { $0["error"] != nil } == 1)
+            #expect(report().contains { $0.at("error", "code") == .string("badManifestLine") })
+            #expect(site.folder.names("out/one") == ["grey.png"])
+            #expect(site.folder.names("out").count == 4 && site.folder.names("out").contains("night-tiny.png"))
+        }
+
+        @Test func `a CSV manifest, and a list on stdin`() async throws {
+            let csv = """
+                source,name,recipes
+                \(Samples.original("grey.jpg")),small-{width}.{ext},"thumbnail:20,png"
+                "\(Samples.original("night-tiny.jpg"))","with, comma.{ext}","thumbnail:20,webp"
+
+                """
+            site.folder.write(csv, to: "items.csv")
+            let first = try await site.run(["batch", "items.csv", "-o", "out"])
+            #expect(first.exit == 0, "\(first.errors)")
+            #expect(site.folder.names("out") == ["small-20.png", "with, comma.webp"])
+
+            let list = site.folder.write(
+                "# two\n\(Samples.original("grey.jpg"))\n\n\(Samples.original("dusk.webp"))\n", to: "list")
+            let second = try await site.run(
+                ["batch", "-", "-r", "thumbnail:20,png", "-o", "listed", "--name", "{index}-{stem}.{ext}"], input: list)
+            #expect(second.exit == 0, "\(second.errors)")
+            #expect(site.folder.names("listed") == ["1-grey.png", "2-dusk.png"])
+        }
+
+        @Test func `two batches on one cache at once both succeed`() async throws {
+            let sources = Samples.originals.filter { !$0.hasPrefix("mountains") }.map(Samples.original)
+            async let one = site.run(["batch"] + sources + ["-r", "thumbnail:32,png", "-o", "one", "--json"])
+            async let two = site.run(
+                ["batch"] + sources + ["-r", "thumbnail:32,png", "-o", "two", "--json"])
+            let ended = try await (one, two)
+            #expect(ended.0.exit == 0 && ended.1.exit == 0, "\(ended.0.errors) \(ended.1.errors)")
+            let names = site.folder.names("one")
+            #expect(names.count == sources.count && site.folder.names("two") == names)
+            for name in names { #expect(site.folder.bytes("one/" + name) == site.folder.bytes("two/" + name)) }
+            let verified = try await site.run(["cache", "verify"])
+            #expect(verified.exit == 0, "\(verified.text)")
+        }
+
+        @Test func `an interrupted batch keeps what is done and ends with 130`() async throws {
+            let picture = ScratchFolder.bytes(at: Samples.original("night-tiny.jpg")) ?? []
+            let (hanging, reached) = AsyncStream.makeStream(of: Void.self)
+            let origin = try LoopbackOrigin { request in
+                guard request.path.hasPrefix("/hang") else {
+                    return .response(
+                        200, ["Content-Type": "image/jpeg", "Cache-Control": "max-age=3600"], body: picture)
+                }
+                reached.yield()
+                return .hang
+            }
+            defer { origin.stop() }
+            let paths = ["/a.jpg", "/b.jpg", "/hang1.jpg", "/hang2.jpg", "/hang3.jpg", "/c.jpg"]
+            let arguments = ["batch"] + paths.map(origin.url) + ["-r", "thumbnail:20,png", "-o", "out"] + site.flags
+            let waits = ["--set", "fetch.headerSeconds=600", "--set", "fetch.totalSeconds=600"]
+            let program = try ChildProgram(
+                arguments + waits + ["--set", "fetch.stallSeconds=600", "--report", "-"], folder: site.folder.path)
+            // Both pictures are reported, and a transfer hangs: only then is it interrupted.
+            await program.prints(lines: 2)
+            var waiting = hanging.makeAsyncIterator()
+            await waiting.next()
+            program.signal(SIGINT)
+            let ended = await program.end
+            #expect(ended.exit == 130, "\(ended.errors)")
+            #expect(ended.errors.contains("interrupted"))
+            let lines = ended.lines.map { SettingValue.parsed($0) }
+            #expect(lines.prefix(2).map { $0["outcome"] } == [.string("rendered"), .string("rendered")])
+            #expect(Set(site.folder.names("out")).isSuperset(of: ["a.png", "b.png"]))
+            #expect(site.folder.names("out").allSatisfy { $0.hasSuffix(".png") })
+
+            let again = try await site.run(["get", origin.url("/a.jpg"), "-r", "thumbnail:20,png", "--json"])
+            #expect(SettingValue.parsed(again.text)["outcome"] == .string("disk"))
+            #expect(try await site.run(["cache", "verify"]).exit == 0)
+        }
+
+        @Test func `an interrupted get ends with 130`() async throws {
+            let (hanging, reached) = AsyncStream.makeStream(of: Void.self)
+            let origin = try LoopbackOrigin { _ in
+                reached.yield()
+                return .hang
+            }
+            defer { origin.stop() }
+            let program = try ChildProgram(
+                ["get", origin.url("/a.jpg"), "-o", "a.jpg", "--json", "--set", "fetch.headerSeconds=600"]
+                    + ["--set", "fetch.totalSeconds=600", "--set", "fetch.stallSeconds=600"] + site.flags,
+                folder: site.folder.path)
+            var waiting = hanging.makeAsyncIterator()
+            await waiting.next()
+            program.signal(SIGTERM)
+            let ended = await program.end
+            #expect(ended.exit == 130, "\(ended.errors)")
+            #expect(SettingValue.parsed(ended.text).at("error", "code") == .string("cancelled"))
+            #expect(site.folder.bytes("a.jpg") == nil)
+        }
+
+        @Test(.enabled(if: SmallDisk.isPermitted, "needs leave to mount a tmpfs"))
+        func `a full cache disk costs hits, not items`() async throws {
+            let disk = try #require(SmallDisk(at: site.folder("disk"), kilobytes: 1024))
+            defer { disk.unmount() }
+            let ended = try await site.run([
+                "batch", Samples.folder + "/originals", "-r", "thumbnail:400,png", "-r", "thumbnail:300,png", "-o",
+                "out", "--cache", site.folder("disk/cache"), "--json",
+            ])
+            #expect(ended.exit == 0, "\(ended.errors)")
+            #expect(site.folder.names("out").count == Samples.originals.count * 2)
+            // Warned of, but not once an item.
+            #expect(ended.errors.split(separator: "\n").count { $0.hasPrefix("pipectl:") } <= 4, "\(ended.errors)")
+            let stats = try await site.plain(["cache", "stats", "--cache", site.folder("disk/cache")])
+            #expect(stats.exit == 0, "\(stats.errors)")
+        }
+    }
+}
+
+/// A file system of very few bytes.
+struct SmallDisk {
+    let path: String
+
+    /// nil when it cannot be mounted.
+    init?(at path: String, kilobytes: Int) {
+        self.path = path
+        guard mkdir(path, 0o755) == 0 else { return nil }
+        guard mount("tmpfs", path, "tmpfs", 0, "size=\(kilobytes)k") == 0 else {
+            rmdir(path)
+            return nil
+        }
+    }
+
+    func unmount() { umount2(path, Int32(MNT_DETACH)) }
+
+    /// Whether this process may mount at all.
+    static let isPermitted: Bool = {
+        let folder = ScratchFolder()
+        guard let disk = SmallDisk(at: folder("disk"), kilobytes: 64) else { return false }
+        disk.unmount()
+        return true
+    }()
+}

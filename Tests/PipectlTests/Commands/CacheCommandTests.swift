@@ -1,0 +1,125 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import pipectl
+
+extension CommandTests {
+    @Suite struct Cache {
+        private let site = CommandSite()
+
+        @Test func `stats, list and inspect show what is stored, as text and as JSON`() async throws {
+            let origin = try FolderOrigin(folder: Samples.folder + "/originals", maxAge: 3600)
+            defer { origin.stop() }
+            let source = origin.url("/night-tiny.jpg")
+            let got = SettingValue.parsed(try await site.run(["get", source, "-r", "thumbnail:20,png", "--json"]).text)
+
+            let stats = try await site.run(["cache", "stats", "--json"])
+            let object = SettingValue.parsed(stats.text)
+            #expect(stats.exit == 0 && stats.errors == "")
+            for tier in ["originals", "variants", "records"] { #expect(object.at(tier, "entries") == .int(1)) }
+            #expect(try await site.run(["cache", "stats"]).lines.count == 4)
+
+            let list = try await site.run(["cache", "list", "--json"])
+            let entries = list.lines.map { SettingValue.parsed($0) }
+            #expect(entries.map { $0["kind"] } == [.string("original"), .string("variant")])
+            #expect(entries.first?["source"] == .string(source) && entries.last?["key"] == got["key"])
+            let text = try await site.run(["cache", "list"])
+            #expect(text.lines.count == 2 && text.text.contains(source) && text.text.contains("thumbnail:20"))
+
+            guard case .string(let key)? = got["key"] else {
+                Issue.record("no key")
+                return
+            }
+            for name in [source, key, String(key.prefix(8))] {
+                let found = try await site.run(["cache", "inspect", name, "--json"])
+                #expect(found.exit == 0 && found.lines.contains { SettingValue.parsed($0)["key"] == .string(key) })
+            }
+            let inspected = try await site.run(["cache", "inspect", source])
+            #expect(inspected.exit == 0 && inspected.text.lowercased().contains("etag"))
+            let nothing = try await site.run(["cache", "inspect", "http://127.0.0.1/none"])
+            #expect(nothing.exit == 4 && nothing.output.isEmpty)
+        }
+
+        @Test func `purge removes a source and what was made of it, and nothing else`() async throws {
+            let kept = Samples.original("grey.jpg")
+            let gone = Samples.original("night-tiny.jpg")
+            for source in [kept, gone] {
+                #expect(try await site.run(["get", source, "-r", "thumbnail:20,png", "--json"]).exit == 0)
+            }
+            let json = try await site.run(["cache", "purge", gone, "--json"])
+            let object = SettingValue.parsed(json.text)
+            #expect(json.exit == 0 && object["variants"] == .int(1) && object["records"] == .int(1))
+            let again = try await site.run(["cache", "purge", gone])
+            #expect(again.exit == 0 && again.text.contains("removed 0 records") && again.text.contains("0 variants"))
+            let outcomes = try await [kept, gone].asyncMap { source in
+                SettingValue.parsed(
+                    try await site.run(["get", source, "-r", "thumbnail:20,png", "--json"]).text)["outcome"]
+            }
+            #expect(outcomes == [.string("disk"), .string("rendered")])
+        }
+
+        @Test func `clear and trim empty the tiers`() async throws {
+            let source = Samples.original("night-tiny.jpg")
+            #expect(try await site.run(["get", source, "-r", "thumbnail:20,png", "--json"]).exit == 0)
+            let recent = try await site.run(["cache", "trim", "--older-than", "1d", "--json"])
+            #expect(SettingValue.parsed(recent.text)["variants"] == .int(0))
+            #expect(try await site.run(["cache", "list"]).lines.count == 2)
+            #expect(try await site.run(["cache", "clear"]).exit == 0)
+            let list = try await site.run(["cache", "list", "--json"])
+            #expect(list.exit == 0 && list.output.isEmpty)
+            let again = try await site.run(["get", source, "-r", "thumbnail:20,png", "--json"])
+            #expect(SettingValue.parsed(again.text)["outcome"] == .string("rendered"))
+        }
+
+        @Test func `verify finds a damaged body, and repair mends it`() async throws {
+            let source = Samples.original("dunes-2mp.jpg")
+            let arguments = ["get", source, "-r", "thumbnail:500,png", "--json"]
+            #expect(try await site.run(arguments).exit == 0)
+            let clean = try await site.run(["cache", "verify"])
+            #expect(clean.exit == 0 && clean.text.contains("nothing wrong"))
+            let json = SettingValue.parsed(try await site.run(["cache", "verify", "--json"]).text)
+            #expect(json["clean"] == .bool(true))
+
+            let bodies = Self.files(below: site.cache).filter { !$0.contains("cache.sqlite") }
+            let large = try #require(bodies.first { (ScratchFolder.bytes(at: $0)?.count ?? 0) > 65_536 })
+            #expect(Self.flipByte(of: large))
+            let damaged = try await site.run(["cache", "verify"])
+            #expect(damaged.exit == 1 && damaged.text.contains("damaged"))
+            let mended = try await site.run(["cache", "verify", "--repair"])
+            #expect(mended.exit == 0 && mended.text.contains("repaired"))
+            #expect(try await site.run(["cache", "verify"]).exit == 0)
+            #expect(try await site.run(arguments).exit == 0)
+        }
+
+        private static func files(below folder: String) -> [String] {
+            guard let names = try? FolderNames(folder) else { return [] }
+            return (0..<names.count).compactMap { names[$0] }.flatMap { name in
+                let path = folder + "/" + name
+                var status = stat()
+                guard lstat(path, &status) == 0 else { return [String]() }
+                return status.st_mode & S_IFMT == S_IFDIR ? files(below: path) : [path]
+            }
+        }
+
+        private static func flipByte(of path: String) -> Bool {
+            chmod(path, 0o644)
+            let file = open(path, O_RDWR)
+            guard file >= 0 else { return false }
+            defer { close(file) }
+            var byte: UInt8 = 0
+            guard pread(file, &byte, 1, 1000) == 1 else { return false }
+            byte ^= 0xFF
+            return pwrite(file, &byte, 1, 1000) == 1
+        }
+    }
+}
+
+extension Sequence {
+    /// One after the other.
+    fileprivate func asyncMap<Value>(_ transform: (Element) async throws -> Value) async rethrows -> [Value] {
+        var values: [Value] = []
+        for element in self { values.append(try await transform(element)) }
+        return values
+    }
+}

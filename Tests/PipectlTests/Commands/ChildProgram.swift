@@ -1,0 +1,189 @@
+import Glibc
+import Synchronization
+
+/// The built `pipectl` as a child process: what it prints is collected by a thread, its end can be waited for.
+final class ChildProgram: Sendable {
+    /// What a child left behind.
+    struct Ended: Sendable {
+        /// The exit code; 128 + the signal's number when a signal ended it.
+        var exit: Int32
+        var output: [UInt8]
+        var errors: String
+
+        var text: String { String(decoding: output, as: UTF8.self) }
+        var lines: [Substring] { text.split(separator: "\n") }
+    }
+
+    /// A child that could not be started.
+    struct StartError: Error, CustomStringConvertible {
+        var description: String
+    }
+
+    private struct State {
+        var ended: Ended?
+        var output: [UInt8] = []
+        var waiting: [CheckedContinuation<Ended, Never>] = []
+        var wanted: [(lines: Int, CheckedContinuation<Void, Never>)] = []
+    }
+
+    private let state = Mutex(State())
+    private let child: pid_t
+
+    /// `pipectl` in the folder of the running test program.
+    static let path: String = {
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let length = buffer.withUnsafeMutableBytes { bytes in
+            bytes.baseAddress.map { readlink("/proc/self/exe", $0, bytes.count) } ?? 0
+        }
+        let own = String(decoding: buffer[..<max(0, length)], as: UTF8.self)
+        return own.prefix(through: own.lastIndex(of: "/") ?? own.startIndex) + "pipectl"
+    }()
+
+    /// Starts it with nothing of this process's environment but `PATH`, and none of its open files.
+    ///
+    /// - Parameters:
+    ///   - arguments: without the program's name.
+    ///   - input: a file read as stdin; nothing by default.
+    ///   - folder: the working folder, also `HOME`.
+    ///   - seconds: after this long the child is killed, so that a test that went wrong ends.
+    init(_ arguments: [String], input: String = "/dev/null", folder: String, seconds: Int = 120) throws(StartError) {
+        var output: (Int32, Int32) = (-1, -1)
+        var errors: (Int32, Int32) = (-1, -1)
+        guard Self.pipe(&output), Self.pipe(&errors) else { throw StartError(description: "no pipe: \(errno)") }
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, input, O_RDONLY, 0)
+        posix_spawn_file_actions_adddup2(&actions, output.1, STDOUT_FILENO)
+        posix_spawn_file_actions_adddup2(&actions, errors.1, STDERR_FILENO)
+        // Connections of a test's origin would stay open for as long as a child held them.
+        for descriptor in Int32(3)..<1024 { posix_spawn_file_actions_addclose(&actions, descriptor) }
+        let search = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
+        var environment: [UnsafeMutablePointer<CChar>?] = [strdup("PATH=\(search)"), strdup("HOME=\(folder)"), nil]
+        // `env` becomes the program; it changes the folder, for which POSIX has no action.
+        var words = (["env", "-C", folder, Self.path] + arguments).map { strdup($0) } + [nil]
+        defer { for text in environment + words { free(text) } }
+        var child = pid_t()
+        let status = posix_spawn(&child, "/usr/bin/env", &actions, nil, &words, &environment)
+        close(output.1)
+        close(errors.1)
+        guard status == 0 else {
+            close(output.0)
+            close(errors.0)
+            throw StartError(description: "cannot start \(Self.path): \(String(cString: strerror(status)))")
+        }
+        self.child = child
+        let ends = (output.0, errors.0)
+        let work = Unmanaged.passRetained(
+            Work { [self] in collect(output: ends.0, errors: ends.1, seconds: seconds) })
+        var thread = pthread_t()
+        let started = pthread_create(
+            &thread, nil,
+            { context in
+                if let context { Unmanaged<Work>.fromOpaque(context).takeRetainedValue().body() }
+                return nil
+            }, work.toOpaque())
+        precondition(started == 0, "no thread to wait for a child")
+        pthread_detach(thread)
+    }
+
+    /// Runs it to its end.
+    static func run(
+        _ arguments: [String], input: String = "/dev/null", folder: String
+    ) async throws(StartError) -> Ended {
+        await (try ChildProgram(arguments, input: input, folder: folder)).end
+    }
+
+    /// The child's end.
+    var end: Ended {
+        get async {
+            await withCheckedContinuation { continuation in
+                let ended = state.withLock { state in
+                    if state.ended == nil { state.waiting.append(continuation) }
+                    return state.ended
+                }
+                if let ended { continuation.resume(returning: ended) }
+            }
+        }
+    }
+
+    /// Returns when the child has printed so many lines on stdout, or has ended.
+    func prints(lines: Int) async {
+        await withCheckedContinuation { continuation in
+            let isDone = state.withLock { state in
+                let isDone = state.ended != nil || Self.lines(state.output) >= lines
+                if !isDone { state.wanted.append((lines, continuation)) }
+                return isDone
+            }
+            if isDone { continuation.resume() }
+        }
+    }
+
+    /// Sends a signal, unless the child has ended.
+    func signal(_ number: Int32) {
+        state.withLock { if $0.ended == nil { _ = kill(child, number) } }
+    }
+
+    private func collect(output: Int32, errors: Int32, seconds: Int) {
+        var watched = [
+            pollfd(fd: output, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: errors, events: Int16(POLLIN), revents: 0),
+        ]
+        var told: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        let deadline = time(nil) + seconds
+        while watched.contains(where: { $0.fd >= 0 }) {
+            let left = deadline - time(nil)
+            if left <= 0 { kill(child, SIGKILL) }
+            guard poll(&watched, 2, Int32(max(1, left) * 1000)) > 0 else { continue }
+            for index in 0..<2 where watched[index].revents != 0 {
+                let count = read(watched[index].fd, &buffer, buffer.count)
+                if count > 0 {
+                    if index == 0 { append(buffer[..<count]) } else { told += buffer[..<count] }
+                } else if count == 0 || errno != EINTR {
+                    close(watched[index].fd)
+                    watched[index].fd = -1
+                }
+            }
+        }
+        var status: Int32 = 0
+        let (waiting, wanted, ended) = state.withLock { state in
+            // Within the lock, so that no signal goes to a number that is free again.
+            while waitpid(child, &status, 0) < 0, errno == EINTR {}
+            let code = status & 0x7F == 0 ? status >> 8 & 0xFF : 128 + status & 0x7F
+            let ended = Ended(exit: code, output: state.output, errors: String(decoding: told, as: UTF8.self))
+            state.ended = ended
+            defer { (state.waiting, state.wanted) = ([], []) }
+            return (state.waiting, state.wanted, ended)
+        }
+        for (_, continuation) in wanted { continuation.resume() }
+        for continuation in waiting { continuation.resume(returning: ended) }
+    }
+
+    private func append(_ bytes: ArraySlice<UInt8>) {
+        let reached = state.withLock { state in
+            state.output += bytes
+            if state.wanted.isEmpty { return [CheckedContinuation<Void, Never>]() }
+            let lines = Self.lines(state.output)
+            let reached = state.wanted.filter { $0.lines <= lines }.map(\.1)
+            state.wanted.removeAll { $0.lines <= lines }
+            return reached
+        }
+        for continuation in reached { continuation.resume() }
+    }
+
+    private static func lines(_ bytes: [UInt8]) -> Int { bytes.count { $0 == 10 } }
+
+    private static func pipe(_ ends: inout (Int32, Int32)) -> Bool {
+        var pair: [Int32] = [-1, -1]
+        guard Glibc.pipe(&pair) == 0 else { return false }
+        for end in pair { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        ends = (pair[0], pair[1])
+        return true
+    }
+
+    private final class Work {
+        let body: @Sendable () -> Void
+        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+    }
+}

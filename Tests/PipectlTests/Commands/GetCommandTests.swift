@@ -1,0 +1,118 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import pipectl
+
+extension CommandTests {
+    @Suite struct Get {
+        private let site = CommandSite()
+
+        @Test func `get writes a file, and the second time it comes from disk without asking the origin`() async throws
+        {
+            let origin = try FolderOrigin(folder: Samples.folder + "/originals", maxAge: 3600)
+            defer { origin.stop() }
+            let arguments = ["get", origin.url("/meadow-small.jpg"), "-r", "thumbnail:40x40:fill,png"]
+            let first = try await site.run(arguments + ["-o", "a.png", "--json"])
+            #expect(first.exit == 0 && first.errors == "")
+            let line = SettingValue.parsed(first.text)
+            #expect(line["outcome"] == .string("rendered") && line["originalOutcome"] == .string("network"))
+            #expect(line["width"] == .int(40) && line["height"] == .int(40) && line["format"] == .string("png"))
+            #expect(line["written"] == .bool(true) && line["output"] == .string("a.png"))
+            let bytes = site.folder.bytes("a.png") ?? []
+            #expect(bytes.starts(with: [0x89, 0x50, 0x4E, 0x47]))
+            #expect(line["bytes"] == .int(bytes.count))
+
+            let second = try await site.run(arguments + ["-o", "b.png", "--json"])
+            let again = SettingValue.parsed(second.text)
+            #expect(second.exit == 0 && again["outcome"] == .string("disk"))
+            #expect(again["key"] == line["key"] && again["digest"] == line["digest"])
+            #expect(site.folder.bytes("b.png") == bytes)
+            #expect(origin.requests.count == 1)
+        }
+
+        @Test func `an image goes into a pipe as it is, and - means the same`() async throws {
+            let source = Samples.original("night-tiny.jpg")
+            let original = try await site.run(["get", source])
+            #expect(original.exit == 0 && original.errors == "")
+            let sample = ScratchFolder.bytes(at: source)
+            #expect(sample?.isEmpty == false && original.output == sample)
+
+            let piped = try await site.run(["get", source, "-r", "thumbnail:20,webp", "-o", "-"])
+            #expect(piped.exit == 0)
+            #expect(piped.output.prefix(4).elementsEqual(Array("RIFF".utf8)))
+            #expect(site.folder.names() == ["cache"])
+        }
+
+        @Test func `--json without -o tells and prints no bytes`() async throws {
+            let ended = try await site.run(["get", Samples.original("grey.jpg"), "-r", "thumbnail:20", "--json"])
+            #expect(ended.exit == 0 && ended.lines.count == 1)
+            let line = SettingValue.parsed(ended.text)
+            #expect(line["outcome"] == .string("rendered") && line["output"] == nil && line["error"] == nil)
+        }
+
+        @Test func `an equal file is left alone`() async throws {
+            let arguments = ["get", Samples.original("grey.jpg"), "-r", "thumbnail:20", "-o", "grey.jpg", "--json"]
+            _ = try await site.run(arguments)
+            let before = FileIdentity(path: site.folder("grey.jpg"))
+            let second = try await site.run(arguments)
+            #expect(SettingValue.parsed(second.text)["written"] == .bool(false))
+            #expect(FileIdentity(path: site.folder("grey.jpg")) == before)
+        }
+
+        @Test func `info tells format, size and colours`() async throws {
+            let json = try await site.run(["info", Samples.original("exif-orientation-6.jpg"), "--json"])
+            let object = SettingValue.parsed(json.text)
+            #expect(json.exit == 0 && json.lines.count == 1)
+            #expect(object["format"] == .string("jpeg") && object["orientation"] == .int(6))
+            #expect(object["averageColour"] != nil && object["blurhash"] != nil)
+            let text = try await site.run(["info", Samples.original("exif-orientation-6.jpg")])
+            #expect(text.exit == 0 && text.text.contains("blurhash") && text.text.contains("orientation"))
+        }
+    }
+
+    @Suite struct Help {
+        private let site = CommandSite()
+
+        @Test(arguments: [
+            ["--help"], ["get", "--help"], ["batch", "--help"], ["info", "--help"], ["recipe", "--help"],
+            ["cache", "--help"],
+        ])
+        func `help ends with 0 and shows examples`(arguments: [String]) async throws {
+            let ended = try await site.plain(arguments)
+            #expect(ended.exit == 0 && ended.errors == "")
+            #expect(ended.text.contains("Example") && ended.text.contains("  pipectl "))
+        }
+
+        @Test func `recipes lists every step and output`() async throws {
+            let text = try await site.plain(["recipes"])
+            let json = try await site.plain(["recipes", "--json"])
+            #expect(text.exit == 0 && json.exit == 0 && json.lines.count > 20)
+            for line in json.lines {
+                guard case .string(let name)? = SettingValue.parsed(line)["name"] else {
+                    Issue.record("no name: \(line)")
+                    continue
+                }
+                #expect(text.text.contains(name))
+            }
+        }
+
+        @Test func `recipe gives the canonical text and a line a step`() async throws {
+            let written = "thumbnail:0300x200:fill,rounded-mask:8%,webp:80"
+            let text = try await site.plain(["recipe", written])
+            #expect(text.exit == 0)
+            let canonical = try #require(text.lines.first)
+            #expect(canonical.hasPrefix("thumbnail:300x200:fill,rounded-mask:8pct"))
+            #expect(text.lines.count == 4 && text.lines.dropFirst().allSatisfy { $0.hasPrefix("  ") })
+            let json = try await site.plain(["recipe", written, "--json"])
+            #expect(SettingValue.parsed(json.text)["recipe"] == .string(String(canonical)))
+            let again = try await site.plain(["recipe", String(canonical)])
+            #expect(again.lines.first == canonical)
+        }
+
+        @Test func `the version is told`() async throws {
+            let ended = try await site.plain(["--version"])
+            #expect(ended.exit == 0 && ended.lines.count == 1)
+        }
+    }
+}
