@@ -58,6 +58,28 @@ public final class ImagePipeline: Sendable {
         return ImageResponse(variant)
     }
 
+    /// The origin's response to a request as it is stored, or fetched and stored now.
+    public func original(for request: OriginalRequest) async throws(PipelineError) -> OriginalResponse {
+        var asked = ImageRequest(.url(request.url))
+        asked.sourceID = request.sourceID
+        asked.fields = request.fields
+        asked.policy = request.policy
+        asked.priority = request.priority
+        asked.storage = request.storage
+        let admitted = try await admit(asked, events: { _ in })
+        let finding = await cache(admitted)
+        let original = try await fetch.withBody(try await fetch(finding))
+        let response = original.record.response
+        let isHit = original.outcome != .network && original.outcome != .revalidated
+        return OriginalResponse(
+            status: response.status, fields: response.fields, body: original.body ?? [],
+            age: original.outcome == .network ? nil : Int(Age.current(of: response, now: Self.unixTime())),
+            handling: CacheHandling(
+                isHit: isHit, forward: isHit ? nil : finding.record == nil ? .uriMiss : .stale,
+                isStored: original.mayStore && !isHit, isCollapsed: original.isCollapsed),
+            responseTime: response.responseTime)
+    }
+
     /// The events of one load, in order; the sequence throws a `PipelineError` where `respond(to:)` would.
     ///
     /// Leaving the loop early cancels the load.
