@@ -20,6 +20,19 @@ public enum ImageFormat: String, Sendable, Hashable, CaseIterable {
         }
     }
 
+    /// Every extension files of the format go by, in lower case, the usual one first.
+    public var fileExtensions: [String] {
+        switch self {
+        case .jpeg: ["jpg", "jpeg", "jpe", "jfif"]
+        case .heif: ["heic", "heif"]
+        case .tiff: ["tiff", "tif"]
+        default: [rawValue]
+        }
+    }
+
     /// Whether the format stores an alpha band at all (GIF: only fully transparent or fully opaque).
     public var holdsAlpha: Bool { self != .jpeg }
+
+    /// Whether the format stores an ICC profile; pictures for one that does not are converted to sRGB.
+    public var holdsProfile: Bool { self != .gif && self != .svg }
 }

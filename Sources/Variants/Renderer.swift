@@ -99,7 +99,7 @@ struct Render {
         let computed = Clock.monotonic.seconds
         let computedCPU = Clock.threadCPU.seconds
         var kept = metadata
-        if job.output.keep.contains(.icc) || job.recipe.keepsProfile { kept.profile = picture.profile }
+        if job.output.keep.contains(.icc) { kept.profile = picture.profile }
         let bytes = try Encoder.encode(pixels, job.output, kept, context.control)
         let ended = Clock.monotonic.seconds
         return RenderedVariant(
@@ -140,7 +140,8 @@ struct Render {
         let size = plan.shrink > 1 ? plan.size : PixelSize(width: image.width, height: image.height)
         let oriented = plan.shrink == 1 && plan.orientation >= 5 ? size.swapped : size
         let picture = Picture(
-            image: image, size: oriented, orientation: plan.orientation, keepsProfile: job.recipe.keepsProfile)
+            image: image, size: oriented, orientation: plan.orientation,
+            keepsProfile: job.recipe.keepsProfile && job.output.format.holdsProfile)
         return (picture, metadata)
     }
 

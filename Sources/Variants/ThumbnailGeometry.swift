@@ -13,8 +13,8 @@ struct PixelSize: Sendable, Hashable {
 
     /// The same with a factor that is no ratio of edges.
     func scaled(by factor: Double) -> PixelSize {
-        func edge(_ length: Int) -> Int { max(1, Int(min(1e9, (Double(length) * factor + 0.5).rounded(.down)))) }
-        return PixelSize(width: edge(width), height: edge(height))
+        // Factors are whole millionths, so the product is exact: 100 × 1.005 is 100.5 and rounds up.
+        PixelSize(width: PlainNumber.scaled(width, by: factor), height: PlainNumber.scaled(height, by: factor))
     }
 }
 

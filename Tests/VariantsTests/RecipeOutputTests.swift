@@ -72,6 +72,7 @@ import Testing
         ("webp:70:max=1KiB", "webp:quality=70:lossless=no:max=1024:progressive=no:keep=none"),
         ("original:70:progressive", "jpeg:quality=70:lossless=no:max=none:progressive=yes:keep=none"),
         ("profile:keep,jpeg:keep=exif", "jpeg:quality=80:lossless=no:max=none:progressive=no:keep=exif+icc"),
+        ("profile:keep,gif", "gif:quality=100:lossless=yes:max=none:progressive=no:keep=none"),
     ])
     func `a resolved output has every option written out`(text: String, description: String) throws {
         #expect(try Recipe(text).resolvedOutput(for: Self.header(.jpeg)).description == description)

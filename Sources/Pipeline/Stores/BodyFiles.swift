@@ -113,6 +113,11 @@ struct BodyFiles: Sendable {
         }
     }
 
+    /// Removes the database that a rebuild set aside.
+    func removeSetAside() {
+        for suffix in ["", "-wal", "-shm"] { unlink("\(folder)/cache.sqlite.damaged\(suffix)") }
+    }
+
     /// Creates a folder for this user alone; one that is there is left as it is.
     static func makeFolder(_ path: String) throws(StoreError) {
         if mkdir(path, 0o700) == 0 { return }

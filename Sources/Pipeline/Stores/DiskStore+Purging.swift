@@ -64,6 +64,7 @@ extension DiskStore {
             }
             try index.shrink()
         }
+        files.removeSetAside()
     }
 
     /// Removes bodies of originals and variants that were stored before `olderThan`, or were last used before

@@ -111,7 +111,10 @@ extension DiskStore {
         report.orphanFiles = orphans
         let abandoned = files.abandoned(after: 600)
         report.abandonedFiles = abandoned.count
-        if repair { for path in abandoned { unlink(path) } }
+        if repair {
+            for path in abandoned { unlink(path) }
+            files.removeSetAside()
+        }
     }
 }
 

@@ -14,6 +14,10 @@ public final class DiskStore: Sendable {
     public let configuration: DiskStoreConfiguration
     private let state: Mutex<DiskIndex>
     let files: BodyFiles
+    private let rebuildCount: RebuildCount
+
+    /// How often this store found its database damaged, set it aside as `cache.sqlite.damaged` and began an empty one.
+    public var rebuilds: Int { rebuildCount.value }
 
     /// Opens the cache in `folder`, creating both when they are not there.
     ///
@@ -27,6 +31,7 @@ public final class DiskStore: Sendable {
         self.configuration = configuration
         let index = try DiskIndex(folder: folder, configuration: configuration, policy: policy)
         files = index.files
+        rebuildCount = index.rebuilds
         state = Mutex(index)
     }
 

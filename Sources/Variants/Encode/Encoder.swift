@@ -44,7 +44,10 @@ enum Encoder {
                 .notAvailable, "this libvips cannot write \(output.format.rawValue): it has no \(saver)")
         }
         if !output.keep.isEmpty, output.format == .gif || output.format == .avif {
-            throw RenderError(.notAvailable, "`keep=` is not available yet for output `\(output.format.rawValue)`")
+            throw RenderError(
+                .notAvailable,
+                "`keep=`, and so `profile:keep`, is not available yet for output `\(output.format.rawValue)`; "
+                    + "leave it out, or choose jpeg, png or webp")
         }
         if output.isLossless, output.format == .jpeg {
             throw RenderError(.notAvailable, "output `jpeg` cannot be lossless")

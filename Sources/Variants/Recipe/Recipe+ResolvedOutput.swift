@@ -21,7 +21,7 @@ extension Recipe {
             isLossless: isLossless,
             maxBytes: written.maxBytes,
             isProgressive: written.isProgressive && (format == .jpeg || format == .png),
-            keep: keepsProfile ? written.keep.union(.icc) : written.keep)
+            keep: keepsProfile && format.holdsProfile ? written.keep.union(.icc) : written.keep)
     }
 
     private func chosenFormat(

@@ -6,6 +6,7 @@ import Glibc
 final class BatchFinisher: @unchecked Sendable {
     private let options: BatchOptions
     private let folder: String
+    private let sources: SourceGuard
     private var namer: OutputNamer
     private var summary = BatchSummary()
     private var report: Int32 = -1
@@ -16,8 +17,9 @@ final class BatchFinisher: @unchecked Sendable {
 
     /// Makes the output folder, the report and the gallery, so that a batch that could not keep its results never
     /// begins.
-    init(_ options: BatchOptions) throws(BatchStartError) {
+    init(_ options: BatchOptions, sources: SourceGuard) throws(BatchStartError) {
         self.options = options
+        self.sources = sources
         began = clock.now
         var folder = options.outputFolder
         while folder.count > 1, folder.hasSuffix("/") { folder.removeLast() }
@@ -30,6 +32,10 @@ final class BatchFinisher: @unchecked Sendable {
         do {
             try AtomicOutput.makeFolder(folder)
             guard access(folder, W_OK | X_OK) == 0 else { throw OutputError(folder, errno: errno) }
+            for path in [options.galleryPath, options.reportPath] {
+                // A source that one of them would empty is found before anything is opened.
+                if let path, path != "-", let reason = Self.refusal(path, sources) { throw OutputError(path, reason) }
+            }
             if let path = options.galleryPath {
                 gallery = try Gallery(
                     path: path, title: "Contact sheet of \(folder)", groupsBySource: options.recipes.count != 1)
@@ -63,7 +69,8 @@ final class BatchFinisher: @unchecked Sendable {
             do {
                 let path = folder + "/" + (try namer.name(for: naming(item, variant)))
                 line.output = path
-                line.written = try AtomicOutput.write(variant.bytes, to: path, makeFolders: true)
+                line.written = try AtomicOutput.write(
+                    variant.bytes, to: path, makeFolders: true, refusal: sources.refusal)
                 line.outcome = variant.outcome
                 line.bytes = variant.bytes.count
                 line.width = variant.width
@@ -117,6 +124,13 @@ final class BatchFinisher: @unchecked Sendable {
         }
         if progress != nil { send(ProgressLine.clear) }
         return summary
+    }
+
+    /// Devices and empty files hold nothing to lose.
+    private static func refusal(_ path: String, _ sources: SourceGuard) -> String? {
+        var status = stat()
+        guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size > 0 else { return nil }
+        return sources.refusal(replacing: path)
     }
 
     private func naming(_ item: BatchItem, _ variant: BatchVariant) -> OutputNaming {

@@ -1,4 +1,5 @@
 import Glibc
+import Pipeline
 
 /// What a batch needs of the pipeline.
 protocol BatchRendering: Sendable {
@@ -107,8 +108,10 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
 
     /// Runs until the input ends or the flag of interruption is set; what runs then is waited for.
     func run(_ input: BatchInput) async throws(BatchStartError) -> BatchSummary {
-        let finisher = try BatchFinisher(options)
-        let producer = BatchProducer(input, options)
+        // Made before the output folder is, which may not exist yet.
+        let sources = SourceGuard(input, outputFolder: options.outputFolder)
+        let finisher = try BatchFinisher(options, sources: sources)
+        let producer = BatchProducer(input, options, sources: sources)
         let reading = SerialThread()
         let writing = SerialThread()
         let concurrency = max(1, options.concurrency)
@@ -190,9 +193,12 @@ final class BatchProducer: @unchecked Sendable {
     private var canonical: [String: Result<String, BatchFailure>] = [:]
     private(set) var duplicates = 0
 
-    init(_ input: BatchInput, _ options: BatchOptions) {
+    private let sources: SourceGuard
+
+    init(_ input: BatchInput, _ options: BatchOptions, sources: SourceGuard) {
         entries = input.makeIterator()
         self.options = options
+        self.sources = sources
     }
 
     func next() -> BatchItem? {
@@ -202,6 +208,7 @@ final class BatchProducer: @unchecked Sendable {
             switch entry {
             case .failure(let source, let failure): return failed(BatchSource(source), "", failure)
             case .source(let source):
+                sources.note(source)
                 let recipes = source.recipes ?? options.recipes
                 if recipes.isEmpty {
                     return failed(
@@ -214,6 +221,8 @@ final class BatchProducer: @unchecked Sendable {
     }
 
     private func expand(_ source: BatchSource, _ recipes: [String]) {
+        // Two spellings of one source are one source (design §3).
+        let identity = ImageSource(source.source).storedName ?? source.source
         for recipe in recipes {
             let known = canonicalText(recipe)
             let text: String
@@ -224,7 +233,7 @@ final class BatchProducer: @unchecked Sendable {
                 continue
             }
             var hasher = Hasher()
-            hasher.combine(source.source)
+            hasher.combine(identity)
             hasher.combine(text)
             guard seen.insert(hasher.finalize()).inserted else {
                 duplicates += 1

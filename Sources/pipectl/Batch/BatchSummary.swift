@@ -7,7 +7,10 @@ struct BatchSummary: Sendable, Hashable {
     /// Items left out because source and recipe had come before.
     var duplicates = 0
     var outcomes: [ItemOutcome: Int] = [:]
+    /// How originals were obtained, by the items that obtained them.
     var originalOutcomes: [OriginalOutcome: Int] = [:]
+    /// Items that another item's fetch or render answered.
+    var collapsed = 0
     /// Failed items by error code.
     var failures: [String: Int] = [:]
     var bytes = 0
@@ -28,7 +31,11 @@ struct BatchSummary: Sendable, Hashable {
     mutating func count(_ item: ItemJSON) {
         items += 1
         outcomes[item.outcome, default: 0] += 1
-        if let original = item.originalOutcome { originalOutcomes[original, default: 0] += 1 }
+        if item.collapsed == true {
+            collapsed += 1
+        } else if let original = item.originalOutcome {
+            originalOutcomes[original, default: 0] += 1
+        }
         if let error = item.error { failures[error.code, default: 0] += 1 }
         switch item.written {
         case true?: written += 1
@@ -48,9 +55,10 @@ struct BatchSummary: Sendable, Hashable {
             "  files written \(written), unchanged \(unchanged)"
                 + (duplicates > 0 ? ", listed twice \(duplicates)" : ""),
         ]
-        let originals = OriginalOutcome.allCases.compactMap { outcome in
+        var originals = OriginalOutcome.allCases.compactMap { outcome in
             originalOutcomes[outcome].map { "\(outcome.rawValue) \($0)" }
         }
+        if collapsed > 0 { originals.append("shared \(collapsed)") }
         if !originals.isEmpty { lines.append("  originals: " + originals.joined(separator: ", ")) }
         for (code, count) in failures.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }) {
             lines.append("  \(count) × \(code)")
@@ -75,6 +83,7 @@ struct BatchSummary: Sendable, Hashable {
                 inner.add(outcome.rawValue, originalOutcomes[outcome, default: 0])
             }
         }
+        json.add("collapsed", collapsed)
         json.add("failures") { inner in
             for (code, count) in failures.sorted(by: { $0.key < $1.key }) { inner.add(code, count) }
         }

@@ -41,6 +41,7 @@ final class FolderReader: EntryReader {
                     source: level.path + level.names.repaired(position),
                     BatchFailure(code: "badSource", message: "the file's name is not UTF-8"))
             }
+            if AtomicOutput.isTemporary(name) { continue }
             let path = level.path + name
             var status = stat()
             guard lstat(path, &status) == 0 else { continue }  // Gone since the folder was read.

@@ -69,11 +69,23 @@ struct GetCommand: AsyncParsableCommand {
         if json { print(item.line) }
     }
 
+    /// What to say when the file's extension promises another format than it holds.
+    static func extensionNote(_ output: String, _ format: ImageFormat) -> String? {
+        guard let dot = output.lastIndex(of: "."), output[dot...].firstIndex(of: "/") == nil else { return nil }
+        let written = output[output.index(after: dot)...].lowercased()
+        guard let promised = ImageFormat.allCases.first(where: { $0.fileExtensions.contains(written) }),
+            promised != format
+        else { return nil }
+        return "pipectl: note: \(output) holds \(format.rawValue); end the recipe with `\(promised.rawValue)` "
+            + "for what its name says"
+    }
+
     private func write(_ response: ImageResponse, _ item: inout ItemJSON) throws(PipelineError) {
         do {
             if let output, output != "-" {
                 item.output = output
                 item.written = try AtomicOutput.write(response.bytes, to: output)
+                if !common.quiet, let note = Self.extensionNote(output, response.format) { Console.error(note) }
             } else if !json {
                 try Console.write(response.bytes)
             }

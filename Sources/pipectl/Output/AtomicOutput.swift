@@ -22,11 +22,18 @@ struct OutputError: Error, Sendable, Hashable, CustomStringConvertible {
 /// Where the target is absent or a regular file, bytes go to a temporary file beside it that is renamed over it; a
 /// symbolic link to a regular file is followed, so the link stays. Devices, FIFOs and sockets are written straight.
 enum AtomicOutput {
+    /// Whether a file name is one of ours that a killed program left behind.
+    static func isTemporary(_ name: String) -> Bool { name.hasPrefix(".pipectl-") && name.hasSuffix(".tmp") }
+
     /// Writes the bytes and says whether anything was written: false when the file held exactly these already.
     ///
-    /// - Parameter makeFolders: create the folders on the way that do not exist.
+    /// - Parameters:
+    ///   - makeFolders: create the folders on the way that do not exist.
+    ///   - refusal: asked before a regular file with other bytes is replaced; why it must not be, or nil.
     @discardableResult
-    static func write(_ bytes: [UInt8], to path: String, makeFolders: Bool = false) throws(OutputError) -> Bool {
+    static func write(
+        _ bytes: [UInt8], to path: String, makeFolders: Bool = false, refusal: (String) -> String? = { _ in nil }
+    ) throws(OutputError) -> Bool {
         switch try destination(path) {
         case .straight:
             let file = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY)
@@ -36,6 +43,7 @@ enum AtomicOutput {
             return true
         case .file(let real, let existing):
             if let existing, existing == bytes.count, holds(bytes, at: real) { return false }
+            if existing != nil, let reason = refusal(real) { throw OutputError(path, reason) }
             let output = try AtomicFile(path: real, makeFolders: makeFolders && existing == nil)
             do {
                 try output.write(bytes)

@@ -1,0 +1,67 @@
+import Glibc
+import Synchronization
+
+/// Keeps a batch from writing over its own sources.
+///
+/// Only a file about to be replaced by other bytes is looked up, so that a batch into a folder of its own pays nothing.
+/// The first look-up walks the input once and remembers device and inode of every local source, 8 bytes each. Standard
+/// input cannot be read ahead: where it has named a file below the output folder, no file there is replaced at all.
+final class SourceGuard: Sendable {
+    private struct State {
+        /// Hashes of identities; nil before the first look-up.
+        var identities: Set<Int>?
+        var mixesWithOutput = false
+    }
+
+    private let input: BatchInput
+    private let outputFolder: String
+    private let state = Mutex(State())
+
+    init(_ input: BatchInput, outputFolder: String) {
+        self.input = input
+        self.outputFolder = outputFolder
+    }
+
+    /// Takes note of a source that standard input may have named.
+    func note(_ source: BatchSource) {
+        guard input.arguments.contains("-"), source.source.firstRange(of: "://") == nil else { return }
+        let folder = source.source.lastIndex(of: "/").map { String(source.source[..<$0]) } ?? "."
+        guard let output = Self.real(outputFolder), let real = Self.real(folder.isEmpty ? "/" : folder),
+            real == output || real.hasPrefix(output + "/")
+        else { return }
+        state.withLock { $0.mixesWithOutput = true }
+    }
+
+    /// Why the existing file at `path` must not be replaced; nil when it may be.
+    func refusal(replacing path: String) -> String? {
+        guard let identity = FileIdentity(path: path) else { return nil }
+        return state.withLock { state in
+            let known = state.identities ?? sources()
+            state.identities = known
+            if known.contains(identity.hashValue) {
+                return "it is one of the sources; write to another folder, or set names by --name"
+            }
+            guard state.mixesWithOutput else { return nil }
+            return "it may be a source that standard input has still to name, since others lie in the output folder; "
+                + "write to another folder"
+        }
+    }
+
+    private func sources() -> Set<Int> {
+        var found: Set<Int> = []
+        var known = input
+        known.arguments.removeAll { $0 == "-" }
+        // Manifests are sources of sources, and as dear.
+        for path in known.arguments { if let identity = FileIdentity(path: path) { found.insert(identity.hashValue) } }
+        for case .source(let source) in known where source.source.firstRange(of: "://") == nil {
+            if let identity = FileIdentity(path: source.source) { found.insert(identity.hashValue) }
+        }
+        return found
+    }
+
+    private static func real(_ path: String) -> String? {
+        guard let real = realpath(path, nil) else { return nil }
+        defer { free(real) }
+        return String(cString: real)
+    }
+}
