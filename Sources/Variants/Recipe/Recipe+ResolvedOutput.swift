@@ -21,7 +21,8 @@ extension Recipe {
             isLossless: isLossless,
             maxBytes: written.maxBytes,
             isProgressive: written.isProgressive && (format == .jpeg || format == .png),
-            keep: keepsProfile && format.holdsProfile ? written.keep.union(.icc) : written.keep)
+            keep: keepsProfile
+                ? format.holdsProfile ? written.keep.union(.icc) : written.keep.subtracting(.icc) : written.keep)
     }
 
     private func chosenFormat(
