@@ -12,6 +12,14 @@ let package = Package(
                 .enableUpcomingFeature("ExistentialAny"),
                 .enableUpcomingFeature("MemberImportVisibility"),
                 .enableUpcomingFeature("InternalImportsByDefault"),
-            ])
+            ]),
+        .executableTarget(
+            name: "fetch-bench",
+            dependencies: [.product(name: "Pipeline", package: "image-pipeline")],
+            swiftSettings: [
+                .enableUpcomingFeature("ExistentialAny"),
+                .enableUpcomingFeature("MemberImportVisibility"),
+                .enableUpcomingFeature("InternalImportsByDefault"),
+            ]),
     ]
 )
