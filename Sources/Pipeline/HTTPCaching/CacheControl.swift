@@ -38,6 +38,11 @@ public struct CacheControl: Sendable, Hashable {
         return same ? .value(value) : .invalid
     }
 
+    /// Every well-formed value of a directive that takes seconds, in the order received.
+    func validSeconds(_ name: String) -> [Int] {
+        directives.compactMap { $0.name == name ? $0.argument.flatMap(FieldLines.deltaSeconds) : nil }
+    }
+
     private static func parse(_ line: String) -> [Directive] {
         FieldLines.members(of: line).map { member in
             guard let equals = member.firstIndex(of: "=") else {

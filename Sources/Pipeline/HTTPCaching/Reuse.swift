@@ -10,6 +10,8 @@ public enum ReuseDecision: String, Sendable, Hashable {
     case mustValidate
     /// Ask the origin without validators: none is stored, or the policy wants a new response.
     case mustFetch
+    /// Answer 504: nothing stored will do, and the request forbids asking the origin (`only-if-cached`, RFC 9111 §5.2.1.7).
+    case gatewayTimeout
 }
 
 /// What may be said of a stored response when the origin fails to answer for it.
@@ -22,15 +24,19 @@ public enum OriginFailure: Sendable, Hashable {
 
 /// Reusing stored responses (RFC 9111 §4).
 public enum Reuse {
-    /// What to do with the stored response under a policy.
+    /// What to do with the stored response that a request selects.
     ///
-    /// With `protocol`: fresh unless `no-cache`; stale within `stale-while-revalidate` unless forbidden; else validated.
-    /// `cacheElseLoad` and `cacheOnly` are the caller's word against the origin's and reuse at any age.
+    /// With `protocol`: fresh unless `no-cache` without field names; stale where the client's `max-stale` permits it or
+    /// within `stale-while-revalidate`, unless forbidden; else validated. The client's `no-cache`, `max-age` and
+    /// `min-fresh` demand validation, except that a fresh `immutable` response satisfies any `max-age` (RFC 8246 §2.1).
+    /// The other policies are the caller's word against the client's and the origin's.
     ///
-    /// - Parameter now: Unix seconds.
+    /// - Parameters:
+    ///   - now: Unix seconds.
+    ///   - directives: what the client asked for; nil where clients have no say.
     public static func decision(
         stored: StoredResponse, now: Double, policy: CachePolicy,
-        configuration: CachingConfiguration = CachingConfiguration()
+        configuration: CachingConfiguration = CachingConfiguration(), directives: RequestDirectives? = nil
     ) -> ReuseDecision {
         let toOrigin: ReuseDecision = Validation.hasValidator(stored) ? .mustValidate : .mustFetch
         let control = CacheControl(fields: stored.fields)
@@ -40,15 +46,32 @@ public enum Reuse {
         case .reload: return .mustFetch
         case .revalidate: return toOrigin
         case .cacheElseLoad, .cacheOnly: return isFresh ? .fresh : .stale
-        case .protocol:
-            if isFresh { return .fresh }
-            if case .value(let window) = control.seconds("stale-while-revalidate"), -remaining < Double(window),
-                !forbidsStale(control, configuration: configuration)
-            {
-                return .staleWhileRevalidate
-            }
-            return toOrigin
+        case .protocol: break
         }
+        let asked = directives ?? RequestDirectives()
+        let otherwise = asked.onlyIfCached ? .gatewayTimeout : toOrigin
+        let age = Age.current(of: stored, now: now)
+        if asked.noCache { return otherwise }
+        if let most = asked.maxAge, age > Double(most), !(isFresh && control.has("immutable")) { return otherwise }
+        if let least = asked.minFresh, remaining < Double(least) { return otherwise }
+        if isFresh { return .fresh }
+        if forbidsStale(control, configuration: configuration) { return otherwise }
+        if asked.permitsStale(by: -remaining) { return .stale }
+        // A client that names an age or a rest of freshness does not want stale responses (RFC 9111 §5.2.1.1).
+        if asked.maxAge == nil, asked.minFresh == nil,
+            case .value(let window) = control.seconds("stale-while-revalidate"), -remaining < Double(window)
+        {
+            return .staleWhileRevalidate
+        }
+        return otherwise
+    }
+
+    /// What to do where nothing is stored that the request selects.
+    public static func decisionWithoutStored(
+        policy: CachePolicy, directives: RequestDirectives? = nil
+    ) -> ReuseDecision {
+        if policy == .cacheOnly { return .gatewayTimeout }
+        return policy == .protocol && directives?.onlyIfCached == true ? .gatewayTimeout : .mustFetch
     }
 
     /// Whether a stale response may stand in when the origin failed (RFC 9111 §4.2.4, RFC 5861 §4).

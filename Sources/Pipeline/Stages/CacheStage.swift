@@ -31,7 +31,7 @@ struct CacheStage: Sendable {
         {
         case .fresh: finding.verdict = .reuse(isStale: false)
         case .stale: finding.verdict = .reuse(isStale: true)
-        case .staleWhileRevalidate, .mustValidate, .mustFetch: finding.verdict = .validate
+        case .staleWhileRevalidate, .mustValidate, .mustFetch, .gatewayTimeout: finding.verdict = .validate
         }
         return finding
     }

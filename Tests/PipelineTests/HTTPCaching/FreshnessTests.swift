@@ -1,26 +1,6 @@
 import Pipeline
 import Testing
 
-/// 06 Nov 1994 08:49:37, the `Date` of the responses here.
-let epoch = 784_111_777.0
-let epochText = "Sun, 06 Nov 1994 08:49:37 GMT"
-
-/// A stored response that arrived at its `Date`, at once.
-func stored(
-    _ fields: KeyValuePairs<String, String>, status: Int = 200, date: String? = epochText
-) -> StoredResponse {
-    var all = fields.map { HeaderField($0.key, $0.value) }
-    if let date { all.append(HeaderField("Date", date)) }
-    return StoredResponse(status: status, fields: all, requestTime: epoch, responseTime: epoch)
-}
-
-func caching(isPrivate: Bool = false, defaultMaxAge: Int? = nil) -> CachingConfiguration {
-    var configuration = CachingConfiguration()
-    configuration.isPrivate = isPrivate
-    configuration.defaultMaxAge = defaultMaxAge
-    return configuration
-}
-
 struct FreshnessTests {
     @Test func `s-maxage wins over max-age, max-age over Expires in a shared cache (RFC 9111 §4.2.1)`() {
         let expires = HTTPDate.text(unixSeconds: Int(epoch) + 30)
@@ -81,35 +61,5 @@ struct FreshnessTests {
         let response = stored(["Cache-Control": "max-age=60"])
         #expect(Freshness.isFresh(response, now: epoch + 59))
         #expect(!Freshness.isFresh(response, now: epoch + 60))
-    }
-}
-
-struct AgeTests {
-    @Test(arguments: [
-        (nil, 0.0), ("10", 10), ("0", 0), ("10, 3", 10), ("4294967296", 2_147_483_648), ("-1", 0), ("1.5", 0),
-        ("abc", 0), ("", 0),
-    ])
-    func `a received Age counts, its first member of several, none if malformed (RFC 9111 §5.1)`(
-        text: String?, expected: Double
-    ) {
-        var response = stored([:])
-        if let text { response.fields.append(HeaderField("Age", text)) }
-        #expect(Age.current(of: response, now: epoch) == expected)
-    }
-
-    @Test func `age is the larger of apparent and corrected age, and the time since (RFC 9111 §4.2.3)`() {
-        var response = stored(["Age": "5"])
-        response.requestTime = epoch + 97
-        response.responseTime = epoch + 100
-        #expect(Age.current(of: response, now: epoch + 110) == 110)  // Date says 100 on arrival
-        response.fields[0].value = "200"
-        #expect(Age.current(of: response, now: epoch + 110) == 213)  // 200, 3 on the way, 10 since
-    }
-
-    @Test func `a Date ahead of our clock and a clock set back give no negative age`() {
-        var response = stored(["Age": "5"])
-        response.responseTime = epoch - 50
-        response.requestTime = epoch - 50
-        #expect(Age.current(of: response, now: epoch - 100) == 5)
     }
 }

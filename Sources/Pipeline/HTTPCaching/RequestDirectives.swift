@@ -1,0 +1,62 @@
+/// What a client asks of a cache: `Cache-Control` in a request, or `Pragma` in its absence (RFC 9111 §5.2.1 and §5.4).
+///
+/// All of it is advice that a cache may follow. A directive with a malformed value counts as not given; of several valid
+/// values the strictest counts.
+public struct RequestDirectives: Sendable, Hashable {
+    /// How stale a response the client takes.
+    public enum MaxStale: Sendable, Hashable {
+        /// However stale: `max-stale` without value.
+        case any
+        /// At most this many seconds past its freshness lifetime.
+        case seconds(Int)
+    }
+
+    /// `no-cache`: use nothing stored without validating it.
+    public var noCache = false
+    /// `no-store`: store nothing of this request and its response. What is stored already may still be used.
+    public var noStore = false
+    /// `only-if-cached`: do not ask the origin; 504 where nothing stored will do.
+    public var onlyIfCached = false
+    /// `max-age`: seconds, the greatest age the client takes.
+    public var maxAge: Int?
+    /// `min-fresh`: seconds the response shall still be fresh.
+    public var minFresh: Int?
+    /// `max-stale`: whether and how far stale responses will do.
+    public var maxStale: MaxStale?
+    /// `stale-if-error`: seconds past its lifetime a response may stand in for an error (RFC 5861 §4).
+    public var staleIfError: Int?
+
+    /// A request that asks for nothing in particular.
+    public init() {}
+
+    /// Reads the fields of a request. `Pragma: no-cache` counts only where there is no `Cache-Control` at all.
+    public init(fields: [HeaderField]) {
+        guard fields.first("cache-control") != nil else {
+            noCache = fields.values(of: "pragma").contains { line in
+                FieldLines.members(of: line).contains { $0.lowercased() == "no-cache" }
+            }
+            return
+        }
+        let control = CacheControl(fields: fields)
+        noCache = control.has("no-cache")
+        noStore = control.has("no-store")
+        onlyIfCached = control.has("only-if-cached")
+        maxAge = control.validSeconds("max-age").min()
+        minFresh = control.validSeconds("min-fresh").max()
+        staleIfError = control.validSeconds("stale-if-error").min()
+        if let least = control.validSeconds("max-stale").min() {
+            maxStale = .seconds(least)
+        } else if control.directives.contains(where: { $0.name == "max-stale" && $0.argument == nil }) {
+            maxStale = .any
+        }
+    }
+
+    /// Whether the client takes a response this many seconds past its freshness lifetime.
+    func permitsStale(by seconds: Double) -> Bool {
+        switch maxStale {
+        case nil: false
+        case .any: true
+        case .seconds(let most): seconds <= Double(most)
+        }
+    }
+}
