@@ -45,31 +45,18 @@ public struct CacheControl: Sendable, Hashable {
 
     private static func parse(_ line: String) -> [Directive] {
         FieldLines.members(of: line).map { member in
-            guard let equals = member.firstIndex(of: "=") else {
-                return Directive(name: member.lowercased(), argument: nil)
+            let bytes = Array(member.utf8)
+            guard let equals = bytes.firstIndex(of: UInt8(ascii: "=")) else {
+                return Directive(name: FieldLines.lowercased(member), argument: nil)
             }
-            let name = member[..<equals]
-            let rest = member[member.index(after: equals)...]
+            let name = String(decoding: bytes[..<equals], as: UTF8.self)
+            let trimmedName = FieldLines.trimmed(name)
+            let given = String(decoding: bytes[(equals + 1)...], as: UTF8.self)
             // Space around "=" is not allowed (RFC 9110 §5.6.6); the argument keeps it, and so fails as a number.
-            let trimmedName = FieldLines.trimmed(String(name))
-            let argument = trimmedName.utf8.count == name.utf8.count ? unquoted(rest) : " " + unquoted(rest)
-            return Directive(name: trimmedName.lowercased(), argument: argument)
+            let argument = FieldLines.unquoted(bytes[(equals + 1)...]) ?? given
+            return Directive(
+                name: FieldLines.lowercased(trimmedName),
+                argument: FieldLines.isSame(name, trimmedName) ? argument : " " + argument)
         }
-    }
-
-    /// A token as it is, a quoted string without quotes and escapes (RFC 9110 §5.6.4).
-    private static func unquoted(_ text: Substring) -> String {
-        guard text.utf8.count >= 2, text.first == "\"", text.last == "\"" else { return String(text) }
-        var result = ""
-        var isEscaped = false
-        for character in text.dropFirst().dropLast() {
-            if !isEscaped, character == "\\" {
-                isEscaped = true
-                continue
-            }
-            isEscaped = false
-            result.append(character)
-        }
-        return result
     }
 }

@@ -1,15 +1,11 @@
 extension Array where Element == HeaderField {
     /// The values of every line with this name, in order (RFC 9110 §5.1: names compare without regard to case).
     package func values(of name: String) -> [String] {
-        let wanted = name.lowercased()
-        return compactMap { $0.name.lowercased() == wanted ? $0.value : nil }
+        compactMap { FieldLines.isSameName($0.name, name) ? $0.value : nil }
     }
 
     /// The first value with this name.
-    package func first(_ name: String) -> String? {
-        let wanted = name.lowercased()
-        return first { $0.name.lowercased() == wanted }?.value
-    }
+    package func first(_ name: String) -> String? { first { FieldLines.isSameName($0.name, name) }?.value }
 
     /// All values with this name as one, joined by comma and space (RFC 9110 §5.3); nil when there is none.
     package func combined(_ name: String) -> String? {
@@ -24,13 +20,13 @@ extension Array where Element == HeaderField {
     package func endToEnd() -> [HeaderField] {
         var dropped = FieldLines.hopByHop
         for value in values(of: "connection") {
-            for member in FieldLines.members(of: value) { dropped.insert(member.lowercased()) }
+            for member in FieldLines.members(of: value) { dropped.insert(FieldLines.lowercased(member)) }
         }
-        return filter { !dropped.contains($0.name.lowercased()) }
+        return filter { !dropped.contains(FieldLines.lowercased($0.name)) }
     }
 }
 
-/// Field values as lists.
+/// Field values as lists, and comparisons byte by byte: Swift's own equate characters that are different bytes.
 package enum FieldLines {
     /// Names that never leave one connection, in lower case.
     package static let hopByHop: Set<String> = [
@@ -39,42 +35,44 @@ package enum FieldLines {
     ]
 
     /// The members of a comma-separated list, without the whitespace around them; commas inside quotes do not count and
-    /// empty members are skipped (RFC 9110 §5.6.1).
+    /// empty members are skipped (RFC 9110 §5.6.1). From a quote that is never closed on, quotes are ordinary characters,
+    /// so that it hides nothing of what follows.
     package static func members(of value: String) -> [String] {
         var members: [String] = []
-        var current: [UInt8] = []
-        var isQuoted = false
-        var isEscaped = false
-        func close() {
-            let member = trimmed(current)
-            if !member.isEmpty { members.append(String(decoding: member, as: UTF8.self)) }
-            current.removeAll(keepingCapacity: true)
-        }
-        for byte in value.utf8 {
-            if isEscaped {
-                isEscaped = false
-            } else if isQuoted, byte == UInt8(ascii: "\\") {
-                isEscaped = true
-            } else if byte == UInt8(ascii: "\"") {
-                isQuoted.toggle()
-            } else if byte == UInt8(ascii: ","), !isQuoted {
-                close()
-                continue
+        let bytes = Array(value.utf8)
+        var start = 0
+        var index = 0
+        var readsQuotes = true
+        while index <= bytes.count {
+            if index == bytes.count || bytes[index] == UInt8(ascii: ",") {
+                let member = trimmed(bytes[start..<index])
+                if !member.isEmpty { members.append(String(decoding: member, as: UTF8.self)) }
+                start = index + 1
+            } else if readsQuotes, bytes[index] == UInt8(ascii: "\"") {
+                if let end = closingQuote(bytes, after: index) { index = end } else { readsQuotes = false }
             }
-            current.append(byte)
+            index += 1
         }
-        close()
         return members
     }
 
     /// Without the spaces and tabs at both ends (`OWS`, RFC 9110 §5.6.3).
-    package static func trimmed(_ text: String) -> String { String(decoding: trimmed(Array(text.utf8)), as: UTF8.self) }
+    package static func trimmed(_ text: String) -> String {
+        String(decoding: trimmed(Array(text.utf8)[...]), as: UTF8.self)
+    }
 
-    private static func trimmed(_ bytes: [UInt8]) -> ArraySlice<UInt8> {
-        var slice = bytes[...]
-        while let first = slice.first, first == 0x20 || first == 0x09 { slice.removeFirst() }
-        while let last = slice.last, last == 0x20 || last == 0x09 { slice.removeLast() }
-        return slice
+    /// A token as it is, a quoted string without quotes and escapes (RFC 9110 §5.6.4); nil where a quote is not closed
+    /// or something follows it.
+    static func unquoted(_ bytes: ArraySlice<UInt8>) -> String? {
+        guard bytes.first == UInt8(ascii: "\"") else { return String(decoding: bytes, as: UTF8.self) }
+        guard closingQuote(Array(bytes), after: 0) == bytes.count - 1 else { return nil }
+        var result: [UInt8] = []
+        var isEscaped = false
+        for byte in bytes.dropFirst().dropLast() {
+            isEscaped = !isEscaped && byte == UInt8(ascii: "\\")
+            if !isEscaped { result.append(byte) }
+        }
+        return String(decoding: result, as: UTF8.self)
     }
 
     /// `delta-seconds` (RFC 9111 §1.2.2): digits alone, anything beyond 2³¹ counts as 2³¹; nil where malformed.
@@ -86,5 +84,53 @@ package enum FieldLines {
             value = Swift.min(value * 10 + Int(byte - 0x30), 1 << 31)
         }
         return value
+    }
+
+    /// Whether the text is a field name (`token`, RFC 9110 §5.6.2).
+    static func isToken(_ text: String) -> Bool {
+        !text.isEmpty
+            && text.utf8.allSatisfy { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+                case 0x21, 0x23...0x27, 0x2A, 0x2B, 0x2D, 0x2E, 0x5E...0x60, 0x7C, 0x7E: true
+                default: false
+                }
+            }
+    }
+
+    /// ASCII letters in lower case, all else as it is.
+    package static func lowercased(_ text: String) -> String {
+        guard text.utf8.contains(where: { $0 >= 0x41 && $0 <= 0x5A }) else { return text }
+        return String(decoding: text.utf8.map(lower), as: UTF8.self)
+    }
+
+    /// Whether two names are the same but for the case of ASCII letters.
+    package static func isSameName(_ one: String, _ other: String) -> Bool {
+        one.utf8.count == other.utf8.count && zip(one.utf8, other.utf8).allSatisfy { lower($0) == lower($1) }
+    }
+
+    /// Whether two values are the same bytes.
+    package static func isSame(_ one: String, _ other: String) -> Bool { one.utf8.elementsEqual(other.utf8) }
+
+    private static func lower(_ byte: UInt8) -> UInt8 { byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte }
+
+    private static func closingQuote(_ bytes: [UInt8], after start: Int) -> Int? {
+        var index = start + 1
+        while index < bytes.count {
+            if bytes[index] == UInt8(ascii: "\\") {
+                index += 1
+            } else if bytes[index] == UInt8(ascii: "\"") {
+                return index
+            }
+            index += 1
+        }
+        return nil
+    }
+
+    private static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        var slice = bytes
+        while let first = slice.first, first == 0x20 || first == 0x09 { slice.removeFirst() }
+        while let last = slice.last, last == 0x20 || last == 0x09 { slice.removeLast() }
+        return slice
     }
 }

@@ -33,7 +33,7 @@ public struct RequestDirectives: Sendable, Hashable {
     public init(fields: [HeaderField]) {
         guard fields.first("cache-control") != nil else {
             noCache = fields.values(of: "pragma").contains { line in
-                FieldLines.members(of: line).contains { $0.lowercased() == "no-cache" }
+                FieldLines.members(of: line).contains { FieldLines.lowercased($0) == "no-cache" }
             }
             return
         }

@@ -1,0 +1,133 @@
+/// Parts of complete stored bodies (RFC 9110 §14).
+public enum ByteRange {
+    /// What a `Range` field asks of a body.
+    public enum Outcome: Sendable, Hashable {
+        /// The whole: no range, one we need not follow, or several parts, which may be answered with the whole.
+        case whole
+        /// One part, answered with 206: offsets from 0, below the length.
+        case part(Range<Int>)
+        /// A valid range with nothing of this body in it, answered with 416.
+        case unsatisfiable
+    }
+
+    /// No client needs more ranges at once; a longer list is answered with the whole (RFC 9110 §17.15).
+    private static let mostRanges = 32
+
+    /// What to answer a request with, after `Preconditions` said to proceed (RFC 9110 §13.2.2 and §14.2).
+    ///
+    /// Only for GET, only for a stored 200, only in `bytes`. A malformed or repeated field and a false `If-Range` give
+    /// the whole. Ranges that overlap or touch are one; several apart from each other give the whole (§14.2 and §15.3.7.2
+    /// allow it).
+    ///
+    /// - Parameters:
+    ///   - length: bytes of the complete body.
+    ///   - isHead: whether the request is HEAD, for which ranges are not defined.
+    public static func evaluate(
+        requestFields: [HeaderField], response: StoredResponse, length: Int, isHead: Bool = false
+    ) -> Outcome {
+        let values = requestFields.values(of: "range")
+        guard !isHead, response.status == 200, values.count == 1, let wanted = specifiers(values[0]),
+            allows(requestFields.values(of: "if-range"), response)
+        else { return .whole }
+        let found = wanted.compactMap { $0.bytes(of: length) }.sorted { $0.lowerBound < $1.lowerBound }
+        guard var part = found.first else { return .unsatisfiable }
+        for next in found.dropFirst() {
+            guard next.lowerBound <= part.upperBound else { return .whole }
+            part = part.lowerBound..<max(part.upperBound, next.upperBound)
+        }
+        return .part(part)
+    }
+
+    /// The fields of a 206: those of the whole with the part's `Content-Length` and `Content-Range` (RFC 9110 §15.3.7.1).
+    public static func partFields(_ fields: [HeaderField], part: Range<Int>, length: Int) -> [HeaderField] {
+        fields.filter { !isLengthOrRange($0) } + [
+            HeaderField("Content-Range", "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(length)"),
+            HeaderField("Content-Length", String(part.count)),
+        ]
+    }
+
+    /// The fields of a 416: the length in `Content-Range`, nothing that describes a body (RFC 9110 §15.5.17).
+    public static func unsatisfiableFields(_ fields: [HeaderField], length: Int) -> [HeaderField] {
+        let dropped = Preconditions.representationFields.union(["etag", "last-modified", "cache-control", "expires"])
+        return fields.filter { !dropped.contains(FieldLines.lowercased($0.name)) } + [
+            HeaderField("Content-Range", "bytes */\(length)"), HeaderField("Content-Length", "0"),
+        ]
+    }
+
+    private static func isLengthOrRange(_ field: HeaderField) -> Bool {
+        FieldLines.isSameName(field.name, "content-length") || FieldLines.isSameName(field.name, "content-range")
+    }
+
+    /// `If-Range`: an entity tag must match strongly, a date must be exactly the `Last-Modified` and that one a strong
+    /// validator: at least a second before `Date` (RFC 9110 §13.1.5, §8.8.2.2). Absent means yes.
+    private static func allows(_ ifRange: [String], _ response: StoredResponse) -> Bool {
+        guard let value = ifRange.first else { return true }
+        guard ifRange.count == 1 else { return false }
+        if HTTPDate.unixSeconds(value, now: response.responseTime) != nil {
+            guard let modified = response.fields.first("last-modified"), FieldLines.isSame(modified, value),
+                let changed = HTTPDate.unixSeconds(modified, now: response.responseTime),
+                let made = response.fields.first("date"),
+                let date = HTTPDate.unixSeconds(made, now: response.responseTime)
+            else { return false }
+            return date >= changed + 1
+        }
+        guard let tag = EntityTag(of: response.fields) else { return false }
+        return EntityTag(value).matchesStrongly(tag)
+    }
+
+    /// One member of a range set.
+    private enum Specifier {
+        case from(Int, last: Int?)
+        case suffix(Int)
+
+        /// Its bytes of a body; nil where there are none.
+        func bytes(of length: Int) -> Range<Int>? {
+            switch self {
+            case .from(let first, let last):
+                first < length ? first..<min(length, (last ?? length - 1) &+ 1) : nil
+            case .suffix(let count):
+                count > 0 && length > 0 ? max(0, length - count)..<length : nil
+            }
+        }
+    }
+
+    /// The members of `bytes=…`; nil for another unit and for anything malformed (RFC 9110 §14.1.1).
+    private static func specifiers(_ value: String) -> [Specifier]? {
+        let halves = value.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        guard halves.count == 2, FieldLines.isSameName(FieldLines.trimmed(String(halves[0])), "bytes") else {
+            return nil
+        }
+        let members = FieldLines.members(of: String(halves[1]))
+        guard !members.isEmpty, members.count <= mostRanges else { return nil }
+        var specifiers: [Specifier] = []
+        for member in members {
+            let ends = member.split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+            guard ends.count == 2 else { return nil }
+            if ends[0].isEmpty {
+                guard let count = position(ends[1]) else { return nil }
+                specifiers.append(.suffix(count))
+                continue
+            }
+            guard let first = position(ends[0]) else { return nil }
+            if ends[1].isEmpty {
+                specifiers.append(.from(first, last: nil))
+            } else if let last = position(ends[1]), last >= first {
+                specifiers.append(.from(first, last: last))
+            } else {
+                return nil
+            }
+        }
+        return specifiers
+    }
+
+    /// Digits alone; numbers beyond any body count as 2⁵⁶.
+    private static func position(_ text: String) -> Int? {
+        guard !text.isEmpty else { return nil }
+        var value = 0
+        for byte in text.utf8 {
+            guard byte >= 0x30, byte <= 0x39 else { return nil }
+            value = min(value * 10 + Int(byte - 0x30), 1 << 56)
+        }
+        return value
+    }
+}

@@ -1,0 +1,56 @@
+/// An entity tag (RFC 9110 §8.8.3), from `ETag`, `If-Match`, `If-None-Match` or `If-Range`.
+///
+/// Tags without quotes are malformed but sent by real origins. They are kept as they are and count as weak: they equal
+/// only the same characters, and never prove that bytes are the same.
+public struct EntityTag: Sendable, CustomStringConvertible {
+    /// Whether it is marked `W/`, or malformed.
+    public let isWeak: Bool
+    /// The characters that are compared: quotes included, `W/` left out.
+    public let opaque: String
+    /// As it was written.
+    public let description: String
+
+    /// Reads one tag.
+    public init(_ text: String) {
+        description = text
+        let bytes = Array(text.utf8)
+        let isMarked = bytes.starts(with: [UInt8(ascii: "W"), UInt8(ascii: "/")])
+        let rest = isMarked ? bytes.dropFirst(2) : bytes[...]
+        let quote = UInt8(ascii: "\"")
+        let isQuoted =
+            rest.count >= 2 && rest.first == quote && rest.last == quote
+            && rest.dropFirst().dropLast().allSatisfy { $0 == 0x21 || ($0 >= 0x23 && $0 != 0x7F) }
+        isWeak = isMarked || !isQuoted
+        opaque = isQuoted ? String(decoding: rest, as: UTF8.self) : text
+    }
+
+    /// The tag of a response; nil without one.
+    public init?(of fields: [HeaderField]) {
+        guard let text = fields.first("etag"), !text.isEmpty else { return nil }
+        self.init(text)
+    }
+
+    /// The members of a list of tags. A tag has no escapes: a backslash is a character, the next quote ends it.
+    public static func list(_ value: String) -> [EntityTag] {
+        var tags: [EntityTag] = []
+        var current: [UInt8] = []
+        var isQuoted = false
+        for byte in value.utf8 + [UInt8(ascii: ",")] {
+            if byte == UInt8(ascii: ","), !isQuoted {
+                let text = FieldLines.trimmed(String(decoding: current, as: UTF8.self))
+                if !text.isEmpty { tags.append(EntityTag(text)) }
+                current.removeAll(keepingCapacity: true)
+                continue
+            }
+            if byte == UInt8(ascii: "\"") { isQuoted.toggle() }
+            current.append(byte)
+        }
+        return tags
+    }
+
+    /// Strong comparison: both strong, and the same characters (RFC 9110 §8.8.3.2).
+    public func matchesStrongly(_ other: EntityTag) -> Bool { !isWeak && !other.isWeak && matchesWeakly(other) }
+
+    /// Weak comparison: the same characters (RFC 9110 §8.8.3.2).
+    public func matchesWeakly(_ other: EntityTag) -> Bool { FieldLines.isSame(opaque, other.opaque) }
+}
