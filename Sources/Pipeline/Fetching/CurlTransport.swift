@@ -36,20 +36,28 @@ public final class CurlTransport: Transport {
         var url = request.url
         var fields = request.fields
         var visited: [SourceURL] = []
+        var passed: [StoredResponse] = []
         var spent = 0.0
         let total = request.totalSeconds ?? configuration.totalSeconds
         while true {
             let (response, seconds) = try await hop(
                 to: url, fields: fields, request: request, totalSeconds: total - spent, onProgress: onProgress)
             spent += seconds
-            guard [301, 302, 303, 307, 308].contains(response.status), let location = response.fields.first("location")
+            guard request.followsRedirects, [301, 302, 303, 307, 308].contains(response.status),
+                let location = response.fields.first("location")
             else {
-                return FetchedResponse(
+                var answer = FetchedResponse(
                     status: response.status, fields: response.fields, body: response.body,
                     requestTime: response.requestTime, responseTime: response.responseTime, finalURL: url,
                     milliseconds: spent * 1000, redirects: visited)
+                answer.redirectResponses = passed
+                return answer
             }
             visited.append(url)
+            passed.append(
+                StoredResponse(
+                    status: response.status, fields: response.fields, requestTime: response.requestTime,
+                    responseTime: response.responseTime))
             let next = try Self.target(of: location, from: url)
             guard visited.count <= configuration.redirects else {
                 throw FetchError(

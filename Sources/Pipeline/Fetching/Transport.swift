@@ -30,6 +30,8 @@ public struct FetchRequest: Sendable, Hashable {
     public var byteLimit: Int?
     /// Seconds in total for this request alone; nil for the configured ones.
     public var totalSeconds: Double?
+    /// Whether redirects are followed; if not, they come back as values like any other status. Default true.
+    public var followsRedirects = true
 
     /// A request for `url`. Credentials in the URL become `Authorization` unless `fields` has one.
     public init(url: SourceURL, fields: [HeaderField] = [], byteLimit: Int? = nil, totalSeconds: Double? = nil) {
@@ -61,6 +63,9 @@ public struct FetchedResponse: Sendable, Hashable {
     public var milliseconds: Double
     /// The URLs that redirected, in order, the requested one first.
     public var redirects: [SourceURL]
+    /// The responses of `redirects`, in the same order: what they say of caching limits how long the answer may be reused
+    /// for the URL that was asked for.
+    public var redirectResponses: [StoredResponse] = []
 
     /// A response, as a transport or a test makes it.
     public init(

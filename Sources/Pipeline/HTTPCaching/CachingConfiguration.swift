@@ -20,6 +20,14 @@ public struct CachingConfiguration: Sendable, Hashable {
     /// Seconds a 200 stays fresh whose origin says nothing about freshness. Default nil: there is no default lifetime,
     /// since a guess would show old pictures.
     public var defaultMaxAge: Int?
+    /// Seconds for which the failure of an origin (no response, or an error without freshness of its own) is remembered
+    /// and answered without asking again. Default nil: every request asks.
+    public var errorMaxAge: Int?
+    /// Failures in a row before `errorMaxAge` applies; retries are within one. Default 1.
+    public var errorAttempts = 1
+    /// Validations in the background at once, for `stale-while-revalidate`; while so many run, further ones are left to
+    /// later requests. Default 16.
+    public var backgroundValidations = 16
 
     /// The defaults: shared, no default lifetime.
     public init() {}

@@ -43,6 +43,18 @@ public enum Freshness {
     public static func lifetime(
         of response: StoredResponse, configuration: CachingConfiguration = CachingConfiguration()
     ) -> FreshnessLifetime {
+        var lifetime = declaredLifetime(of: response, configuration: configuration)
+        if let assigned = response.assignedLifetime {
+            lifetime = FreshnessLifetime(seconds: max(0, assigned), basis: .configured)
+        }
+        if let limit = response.lifetimeLimit { lifetime.seconds = min(lifetime.seconds, max(0, limit)) }
+        return lifetime
+    }
+
+    /// The lifetime that fields and configuration give, before what is known of the response alone.
+    private static func declaredLifetime(
+        of response: StoredResponse, configuration: CachingConfiguration
+    ) -> FreshnessLifetime {
         let control = CacheControl(fields: response.fields)
         if !configuration.isPrivate, let seconds = seconds(control.seconds("s-maxage")) {
             return FreshnessLifetime(seconds: seconds, basis: .sharedMaxAge)

@@ -22,15 +22,21 @@ public struct StoredResponse: Sendable, Hashable {
     public var responseTime: Double
     /// The request fields that `Vary` selects on: lower-case name and combined value, nil for an absent field.
     public var selecting: [String: String?]
+    /// A freshness lifetime in seconds in place of what the fields say: a remembered failure, a caller's amendment.
+    public var assignedLifetime: Double?
+    /// Seconds that the freshness lifetime never exceeds, whatever gives it: the redirects on the way allow no more.
+    public var lifetimeLimit: Double?
 
     public init(
         status: Int, fields: [HeaderField], requestTime: Double, responseTime: Double,
-        selecting: [String: String?] = [:]
+        selecting: [String: String?] = [:], assignedLifetime: Double? = nil, lifetimeLimit: Double? = nil
     ) {
         self.status = status
         self.fields = fields
         self.requestTime = requestTime
         self.responseTime = responseTime
         self.selecting = selecting
+        self.assignedLifetime = assignedLifetime
+        self.lifetimeLimit = lifetimeLimit
     }
 }

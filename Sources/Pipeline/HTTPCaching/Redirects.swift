@@ -1,0 +1,61 @@
+// An original is kept under the URL that was asked for, also when redirects led elsewhere. Each redirect is a response
+// of its own with its own rules; what is stored for the asked URL stands for all of them and so keeps to the strictest:
+//
+// - it lives no longer than the shortest-lived redirect. A temporary one (302, 303, 307) without freshness lives not at
+//   all, so the source is asked each time; a permanent one (301, 308) without freshness sets no limit, since it says
+//   that the other URL is to be used from now on (RFC 9110 §15.4.2, §15.4.9);
+// - it is not stored where one of them may not be (RFC 9111 §3), lack of a lifetime aside;
+// - it is selected by the request fields that any of them varies on (RFC 9111 §4.1).
+
+/// The caching rules of redirects on the way to a response.
+public enum Redirects {
+    /// The lifetime that `response` may have at most; nil where the redirects set no limit. Seconds, ≥ 0.
+    public static func lifetimeLimit(
+        of response: StoredResponse, after redirects: [StoredResponse],
+        configuration: CachingConfiguration = CachingConfiguration()
+    ) -> Double? {
+        let arrival = response.responseTime
+        var shortest: Double?
+        for redirect in redirects {
+            let isPermanent = redirect.status == 301 || redirect.status == 308
+            let lifetime = Freshness.lifetime(of: redirect, configuration: configuration)
+            let isChecked = CacheControl(fields: redirect.fields).has("no-cache")
+            if isPermanent, lifetime.basis == .none, !isChecked { continue }
+            let left = isChecked ? 0 : max(0, lifetime.seconds - Age.current(of: redirect, now: arrival))
+            shortest = min(shortest ?? left, left)
+        }
+        guard let shortest else { return nil }
+        return shortest == 0 ? 0 : Age.current(of: response, now: arrival) + shortest
+    }
+
+    /// Why nothing that came by these redirects may be stored; nil when they forbid nothing.
+    public static func refusal(
+        _ redirects: [StoredResponse], requestFields: [HeaderField],
+        configuration: CachingConfiguration = CachingConfiguration()
+    ) -> Storability.Refusal? {
+        for redirect in redirects {
+            switch Storability.refusal(response: redirect, requestFields: requestFields, configuration: configuration) {
+            case .noLifetime, .status, nil: continue
+            case let refusal: return refusal
+            }
+        }
+        return nil
+    }
+
+    /// The request fields that a response and the redirects before it vary on; nil for `Vary: *` in any of them.
+    public static func selectingFields(
+        of responseFields: [HeaderField], after redirects: [StoredResponse], requestFields: [HeaderField]
+    ) -> [String: String?]? {
+        let varying = redirects.flatMap { redirect in redirect.fields.filter { $0.name.lowercased() == "vary" } }
+        return Variation.selectingFields(of: responseFields + varying, requestFields: requestFields)
+    }
+
+    /// Whether a request selects a stored response by all that it was stored under.
+    public static func selects(_ stored: StoredResponse, requestFields: [HeaderField]) -> Bool {
+        guard Variation.selects(stored, requestFields: requestFields) else { return false }
+        // The redirects' fields are not among the response's own `Vary`.
+        let vary = stored.selecting.keys.map { HeaderField("Vary", $0) }
+        guard let now = Variation.selectingFields(of: vary, requestFields: requestFields) else { return false }
+        return now.allSatisfy { name, value in (stored.selecting[name] ?? nil) == value }
+    }
+}
