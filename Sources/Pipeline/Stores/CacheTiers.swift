@@ -25,7 +25,6 @@ final class CacheTiers: Sendable {
     private let troubles = Atomic<Int>(0)
     private let warn: @Sendable (String) -> Void
     private let hasWarned = Atomic<Bool>(false)
-    private let hasToldOfRebuild = Atomic<Bool>(false)
 
     init(_ configuration: PipelineConfiguration, readers: OwnedThreads) throws(PipelineError) {
         originals = MemoryStore(budget: configuration.memory.originals)
@@ -46,7 +45,6 @@ final class CacheTiers: Sendable {
         } catch {
             throw PipelineError(.cacheUnavailable, error.description, cause: error)
         }
-        tellOfRebuild()
     }
 
     /// Stores dropped because the disk was too far behind, and disk failures met so far.
@@ -108,10 +106,14 @@ final class CacheTiers: Sendable {
         }
     }
 
+    private let updating = Mutex<Void>(())
     private let lastDiskGeneration = Atomic<UInt64>(0)
+    /// What no bytes digest to; nothing needs to be kept to have them.
+    private static let emptyDigest = sha256Hex([UInt8]())
 
     /// The body of an original by its digest.
     func originalBody(_ digest: Digest) async -> (bytes: [UInt8], tier: OriginalOutcome)? {
+        if digest == Self.emptyDigest { return ([], .memory) }
         if let (_, bytes) = originals.entry(for: "body:" + digest) { return (bytes, .memory) }
         guard let disk else { return nil }
         let generation = originals.generation
@@ -141,11 +143,14 @@ final class CacheTiers: Sendable {
     // MARK: Storing
 
     /// Keeps a record and, unless the source is a file, its body.
+    ///
+    /// - Parameter known: records of the source as they were looked up, in case memory has let them go since.
     func store(
-        _ record: OriginalRecord, body: [UInt8]?, storage: StorageOptions, generation: Generation
+        _ record: OriginalRecord, body: [UInt8]?, storage: StorageOptions, generation: Generation,
+        known: [OriginalRecord] = []
     ) {
         if storage.contains(.originalsInMemory) {
-            updateMemory(record, generation)
+            updateMemory(record, generation, known)
             if let body {
                 originals.insert(
                     [], body: body, for: "body:" + record.digest, cost: record.fetchMilliseconds,
@@ -159,10 +164,23 @@ final class CacheTiers: Sendable {
     }
 
     /// Replaces a record's fields and times after a 304.
-    func freshen(_ record: OriginalRecord, storage: StorageOptions, generation: Generation) {
-        if storage.contains(.originalsInMemory) { updateMemory(record, generation) }
+    func freshen(
+        _ record: OriginalRecord, storage: StorageOptions, generation: Generation, known: [OriginalRecord] = []
+    ) {
+        if storage.contains(.originalsInMemory) { updateMemory(record, generation, known) }
         guard storage.contains(.originalsOnDisk), let disk else { return }
         writeBehind(bytes: 0) { () throws(StoreError) in _ = try disk.freshen(record) }
+    }
+
+    /// Removes a record that the origin has replaced by what may not be stored. Its variants stay under its digest.
+    func forget(_ record: OriginalRecord) {
+        let key = "record:" + record.source
+        let selecting = record.response.selecting
+        originals.update(key) { records in records.removeAll { $0.response.selecting == selecting } }
+        guard let disk else { return }
+        writeBehind(bytes: 0) { () throws(StoreError) in
+            _ = try disk.removeRecord(source: record.source, selecting: selecting)
+        }
     }
 
     func store(
@@ -222,12 +240,18 @@ final class CacheTiers: Sendable {
 
     // MARK: Private
 
-    private func updateMemory(_ record: OriginalRecord, _ generation: Generation) {
-        var records: [OriginalRecord] = []
-        if let (known, _) = originals.peek("record:" + record.source) { records = known }
-        records.removeAll { $0.response.selecting == record.response.selecting }
-        records.append(record)
-        keepInMemory(records, of: record.source, generation.originals)
+    private func updateMemory(_ record: OriginalRecord, _ generation: Generation, _ known: [OriginalRecord]) {
+        // Two selections of one source may arrive together; neither shall overwrite the other.
+        updating.withLock { _ in
+            var records = originals.peek("record:" + record.source)?.value ?? known
+            records.removeAll { $0.response.selecting == record.response.selecting }
+            records.append(record)
+            if records.count > OriginalRecord.selectionLimit {
+                records.sort { $0.response.responseTime < $1.response.responseTime }
+                records.removeFirst(records.count - OriginalRecord.selectionLimit)
+            }
+            keepInMemory(records, of: record.source, generation.originals)
+        }
     }
 
     private func keepInMemory(_ records: [OriginalRecord], of source: String, _ generation: UInt64) {
@@ -255,17 +279,8 @@ final class CacheTiers: Sendable {
         }
     }
 
-    /// Says once that what was cached on disk is gone, and where its index lies.
-    private func tellOfRebuild() {
-        guard let disk, disk.rebuilds > 0, !hasToldOfRebuild.exchange(true, ordering: .relaxed) else { return }
-        warn(
-            "the index of the cache in \(disk.folder) was damaged; it was set aside as cache.sqlite.damaged and an "
-                + "empty one begun (`pipectl cache clear` removes it)")
-    }
-
     @discardableResult
     private func attempt<Value>(_ work: () throws(StoreError) -> Value) -> Value? {
-        defer { tellOfRebuild() }
         do throws(StoreError) {
             return try work()
         } catch {

@@ -33,7 +33,8 @@ extension DiskIndex {
             """
             SELECT id, source, selecting, digest, length, status, request_time, response_time, fetch_milliseconds, \
             fields, format, width, height, pages, alpha, orientation, scans, profile_bytes, touched, uses, \
-            EXISTS (SELECT 1 FROM originals WHERE originals.digest = records.digest) FROM records \(rest) LIMIT ?2
+            EXISTS (SELECT 1 FROM originals WHERE originals.digest = records.digest), final_url, \
+            assigned_lifetime, lifetime_limit FROM records \(rest) LIMIT ?2
             """, value, .integer(limit)
         ) { row in
             RecordRow(
@@ -79,8 +80,10 @@ extension DiskIndex {
             source: row.text(1),
             response: StoredResponse(
                 status: row.integer(5), fields: fields, requestTime: row.real(6), responseTime: row.real(7),
-                selecting: selecting),
-            digest: row.text(3), length: row.integer(4), header: header, fetchMilliseconds: row.real(8))
+                selecting: selecting, assignedLifetime: row.isNull(22) ? nil : row.real(22),
+                lifetimeLimit: row.isNull(23) ? nil : row.real(23)),
+            digest: row.text(3), length: row.integer(4), header: header, fetchMilliseconds: row.real(8),
+            finalURL: row.isNull(21) ? nil : row.text(21))
     }
 
     func recordRow(of source: String, _ selecting: [String: String?]) throws(StoreError) -> Int? {
@@ -111,8 +114,9 @@ extension DiskIndex {
                 """
                 INSERT INTO records (size, cost, uses, since, priority, touched, source, selecting, digest, length, \
                 status, request_time, response_time, fetch_milliseconds, stored, fields, format, width, height, \
-                pages, alpha, orientation, scans, profile_bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, \
-                ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)
+                pages, alpha, orientation, scans, profile_bytes, final_url, assigned_lifetime, lifetime_limit) \
+                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, \
+                ?21, ?22, ?23, ?24, ?25, ?26, ?27)
                 """, .integer(place.size), .real(place.cost), .integer(place.uses), .real(place.since),
                 .real(place.priority), .real(place.touched), .text(record.source), .blob(selecting),
                 .text(record.digest), .integer(record.length), .integer(record.response.status),
@@ -121,13 +125,25 @@ extension DiskIndex {
                 header.map { .text($0.format.rawValue) } ?? .null, .integer(header?.width ?? 0),
                 .integer(header?.height ?? 0), .integer(header?.pages ?? 0), .integer(header?.hasAlpha == true ? 1 : 0),
                 .integer(header?.orientation ?? 0), .integer(header?.scans ?? 0),
-                .integer(header?.profileBytes ?? 0))
+                .integer(header?.profileBytes ?? 0), record.finalURL.map { .text($0) } ?? .null,
+                record.response.assignedLifetime.map { .real($0) } ?? .null,
+                record.response.lifetimeLimit.map { .real($0) } ?? .null)
+            try dropOldSelections(of: record.source)
             try link(record.source, record.digest)
         } else {
             note(.records) { $0.refused += 1 }
         }
         for row in before { try dropUnrecorded(row.digest) }
         return place != nil
+    }
+
+    /// Keeps the most recent selections of a source: an origin that varies on much would fill the tier with them.
+    private func dropOldSelections(of source: String) throws(StoreError) {
+        let old = try connection.rows(
+            "SELECT id FROM records WHERE source = ?1 ORDER BY response_time DESC LIMIT -1 OFFSET ?2", .text(source),
+            .integer(OriginalRecord.selectionLimit)
+        ) { $0.integer(0) }
+        for id in old { try removeRow(.records, id) }
     }
 
     func link(_ source: String, _ digest: Digest) throws(StoreError) {

@@ -1,5 +1,4 @@
 import Glibc
-import Synchronization
 
 /// The index of one cache folder behind one connection, with what is noted in memory and not yet written.
 ///
@@ -17,8 +16,6 @@ final class DiskIndex: @unchecked Sendable {
     private var opened: SQLiteConnection?
     private var inode: UInt64 = 0
     private var isClosed = false
-
-    let rebuilds = RebuildCount()
 
     struct Touch {
         var uses: Int
@@ -62,6 +59,8 @@ final class DiskIndex: @unchecked Sendable {
             let lock = try FolderLock(path: "\(files.folder)/rebuild.lock")
             defer { lock.unlock() }
             try create(on: connection)
+        } else {
+            try migrate(connection)
         }
         opened = connection
         inode = currentInode()
@@ -122,6 +121,24 @@ final class DiskIndex: @unchecked Sendable {
         try files.forEachBody { digest throws(StoreError) in files.remove(digest) }
     }
 
+    /// Brings the tables of an older version up to this one. Other processes of that version keep working on them.
+    private func migrate(_ connection: SQLiteConnection) throws(StoreError) {
+        func version() throws(StoreError) -> Int {
+            try connection.first("PRAGMA user_version") { $0.integer(0) } ?? 0
+        }
+        if try version() >= DiskSchema.version { return }
+        let lock = try FolderLock(path: "\(files.folder)/rebuild.lock")
+        defer { lock.unlock() }
+        try connection.write { () throws(StoreError) in
+            // Asked again under the lock: another process may have done it meanwhile.
+            let current = try version()
+            for next in 1...DiskSchema.version where next > current {
+                if let statements = DiskSchema.migrations[next] { try connection.execute(statements) }
+                try connection.execute("PRAGMA user_version=\(next)")
+            }
+        }
+    }
+
     /// Connects anew when another process has put a new database in the place of ours, when the folder has been
     /// deleted, and when the attempt before failed.
     func reopenIfReplaced() throws(StoreError) {
@@ -158,7 +175,6 @@ final class DiskIndex: @unchecked Sendable {
         }
         let (connection, isNew) = try connect()
         if isNew {
-            rebuilds.note()
             try create(on: connection)
             try connection.run("UPDATE tiers SET corrupt = corrupt + 1 WHERE name = 'records'")
         }
@@ -316,13 +332,4 @@ private struct FolderLock: ~Copyable {
 
     /// Closing the file releases the lock, as the end of the process does.
     func unlock() { Glibc.close(file) }
-}
-
-/// How often a damaged database was set aside; read without the store's lock.
-final class RebuildCount: Sendable {
-    private let count = Atomic<Int>(0)
-
-    var value: Int { count.load(ordering: .relaxed) }
-
-    func note() { count.add(1, ordering: .relaxed) }
 }

@@ -1,7 +1,7 @@
 /// The tables of the index (docs/entry-format.md describes every column).
 enum DiskSchema {
     /// Raised with every change of a table; an index with a higher number is refused.
-    static let version = 1
+    static let version = 2
     /// "IMPC": tells our index from another program's database.
     static let applicationID = 0x494D_5043
 
@@ -22,7 +22,8 @@ enum DiskSchema {
             digest TEXT NOT NULL, length INTEGER NOT NULL, status INTEGER NOT NULL, request_time REAL NOT NULL,
             response_time REAL NOT NULL, fetch_milliseconds REAL NOT NULL, stored REAL NOT NULL, format TEXT,
             width INTEGER, height INTEGER, pages INTEGER, alpha INTEGER, orientation INTEGER, scans INTEGER,
-            profile_bytes INTEGER, fields BLOB NOT NULL, UNIQUE (source, selecting));
+            profile_bytes INTEGER, fields BLOB NOT NULL, final_url TEXT, assigned_lifetime REAL, lifetime_limit REAL,
+            UNIQUE (source, selecting));
         CREATE INDEX records_queue ON records (priority);
         CREATE INDEX records_digest ON records (digest);
         CREATE TABLE originals (id INTEGER PRIMARY KEY, \(queueColumns), digest TEXT NOT NULL UNIQUE);
@@ -39,6 +40,15 @@ enum DiskSchema {
         CREATE TABLE purges (name TEXT PRIMARY KEY, generation INTEGER NOT NULL, time REAL NOT NULL) WITHOUT ROWID;
         CREATE TABLE discarded (digest TEXT PRIMARY KEY) WITHOUT ROWID;
         """
+
+    /// What makes an index of the version before each into one of that version.
+    static let migrations: [Int: String] = [
+        2: """
+        ALTER TABLE records ADD COLUMN final_url TEXT;
+        ALTER TABLE records ADD COLUMN assigned_lifetime REAL;
+        ALTER TABLE records ADD COLUMN lifetime_limit REAL;
+        """
+    ]
 
     /// What eviction needs of an entry, the same in every tier; `touched` is Unix time whatever the policy's clock.
     private static let queueColumns = """

@@ -17,10 +17,20 @@ public struct OriginalRecord: Sendable, Hashable {
     public var header: ImageHeader?
     /// Milliseconds that fetching took.
     public var fetchMilliseconds: Double
+    /// Where redirects led, normalised; nil where there were none. Validators speak of that URL alone.
+    public var finalURL: String?
+
+    /// Whether it is a redirect that was not followed.
+    var isRedirect: Bool {
+        [301, 302, 303, 307, 308].contains(response.status) && response.fields.first("location") != nil
+    }
+
+    /// Records kept of one source: the most recent selections that its `Vary` has led to.
+    static let selectionLimit = 16
 
     public init(
         source: String, response: StoredResponse, digest: Digest, length: Int, header: ImageHeader?,
-        fetchMilliseconds: Double
+        fetchMilliseconds: Double, finalURL: String? = nil
     ) {
         self.source = source
         self.response = response
@@ -28,6 +38,7 @@ public struct OriginalRecord: Sendable, Hashable {
         self.length = length
         self.header = header
         self.fetchMilliseconds = fetchMilliseconds
+        self.finalURL = finalURL
     }
 }
 
