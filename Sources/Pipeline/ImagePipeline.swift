@@ -15,12 +15,18 @@ public final class ImagePipeline: Sendable {
     private let transport: any Transport
     private let renderer: any Rendering
     private let limits: RenderLimits
+    private let background: BackgroundWork
+    private let caching: CachingConfiguration
+    private let now: @Sendable () -> Double
 
     /// Opens the caches. libvips and libcurl are loaded when first needed, not here.
     ///
     /// Throws `cacheUnavailable` when the cache folder cannot be made or opened, or belongs to a newer version.
     public init(_ configuration: PipelineConfiguration = PipelineConfiguration()) throws(PipelineError) {
-        let now: @Sendable () -> Double = Self.unixTime
+        let now = configuration.now
+        self.now = now
+        caching = configuration.caching
+        background = BackgroundWork(limit: configuration.caching.backgroundValidations)
         threads = OwnedThreads(count: 4)
         tiers = try CacheTiers(configuration, readers: threads)
         transport =
@@ -30,14 +36,14 @@ public final class ImagePipeline: Sendable {
             configuration.renderer
             ?? InProcessRenderer(threads: configuration.renderThreads ?? Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) + 1)
         limits = configuration.limits
-        store = StoreStage(tiers: tiers)
+        store = StoreStage(tiers: tiers, willStore: configuration.willStore)
         admit = AdmitStage(masks: MaskFolder(configuration.masks), threads: threads)
         cache = CacheStage(tiers: tiers, caching: configuration.caching, now: now)
         fetch = FetchStage(
-            cache: cache, tiers: tiers, transport: transport, configuration: configuration.fetch,
-            caching: configuration.caching,
-            acceptedTypes: configuration.acceptedTypes, byteLimit: configuration.limits.bytes,
-            flights: Flights(), store: store, threads: threads, now: now)
+            cache: cache, tiers: tiers, transport: transport, caching: configuration.caching,
+            acceptedTypes: configuration.acceptedTypes, byteLimit: configuration.limits.bytes, flights: Flights(),
+            store: store, threads: threads, background: background,
+            failures: SharedFailureMemory(configuration.caching), now: now)
         render = RenderStage(
             tiers: tiers, renderer: renderer, quality: configuration.quality, limits: configuration.limits,
             flights: Flights(), fetch: fetch, store: store, now: now)
@@ -58,26 +64,16 @@ public final class ImagePipeline: Sendable {
         return ImageResponse(variant)
     }
 
-    /// The origin's response to a request as it is stored, or fetched and stored now.
+    /// The origin's response to a request as it is stored, or fetched and stored now, whatever its status.
+    ///
+    /// Throws where there is no response to give: `notCached` where the request forbids asking, `fetchFailed` and
+    /// `fetchTimedOut` where the origin failed and nothing stored may stand in, `notAnImage` where a success is of a type
+    /// that is not in `acceptedTypes` (with such a type other statuses are errors too, as they are for images).
     public func original(for request: OriginalRequest) async throws(PipelineError) -> OriginalResponse {
-        var asked = ImageRequest(.url(request.url))
-        asked.sourceID = request.sourceID
-        asked.fields = request.fields
-        asked.policy = request.policy
-        asked.priority = request.priority
-        asked.storage = request.storage
-        let admitted = try await admit(asked, events: { _ in })
+        let admitted = try await admit(request)
         let finding = await cache(admitted)
-        let original = try await fetch.withBody(try await fetch(finding))
-        let response = original.record.response
-        let isHit = original.outcome != .network && original.outcome != .revalidated
-        return OriginalResponse(
-            status: response.status, fields: response.fields, body: original.body ?? [],
-            age: original.outcome == .network ? nil : Int(Age.current(of: response, now: Self.unixTime())),
-            handling: CacheHandling(
-                isHit: isHit, forward: isHit ? nil : finding.record == nil ? .uriMiss : .stale,
-                isStored: original.mayStore && !isHit, isCollapsed: original.isCollapsed),
-            responseTime: response.responseTime)
+        let original = try await fetch(finding)
+        return OriginalResponse(original, now: now(), caching: caching)
     }
 
     /// The events of one load, in order; the sequence throws a `PipelineError` where `respond(to:)` would.
@@ -148,11 +144,18 @@ public final class ImagePipeline: Sendable {
         (tiers.originals.counters, tiers.variants.counters)
     }
 
-    /// Waits until everything answered so far is stored.
-    public func drain() async { await tiers.drain() }
+    /// Validations in the background so far.
+    public var backgroundStatistics: BackgroundCounters { background.counters }
 
-    /// Stores what is waiting, then stops every thread. The pipeline answers nothing afterwards.
+    /// Waits until validations in the background have ended and everything answered so far is stored.
+    public func drain() async {
+        await background.drain()
+        await tiers.drain()
+    }
+
+    /// Ends validations in the background (bounded by `fetch.totalSeconds`) and stores what is waiting, then stops every thread. The pipeline answers nothing afterwards.
     public func shutdown() async {
+        await background.close()
         await tiers.close()
         await transport.shutdown()
         // Joining blocks, and a pool cannot join itself: one last thread sees the others out.

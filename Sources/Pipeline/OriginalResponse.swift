@@ -4,13 +4,22 @@ public struct OriginalRequest: Sendable {
     public var url: String
     /// Identifies the source in place of its URL.
     public var sourceID: String?
-    /// Fields sent to the origin, on which `Vary` selects. Those of one connection are left out by the transport.
+    /// Fields sent to the origin, on which `Vary` selects. Those of one connection are left out by the transport,
+    /// conditions and ranges as `forwardsConditionals` says.
     public var fields: [HeaderField]
     /// How far stored responses are trusted.
     public var policy = CachePolicy.protocol
     /// Whether `Cache-Control` and `Pragma` among `fields` act on the stored response (RFC 9111 §5.2.1). Off by default:
     /// a client's `no-cache` does not force work.
     public var honoursDirectives = false
+    /// Whether the client's own conditions and range (`If-None-Match`, `If-Modified-Since`, `If-Match`,
+    /// `If-Unmodified-Since`, `If-Range`, `Range`) among `fields` are sent on where nothing is stored that they could be
+    /// judged by. Their 206, 304, 412 or 416 comes back as it is and is not stored; a whole answer is stored as usual. Off
+    /// by default: they never reach the origin, the whole response is fetched, and they are for the caller to apply.
+    public var forwardsConditionals = false
+    /// Whether a redirect is followed to the response it leads to, which is then stored under this URL for no longer than
+    /// the redirects allow. Otherwise a redirect is answered as it is. Default true.
+    public var followsRedirects = true
     /// Urgency; `normal` by default.
     public var priority = RequestPriority.normal
     /// Tiers that may be filled.
@@ -49,5 +58,27 @@ public struct OriginalResponse: Sendable {
         self.age = age
         self.handling = handling
         self.responseTime = responseTime
+    }
+}
+
+extension OriginalResponse {
+    init(_ original: Original, now: Double, caching: CachingConfiguration) {
+        let response = original.record.response
+        // What was not forwarded was a hit, also when it was stale.
+        let isHit = original.forward == nil
+        let isNew = original.outcome == .network
+        var handling = CacheHandling(
+            isHit: isHit, forward: original.forward, forwardStatus: original.forwardStatus,
+            isStored: original.mayStore && (isNew || original.outcome == .revalidated),
+            isCollapsed: original.isCollapsed)
+        if original.mayStore {
+            let remaining = Freshness.remaining(of: response, now: now, configuration: caching)
+            handling.timeToLive = Int(remaining.rounded(.down))
+        }
+        handling.detail = isHit ? original.tier.rawValue : original.refusal
+        self.init(
+            status: response.status, fields: response.fields, body: original.body ?? [],
+            age: isNew ? nil : Int(Age.current(of: response, now: now)), handling: handling,
+            responseTime: response.responseTime)
     }
 }

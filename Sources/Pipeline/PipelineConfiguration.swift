@@ -30,6 +30,14 @@ public struct PipelineConfiguration: Sendable {
     public var transport: (any Transport)?
     /// Replaces the renderer in this process.
     public var renderer: (any Rendering)?
+    /// Asked once for every original about to be stored and for every one freshened by a 304: false keeps it, and the
+    /// variants of it, from being stored; what it changes of the candidate is stored instead. It is called on the way to
+    /// the answer and should be quick. nil, the default, stores what HTTP permits.
+    ///
+    /// The rules of HTTP come first: what they forbid to store is not offered.
+    public var willStore: (@Sendable (inout StoredOriginalCandidate) -> Bool)?
+    /// Unix seconds; tests set their own clock.
+    var now: @Sendable () -> Double = { ImagePipeline.unixTime() }
     /// Told once of each kind of trouble that costs no answer, such as a cache that cannot be written.
     public var warn: @Sendable (String) -> Void = { _ in }
 

@@ -33,6 +33,29 @@ struct AdmitStage: Sendable {
             began: began)
     }
 
+    /// A request for the response itself.
+    func callAsFunction(_ request: OriginalRequest) async throws(PipelineError) -> AdmittedRequest {
+        var asked = ImageRequest(.url(request.url))
+        asked.sourceID = request.sourceID
+        asked.policy = request.policy
+        asked.priority = request.priority
+        asked.storage = request.storage
+        asked.fields = request.fields.filter { !Self.conditions.contains($0.name.lowercased()) }
+        var admitted = try await self(asked, events: { _ in })
+        admitted.purpose = .original
+        admitted.followsRedirects = request.followsRedirects
+        if request.honoursDirectives { admitted.directives = RequestDirectives(fields: request.fields) }
+        if request.forwardsConditionals {
+            admitted.conditions = request.fields.filter { Self.conditions.contains($0.name.lowercased()) }
+        }
+        return admitted
+    }
+
+    /// Fields that ask for less than the whole response. A fetch that others share, and a store, need all of it.
+    private static let conditions: Set<String> = [
+        "if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "if-range", "range",
+    ]
+
     /// The identity a source is cached under (design §3), and how it is called in messages.
     static func identify(
         _ request: ImageRequest

@@ -5,34 +5,91 @@ struct CacheStage: Sendable {
     /// Unix seconds.
     let now: @Sendable () -> Double
 
+    /// Seconds by which a response may seem to come from the future before its age counts as unknown.
+    static let clockTolerance = 2.0
+
     func callAsFunction(_ admitted: AdmittedRequest) async -> CacheFinding {
         if case .bytes = admitted.origin {
             return CacheFinding(
-                admitted: admitted, record: nil, verdict: .missing, generation: await tiers.currentGeneration(),
-                tier: .none)
+                admitted: admitted, verdict: .missing, generation: await tiers.currentGeneration(), tier: .none)
         }
         let found = await tiers.records(of: admitted.source)
         var finding = CacheFinding(
-            admitted: admitted, record: nil, verdict: .missing, generation: found.generation, tier: found.tier)
+            admitted: admitted, records: found.records, verdict: .missing, generation: found.generation,
+            tier: found.tier)
         if case .file = admitted.origin {
             // Whether the file is unchanged is for the fetch stage to see: it costs one fstat.
             finding.record = found.records.first
             if finding.record != nil { finding.verdict = .validate }
             return finding
         }
-        guard
-            let record = found.records.last(where: {
-                Variation.selects($0.response, requestFields: admitted.request.fields)
-            })
-        else { return finding }
-        finding.record = record
-        switch Reuse.decision(
-            stored: record.response, now: now(), policy: admitted.request.policy, configuration: caching)
-        {
-        case .fresh: finding.verdict = .reuse(isStale: false)
-        case .stale: finding.verdict = .reuse(isStale: true)
-        case .staleWhileRevalidate, .mustValidate, .mustFetch, .gatewayTimeout: finding.verdict = .validate
+        // What redirects led to does not answer who wants the redirect, nor the other way round.
+        finding.records.removeAll { admitted.followsRedirects ? $0.isRedirect : $0.finalURL != nil }
+        guard let record = Self.selected(among: finding.records, by: admitted.request.fields) else {
+            finding.forward = finding.records.isEmpty ? .uriMiss : .varyMiss
+            if admitted.directives?.onlyIfCached == true { finding.verdict = .unavailable }
+            return finding
         }
+        finding.record = record
+        decide(&finding, record)
+        if admitted.purpose == .original { await addBody(to: &finding, record) }
         return finding
+    }
+
+    /// The most recent of the records that a request with these fields selects (RFC 9111 §4.1).
+    static func selected(among records: [OriginalRecord], by fields: [HeaderField]) -> OriginalRecord? {
+        records.filter { Redirects.selects($0.response, requestFields: fields) }
+            .max { left, right in
+                (Age.date(of: left.response), left.response.responseTime)
+                    < (Age.date(of: right.response), right.response.responseTime)
+            }
+    }
+
+    private func decide(_ finding: inout CacheFinding, _ record: OriginalRecord) {
+        let policy = finding.admitted.request.policy
+        let stored = record.response
+        let time = now()
+        let directives = finding.admitted.directives
+        let decision = Reuse.decision(
+            stored: stored, now: time, policy: policy, configuration: caching, directives: directives)
+        let isAsked = policy == .reload || policy == .revalidate
+        finding.forward =
+            isAsked || Reuse.decision(stored: stored, now: time, policy: policy, configuration: caching) == .fresh
+            ? .request : .stale
+        finding.verdict = .validate
+        let lifetime = Freshness.lifetime(of: stored, configuration: caching)
+        // Kept under a clock that has been set back since: nobody knows its age.
+        let isOfTheFuture = policy == .protocol && stored.responseTime > time + Self.clockTolerance
+        let isImage = finding.admitted.purpose == .image
+        switch decision {
+        case .fresh where !isOfTheFuture:
+            // A picture's absence is believed when the origin said for how long, not by a guess.
+            if isImage, record.response.status != 200, lifetime.basis == .heuristic || lifetime.basis == .none {
+                return
+            }
+            finding.verdict = .reuse(isStale: false)
+        case .stale where !isImage || record.response.status == 200:
+            finding.verdict = .reuse(isStale: true)
+        case .staleWhileRevalidate where !isOfTheFuture && (!isImage || record.response.status == 200):
+            // What redirects limit is not reused beyond them: the window is the last response's alone.
+            if stored.lifetimeLimit == nil { finding.verdict = .reuseAndValidate }
+        case .gatewayTimeout:
+            finding.verdict = .unavailable
+        default:
+            break
+        }
+    }
+
+    /// Adds the body of the selected record, or takes it as not stored: a response is not answered by halves.
+    private func addBody(to finding: inout CacheFinding, _ record: OriginalRecord) async {
+        if let (bytes, tier) = await tiers.originalBody(record.digest) {
+            finding.body = bytes
+            finding.tier = tier
+            return
+        }
+        finding.record = nil
+        finding.records.removeAll { $0.digest == record.digest }
+        finding.verdict = finding.admitted.directives?.onlyIfCached == true ? .unavailable : .missing
+        finding.forward = .miss
     }
 }

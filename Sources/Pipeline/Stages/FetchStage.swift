@@ -5,13 +5,14 @@ struct FetchStage: Sendable {
     let cache: CacheStage
     let tiers: CacheTiers
     let transport: any Transport
-    let configuration: FetchConfiguration
     let caching: CachingConfiguration
     let acceptedTypes: [String]
     let byteLimit: Int
     let flights: Flights<Original>
     let store: StoreStage
     let threads: OwnedThreads
+    let background: BackgroundWork
+    let failures: SharedFailureMemory
     /// Unix seconds.
     let now: @Sendable () -> Double
 
@@ -26,13 +27,8 @@ struct FetchStage: Sendable {
         case .file(let path):
             return try await file(path, finding)
         case .remote(let url):
-            if let original = reused(finding) { return original }
-            if admitted.request.policy == .cacheOnly {
-                throw PipelineError(
-                    .notCached,
-                    "\(admitted.displayName) is not in the cache, and the policy `cacheOnly` asks nobody else")
-            }
-            return try await shared(url, finding)
+            let original = try checked(try await remote(url, finding))
+            return admitted.purpose == .original ? try await withBody(original) : original
         }
     }
 
@@ -42,12 +38,13 @@ struct FetchStage: Sendable {
         var original = original
         if let (bytes, tier) = await tiers.originalBody(original.record.digest) {
             original.body = bytes
+            original.tier = tier
             if original.outcome == .none { original.outcome = tier }
             return original
         }
         let again = CacheFinding(
-            admitted: original.admitted, record: nil, verdict: .missing, generation: original.generation, tier: .none,
-            needsBody: true)
+            admitted: original.admitted, verdict: .missing, forward: .miss, generation: original.generation,
+            tier: .none, missingBody: original.record.digest)
         return try await self(again)
     }
 
@@ -77,149 +74,210 @@ struct FetchStage: Sendable {
         let original = Original(
             admitted: finding.admitted, record: record, body: body, outcome: .none, mayStore: true,
             generation: finding.generation)
-        if body != nil { store(original) }
+        if body != nil { store(original, as: record) }
         return original
     }
 
     // MARK: Origins
 
+    private func remote(_ url: SourceURL, _ finding: CacheFinding) async throws(PipelineError) -> Original {
+        let admitted = finding.admitted
+        if let original = reused(finding) {
+            if case .reuseAndValidate = finding.verdict { validateInBackground(url, finding) }
+            return original
+        }
+        let policy = admitted.request.policy
+        if case .unavailable = finding.verdict { throw Self.unavailable(admitted) }
+        if policy == .cacheOnly { throw Self.unavailable(admitted) }
+        if policy == .protocol || policy == .cacheElseLoad, finding.forward != .request,
+            let failure = failures.remembered(failureKeys(admitted), now: now())
+        {
+            if let stale = stale(finding, after: failure.cause) { return stale }
+            // An answer with a status is remembered as a stored response, where it may be stored.
+            if admitted.purpose == .image || failure.cause == .noResponse { throw failure.error }
+        }
+        return try await shared(url, finding)
+    }
+
+    /// The stored original where it may be used without asking anybody first.
+    private func reused(_ finding: CacheFinding) -> Original? {
+        guard let record = finding.record else { return nil }
+        let isStale: Bool
+        switch finding.verdict {
+        case .reuse(let stale): isStale = stale
+        case .reuseAndValidate: isStale = true
+        case .validate, .missing, .unavailable: return nil
+        }
+        // Of a response the tier is told, of a picture whether the origin was needed.
+        let tier: OriginalOutcome = finding.body == nil ? .none : finding.tier
+        return Original(
+            admitted: finding.admitted, record: record, body: finding.body, outcome: isStale ? .stale : tier,
+            tier: finding.tier, isStale: isStale, mayStore: true, generation: finding.generation)
+    }
+
+    // MARK: Sharing
+
     private func shared(_ url: SourceURL, _ finding: CacheFinding) async throws(PipelineError) -> Original {
         let request = finding.admitted.request
-        var key = "\(finding.admitted.source)|\(url.normalised)|\(request.policy.rawValue)|\(request.storage.rawValue)"
-        if finding.needsBody { key += "|body" }
-        for field in request.fields { key += "|\(field.name.lowercased()):\(field.value)" }
-        let (original, isCollapsed) = try await flights.value(
-            for: key, priority: request.priority, finishWhenAbandoned: request.finishWhenAbandoned
-        ) { () async throws(PipelineError) -> Original in
-            if let stored = await storedMeanwhile(finding) { return stored }
-            return try await ask(url, finding)
+        var key = flightKey(url, finding)
+        // A second round is for those whom the first answer does not fit because it varies: they are told apart now.
+        for _ in 0..<2 {
+            let (original, isCollapsed) = try await flights.value(
+                for: key, priority: request.priority, finishWhenAbandoned: request.finishWhenAbandoned
+            ) { () async throws(PipelineError) -> Original in
+                if let stored = await storedMeanwhile(finding) { return stored }
+                return try await ask(url, finding)
+            }
+            guard isCollapsed else { return original }
+            if answers(original, finding.admitted) {
+                var mine = original
+                mine.admitted = finding.admitted
+                mine.isCollapsed = true
+                return mine
+            }
+            guard original.mayStore else { break }
+            key += selectionText(original.record.response.selecting.keys.sorted(), finding.admitted)
         }
-        guard isCollapsed else { return original }
         // What may not be stored answers one request only: each waiter asks for itself.
-        guard original.mayStore else { return try await ask(url, finding) }
-        var mine = original
-        mine.admitted = finding.admitted
-        mine.isCollapsed = true
-        return mine
+        return try await ask(url, finding)
+    }
+
+    /// Everything that makes two requests' answers differ, as far as it is known before asking: fields that nothing
+    /// stored varies on are left out, so that fields unique to each client do not keep requests apart.
+    private func flightKey(_ url: SourceURL, _ finding: CacheFinding) -> String {
+        let admitted = finding.admitted
+        let request = admitted.request
+        var parts = [admitted.source, url.normalised, request.policy.rawValue, String(request.storage.rawValue)]
+        if let digest = finding.missingBody { parts.append("body \(digest)") }
+        if finding.forward == .request { parts.append("request") }
+        if !admitted.followsRedirects { parts.append("redirects") }
+        if CacheControl(fields: request.fields).has("no-store") { parts.append("no-store") }
+        parts += request.fields.values(of: "authorization")
+        if finding.record == nil { parts += admitted.conditions.map { "\($0.name.lowercased()): \($0.value)" } }
+        // A 304 leaves a picture's body where it is; the response itself needs it.
+        if !finding.records.isEmpty, admitted.purpose == .original { parts.append("whole") }
+        let names = Set(finding.records.flatMap { $0.response.selecting.keys })
+        // No field holds a line feed.
+        return parts.joined(separator: "\n") + selectionText(names.sorted(), admitted)
+    }
+
+    private func selectionText(_ names: [String], _ admitted: AdmittedRequest) -> String {
+        let vary = names.map { HeaderField("Vary", $0) }
+        let values = Variation.selectingFields(of: vary, requestFields: admitted.request.fields) ?? [:]
+        return values.sorted { $0.key < $1.key }.map { name, value in
+            "\n" + name + (value.map { ": " + $0 } ?? "")
+        }.joined()
+    }
+
+    /// Whether what another request got answers this one as well.
+    private func answers(_ original: Original, _ admitted: AdmittedRequest) -> Bool {
+        if original.mayStore {
+            return Redirects.selects(original.record.response, requestFields: admitted.request.fields)
+        }
+        // An error that nothing forbids to share is everybody's who waits for a picture: nobody could make one of it.
+        let isHarmless = ["status", "no-lifetime", "type"].contains(original.refusal)
+        return admitted.purpose == .image && isHarmless && (try? checked(original)) == nil
     }
 
     /// A flight may have ended between the look-up and this one's start: what it stored answers this request too.
     private func storedMeanwhile(_ finding: CacheFinding) async -> Original? {
+        if let digest = finding.missingBody {
+            guard await tiers.originalBody(digest) != nil else { return nil }
+            return reusedWhole(await cache(finding.admitted), digest)
+        }
         let policy = finding.admitted.request.policy
-        guard !finding.needsBody, policy == .protocol || policy == .cacheElseLoad else { return nil }
-        return reused(await cache(finding.admitted))
+        guard policy == .protocol || policy == .cacheElseLoad, finding.forward != .request else { return nil }
+        let again = await cache(finding.admitted)
+        switch again.verdict {
+        case .reuse(isStale: false): return reused(again)
+        case .reuse(isStale: true) where finding.record == nil: return reused(again)
+        default: return nil
+        }
     }
 
-    /// The stored original where it may be used without asking anybody.
-    private func reused(_ finding: CacheFinding) -> Original? {
-        guard case .reuse(let isStale) = finding.verdict, let record = finding.record else { return nil }
+    private func reusedWhole(_ finding: CacheFinding, _ digest: Digest) -> Original? {
+        guard let record = finding.record, record.digest == digest else { return nil }
         return Original(
-            admitted: finding.admitted, record: record, body: nil, outcome: isStale ? .stale : .none, isStale: isStale,
-            mayStore: true, generation: finding.generation)
-    }
-
-    private func ask(_ url: SourceURL, _ finding: CacheFinding) async throws(PipelineError) -> Original {
-        let admitted = finding.admitted
-        if admitted.request.delay > .zero {
-            do { try await Task.sleep(for: admitted.request.delay) } catch { throw .cancelledByCaller }
-        }
-        admitted.events(.requesting(hadCached: finding.record != nil))
-        var fields = admitted.request.fields
-        if let record = finding.record, admitted.request.policy != .reload {
-            fields += Validation.conditionalFields(for: record.response)
-        }
-        let asked = FetchRequest(url: url, fields: fields)
-        let events = admitted.events
-        let response: FetchedResponse
-        do throws(FetchError) {
-            response = try await transport.fetch(
-                asked,
-                onProgress: { events(.progress(received: $0, expected: $1)) })
-        } catch {
-            if error.code != .cancelled, error.code != .refusedAddress, let stale = stale(finding, after: .noResponse) {
-                return stale
-            }
-            throw PipelineError(error)
-        }
-        return try digest(response, to: asked, finding)
-    }
-
-    /// What an answer of the origin means for the request.
-    private func digest(
-        _ response: FetchedResponse, to asked: FetchRequest, _ finding: CacheFinding
-    ) throws(PipelineError) -> Original {
-        let admitted = finding.admitted
-        if response.status == 304, let record = finding.record,
-            Validation.identifies(record.response, notModified: response.fields)
-        {
-            var freshened = record
-            freshened.response = Validation.freshened(
-                record.response, by: response.fields, requestTime: response.requestTime,
-                responseTime: response.responseTime)
-            let original = Original(
-                admitted: admitted, record: freshened, body: nil, outcome: .revalidated, mayStore: true,
-                generation: finding.generation, fetchMilliseconds: response.milliseconds)
-            store.freshen(original)
-            return original
-        }
-        guard response.status == 200 else {
-            if let stale = stale(finding, after: .status(response.status)) { return stale }
-            let name = admitted.displayName
-            if response.status == 404 || response.status == 410 {
-                throw PipelineError(.notFound, "\(name): the origin answered \(response.status); check the URL")
-            }
-            throw PipelineError(
-                .fetchFailed, "\(name): the origin answered \(response.status), and an image is only made from a 200")
-        }
-        try checkType(response, admitted)
-        let stored = StoredResponse(
-            status: response.status, fields: response.fields, requestTime: response.requestTime,
-            responseTime: response.responseTime,
-            selecting: Variation.selectingFields(of: response.fields, requestFields: admitted.request.fields) ?? [:])
-        let original = Original(
-            admitted: admitted,
-            record: record(
-                of: response.body, response: stored, milliseconds: response.milliseconds, source: admitted.source),
-            body: response.body, outcome: .network,
-            mayStore: Storability.mayStore(
-                response: stored, requestFields: asked.fields, configuration: caching),
-            generation: finding.generation, fetchMilliseconds: response.milliseconds)
-        store(original)
-        return original
-    }
-
-    private func stale(_ finding: CacheFinding, after failure: OriginFailure) -> Original? {
-        guard let record = finding.record,
-            Reuse.mayServeStale(record.response, after: failure, now: now(), configuration: caching)
-        else { return nil }
-        return Original(
-            admitted: finding.admitted, record: record, body: nil, outcome: .stale, isStale: true, mayStore: true,
+            admitted: finding.admitted, record: record, body: nil, outcome: .none, mayStore: true,
             generation: finding.generation)
     }
 
-    private func checkType(_ response: FetchedResponse, _ admitted: AdmittedRequest) throws(PipelineError) {
-        let values = response.fields.filter { $0.name.lowercased() == "content-type" }.map(\.value)
-        guard let value = values.last else { return }
+    /// Asks the origin for a stale response that has been answered with already (RFC 5861 §3).
+    private func validateInBackground(_ url: SourceURL, _ finding: CacheFinding) {
+        var finding = finding
+        finding.verdict = .validate
+        finding.forward = .stale
+        finding.admitted.events = { _ in }
+        finding.admitted.request.priority = .low
+        finding.admitted.request.delay = .zero
+        finding.admitted.request.finishWhenAbandoned = true
+        let asked = finding
+        background.start(flightKey(url, finding)) { () async throws(PipelineError) in
+            let original = try await shared(url, asked)
+            // Answered by what is stored: the origin did not answer, or not with anything to use.
+            if original.isStale { throw PipelineError(.fetchFailed, "\(asked.admitted.displayName): still stale") }
+        }
+    }
+
+    // MARK: What may be handed on
+
+    /// A picture is only made from a 200 of an accepted type; what else came is an error that says so. The response
+    /// itself passes whatever its status, if its type is accepted.
+    private func checked(_ original: Original) throws(PipelineError) -> Original {
+        let response = original.record.response
+        let admitted = original.admitted
+        let isSuccess = (200..<300).contains(response.status)
+        let type = unacceptedType(response.fields)
+        if admitted.purpose == .image, response.status != 200 { throw Self.error(status: response.status, admitted) }
+        guard let type else { return original }
+        guard isSuccess else { throw Self.error(status: response.status, admitted) }
+        throw PipelineError(
+            .notAnImage,
+            "\(admitted.displayName): the origin says it is \(type), not an image; "
+                + "add the type to `acceptedTypes` if it is one")
+    }
+
+    private static func unavailable(_ admitted: AdmittedRequest) -> PipelineError {
+        PipelineError(
+            .notCached,
+            "\(admitted.displayName) is not in the cache, or not as fresh as asked for, and the request says to ask "
+                + "nobody else (`cacheOnly` or `only-if-cached`)")
+    }
+
+    static func error(status: Int, _ admitted: AdmittedRequest) -> PipelineError {
+        let name = admitted.displayName
+        if status == 404 || status == 410 {
+            return PipelineError(.notFound, "\(name): the origin answered \(status); check the URL")
+        }
+        return PipelineError(
+            .fetchFailed, "\(name): the origin answered \(status), and an image is only made from a 200")
+    }
+
+    /// The media type of these fields where it is not accepted; nil where it is, or where there is none.
+    func unacceptedType(_ fields: [HeaderField]) -> String? {
+        guard let value = fields.values(of: "content-type").last else { return nil }
         let type = value.prefix { $0 != ";" }.lowercased().filter { $0 != " " && $0 != "\t" }
         let isAccepted = acceptedTypes.contains { accepted in
             accepted == "*/*" || accepted == type
                 || (accepted.hasSuffix("/*") && type.hasPrefix(accepted.dropLast()))
         }
-        guard isAccepted else {
-            throw PipelineError(
-                .notAnImage,
-                "\(admitted.displayName): the origin says it is \(type), not an image; "
-                    + "add the type to `acceptedTypes` if it is one")
-        }
+        return isAccepted ? nil : type
     }
 
-    private func record(
-        of bytes: [UInt8], response: StoredResponse, milliseconds: Double, source: String
+    func record(
+        of bytes: [UInt8], response: StoredResponse, milliseconds: Double, source: String, finalURL: String? = nil
     ) -> OriginalRecord {
         OriginalRecord(
             source: source, response: response, digest: sha256Hex(bytes), length: bytes.count,
             // A body that is no image is stored like any other; asking for a variant of it then says so.
-            header: try? ImageHeader.probe(bytes), fetchMilliseconds: milliseconds)
+            header: response.status == 200 ? try? ImageHeader.probe(bytes) : nil, fetchMilliseconds: milliseconds,
+            finalURL: finalURL)
+    }
+
+    /// What remembers failures of a request: no response by its source, an answer by what was asked with as well.
+    func failureKeys(_ admitted: AdmittedRequest) -> [String] {
+        let fields = admitted.request.fields.map { "\n\($0.name.lowercased()): \($0.value)" }.joined()
+        return ["no response\n" + admitted.source, "status\n" + admitted.source + fields]
     }
 
     private func unconditional(_ fields: [HeaderField] = []) -> StoredResponse {

@@ -8,6 +8,13 @@ struct AdmittedRequest: Sendable {
         case file(String)
         case bytes([UInt8])
     }
+    /// What an origin's answer is wanted for.
+    enum Purpose: Sendable {
+        /// A picture: made from a 200 alone. Bodies are read when they are needed.
+        case image
+        /// The response itself, whatever its status, with its body.
+        case original
+    }
     var request: ImageRequest
     var origin: Origin
     /// What records are kept under: the normalised URL, the caller's ID, `file:` + path, or `bytes:` + digest.
@@ -17,6 +24,12 @@ struct AdmittedRequest: Sendable {
     var masks: [String: NamedFile]
     var events: @Sendable (LoadEvent) -> Void
     var began: ContinuousClock.Instant
+    var purpose = Purpose.image
+    /// Conditions and ranges of the client, sent on where nothing is stored.
+    var conditions: [HeaderField] = []
+    /// What `Cache-Control` and `Pragma` of the client say, where they act on what is stored.
+    var directives: RequestDirectives?
+    var followsRedirects = true
 }
 
 /// What the caches know of a request's original before anybody is asked.
@@ -24,19 +37,30 @@ struct CacheFinding: Sendable {
     enum Verdict: Sendable {
         /// The record may be used as it is.
         case reuse(isStale: Bool)
+        /// The record is stale and may be used, while the origin is asked in the background.
+        case reuseAndValidate
         /// The record is there, but the origin must confirm it.
         case validate
         /// No record: the original has to be fetched.
         case missing
+        /// Nothing that will do, and the request forbids asking (`only-if-cached`, RFC 9111 §5.2.1.7).
+        case unavailable
     }
     var admitted: AdmittedRequest
+    /// Everything stored of the source, whatever request fields it was stored for.
+    var records: [OriginalRecord] = []
+    /// What this request selects of it.
     var record: OriginalRecord?
+    /// The body of `record`, where the response itself is wanted.
+    var body: [UInt8]?
     var verdict: Verdict
+    /// Why the origin is to be asked, if it is.
+    var forward: CacheHandling.Forward?
     /// The purge generation at look-up; what was begun before a purge is not stored after it.
     var generation: CacheTiers.Generation
     var tier: OriginalOutcome
-    /// The record is there, but its body is wanted and gone: only the origin has it.
-    var needsBody = false
+    /// The digest whose record is there while its body, which is wanted, is gone: only the origin has it.
+    var missingBody: Digest?
 }
 
 /// An original: its record, and its body where that had to be obtained.
@@ -45,12 +69,19 @@ struct Original: Sendable {
     var record: OriginalRecord
     var body: [UInt8]?
     var outcome: OriginalOutcome
+    /// The tier that a stored body came from.
+    var tier = OriginalOutcome.none
     var isStale = false
     /// Whether it, and so its variants, may be stored.
     var mayStore: Bool
+    /// Why it may not be stored, in a word.
+    var refusal: String?
     var generation: CacheTiers.Generation
     var isCollapsed = false
     var fetchMilliseconds = 0.0
+    /// Why the origin was asked, and the status it answered with where that is not the record's.
+    var forward: CacheHandling.Forward?
+    var forwardStatus: Int?
 }
 
 /// A rendered or stored variant, or the original itself where no recipe was given.

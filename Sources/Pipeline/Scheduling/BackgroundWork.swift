@@ -1,0 +1,92 @@
+import Synchronization
+
+/// What became of validations in the background (RFC 5861 §3).
+public struct BackgroundCounters: Sendable, Hashable {
+    /// Begun.
+    public var started = 0
+    /// Ended with an answer of the origin.
+    public var succeeded = 0
+    /// Ended with an error, which is told to nobody.
+    public var failed = 0
+    /// Not begun, since the same one was running.
+    public var collapsed = 0
+    /// Not begun, since too many were running or the pipeline was shutting down.
+    public var refused = 0
+    /// Running now.
+    public var running = 0
+    public init() {}
+}
+
+/// Work that outlives the request it was begun for: each key once at a time, bounded in number, counted and drained.
+final class BackgroundWork: Sendable {
+    private struct State {
+        var counters = BackgroundCounters()
+        var running: Set<String> = []
+        var isClosed = false
+        var drains: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let limit: Int
+    private let state = Mutex(State())
+
+    /// - Parameter limit: pieces of work at once.
+    init(limit: Int) { self.limit = limit }
+
+    var counters: BackgroundCounters { state.withLock { $0.counters } }
+
+    /// Begins `work` at low priority, unless the same is running or too much is.
+    func start(_ key: String, _ work: @escaping @Sendable () async throws(PipelineError) -> Void) {
+        let isStarted = state.withLock { state in
+            if state.running.contains(key) {
+                state.counters.collapsed += 1
+                return false
+            }
+            guard !state.isClosed, state.running.count < limit else {
+                state.counters.refused += 1
+                return false
+            }
+            state.running.insert(key)
+            state.counters.started += 1
+            state.counters.running = state.running.count
+            return true
+        }
+        guard isStarted else { return }
+        Task(priority: .utility) {
+            do throws(PipelineError) {
+                try await work()
+                finish(key, hasSucceeded: true)
+            } catch {
+                finish(key, hasSucceeded: false)
+            }
+        }
+    }
+
+    /// Returns when nothing runs.
+    func drain() async {
+        await withCheckedContinuation { continuation in
+            let isIdle = state.withLock { state in
+                if !state.running.isEmpty { state.drains.append(continuation) }
+                return state.running.isEmpty
+            }
+            if isIdle { continuation.resume() }
+        }
+    }
+
+    /// Begins nothing more and returns when nothing runs.
+    func close() async {
+        state.withLock { $0.isClosed = true }
+        await drain()
+    }
+
+    private func finish(_ key: String, hasSucceeded: Bool) {
+        let drains = state.withLock { state -> [CheckedContinuation<Void, Never>] in
+            state.running.remove(key)
+            state.counters.running = state.running.count
+            if hasSucceeded { state.counters.succeeded += 1 } else { state.counters.failed += 1 }
+            guard state.running.isEmpty else { return [] }
+            defer { state.drains = [] }
+            return state.drains
+        }
+        for drain in drains { drain.resume() }
+    }
+}

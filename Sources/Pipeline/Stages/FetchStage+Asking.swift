@@ -1,0 +1,299 @@
+import Variants
+
+/// Asking the origin, and what its answers mean.
+extension FetchStage {
+    /// One exchange with the origin: conditional on everything stored that it might confirm, else plain.
+    func ask(_ url: SourceURL, _ finding: CacheFinding) async throws(PipelineError) -> Original {
+        let admitted = finding.admitted
+        if admitted.request.delay > .zero {
+            do { try await Task.sleep(for: admitted.request.delay) } catch { throw .cancelledByCaller }
+        }
+        admitted.events(.requesting(hadCached: finding.record != nil))
+        let candidates = candidates(of: finding)
+        let forwarded = finding.record == nil ? admitted.conditions : []
+        // A client's own conditions and ours would contradict each other: its answer passes through as it is.
+        let conditions = forwarded.isEmpty ? Self.conditions(candidates, selected: finding.record) : forwarded
+        let (asked, response) = try await send(url, admitted.request.fields + conditions, finding)
+        guard case .answer(let response) = response else { return try response.original() }
+        if !forwarded.isEmpty, [206, 304, 412, 416].contains(response.status) {
+            return passed(response, finding)
+        }
+        if response.status != 304 { return try digested(response, to: asked, finding) }
+        if forwarded.isEmpty, let original = await freshened(response, to: asked, finding, candidates) {
+            return original
+        }
+        // It speaks of nothing we have, or of nothing at all. Asked without validators it must send something whole.
+        let (plainly, second) = try await send(url, admitted.request.fields, finding)
+        guard case .answer(let whole) = second else { return try second.original() }
+        guard whole.status != 304 else {
+            let error = PipelineError(
+                .fetchFailed, "\(admitted.displayName): the origin answers 304 to requests without a condition")
+            return try failed(error, .noResponse, finding).original()
+        }
+        return try digested(whole, to: plainly, finding)
+    }
+
+    /// What came of sending: an answer to look at, or what is said without one.
+    private enum Reply {
+        case answer(FetchedResponse)
+        case stale(Original)
+        case failure(PipelineError)
+
+        func original() throws(PipelineError) -> Original {
+            switch self {
+            case .stale(let original): return original
+            case .failure(let error): throw error
+            case .answer: throw PipelineError(.fetchFailed, "an answer was not looked at")
+            }
+        }
+    }
+
+    private func send(
+        _ url: SourceURL, _ fields: [HeaderField], _ finding: CacheFinding
+    ) async throws(PipelineError) -> (FetchRequest, Reply) {
+        var asked = FetchRequest(url: url, fields: fields)
+        asked.followsRedirects = finding.admitted.followsRedirects
+        let events = finding.admitted.events
+        do throws(FetchError) {
+            let response = try await transport.fetch(
+                asked, onProgress: { events(.progress(received: $0, expected: $1)) })
+            return (asked, .answer(response))
+        } catch {
+            if error.code == .cancelled || error.code == .refusedAddress { throw PipelineError(error) }
+            return (asked, failed(PipelineError(error), .noResponse, finding))
+        }
+    }
+
+    /// A failure is remembered, and hidden by a stale response where that is allowed.
+    private func failed(_ error: PipelineError, _ cause: OriginFailure, _ finding: CacheFinding) -> Reply {
+        let keys = failureKeys(finding.admitted)
+        _ = failures.note(cause == .noResponse ? keys[0] : keys[1], error, cause, now: now())
+        return stale(finding, after: cause).map { .stale($0) } ?? .failure(error)
+    }
+
+    /// The stored response where it may stand in for an origin that failed.
+    func stale(_ finding: CacheFinding, after failure: OriginFailure) -> Original? {
+        guard let record = finding.record, finding.admitted.request.policy != .reload,
+            finding.admitted.purpose == .original || record.response.status == 200,
+            Reuse.mayServeStale(record.response, after: failure, now: now(), configuration: caching)
+        else { return nil }
+        var original = Original(
+            admitted: finding.admitted, record: record, body: finding.body, outcome: .stale, isStale: true,
+            mayStore: true, generation: finding.generation, forward: finding.forward)
+        if case .status(let status) = failure { original.forwardStatus = status }
+        return original
+    }
+
+    // MARK: Validating
+
+    /// Records that the origin may confirm, what the request selects first (RFC 9111 §4.3.1).
+    private func candidates(of finding: CacheFinding) -> [OriginalRecord] {
+        guard finding.admitted.request.policy != .reload, finding.missingBody == nil else { return [] }
+        let selected = finding.record.map { [$0] } ?? []
+        let others = finding.records.filter { $0 != finding.record && $0.response.status == 200 }
+            .sorted { $0.response.responseTime > $1.response.responseTime }
+        return (selected + others).filter { Validation.hasValidator($0.response) }
+    }
+
+    /// `If-None-Match` with every candidate's entity tag, and the selected one's `Last-Modified`.
+    private static func conditions(_ candidates: [OriginalRecord], selected: OriginalRecord?) -> [HeaderField] {
+        var tags: [String] = []
+        var dates: [HeaderField] = []
+        for record in candidates {
+            let isSelected = record == selected
+            for field in Validation.conditionalFields(for: record.response) {
+                if field.name != "If-None-Match" {
+                    if isSelected { dates.append(field) }
+                } else if !tags.contains(field.value), isSelected || field.value.hasSuffix("\"") {
+                    // What is no proper entity tag would spoil a list of them; alone it goes back as it came.
+                    tags.append(field.value)
+                }
+            }
+        }
+        return (tags.isEmpty ? [] : [HeaderField("If-None-Match", tags.joined(separator: ", "))]) + dates
+    }
+
+    /// The record that a 304 speaks of, freshened by it (RFC 9111 §4.3.4); nil where it speaks of none we can use.
+    private func freshened(
+        _ response: FetchedResponse, to asked: FetchRequest, _ finding: CacheFinding, _ candidates: [OriginalRecord]
+    ) async -> Original? {
+        let admitted = finding.admitted
+        let finalURL = Self.finalURL(of: response)
+        let named = candidates.filter { record in
+            // Validators speak of one URL. A caller who gives a source ID says that all of them are one.
+            (record.finalURL == finalURL || admitted.request.sourceID != nil)
+                && Validation.identifies(record.response, notModified: response.fields)
+        }
+        let isNamed = response.fields.first("etag") != nil || response.fields.first("last-modified") != nil
+        guard isNamed || candidates.count == 1, let record = named.first else { return nil }
+        var body = record == finding.record ? finding.body : nil
+        if admitted.purpose == .original, body == nil {
+            body = await tiers.originalBody(record.digest)?.bytes
+            if body == nil { return nil }
+        }
+        var new = record
+        new.response = freshened(record.response, by: response, asked)
+        let own = Storability.refusal(response: new.response, requestFields: [], configuration: caching)?.rawValue
+        var selecting = Redirects.selectingFields(
+            of: new.response.fields, after: response.redirectResponses, requestFields: admitted.request.fields)
+        if selecting == nil { selecting = [:] }
+        new.response.selecting = selecting ?? [:]
+        let refusal =
+            Storability.refusal(response: new.response, requestFields: asked.fields, configuration: caching)
+            ?? Redirects.refusal(
+                response.redirectResponses, requestFields: asked.fields, configuration: caching)
+        var original = Original(
+            admitted: admitted, record: new, body: body, outcome: .revalidated, mayStore: refusal == nil,
+            refusal: refusal?.rawValue, generation: finding.generation, fetchMilliseconds: response.milliseconds,
+            forward: finding.forward, forwardStatus: 304)
+        failures.clear(failureKeys(admitted))
+        if own != nil {
+            tiers.forget(record)
+        } else if refusal == nil {
+            if let kept = store.amended(new, isFreshened: true) {
+                keep(kept, in: record, of: original, known: finding.records, isSelected: record == finding.record)
+                freshenOthers(named, but: record, by: response, asked, as: kept, of: original, finding.records)
+            } else {
+                original.mayStore = false
+                original.refusal = "vetoed"
+            }
+        }
+        return original
+    }
+
+    private func freshened(
+        _ stored: StoredResponse, by response: FetchedResponse, _ asked: FetchRequest
+    ) -> StoredResponse {
+        var new = Validation.freshened(
+            stored, by: response.fields, requestTime: response.requestTime, responseTime: response.responseTime)
+        new.assignedLifetime = nil
+        new.lifetimeLimit = Redirects.lifetimeLimit(
+            of: new, after: response.redirectResponses, configuration: caching)
+        return new
+    }
+
+    /// Stores a freshened record in the place of the one it came from, or beside it where that was stored for requests
+    /// with other fields.
+    private func keep(
+        _ kept: OriginalRecord, in record: OriginalRecord, of original: Original, known: [OriginalRecord],
+        isSelected: Bool
+    ) {
+        if kept.response.selecting == record.response.selecting {
+            store.freshen(kept, of: original, known: known)
+            return
+        }
+        var withoutBody = original
+        withoutBody.body = nil
+        store(withoutBody, as: kept, known: known)
+        // The origin varies on something else now.
+        if isSelected { tiers.forget(record) }
+    }
+
+    /// A strong entity tag freshens every record that has it (RFC 9111 §4.3.4).
+    private func freshenOthers(
+        _ named: [OriginalRecord], but record: OriginalRecord, by response: FetchedResponse, _ asked: FetchRequest,
+        as kept: OriginalRecord, of original: Original, _ known: [OriginalRecord]
+    ) {
+        guard let tag = response.fields.first("etag"), !tag.hasPrefix("W/") else { return }
+        for other in named where other != record && other.response.selecting != kept.response.selecting {
+            var new = other
+            new.response = freshened(other.response, by: response, asked)
+            new.response.assignedLifetime = kept.response.assignedLifetime
+            guard Storability.refusal(response: new.response, requestFields: [], configuration: caching) == nil
+            else { continue }
+            store.freshen(new, of: original, known: known)
+        }
+    }
+
+    // MARK: Whole answers
+
+    /// What an answer other than a 304 means for the request.
+    private func digested(
+        _ response: FetchedResponse, to asked: FetchRequest, _ finding: CacheFinding
+    ) throws(PipelineError) -> Original {
+        let admitted = finding.admitted
+        let isFailing = response.status >= 400
+        let error = Self.error(status: response.status, admitted)
+        var isRemembered = false
+        if isFailing {
+            let cause = OriginFailure.status(response.status)
+            isRemembered = failures.note(failureKeys(admitted)[1], error, cause, now: now())
+            if let stale = stale(finding, after: cause) { return stale }
+        } else {
+            failures.clear(failureKeys(admitted))
+        }
+        let selecting = Redirects.selectingFields(
+            of: response.fields, after: response.redirectResponses, requestFields: admitted.request.fields)
+        var stored = StoredResponse(
+            status: response.status, fields: response.fields, requestTime: response.requestTime,
+            responseTime: response.responseTime, selecting: selecting ?? [:])
+        stored.lifetimeLimit = Redirects.lifetimeLimit(
+            of: stored, after: response.redirectResponses, configuration: caching)
+        let own = Storability.refusal(response: stored, requestFields: [], configuration: caching)
+        var refusal =
+            Storability.refusal(response: stored, requestFields: asked.fields, configuration: caching)
+            ?? Redirects.refusal(response.redirectResponses, requestFields: asked.fields, configuration: caching)
+        if isRemembered, finding.record.map({ $0.response.status >= 400 }) ?? true {
+            remember(&stored, &refusal)
+        }
+        var original = Original(
+            admitted: admitted,
+            record: record(
+                of: response.body, response: stored, milliseconds: response.milliseconds, source: admitted.source,
+                finalURL: Self.finalURL(of: response)),
+            body: response.body, outcome: .network, mayStore: refusal == nil, refusal: refusal?.rawValue,
+            generation: finding.generation, fetchMilliseconds: response.milliseconds, forward: finding.forward)
+        if original.mayStore, (200..<300).contains(response.status), unacceptedType(response.fields) != nil {
+            original.refuse("type")
+        }
+        if original.mayStore {
+            if let kept = store.amended(original.record, isFreshened: false) {
+                store(original, as: kept, known: finding.records)
+            } else {
+                original.refuse("vetoed")
+            }
+        }
+        let isFinal = (200..<300).contains(response.status) || response.status == 404 || response.status == 410
+        // The answer takes the place of what was stored, also where it may not be stored itself; not where only this
+        // request's own fields forbid that.
+        if !original.mayStore, isFinal, own != nil || refusal == nil, let outdated = finding.record {
+            tiers.forget(outdated)
+        }
+        return original
+    }
+
+    /// A failure without freshness of its own gets the configured one, once there were enough of them.
+    private func remember(_ stored: inout StoredResponse, _ refusal: inout Storability.Refusal?) {
+        guard let age = caching.errorMaxAge, refusal == nil || refusal == .noLifetime else { return }
+        let basis = Freshness.lifetime(of: stored, configuration: caching).basis
+        guard basis == .none || basis == .heuristic else { return }
+        stored.assignedLifetime = Double(age) + Age.current(of: stored, now: stored.responseTime)
+        refusal = nil
+    }
+
+    /// The answer to a client's own conditions or range: its alone.
+    private func passed(_ response: FetchedResponse, _ finding: CacheFinding) -> Original {
+        let stored = StoredResponse(
+            status: response.status, fields: response.fields, requestTime: response.requestTime,
+            responseTime: response.responseTime)
+        return Original(
+            admitted: finding.admitted,
+            record: record(
+                of: response.body, response: stored, milliseconds: response.milliseconds,
+                source: finding.admitted.source),
+            body: response.body, outcome: .network, mayStore: false, refusal: "conditional",
+            generation: finding.generation, fetchMilliseconds: response.milliseconds, forward: finding.forward)
+    }
+
+    private static func finalURL(of response: FetchedResponse) -> String? {
+        response.redirects.isEmpty ? nil : response.finalURL.normalised
+    }
+}
+
+extension Original {
+    /// Notes why it is not stored.
+    fileprivate mutating func refuse(_ reason: String) {
+        mayStore = false
+        refusal = reason
+    }
+}
