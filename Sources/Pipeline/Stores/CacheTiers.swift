@@ -25,6 +25,7 @@ final class CacheTiers: Sendable {
     private let troubles = Atomic<Int>(0)
     private let warn: @Sendable (String) -> Void
     private let hasWarned = Atomic<Bool>(false)
+    private let hasToldOfRebuild = Atomic<Bool>(false)
 
     init(_ configuration: PipelineConfiguration, readers: OwnedThreads) throws(PipelineError) {
         originals = MemoryStore(budget: configuration.memory.originals)
@@ -45,6 +46,7 @@ final class CacheTiers: Sendable {
         } catch {
             throw PipelineError(.cacheUnavailable, error.description, cause: error)
         }
+        tellOfRebuild()
     }
 
     /// Stores dropped because the disk was too far behind, and disk failures met so far.
@@ -279,8 +281,17 @@ final class CacheTiers: Sendable {
         }
     }
 
+    /// Says once that what was cached on disk is gone, and where its index lies.
+    private func tellOfRebuild() {
+        guard let disk, disk.rebuilds > 0, !hasToldOfRebuild.exchange(true, ordering: .relaxed) else { return }
+        warn(
+            "the index of the cache in \(disk.folder) was damaged; it was set aside as cache.sqlite.damaged and an "
+                + "empty one begun (`pipectl cache clear` removes it)")
+    }
+
     @discardableResult
     private func attempt<Value>(_ work: () throws(StoreError) -> Value) -> Value? {
+        defer { tellOfRebuild() }
         do throws(StoreError) {
             return try work()
         } catch {

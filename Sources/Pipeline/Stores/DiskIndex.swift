@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 
 /// The index of one cache folder behind one connection, with what is noted in memory and not yet written.
 ///
@@ -16,6 +17,8 @@ final class DiskIndex: @unchecked Sendable {
     private var opened: SQLiteConnection?
     private var inode: UInt64 = 0
     private var isClosed = false
+
+    let rebuilds = RebuildCount()
 
     struct Touch {
         var uses: Int
@@ -175,6 +178,7 @@ final class DiskIndex: @unchecked Sendable {
         }
         let (connection, isNew) = try connect()
         if isNew {
+            rebuilds.note()
             try create(on: connection)
             try connection.run("UPDATE tiers SET corrupt = corrupt + 1 WHERE name = 'records'")
         }
@@ -332,4 +336,13 @@ private struct FolderLock: ~Copyable {
 
     /// Closing the file releases the lock, as the end of the process does.
     func unlock() { Glibc.close(file) }
+}
+
+/// How often a damaged database was set aside; read without the store's lock.
+final class RebuildCount: Sendable {
+    private let count = Atomic<Int>(0)
+
+    var value: Int { count.load(ordering: .relaxed) }
+
+    func note() { count.add(1, ordering: .relaxed) }
 }
