@@ -1,3 +1,22 @@
+/// The terms of the age of a stored response, in seconds, each ≥ 0 (RFC 9111 §4.2.3).
+public struct AgeArithmetic: Sendable, Hashable {
+    /// How far `Date` lay in the past when the response arrived; 0 where it lay ahead.
+    public var apparentAge: Double
+    /// The `Age` received; 0 without a valid one.
+    public var ageValue: Double
+    /// How long the response took from the request.
+    public var responseDelay: Double
+    /// How long it has been here.
+    public var residentTime: Double
+
+    /// `Age` corrected by the time on the way.
+    public var correctedAgeValue: Double { ageValue + responseDelay }
+    /// The age on arrival: the larger of the two estimates.
+    public var correctedInitialAge: Double { max(apparentAge, correctedAgeValue) }
+    /// The age now.
+    public var currentAge: Double { correctedInitialAge + residentTime }
+}
+
 /// Age of stored responses (RFC 9111 §4.2.3).
 public enum Age {
     /// Seconds since the origin generated or last validated the response, as well as a cache can know, ≥ 0.
@@ -8,13 +27,26 @@ public enum Age {
     ///
     /// - Parameter now: Unix seconds.
     public static func current(of response: StoredResponse, now: Double) -> Double {
-        let apparent = max(0, response.responseTime - date(of: response))
+        arithmetic(of: response, now: now).currentAge
+    }
+
+    /// Every term of `current(of:now:)`.
+    ///
+    /// - Parameter now: Unix seconds.
+    public static func arithmetic(of response: StoredResponse, now: Double) -> AgeArithmetic {
         let received = response.fields.first("age").flatMap { FieldLines.members(of: $0).first }
             .flatMap(FieldLines.deltaSeconds)
-        let delay = max(0, response.responseTime - response.requestTime)
-        let corrected = Double(received ?? 0) + delay
-        let resident = max(0, now - response.responseTime)
-        return max(apparent, corrected) + resident
+        return AgeArithmetic(
+            apparentAge: max(0, response.responseTime - date(of: response)), ageValue: Double(received ?? 0),
+            responseDelay: max(0, response.responseTime - response.requestTime),
+            residentTime: max(0, now - response.responseTime))
+    }
+
+    /// The value of an `Age` field: whole seconds, rounded down, at most 2³¹ (RFC 9111 §5.1, §1.2.2).
+    ///
+    /// - Parameter now: Unix seconds.
+    public static func fieldValue(of response: StoredResponse, now: Double) -> String {
+        String(Int(min(current(of: response, now: now).rounded(.down), 2_147_483_648)))
     }
 
     /// `Date` in Unix seconds; the time of arrival where it is absent or malformed (RFC 9110 §6.6.1).

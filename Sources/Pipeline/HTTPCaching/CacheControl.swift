@@ -26,6 +26,9 @@ public struct CacheControl: Sendable, Hashable {
         directives = fields.values(of: "cache-control").flatMap(Self.parse)
     }
 
+    /// Directives from elsewhere than `Cache-Control` lines.
+    init(directives: [Directive]) { self.directives = directives }
+
     /// Whether a directive is there, with or without argument.
     public func has(_ name: String) -> Bool { directives.contains { $0.name == name } }
 
@@ -37,6 +40,36 @@ public struct CacheControl: Sendable, Hashable {
         let same = given.allSatisfy { $0.argument.flatMap(FieldLines.deltaSeconds) == value }
         return same ? .value(value) : .invalid
     }
+
+    /// Whether `no-cache` is there for the whole response: nothing of it is used without validation (RFC 9111 §5.2.2.4).
+    public var forbidsReuse: Bool { lists("no-cache").isWhole }
+
+    /// The fields `no-cache` names, in lower case: they alone are not used without validation (RFC 9111 §5.2.2.4).
+    public var fieldsToValidate: Set<String> { lists("no-cache").names }
+
+    /// Whether `private` is there for the whole response (RFC 9111 §5.2.2.7).
+    public var isPrivate: Bool { lists("private").isWhole }
+
+    /// The fields `private` names, in lower case: they alone are for one user (RFC 9111 §5.2.2.7).
+    public var privateFields: Set<String> { lists("private").names }
+
+    /// What a directive with an optional list of field names covers. Without argument, with an empty or a malformed one
+    /// it covers the whole response; so does a list that names a field this cache itself lives by.
+    private func lists(_ name: String) -> (isWhole: Bool, names: Set<String>) {
+        var names: Set<String> = []
+        for directive in directives where directive.name == name {
+            let members = directive.argument.map(FieldLines.members) ?? []
+            guard !members.isEmpty, members.allSatisfy(FieldLines.isToken) else { return (true, []) }
+            names.formUnion(members.map(FieldLines.lowercased))
+        }
+        guard names.isDisjoint(with: Self.needed) else { return (true, []) }
+        return (false, names)
+    }
+
+    /// Fields without which a stored response cannot be judged or read.
+    private static let needed: Set<String> = [
+        "cache-control", "vary", "age", "date", "expires", "content-encoding", "content-length", "content-type",
+    ]
 
     /// Every well-formed value of a directive that takes seconds, in the order received.
     func validSeconds(_ name: String) -> [Int] {

@@ -28,6 +28,9 @@ public struct CachingConfiguration: Sendable, Hashable {
     /// Validations in the background at once, for `stale-while-revalidate`; while so many run, further ones are left to
     /// later requests. Default 16.
     public var backgroundValidations = 16
+    /// Response fields that take the place of `Cache-Control` and `Expires` in a shared cache, the first that is valid
+    /// wins (RFC 9213 §2.2). Default `CDN-Cache-Control`, since this cache stands before origins as theirs do.
+    public var targetedFields = ["CDN-Cache-Control"]
 
     /// The defaults: shared, no default lifetime.
     public init() {}

@@ -10,7 +10,7 @@ public struct FreshnessLifetime: Sendable, Hashable {
         case expires
         /// A tenth of `Date` − `Last-Modified`.
         case heuristic
-        /// `defaultMaxAge` of the configuration.
+        /// `defaultMaxAge` of the configuration, or a lifetime this pipeline assigned.
         case configured
         /// Nothing says anything; the lifetime is zero.
         case none
@@ -30,7 +30,8 @@ public struct FreshnessLifetime: Sendable, Hashable {
 
 /// Freshness of stored responses (RFC 9111 §4.2).
 public enum Freshness {
-    /// Statuses with a lifetime by heuristic (RFC 9110 §15.1). 206 is not among them here: parts are not stored.
+    /// Statuses with a lifetime by heuristic (RFC 9110 §15.1). 206 is not among them here: parts are not stored. Others
+    /// have one where `public` says so (RFC 9111 §4.2.2).
     static let heuristicStatuses: Set<Int> = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501]
     /// No heuristic lifetime is longer than a day (our cap; §4.2.2 leaves it to the cache).
     static let heuristicCap = 86_400.0
@@ -39,7 +40,8 @@ public enum Freshness {
     ///
     /// The first present of `s-maxage` (shared cache), `max-age`, `Expires` − `Date`; else a tenth of
     /// `Date` − `Last-Modified`, at most a day; else the configured default. Malformed or contradicting values count as
-    /// zero. Source: RFC 9111 §4.2.1 and §4.2.2.
+    /// zero. A targeted field stands for all of `Cache-Control` and `Expires`. Source: RFC 9111 §4.2.1 and §4.2.2,
+    /// RFC 9213 §2.2.
     public static func lifetime(
         of response: StoredResponse, configuration: CachingConfiguration = CachingConfiguration()
     ) -> FreshnessLifetime {
@@ -55,7 +57,8 @@ public enum Freshness {
     private static func declaredLifetime(
         of response: StoredResponse, configuration: CachingConfiguration
     ) -> FreshnessLifetime {
-        let control = CacheControl(fields: response.fields)
+        let governing = GoverningDirectives(fields: response.fields, configuration: configuration)
+        let control = governing.control
         if !configuration.isPrivate, let seconds = seconds(control.seconds("s-maxage")) {
             return FreshnessLifetime(seconds: seconds, basis: .sharedMaxAge)
         }
@@ -63,9 +66,9 @@ public enum Freshness {
             return FreshnessLifetime(seconds: seconds, basis: .maxAge)
         }
         let date = Age.date(of: response)
-        let expires = response.fields.values(of: "expires")
+        let expires = governing.isTargeted ? [] : response.fields.values(of: "expires")
         if let first = expires.first {
-            let isSingle = expires.allSatisfy { $0 == first }
+            let isSingle = expires.allSatisfy { FieldLines.isSame($0, first) }
             guard isSingle, let time = HTTPDate.unixSeconds(first, now: response.responseTime) else {
                 return FreshnessLifetime(seconds: 0, basis: .expires)
             }

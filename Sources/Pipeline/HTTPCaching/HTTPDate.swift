@@ -1,11 +1,12 @@
-// Dates of HTTP fields (RFC 9110 §5.6.7). Three forms are read, exactly; one is written:
+// Dates of HTTP fields (RFC 9110 §5.6.7). Three forms are read, exactly but for letter case, which a cache should not
+// mind (RFC 9111 §4.2); one is written:
 //
 //     Sun, 06 Nov 1994 08:49:37 GMT      IMF-fixdate, the one written
 //     Sunday, 06-Nov-94 08:49:37 GMT     RFC 850
 //     Sun Nov  6 08:49:37 1994           asctime
 //
 // Days between the civil calendar and 1970 are counted with the 400-year cycle of 146,097 days, years beginning in
-// March so that the leap day is a year's last.
+// March so that the leap day is a year's last. Whether the weekday fits the date is not checked.
 
 /// Dates as HTTP fields carry them, in Unix seconds.
 public enum HTTPDate {
@@ -17,24 +18,27 @@ public enum HTTPDate {
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
 
-    /// Unix seconds of a date in one of the three forms, letter case included; nil for anything else.
+    /// Unix seconds of a date in one of the three forms, in any letter case; nil for anything else. The zone is `GMT`.
     ///
-    /// - Parameter now: Unix seconds; a two-digit year that seems over 50 years ahead of it means the past century.
+    /// - Parameter now: Unix seconds; a date with a two-digit year over 50 years ahead of it is of the past century.
     public static func unixSeconds(_ text: String, now: Double) -> Int? {
         let bytes = Array(text.utf8)
         guard bytes.count >= 24, bytes.count <= 33, bytes.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) else { return nil }
-        let parts = text.split(separator: " ", omittingEmptySubsequences: false).map(String.init)
-        if parts.count == 6, parts[0].hasSuffix(","), shortDays.contains(String(parts[0].dropLast())) {
-            guard parts[5] == "GMT" else { return nil }
+        let parts = FieldLines.lowercased(text).split(separator: " ", omittingEmptySubsequences: false).map(String.init)
+        if parts.count == 6, parts[0].hasSuffix(","), isDay(String(parts[0].dropLast())) {
+            guard parts[5] == "gmt" else { return nil }
             return seconds(day: parts[1], month: parts[2], year: parts[3], time: parts[4])
         }
-        if parts.count == 4, parts[0].hasSuffix(","), longDays.contains(String(parts[0].dropLast())) {
+        if parts.count == 4, parts[0].hasSuffix(","), isLongDay(String(parts[0].dropLast())) {
             let date = parts[1].split(separator: "-", omittingEmptySubsequences: false).map(String.init)
-            guard parts[3] == "GMT", date.count == 3, let short = number(date[2], digits: 2) else { return nil }
-            let thisYear = civil(days: Int((now / 86_400).rounded(.down))).year
-            var year = thisYear / 100 * 100 + short
-            if year > thisYear + 50 { year -= 100 }
-            return seconds(day: date[0], month: date[1], year: padded(year, 4), time: parts[2])
+            guard parts[3] == "gmt", date.count == 3, let short = number(date[2], digits: 2) else { return nil }
+            let today = civil(days: Int((now / 86_400).rounded(.down)))
+            let year = today.year / 100 * 100 + short
+            let limit = days(year: today.year + 50, month: today.month, day: today.day) * 86_400
+            let timeOfDay = now - (now / 86_400).rounded(.down) * 86_400
+            let found = seconds(day: date[0], month: date[1], year: padded(year, 4), time: parts[2])
+            guard let found, Double(found - limit) > timeOfDay else { return found }
+            return seconds(day: date[0], month: date[1], year: padded(year - 100, 4), time: parts[2])
         }
         // asctime fills a one-digit day with a space, which splits into an empty part.
         var plain = parts
@@ -42,7 +46,7 @@ public enum HTTPDate {
             plain.remove(at: 2)
             plain[2] = "0" + plain[2]
         }
-        guard plain.count == 5, shortDays.contains(plain[0]) else { return nil }
+        guard plain.count == 5, isDay(plain[0]) else { return nil }
         return seconds(day: plain[2], month: plain[1], year: plain[4], time: plain[3])
     }
 
@@ -57,9 +61,14 @@ public enum HTTPDate {
         return "\(weekday), \(padded(date.day, 2)) \(months[date.month - 1]) \(padded(date.year, 4)) \(time) GMT"
     }
 
+    private static func isDay(_ text: String) -> Bool { shortDays.contains { FieldLines.isSameName($0, text) } }
+
+    private static func isLongDay(_ text: String) -> Bool { longDays.contains { FieldLines.isSameName($0, text) } }
+
     private static func seconds(day: String, month: String, year: String, time: String) -> Int? {
         let clock = time.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
-        guard let day = number(day, digits: 2), let month = months.firstIndex(of: month),
+        guard let day = number(day, digits: 2),
+            let month = months.firstIndex(where: { FieldLines.isSameName($0, month) }),
             let year = number(year, digits: 4), clock.count == 3, let hour = number(clock[0], digits: 2),
             let minute = number(clock[1], digits: 2), let second = number(clock[2], digits: 2),
             day >= 1, hour < 24, minute < 60, second <= 60  // a leap second may be 60

@@ -39,9 +39,9 @@ public enum Reuse {
         configuration: CachingConfiguration = CachingConfiguration(), directives: RequestDirectives? = nil
     ) -> ReuseDecision {
         let toOrigin: ReuseDecision = Validation.hasValidator(stored) ? .mustValidate : .mustFetch
-        let control = CacheControl(fields: stored.fields)
+        let control = GoverningDirectives(fields: stored.fields, configuration: configuration).control
         let remaining = Freshness.remaining(of: stored, now: now, configuration: configuration)
-        let isFresh = remaining > 0 && !control.has("no-cache")
+        let isFresh = remaining > 0 && !control.forbidsReuse
         switch policy {
         case .reload: return .mustFetch
         case .revalidate: return toOrigin
@@ -74,33 +74,58 @@ public enum Reuse {
         return policy == .protocol && directives?.onlyIfCached == true ? .gatewayTimeout : .mustFetch
     }
 
-    /// Whether a stale response may stand in when the origin failed (RFC 9111 §4.2.4, RFC 5861 §4).
+    /// Whether a stale response may stand in when the origin failed (RFC 9111 §4.2.4 and §4.3.3, RFC 5861 §4).
     ///
-    /// Where no response came, unless a directive forbids stale responses. Where an error came (500, 502, 503, 504),
-    /// only within `stale-if-error`. A stored 5xx never hides a failure.
+    /// A failure is no response, or any 5xx. Then stale responses serve unless a directive of the response forbids it,
+    /// unless the client asked for validation with `no-cache`, and unless the response is itself a 5xx, which would hide
+    /// one failure behind another. Where the response gives `stale-if-error`, staleness beyond it forbids too, unless the
+    /// client permits more with `stale-if-error` or `max-stale` of its own.
     ///
-    /// - Parameter now: Unix seconds.
+    /// - Parameters:
+    ///   - now: Unix seconds.
+    ///   - directives: what the client asked for; nil where clients have no say.
     public static func mayServeStale(
         _ stored: StoredResponse, after failure: OriginFailure, now: Double,
-        configuration: CachingConfiguration = CachingConfiguration()
+        configuration: CachingConfiguration = CachingConfiguration(), directives: RequestDirectives? = nil
     ) -> Bool {
-        let control = CacheControl(fields: stored.fields)
-        guard stored.status < 500, !forbidsStale(control, configuration: configuration) else { return false }
-        switch failure {
-        case .noResponse:
-            return true
-        case .status(let status):
-            guard [500, 502, 503, 504].contains(status),
-                case .value(let window) = control.seconds("stale-if-error")
-            else { return false }
-            return -Freshness.remaining(of: stored, now: now, configuration: configuration) < Double(window)
+        if case .status(let status) = failure, !(500...599).contains(status) { return false }
+        let control = GoverningDirectives(fields: stored.fields, configuration: configuration).control
+        guard !(500...599).contains(stored.status), directives?.noCache != true,
+            !forbidsStale(control, configuration: configuration)
+        else { return false }
+        let staleness = -Freshness.remaining(of: stored, now: now, configuration: configuration)
+        if let asked = directives {
+            if asked.permitsStale(by: staleness) { return true }
+            if let window = asked.staleIfError, staleness <= Double(window) { return true }
         }
+        switch control.seconds("stale-if-error") {
+        case .absent: return true
+        case .value(let window): return staleness <= Double(window)
+        case .invalid: return false
+        }
+    }
+
+    /// The fields to answer with from a stored response, but for `Age`, which `Age.fieldValue` gives (RFC 9111 §4).
+    ///
+    /// The received `Age` is left out, and so are the fields that `no-cache` names unless the response was just validated
+    /// (§5.2.2.4).
+    ///
+    /// - Parameter wasValidated: whether the origin confirmed the response for this request.
+    public static func fields(
+        of stored: StoredResponse, wasValidated: Bool, configuration: CachingConfiguration = CachingConfiguration()
+    ) -> [HeaderField] {
+        var dropped: Set<String> = ["age"]
+        if !wasValidated {
+            let control = GoverningDirectives(fields: stored.fields, configuration: configuration).control
+            dropped.formUnion(control.fieldsToValidate)
+        }
+        return stored.fields.filter { !dropped.contains(FieldLines.lowercased($0.name)) }
     }
 
     /// `no-cache` and `must-revalidate` forbid it everywhere, `proxy-revalidate` and `s-maxage` in a shared cache
     /// (RFC 9111 §4.2.4, §5.2.2.2, §5.2.2.8, §5.2.2.10).
     static func forbidsStale(_ control: CacheControl, configuration: CachingConfiguration) -> Bool {
-        if control.has("no-cache") || control.has("must-revalidate") { return true }
+        if control.forbidsReuse || control.has("must-revalidate") { return true }
         return !configuration.isPrivate && (control.has("proxy-revalidate") || control.has("s-maxage"))
     }
 }

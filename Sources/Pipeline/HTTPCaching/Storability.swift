@@ -2,24 +2,30 @@
 public enum Storability {
     /// Why a response may not be stored.
     public enum Refusal: String, Sendable, Hashable {
-        /// Not a complete, final response of a status we know how to store: 1xx, 206, 304, 600 and above.
+        /// Not a complete, final response of a status we know how to store: 1xx, 206, 304, beyond 999; with
+        /// `must-understand` also one whose meaning is not known here.
         case status
         /// `no-store` in the response or the request.
         case noStore = "no-store"
-        /// `private` in a shared cache; with field names too, which §5.2.2.7 permits.
+        /// `private` without field names, in a shared cache.
         case `private`
         /// The request carried `Authorization`, and nothing in the response permits a shared cache to store it (§3.5).
         case authorization
         /// `Vary: *`, which no later request matches (§4.1).
         case varies = "vary-*"
+        /// 412 or 416, which answers conditions or a range of this request and not the next one's.
+        case conditional
         /// Neither freshness information nor a status with a lifetime by heuristic.
         case noLifetime = "no-lifetime"
     }
 
-    /// Statuses whose meaning for caching is implemented, for `must-understand` (§5.2.2.3).
-    private static let understood: Set<Int> = Freshness.heuristicStatuses.union([
-        302, 303, 307, 400, 401, 403, 500, 502, 503, 504,
-    ])
+    /// Statuses whose meaning for caching is implemented, for `must-understand` (§5.2.2.3): those of RFC 9110 but for
+    /// 206, 304 and the ones that answer conditions and ranges.
+    private static let understood: Set<Int> = [
+        200, 201, 202, 203, 204, 205, 300, 301, 302, 303, 305, 307, 308, 400, 401, 402, 403, 404, 405, 406, 407, 408,
+        409,
+        410, 411, 413, 414, 415, 417, 421, 422, 426, 500, 501, 502, 503, 504, 505,
+    ]
 
     /// Whether the response may be stored and reused for later requests.
     public static func mayStore(
@@ -29,34 +35,50 @@ public enum Storability {
         refusal(response: response, requestFields: requestFields, configuration: configuration) == nil
     }
 
-    /// What forbids storing the response; nil when it may be stored. Source: RFC 9111 §3 and §3.5.
+    /// What forbids storing the response to a GET; nil when it may be stored.
+    ///
+    /// Every final status may be, 299 or 999 too, given freshness information; the statuses of RFC 9110 §15.1 also
+    /// without. `Set-Cookie` and `Cookie` do not matter. What is stored are `storedFields`. Source: RFC 9111 §3 and §3.5.
     public static func refusal(
         response: StoredResponse, requestFields: [HeaderField],
         configuration: CachingConfiguration = CachingConfiguration()
     ) -> Refusal? {
-        guard (200..<600).contains(response.status), response.status != 206, response.status != 304 else {
-            return .status
-        }
-        let control = CacheControl(fields: response.fields)
+        let status = response.status
+        guard (200...999).contains(status), status != 206, status != 304 else { return .status }
+        let governing = GoverningDirectives(fields: response.fields, configuration: configuration)
+        let control = governing.control
         let isShared = !configuration.isPrivate
         if control.has("must-understand") {
             // must-understand puts no-store aside, which is there for caches that do not know it.
-            guard understood.contains(response.status) else { return .status }
+            guard understood.contains(status) else { return .status }
         } else if control.has("no-store") {
             return .noStore
         }
-        if CacheControl(fields: requestFields).has("no-store") { return .noStore }
-        if isShared, control.has("private") { return .private }
+        if RequestDirectives(fields: requestFields).noStore { return .noStore }
+        if isShared, control.isPrivate { return .private }
         if isShared, requestFields.first("authorization") != nil,
             !control.has("public"), !control.has("must-revalidate"), control.seconds("s-maxage") == .absent
         {
             return .authorization
         }
         if Variation.names(in: response.fields) == nil { return .varies }
+        if status == 412 || status == 416 { return .conditional }
         let hasLifetime =
-            control.has("public") || control.has("max-age") || response.fields.first("expires") != nil
+            control.has("public") || control.has("max-age")
+            || (!governing.isTargeted && response.fields.first("expires") != nil)
             || (isShared && control.has("s-maxage")) || (!isShared && control.has("private"))
-            || Freshness.heuristicStatuses.contains(response.status)
+            || Freshness.heuristicStatuses.contains(status)
         return hasLifetime ? nil : .noLifetime
+    }
+
+    /// The fields of a response that are stored: without those of one connection (RFC 9111 §3.1) and, in a shared cache,
+    /// without those `private` names (§5.2.2.7).
+    public static func storedFields(
+        of fields: [HeaderField], configuration: CachingConfiguration = CachingConfiguration()
+    ) -> [HeaderField] {
+        let kept = fields.endToEnd()
+        guard !configuration.isPrivate else { return kept }
+        let dropped = GoverningDirectives(fields: fields, configuration: configuration).control.privateFields
+        return dropped.isEmpty ? kept : kept.filter { !dropped.contains(FieldLines.lowercased($0.name)) }
     }
 }

@@ -3,58 +3,178 @@ public enum Validation {
     /// Whether the stored response has a validator, so that a conditional request makes sense.
     public static func hasValidator(_ stored: StoredResponse) -> Bool { !conditionalFields(for: stored).isEmpty }
 
+    // MARK: Sending
+
     /// The fields that make a request conditional on the stored response: `If-None-Match` with its entity tag as it was
     /// received, `If-Modified-Since` with its `Last-Modified` (RFC 9111 §4.3.1).
     public static func conditionalFields(for stored: StoredResponse) -> [HeaderField] {
-        var fields: [HeaderField] = []
-        if let tag = stored.fields.first("etag"), !tag.isEmpty { fields.append(HeaderField("If-None-Match", tag)) }
-        if let date = stored.fields.first("last-modified"),
-            HTTPDate.unixSeconds(date, now: stored.responseTime) != nil
-        {
+        conditionalFields(forAny: [stored], selected: 0)
+    }
+
+    /// The fields that make a request conditional on any of the responses stored for its URL (RFC 9111 §4.3.1).
+    ///
+    /// `If-None-Match` lists the entity tag of the selected response, then those of the others, each once, sixteen at
+    /// most: so a response stored for other selecting fields need not be transferred again when the origin chooses
+    /// it for this request too. `If-Modified-Since` goes along only where the selected response is the only one meant,
+    /// since a date alone says nothing of which one did not change.
+    ///
+    /// - Parameter selected: the place of the response the request selects; nil where it selects none.
+    public static func conditionalFields(forAny stored: [StoredResponse], selected: Int?) -> [HeaderField] {
+        let tags = tagsSent(forAny: stored, selected: selected)
+        var fields = tags.isEmpty ? [] : [HeaderField("If-None-Match", tags.joined(separator: ", "))]
+        let others = stored.indices.contains { $0 != selected && tags.contains(tag(stored[$0]) ?? "") }
+        if let selected, !others, let date = modified(stored[selected]) {
             fields.append(HeaderField("If-Modified-Since", date))
         }
         return fields
     }
 
+    /// The tags to send, as they were received. A selected response with a date but no tag is validated alone.
+    private static func tagsSent(forAny stored: [StoredResponse], selected: Int?) -> [String] {
+        var order = stored.indices.filter { $0 != selected && stored[$0].status == 200 }
+        if let selected {
+            if tag(stored[selected]) == nil, modified(stored[selected]) != nil { return [] }
+            order.insert(selected, at: 0)
+        }
+        var tags: [String] = []
+        for index in order where tags.count < mostTags {
+            guard let tag = tag(stored[index]), !tags.contains(where: { FieldLines.isSame($0, tag) }) else { continue }
+            tags.append(tag)
+        }
+        return tags
+    }
+
+    private static func tag(_ stored: StoredResponse) -> String? { EntityTag(of: stored.fields)?.description }
+
+    /// No more tags than this are sent at once: a field has to stay short enough for origins.
+    static let mostTags = 16
+
+    /// The fields of the request that validates for a client: the client's without its own conditions and range, and
+    /// `conditionalFields` (RFC 9111 §4.3.1 and §4.3.2). The fields `Vary` names are the client's and so go along.
+    public static func requestFields(
+        _ clientFields: [HeaderField], validating stored: [StoredResponse], selected: Int?
+    ) -> [HeaderField] {
+        clientFields.filter {
+            let name = FieldLines.lowercased($0.name)
+            return name != "range" && !Preconditions.fieldNames.contains(name)
+        } + conditionalFields(forAny: stored, selected: selected)
+    }
+
+    // MARK: Receiving
+
     /// Whether a 304 with these fields speaks of the stored response (RFC 9111 §4.3.4).
-    ///
-    /// A strong entity tag must be the same; a weak one the same but for its weakness; a `Last-Modified` alone the same.
-    /// A 304 without validators answers the request we made, so it speaks of the response that request named.
     public static func identifies(_ stored: StoredResponse, notModified fields: [HeaderField]) -> Bool {
-        if let tag = fields.first("etag") {
-            guard let own = stored.fields.first("etag") else { return false }
-            return tag.hasPrefix("W/") ? opaque(tag) == opaque(own) : tag == own
+        !identified(among: [stored], notModified: fields, selected: 0).isEmpty
+    }
+
+    /// The stored responses a 304 speaks of, of those whose validators were sent: their places (RFC 9111 §4.3.4).
+    ///
+    /// A strong entity tag means every response with the same one; a weak one the most recent that compares weakly; a
+    /// `Last-Modified` alone the most recent with the same. A 304 without validators speaks of the one response that was
+    /// validated; many origins leave them out. Empty where that leaves none: the caller then repeats the request
+    /// without conditions.
+    ///
+    /// - Parameter selected: the place of the response the request selects; nil where it selects none.
+    public static func identified(
+        among stored: [StoredResponse], notModified fields: [HeaderField], selected: Int?
+    ) -> [Int] {
+        if let tag = EntityTag(of: fields) {
+            let matching = stored.indices.filter { index in
+                guard let own = EntityTag(of: stored[index].fields) else { return false }
+                return tag.isWeak ? tag.matchesWeakly(own) : tag.matchesStrongly(own)
+            }
+            return tag.isWeak ? mostRecent(matching, of: stored) : matching
         }
-        if let date = fields.first("last-modified"), let own = stored.fields.first("last-modified") {
-            return date == own
+        if let date = fields.first("last-modified") {
+            let matching = stored.indices.filter { index in
+                stored[index].fields.first("last-modified").map { FieldLines.isSame($0, date) } ?? false
+            }
+            return mostRecent(matching, of: stored)
         }
-        return true
+        let tags = tagsSent(forAny: stored, selected: selected)
+        if let selected, tags.isEmpty || (tags.count == 1 && tag(stored[selected]) != nil) { return [selected] }
+        guard tags.count == 1 else { return [] }
+        return mostRecent(
+            stored.indices.filter { tag(stored[$0]).map { FieldLines.isSame($0, tags[0]) } ?? false }, of: stored)
+    }
+
+    private static func mostRecent(_ places: [Int], of stored: [StoredResponse]) -> [Int] {
+        places.max { Age.date(of: stored[$0]) < Age.date(of: stored[$1]) }.map { [$0] } ?? []
     }
 
     /// The stored response freshened by a 304 (RFC 9111 §3.2 and §4.3.4).
     ///
-    /// Every field of the 304 replaces all stored lines of its name, but for `Content-Length` and the fields of one
-    /// connection. The age starts anew: without an `Age` in the 304 the stored one goes, and without a `Date` the time
-    /// of arrival becomes the `Date`.
+    /// Every field of the 304 replaces all stored lines of its name, but for `Content-Length`, the fields of one
+    /// connection and those a shared cache may not store. `Content-Type`, `Content-Encoding` and `Content-Range` are
+    /// replaced like the rest: bodies are kept as they were sent, so nothing depends on the former value. The age starts
+    /// anew: without an `Age` in the 304 the stored one goes, and without a `Date` the time of arrival becomes the
+    /// `Date`. Whether the result may still be stored is for `Storability` to say.
     ///
     /// - Parameters:
     ///   - requestTime: Unix seconds when the conditional request was sent.
     ///   - responseTime: Unix seconds when the 304 arrived.
+    ///   - requestFields: the fields of that request, from which the selecting fields are taken; nil keeps those stored.
     public static func freshened(
-        _ stored: StoredResponse, by fields: [HeaderField], requestTime: Double, responseTime: Double
+        _ stored: StoredResponse, by fields: [HeaderField], requestTime: Double, responseTime: Double,
+        requestFields: [HeaderField]? = nil, configuration: CachingConfiguration = CachingConfiguration()
     ) -> StoredResponse {
-        var new = fields.endToEnd().filter { $0.name.lowercased() != "content-length" }
+        var new = fields.endToEnd().filter { !FieldLines.isSameName($0.name, "content-length") }
         if new.first("date") == nil {
             new.append(HeaderField("Date", HTTPDate.text(unixSeconds: Int(responseTime))))
         }
-        var replaced = Set(new.map { $0.name.lowercased() })
+        var replaced = Set(new.map { FieldLines.lowercased($0.name) })
         replaced.insert("age")
         var response = stored
-        response.fields = stored.fields.filter { !replaced.contains($0.name.lowercased()) } + new
+        let kept = stored.fields.filter { !replaced.contains(FieldLines.lowercased($0.name)) }
+        response.fields = Storability.storedFields(of: kept + new, configuration: configuration)
         response.requestTime = requestTime
         response.responseTime = responseTime
+        if let requestFields,
+            let selecting = Variation.selectingFields(of: response.fields, requestFields: requestFields)
+        {
+            response.selecting = selecting
+        }
         return response
     }
 
-    private static func opaque(_ tag: String) -> Substring { tag.hasPrefix("W/") ? tag.dropFirst(2) : tag[...] }
+    /// What a response to HEAD means for a response stored for GET.
+    public enum HeadOutcome: Sendable, Hashable {
+        /// It is the same representation: the stored response with the new fields.
+        case freshened(StoredResponse)
+        /// The representation changed: the stored response is to be treated as stale from now on.
+        case outdated
+        /// Not a 200: it says nothing.
+        case unrelated
+    }
+
+    /// What a 200 to a HEAD request means for a stored response that the request selects (RFC 9111 §4.3.5).
+    ///
+    /// The same representation where every validator received is the stored one, and `Content-Length`, if received, the
+    /// stored one or the length of the stored body.
+    ///
+    /// - Parameter length: bytes of the stored body.
+    public static func afterHead(
+        _ stored: StoredResponse, length: Int, status: Int, fields: [HeaderField], requestTime: Double,
+        responseTime: Double, configuration: CachingConfiguration = CachingConfiguration()
+    ) -> HeadOutcome {
+        guard status == 200, stored.status == 200 else { return .unrelated }
+        for name in ["etag", "last-modified"] {
+            guard let received = fields.first(name) else { continue }
+            guard let own = stored.fields.first(name), FieldLines.isSame(own, received) else { return .outdated }
+        }
+        if let received = fields.first("content-length") {
+            guard let count = Int(received), count == length else { return .outdated }
+        }
+        return .freshened(
+            freshened(
+                stored, by: fields, requestTime: requestTime, responseTime: responseTime,
+                configuration: configuration))
+    }
+
+    private static func modified(_ stored: StoredResponse) -> String? {
+        guard let date = stored.fields.first("last-modified"),
+            HTTPDate.unixSeconds(date, now: stored.responseTime) != nil
+        else { return nil }
+        return date
+    }
 }
