@@ -10,7 +10,7 @@ public struct FreshnessLifetime: Sendable, Hashable {
         case expires
         /// A tenth of `Date` − `Last-Modified`.
         case heuristic
-        /// `defaultMaxAge` of the configuration, or a lifetime this pipeline assigned.
+        /// `defaultMaxAge` of the configuration, or a lifetime assigned to the response.
         case configured
         /// Nothing says anything; the lifetime is zero.
         case none

@@ -67,7 +67,7 @@ public enum Storability {
             control.has("public") || control.has("max-age")
             || (!governing.isTargeted && response.fields.first("expires") != nil)
             || (isShared && control.has("s-maxage")) || (!isShared && control.has("private"))
-            || Freshness.heuristicStatuses.contains(status)
+            || Freshness.heuristicStatuses.contains(status) || response.assignedLifetime != nil
         return hasLifetime ? nil : .noLifetime
     }
 
