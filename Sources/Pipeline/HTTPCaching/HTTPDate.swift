@@ -33,7 +33,8 @@ public enum HTTPDate {
             let date = parts[1].split(separator: "-", omittingEmptySubsequences: false).map(String.init)
             guard parts[3] == "gmt", date.count == 3, let short = number(date[2], digits: 2) else { return nil }
             let today = civil(days: Int((now / 86_400).rounded(.down)))
-            let year = today.year / 100 * 100 + short
+            // The last year of these two digits that begins within 50 years from now.
+            let year = today.year + 50 - ((today.year + 50 - short) % 100)
             let limit = days(year: today.year + 50, month: today.month, day: today.day) * 86_400
             let timeOfDay = now - (now / 86_400).rounded(.down) * 86_400
             let found = seconds(day: date[0], month: date[1], year: padded(year, 4), time: parts[2])

@@ -29,4 +29,27 @@ struct AgeTests {
         response.requestTime = epoch - 50
         #expect(Age.current(of: response, now: epoch - 100) == 5)
     }
+
+    @Test func `of several Age lines the first counts (RFC 9111 §5.1)`() {
+        #expect(Age.current(of: stored(["Age": "7200", "age": "0"]), now: epoch) == 7200)
+        #expect(Age.current(of: stored(["Age": "0", "age": "7200"]), now: epoch) == 0)
+    }
+
+    @Test func `without a valid Date the response is taken to be made on arrival (RFC 9110 §6.6.1)`() {
+        #expect(Age.current(of: stored(["Age": "5"], date: nil), now: epoch + 1) == 6)
+        #expect(Age.current(of: stored(["Age": "5"], date: "foo"), now: epoch + 1) == 6)
+    }
+
+    @Test func `the arithmetic names each term (RFC 9111 §4.2.3)`() {
+        var response = stored(["Age": "5"])
+        (response.requestTime, response.responseTime) = (epoch + 97, epoch + 100)
+        let terms = Age.arithmetic(of: response, now: epoch + 110)
+        #expect((terms.apparentAge, terms.ageValue, terms.responseDelay, terms.residentTime) == (100, 5, 3, 10))
+        #expect((terms.correctedAgeValue, terms.correctedInitialAge, terms.currentAge) == (8, 100, 110))
+    }
+
+    @Test func `the Age sent is whole seconds, at most 2³¹ (RFC 9111 §5.1, §1.2.2)`() {
+        #expect(Age.fieldValue(of: stored(["Age": "30"]), now: epoch + 3.9) == "33")
+        #expect(Age.fieldValue(of: stored(["Age": "99999999999"]), now: epoch + 9) == "2147483648")
+    }
 }

@@ -1,4 +1,4 @@
-@testable import Pipeline
+import Pipeline
 import Testing
 
 struct CacheControlTests {
@@ -27,9 +27,31 @@ struct CacheControlTests {
         #expect(control(line).seconds("max-age") == expected)
     }
 
-    @Test func `hop-by-hop fields and what Connection names are dropped (RFC 9110 §7.6.1, RFC 9111 §3.1)`() {
-        let names = ["Connection", "Keep-Alive", "TE", "Transfer-Encoding", "Upgrade", "Proxy-Authenticate", "X-Hop"]
-        let fields = names.map { HeaderField($0, $0 == "Connection" ? "close, x-hop" : "v") }
-        #expect((fields + [HeaderField("ETag", "\"a\"")]).endToEnd() == [HeaderField("ETag", "\"a\"")])
+    @Test func `an argument is a token or a quoted string, malformed ones stay as they are (RFC 9110 §5.6.4)`() {
+        #expect(control("a=\"b\\\\c\", d=\"e\"f, g=").directives.map(\.argument) == ["b\\c", "\"e\"f", ""])
+    }
+
+    @Test(arguments: [
+        ("no-cache", true, []), ("no-cache=\"a, B\"", false, ["a", "b"]), ("no-cache=a", false, ["a"]),
+        ("no-cache=\"a\", no-cache=\"b\"", false, ["a", "b"]), ("no-cache=\"a\", no-cache", true, []),
+        ("no-cache=\"\"", true, []), ("no-cache=\"a b\"", true, []), ("no-cache=\"a", true, []),
+        ("no-cache=\"vary\"", true, []), ("max-age=1", false, []),
+    ])
+    func `no-cache with names covers those fields, else the whole (RFC 9111 §5.2.2.4)`(
+        line: String, isWhole: Bool, names: [String]
+    ) {
+        #expect(control(line).forbidsReuse == isWhole)
+        #expect(control(line).fieldsToValidate == Set(names))
+    }
+
+    @Test(arguments: [
+        ("private", true, []), ("private=\"Set-Cookie\"", false, ["set-cookie"]), ("private=\"\"", true, []),
+        ("private=\"cache-control\"", true, []), ("public", false, []),
+    ])
+    func `private with names covers those fields, else the whole (RFC 9111 §5.2.2.7)`(
+        line: String, isWhole: Bool, names: [String]
+    ) {
+        #expect(control(line).isPrivate == isWhole)
+        #expect(control(line).privateFields == Set(names))
     }
 }

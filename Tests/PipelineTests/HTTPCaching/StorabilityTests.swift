@@ -2,46 +2,120 @@ import Pipeline
 import Testing
 
 struct StorabilityTests {
-    @Test(arguments: [
-        ("", 200, nil), ("max-age=60", 200, nil), ("no-store", 200, Storability.Refusal.noStore),
-        ("no-store, max-age=60", 200, .noStore), ("private", 200, .private), ("private=\"x\"", 200, nil),
-        ("no-cache", 200, nil), ("", 206, .status), ("max-age=60", 206, .status), ("", 304, .status),
-        ("", 999, .noLifetime),
-        ("", 404, nil), ("", 302, .noLifetime), ("max-age=60", 302, nil), ("", 500, .noLifetime),
-        ("public", 500, nil), ("s-maxage=1", 500, nil), ("must-understand, no-store", 200, nil),
-        ("must-understand, no-store, max-age=60", 418, .status), ("x-unknown=1, max-age=1", 200, nil),
-    ])
-    func `responses that may be stored in a shared cache (RFC 9111 §3)`(
-        control: String, status: Int, expected: Storability.Refusal?
-    ) {
-        let response = stored(["Cache-Control": control], status: status)
-        #expect(Storability.refusal(response: response, requestFields: []) == expected)
+    private func refusal(
+        _ control: String, status: Int = 200, request: KeyValuePairs<String, String> = [:],
+        configuration: CachingConfiguration = caching()
+    ) -> Storability.Refusal? {
+        Storability.refusal(
+            response: stored(["Cache-Control": control], status: status),
+            requestFields: request.map { HeaderField($0.key, $0.value) }, configuration: configuration)
+    }
+
+    @Test(arguments: 100...1000)
+    func `every final status but 206, 304, 412 and 416 may be stored with a lifetime (RFC 9111 §3)`(status: Int) {
+        let expected: Storability.Refusal? =
+            switch status {
+            case 206, 304, ..<200, 1000...: .status
+            case 412, 416: .conditional
+            default: nil
+            }
+        #expect(refusal("max-age=60", status: status) == expected)
+        let response = stored(["Cache-Control": "max-age=60"], status: status)
         #expect(Storability.mayStore(response: response, requestFields: []) == (expected == nil))
     }
 
-    @Test func `a private cache stores private responses and ignores s-maxage (RFC 9111 §5.2.2.7, §5.2.2.10)`() {
+    @Test(arguments: 200...999)
+    func `without a lifetime only statuses with a heuristic one are stored (RFC 9111 §3)`(status: Int) {
+        let heuristic = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501]
+        #expect((refusal("", status: status) == nil) == heuristic.contains(status))
+    }
+
+    @Test(arguments: ["public", "max-age=0", "s-maxage=1", "max-age=x"])
+    func `each of these makes any status storable (RFC 9111 §3)`(control: String) {
+        #expect(refusal(control, status: 302) == nil)
+        #expect(refusal("x-unknown", status: 302) == .noLifetime)
+    }
+
+    @Test func `Expires makes any status storable, even one in the past (RFC 9111 §3)`() {
+        let response = stored(["Expires": "0"], status: 302)
+        #expect(Storability.refusal(response: response, requestFields: []) == nil)
+    }
+
+    @Test(arguments: ["no-store", "No-Store", "max-age=60, no-store", "no-store=x"])
+    func `no-store forbids storing (RFC 9111 §5.2.2.5)`(control: String) {
+        #expect(refusal(control) == .noStore)
+    }
+
+    @Test func `no-store in the request forbids storing (RFC 9111 §5.2.1.5)`() {
+        #expect(refusal("max-age=60", request: ["Cache-Control": "no-store"]) == .noStore)
+        #expect(refusal("max-age=60", request: ["Cache-Control": "no-cache"]) == nil)
+    }
+
+    @Test func `private forbids storing in a shared cache only (RFC 9111 §5.2.2.7)`() {
+        #expect(refusal("private, max-age=60") == .private)
+        #expect(refusal("private, max-age=60", configuration: caching(isPrivate: true)) == nil)
+        #expect(refusal("private=\"x\", max-age=60") == nil)
+    }
+
+    @Test func `private makes any status storable in a private cache, s-maxage does not (RFC 9111 §3)`() {
         let own = caching(isPrivate: true)
-        let response = stored(["Cache-Control": "private"], status: 500)
-        #expect(Storability.mayStore(response: response, requestFields: [], configuration: own))
-        let shared = stored(["Cache-Control": "s-maxage=9"], status: 500)
-        #expect(!Storability.mayStore(response: shared, requestFields: [], configuration: own))
+        #expect(refusal("private", status: 500, configuration: own) == nil)
+        #expect(refusal("s-maxage=9", status: 500, configuration: own) == .noLifetime)
+    }
+
+    @Test func `no-cache does not forbid storing (RFC 9111 §5.2.2.4)`() { #expect(refusal("no-cache") == nil) }
+
+    @Test func `must-understand puts no-store aside for statuses known here (RFC 9111 §5.2.2.3)`() {
+        #expect(refusal("must-understand, no-store, max-age=60") == nil)
+        #expect(refusal("must-understand, no-store", status: 404) == nil)
+        #expect(refusal("must-understand, no-store, max-age=60", status: 599) == .status)
+        #expect(refusal("must-understand, max-age=60", status: 299) == .status)
     }
 
     @Test(arguments: [
         ("", false), ("max-age=60", false), ("public", true), ("s-maxage=60", true), ("must-revalidate", true),
+        ("proxy-revalidate", false),
     ])
     func `answers to Authorization need permission in a shared cache (RFC 9111 §3.5)`(control: String, expected: Bool) {
-        let response = stored(["Cache-Control": control])
-        let fields = [HeaderField("authorization", "Basic eA==")]
-        #expect(Storability.mayStore(response: response, requestFields: fields) == expected)
-        let own = caching(isPrivate: true)
-        #expect(Storability.mayStore(response: response, requestFields: fields, configuration: own))
+        let request: KeyValuePairs = ["authorization": "Basic eA=="]
+        #expect((refusal(control, request: request) == nil) == expected)
+        #expect(refusal(control, request: request, configuration: caching(isPrivate: true)) == nil)
     }
 
-    @Test func `no-store in the request forbids it, Vary with a star too (RFC 9111 §5.2.1.5, §4.1)`() {
-        let noStore = [HeaderField("Cache-Control", "no-store")]
-        #expect(Storability.refusal(response: stored([:]), requestFields: noStore) == .noStore)
+    @Test func `Vary with a star forbids storing, since nothing would match (RFC 9111 §4.1)`() {
         let varying = stored(["Vary": "Accept, *"])
         #expect(Storability.refusal(response: varying, requestFields: []) == .varies)
+    }
+
+    @Test func `cookies do not forbid storing (RFC 9111 §7.3)`() {
+        let response = stored(["Cache-Control": "max-age=60", "Set-Cookie": "a=b"])
+        #expect(Storability.mayStore(response: response, requestFields: [HeaderField("Cookie", "a=b")]))
+        #expect(Storability.storedFields(of: response.fields).first("set-cookie") == "a=b")
+    }
+
+    @Test func `errors may be stored where a lifetime is configured for them`() {
+        var configuration = caching()
+        #expect(refusal("", status: 503, configuration: configuration) == .noLifetime)
+        configuration.errorMaxAge = 1
+        #expect(refusal("", status: 503, configuration: configuration) == nil)
+        #expect(refusal("no-store", status: 503, configuration: configuration) == .noStore)
+    }
+
+    @Test func `fields of one connection are not stored (RFC 9111 §3.1)`() {
+        let fields = [HeaderField("Connection", "a"), HeaderField("a", "1"), HeaderField("B", "2")]
+        #expect(Storability.storedFields(of: fields) == [HeaderField("B", "2")])
+        #expect(Storability.storedFields(of: fields, configuration: caching(isPrivate: true)) == [fields[2]])
+    }
+
+    @Test func `fields that private names are not stored in a shared cache (RFC 9111 §5.2.2.7)`() {
+        let control = HeaderField("Cache-Control", "private=\"a, Set-Cookie\", max-age=9")
+        let fields = [control, HeaderField("A", "1"), HeaderField("set-cookie", "s"), HeaderField("B", "2")]
+        #expect(Storability.storedFields(of: fields) == [control, HeaderField("B", "2")])
+        #expect(Storability.storedFields(of: fields, configuration: caching(isPrivate: true)) == fields)
+    }
+
+    @Test func `order and repeats of fields are kept (RFC 9110 §5.3)`() {
+        let fields = [HeaderField("B", "1"), HeaderField("A", "2"), HeaderField("b", "1"), HeaderField("B", "3")]
+        #expect(Storability.storedFields(of: fields) == fields)
     }
 }

@@ -19,3 +19,12 @@ func caching(isPrivate: Bool = false, defaultMaxAge: Int? = nil) -> CachingConfi
     configuration.defaultMaxAge = defaultMaxAge
     return configuration
 }
+
+extension StoredResponse {
+    /// With one more field.
+    func with(_ name: String, _ value: String) -> StoredResponse {
+        var response = self
+        response.fields.append(HeaderField(name, value))
+        return response
+    }
+}

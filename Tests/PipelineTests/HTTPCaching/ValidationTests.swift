@@ -1,6 +1,7 @@
 import Pipeline
 import Testing
 
+/// Conditional requests (RFC 9111 §4.3.1, §4.3.2).
 struct ValidationTests {
     private let modified = "Sat, 05 Nov 1994 08:49:37 GMT"
 
@@ -8,45 +9,52 @@ struct ValidationTests {
         let response = stored(["ETag": "W/\"a\"", "Last-Modified": modified])
         let fields = [HeaderField("If-None-Match", "W/\"a\""), HeaderField("If-Modified-Since", modified)]
         #expect(Validation.conditionalFields(for: response) == fields)
+        let unquoted = stored(["ETag": "abc"])
+        #expect(Validation.conditionalFields(for: unquoted) == [HeaderField("If-None-Match", "abc")])
+    }
+
+    @Test func `a date that is none is no validator (RFC 9111 §4.3.1)`() {
         #expect(!Validation.hasValidator(stored(["Last-Modified": "yesterday"])))
+        #expect(!Validation.hasValidator(stored(["ETag": ""])))
+        #expect(Validation.hasValidator(stored(["Last-Modified": modified])))
     }
 
-    @Test func `a 304 replaces fields but Content-Length, and the age starts anew (RFC 9111 §3.2, §4.3.4)`() {
-        let old = stored([
-            "ETag": "\"a\"", "Content-Length": "9", "Age": "50", "X-Old": "1", "X-New": "a", "x-new": "b",
-            "Cache-Control": "max-age=1",
-        ])
-        let later = HTTPDate.text(unixSeconds: Int(epoch) + 100)
-        let fields = [
-            HeaderField("Date", later), HeaderField("Content-Length", "0"), HeaderField("X-New", "c"),
-            HeaderField("Cache-Control", "max-age=60"), HeaderField("Connection", "X-Hop"), HeaderField("X-Hop", "1"),
+    @Test func `the tags of all stored responses are sent, the selected one first, each once (RFC 9111 §4.3.1)`() {
+        let all = [
+            stored(["ETag": "\"a\""]), stored(["ETag": "W/\"b\"", "Last-Modified": modified]),
+            stored(["ETag": "\"a\""]), stored(["ETag": "\"c\""], status: 404), stored([:]),
         ]
-        let new = Validation.freshened(old, by: fields, requestTime: epoch + 100, responseTime: epoch + 100)
         #expect(
-            new.fields == [
-                HeaderField("ETag", "\"a\""), HeaderField("Content-Length", "9"), HeaderField("X-Old", "1"),
-                HeaderField("Date", later), HeaderField("X-New", "c"), HeaderField("Cache-Control", "max-age=60"),
-            ])
-        #expect(Freshness.remaining(of: new, now: epoch + 110) == 50)
+            Validation.conditionalFields(forAny: all, selected: 1)
+                == [HeaderField("If-None-Match", "W/\"b\", \"a\"")])
+        #expect(
+            Validation.conditionalFields(forAny: all, selected: nil)
+                == [HeaderField("If-None-Match", "\"a\", W/\"b\"")])
     }
 
-    @Test func `a 304 without Date gets the time it arrived (RFC 9110 §6.6.1)`() {
-        let old = stored(["Cache-Control": "max-age=60"])
-        let new = Validation.freshened(old, by: [], requestTime: epoch + 500, responseTime: epoch + 500)
-        #expect(Freshness.remaining(of: new, now: epoch + 510) == 50)
+    @Test func `a date is sent only where one response is validated (RFC 9111 §4.3.1)`() {
+        let dated = stored(["Last-Modified": modified])
+        let since = [HeaderField("If-Modified-Since", modified)]
+        #expect(Validation.conditionalFields(forAny: [dated, stored([:])], selected: 0) == since)
+        #expect(Validation.conditionalFields(forAny: [dated, stored(["ETag": "\"a\""])], selected: 0) == since)
+        #expect(Validation.conditionalFields(forAny: [dated], selected: nil) == [])
+        let same = [stored(["ETag": "\"a\"", "Last-Modified": modified]), stored(["ETag": "\"a\""])]
+        #expect(
+            Validation.conditionalFields(forAny: same, selected: 0) == [HeaderField("If-None-Match", "\"a\"")])
     }
 
-    private static let tags: [(own: String?, tag: String?, expected: Bool)] = [
-        ("\"a\"", "\"a\"", true), ("\"a\"", "\"b\"", false), ("\"a\"", "W/\"a\"", true), ("W/\"a\"", "W/\"a\"", true),
-        ("W/\"a\"", "\"a\"", false), ("\"a\"", nil, true), (nil, "\"a\"", false),
-    ]
+    @Test func `no more than sixteen tags are sent`() throws {
+        let all = (0..<40).map { stored(["ETag": "\"\($0)\""]) }
+        let value = try #require(Validation.conditionalFields(forAny: all, selected: 39).first?.value)
+        #expect(EntityTag.list(value).count == 16 && value.hasPrefix("\"39\", \"0\""))
+    }
 
-    @Test(arguments: tags)
-    func `a 304 speaks of the response with its validator (RFC 9111 §4.3.4)`(own: String?, tag: String?, expected: Bool)
-    {
-        var response = stored([:])
-        if let own { response.fields.append(HeaderField("ETag", own)) }
-        let fields = tag.map { [HeaderField("ETag", $0)] } ?? []
-        #expect(Validation.identifies(response, notModified: fields) == expected)
+    @Test func `our conditions take the place of the client's conditions and range (RFC 9111 §4.3.2)`() {
+        let client = [
+            "Accept", "If-None-Match", "if-modified-since", "If-Match", "If-Unmodified-Since", "If-Range", "RANGE",
+        ].map { HeaderField($0, "v") }
+        let fields = Validation.requestFields(client, validating: [stored(["ETag": "\"a\""])], selected: 0)
+        #expect(fields == [client[0], HeaderField("If-None-Match", "\"a\"")])
+        #expect(Validation.requestFields(client, validating: [], selected: nil) == [client[0]])
     }
 }
