@@ -77,7 +77,12 @@ extension OriginalResponse {
         }
         handling.detail = isHit ? original.tier.rawValue : original.refusal
         self.init(
-            status: response.status, fields: response.fields, body: original.body ?? [],
+            status: response.status,
+            fields: isNew
+                ? response.fields
+                : Reuse.fields(
+                    of: response, wasValidated: original.outcome == .revalidated, configuration: caching),
+            body: original.body ?? [],
             age: isNew ? nil : Int(Age.current(of: response, now: now)), handling: handling,
             responseTime: response.responseTime)
     }

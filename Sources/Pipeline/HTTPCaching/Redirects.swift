@@ -19,7 +19,8 @@ public enum Redirects {
         for redirect in redirects {
             let isPermanent = redirect.status == 301 || redirect.status == 308
             let lifetime = Freshness.lifetime(of: redirect, configuration: configuration)
-            let isChecked = CacheControl(fields: redirect.fields).has("no-cache")
+            let isChecked = GoverningDirectives(fields: redirect.fields, configuration: configuration).control
+                .forbidsReuse
             if isPermanent, lifetime.basis == .none, !isChecked { continue }
             let left = isChecked ? 0 : max(0, lifetime.seconds - Age.current(of: redirect, now: arrival))
             shortest = min(shortest ?? left, left)

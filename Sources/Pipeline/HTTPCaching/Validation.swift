@@ -29,20 +29,24 @@ public enum Validation {
         return fields
     }
 
-    /// The tags to send, as they were received. A selected response with a date but no tag is validated alone.
+    /// The tags to send, as they were received. A selected response with a date but no tag, or with a malformed one that
+    /// would spoil a list, is validated alone; the malformed tags of others are left out.
     private static func tagsSent(forAny stored: [StoredResponse], selected: Int?) -> [String] {
-        var order = stored.indices.filter { $0 != selected && stored[$0].status == 200 }
-        if let selected {
-            if tag(stored[selected]) == nil, modified(stored[selected]) != nil { return [] }
-            order.insert(selected, at: 0)
-        }
         var tags: [String] = []
-        for index in order where tags.count < mostTags {
-            guard let tag = tag(stored[index]), !tags.contains(where: { FieldLines.isSame($0, tag) }) else { continue }
+        if let selected {
+            let own = tag(stored[selected])
+            if let own { tags.append(own) }
+            if own.map({ !isProper($0) }) ?? (modified(stored[selected]) != nil) { return tags }
+        }
+        for index in stored.indices where index != selected && stored[index].status == 200 && tags.count < mostTags {
+            guard let tag = tag(stored[index]), isProper(tag), !tags.contains(where: { FieldLines.isSame($0, tag) })
+            else { continue }
             tags.append(tag)
         }
         return tags
     }
+
+    private static func isProper(_ tag: String) -> Bool { tag.utf8.last == UInt8(ascii: "\"") }
 
     private static func tag(_ stored: StoredResponse) -> String? { EntityTag(of: stored.fields)?.description }
 

@@ -165,7 +165,8 @@ extension FetchStage {
         _ stored: StoredResponse, by response: FetchedResponse, _ asked: FetchRequest
     ) -> StoredResponse {
         var new = Validation.freshened(
-            stored, by: response.fields, requestTime: response.requestTime, responseTime: response.responseTime)
+            stored, by: response.fields, requestTime: response.requestTime, responseTime: response.responseTime,
+            configuration: caching)
         new.assignedLifetime = nil
         new.lifetimeLimit = Redirects.lifetimeLimit(
             of: new, after: response.redirectResponses, configuration: caching)
@@ -225,8 +226,8 @@ extension FetchStage {
         let selecting = Redirects.selectingFields(
             of: response.fields, after: response.redirectResponses, requestFields: admitted.request.fields)
         var stored = StoredResponse(
-            status: response.status, fields: response.fields, requestTime: response.requestTime,
-            responseTime: response.responseTime, selecting: selecting ?? [:])
+            status: response.status, fields: Storability.storedFields(of: response.fields, configuration: caching),
+            requestTime: response.requestTime, responseTime: response.responseTime, selecting: selecting ?? [:])
         stored.lifetimeLimit = Redirects.lifetimeLimit(
             of: stored, after: response.redirectResponses, configuration: caching)
         let own = Storability.refusal(response: stored, requestFields: [], configuration: caching)

@@ -118,15 +118,14 @@ struct FreshnessTests {
         #expect(error.seconds == 0)
     }
 
-    @Test func `errors have the configured lifetime where the origin says nothing`() {
-        var configuration = caching()
-        configuration.errorMaxAge = 5
-        let lifetime = FreshnessLifetime(seconds: 5, basis: .configured)
-        #expect(Freshness.lifetime(of: stored([:], status: 404), configuration: configuration) == lifetime)
-        #expect(Freshness.lifetime(of: stored([:], status: 503), configuration: configuration) == lifetime)
-        #expect(Freshness.lifetime(of: stored([:]), configuration: configuration).seconds == 0)
-        let own = stored(["Cache-Control": "max-age=1"], status: 503)
-        #expect(Freshness.lifetime(of: own, configuration: configuration).seconds == 1)
+    @Test func `an assigned lifetime takes the place of what the fields say, a limit shortens either`() {
+        var response = stored(["Cache-Control": "max-age=60"])
+        response.lifetimeLimit = 30
+        #expect(Freshness.lifetime(of: response) == FreshnessLifetime(seconds: 30, basis: .maxAge))
+        response.assignedLifetime = 100
+        #expect(Freshness.lifetime(of: response) == FreshnessLifetime(seconds: 30, basis: .configured))
+        response.lifetimeLimit = nil
+        #expect(Freshness.lifetime(of: response) == FreshnessLifetime(seconds: 100, basis: .configured))
     }
 
     @Test func `a response is fresh while its lifetime exceeds its age (RFC 9111 §4.2)`() {

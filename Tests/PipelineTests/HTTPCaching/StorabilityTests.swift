@@ -93,12 +93,13 @@ struct StorabilityTests {
         #expect(Storability.storedFields(of: response.fields).first("set-cookie") == "a=b")
     }
 
-    @Test func `errors may be stored where a lifetime is configured for them`() {
-        var configuration = caching()
-        #expect(refusal("", status: 503, configuration: configuration) == .noLifetime)
-        configuration.errorMaxAge = 1
-        #expect(refusal("", status: 503, configuration: configuration) == nil)
-        #expect(refusal("no-store", status: 503, configuration: configuration) == .noStore)
+    @Test func `an assigned lifetime makes any status storable, but what is forbidden`() {
+        var response = stored([:], status: 503)
+        #expect(Storability.refusal(response: response, requestFields: []) == .noLifetime)
+        response.assignedLifetime = 1
+        #expect(Storability.refusal(response: response, requestFields: []) == nil)
+        #expect(
+            Storability.refusal(response: response.with("Cache-Control", "no-store"), requestFields: []) == .noStore)
     }
 
     @Test func `fields of one connection are not stored (RFC 9111 §3.1)`() {

@@ -43,6 +43,12 @@ struct ValidationTests {
             Validation.conditionalFields(forAny: same, selected: 0) == [HeaderField("If-None-Match", "\"a\"")])
     }
 
+    @Test func `a malformed tag is sent alone or not at all (RFC 9110 §13.1.2)`() {
+        let all = [stored(["ETag": "a,b"]), stored(["ETag": "\"c\""]), stored(["ETag": "d"])]
+        #expect(Validation.conditionalFields(forAny: all, selected: 0) == [HeaderField("If-None-Match", "a,b")])
+        #expect(Validation.conditionalFields(forAny: all, selected: 1) == [HeaderField("If-None-Match", "\"c\"")])
+    }
+
     @Test func `no more than sixteen tags are sent`() throws {
         let all = (0..<40).map { stored(["ETag": "\"\($0)\""]) }
         let value = try #require(Validation.conditionalFields(forAny: all, selected: 39).first?.value)
