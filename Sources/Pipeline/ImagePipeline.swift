@@ -7,10 +7,10 @@ public import Variants
 public final class ImagePipeline: Sendable {
     private let admit: AdmitStage
     private let cache: CacheStage
-    private let fetch: FetchStage
-    private let render: RenderStage
+    let fetch: FetchStage
+    let render: RenderStage
     private let store: StoreStage
-    private let tiers: CacheTiers
+    let tiers: CacheTiers
     private let threads: OwnedThreads
     private let transport: any Transport
     private let renderer: any Rendering

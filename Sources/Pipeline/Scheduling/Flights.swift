@@ -21,6 +21,9 @@ final class Flights<Value: Sendable>: Sendable {
 
     private let state = Mutex(State())
 
+    /// How many wait now, over all flights.
+    var waiting: Int { state.withLock { $0.flights.values.reduce(0) { $0 + $1.waiters.count } } }
+
     /// The value of `work` for `key`, and whether somebody else's work gave it.
     func value(
         for key: String, priority: RequestPriority, finishWhenAbandoned: Bool,

@@ -11,6 +11,52 @@ final class ManualClock: Sendable {
     func advance(_ by: Double) { seconds.withLock { $0 += by } }
 }
 
+/// A door that many stand at until a test opens it.
+final class Door: Sendable {
+    private struct State {
+        var isOpen = false
+        var standing: [CheckedContinuation<Void, Never>] = []
+        var arrivals = 0
+        var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+    }
+    private let state = Mutex(State())
+
+    /// Returns once the door is open.
+    func pass() async {
+        await withCheckedContinuation { continuation in
+            let (isOpen, told) = state.withLock { state -> (Bool, [CheckedContinuation<Void, Never>]) in
+                state.arrivals += 1
+                let told = state.watchers.filter { $0.count <= state.arrivals }.map(\.continuation)
+                state.watchers.removeAll { $0.count <= state.arrivals }
+                if !state.isOpen { state.standing.append(continuation) }
+                return (state.isOpen, told)
+            }
+            for watcher in told { watcher.resume() }
+            if isOpen { continuation.resume() }
+        }
+    }
+
+    /// Returns when so many have come so far.
+    func arrivals(_ count: Int) async {
+        await withCheckedContinuation { continuation in
+            let isReached = state.withLock { state in
+                if state.arrivals < count { state.watchers.append((count, continuation)) }
+                return state.arrivals >= count
+            }
+            if isReached { continuation.resume() }
+        }
+    }
+
+    func open() {
+        let standing = state.withLock { state in
+            state.isOpen = true
+            defer { state.standing = [] }
+            return state.standing
+        }
+        for continuation in standing { continuation.resume() }
+    }
+}
+
 /// What a scripted origin answers.
 struct Answer: Sendable {
     var status = 200
@@ -158,6 +204,11 @@ final class CachingBench: Sendable {
     /// The error of asking for a picture.
     func imageRefusal(_ change: (inout ImageRequest) -> Void = { _ in }) async -> PipelineError? {
         await failure { _ = try await image(nil, change) }
+    }
+
+    /// Returns when so many requests wait for fetches.
+    func waiting(_ count: Int) async {
+        while pipeline.fetch.flights.waiting < count { await Task.yield() }
     }
 
     private func failure(_ work: () async throws -> Void) async -> PipelineError? {
