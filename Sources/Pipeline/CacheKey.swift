@@ -23,11 +23,11 @@ private func hex(_ digest: some Sequence<UInt8>) -> String {
 enum CacheKey {
     static func variant(
         originalDigest: Digest, recipe: Recipe, output: ResolvedOutput, quality: RenderQuality, frames: Int,
-        masks: [String: Digest]
+        masks: [String: Digest], revision: String = RenderRevision.current
     ) -> String {
         var hash = SHA256()
         var parts = [
-            RenderRevision.current, originalDigest, recipe.stepsDescription, output.description, quality.rawValue,
+            revision, originalDigest, recipe.stepsDescription, output.description, quality.rawValue,
         ]
         parts.append(String(frames))
         for (name, digest) in masks.sorted(by: { $0.key < $1.key }) { parts += [name, digest] }

@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 public import Variants
 
 /// Fetches originals, caches them, derives variants and caches those: one value for a whole program.
@@ -16,6 +17,9 @@ public final class ImagePipeline: Sendable {
     private let renderer: any Rendering
     private let limits: RenderLimits
     private let background: BackgroundWork
+    /// Requests that finish whether or not somebody still waits for them.
+    private let abandoned = Flights<ImageResponse>()
+    private let abandonable = Atomic<Int>(0)
     private let caching: CachingConfiguration
     private let now: @Sendable () -> Double
 
@@ -56,6 +60,18 @@ public final class ImagePipeline: Sendable {
 
     private func respond(
         to request: ImageRequest, events: @escaping @Sendable (LoadEvent) -> Void
+    ) async throws(PipelineError) -> ImageResponse {
+        guard request.finishWhenAbandoned else { return try await answer(request, events) }
+        // On its own task from the first stage to the last: the caller may leave, the work goes on.
+        let name = abandonable.add(1, ordering: .relaxed).newValue
+        return try await abandoned.value(for: String(name), priority: request.priority, finishWhenAbandoned: true) {
+            () async throws(PipelineError) -> ImageResponse in
+            try await self.answer(request, events)
+        }.value
+    }
+
+    private func answer(
+        _ request: ImageRequest, _ events: @escaping @Sendable (LoadEvent) -> Void
     ) async throws(PipelineError) -> ImageResponse {
         let admitted = try await admit(request, events: events)
         let finding = await cache(admitted)
@@ -147,14 +163,18 @@ public final class ImagePipeline: Sendable {
     /// Validations in the background so far.
     public var backgroundStatistics: BackgroundCounters { background.counters }
 
-    /// Waits until validations in the background have ended and everything answered so far is stored.
+    /// Waits until validations in the background and abandoned requests that were to finish have ended, and everything
+    /// answered so far is stored.
     public func drain() async {
+        await abandoned.drain()
         await background.drain()
         await tiers.drain()
     }
 
-    /// Ends validations in the background (bounded by `fetch.totalSeconds`) and stores what is waiting, then stops every thread. The pipeline answers nothing afterwards.
+    /// Waits for abandoned requests that were to finish and for validations in the background (`fetch.totalSeconds` and
+    /// `limits.seconds` bound both), begins no more, stores what is waiting, then stops every thread. The pipeline answers nothing afterwards.
     public func shutdown() async {
+        await abandoned.drain()
         await background.close()
         await tiers.close()
         await transport.shutdown()

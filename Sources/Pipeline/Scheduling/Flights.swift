@@ -15,14 +15,35 @@ final class Flights<Value: Sendable>: Sendable {
     private struct State {
         var flights: [String: Flight] = [:]
         var next: UInt64 = 0
+        /// Who waits for there to be none.
+        var drains: [CheckedContinuation<Void, Never>] = []
         /// Waiters cancelled before they were registered.
         var leftEarly: Set<UInt64> = []
+
+        /// Takes a flight out; returns who waited for the last one to go.
+        mutating func remove(_ key: String) -> [CheckedContinuation<Void, Never>] {
+            flights[key] = nil
+            guard flights.isEmpty else { return [] }
+            defer { drains = [] }
+            return drains
+        }
     }
 
     private let state = Mutex(State())
 
     /// How many wait now, over all flights.
     var waiting: Int { state.withLock { $0.flights.values.reduce(0) { $0 + $1.waiters.count } } }
+
+    /// Returns when nothing is under way.
+    func drain() async {
+        await withCheckedContinuation { continuation in
+            let isIdle = state.withLock { state in
+                if !state.flights.isEmpty { state.drains.append(continuation) }
+                return state.flights.isEmpty
+            }
+            if isIdle { continuation.resume() }
+        }
+    }
 
     /// The value of `work` for `key`, and whether somebody else's work gave it.
     func value(
@@ -94,31 +115,32 @@ final class Flights<Value: Sendable>: Sendable {
     }
 
     private func leave(_ key: String, waiter: UInt64) {
-        let (continuation, task) = state.withLock {
-            state -> (CheckedContinuation<Answer, Never>?, Task<Void, Never>?) in
+        typealias Left = (CheckedContinuation<Answer, Never>?, Task<Void, Never>?, [CheckedContinuation<Void, Never>])
+        let (continuation, task, drains) = state.withLock { state -> Left in
             guard let continuation = state.flights[key]?.waiters.removeValue(forKey: waiter) else {
                 // Either the answer was already on its way, or the waiter is not registered yet.
                 state.leftEarly.insert(waiter)
-                return (nil, nil)
+                return (nil, nil, [])
             }
             guard let flight = state.flights[key], flight.waiters.isEmpty, !flight.finishesWhenAbandoned else {
-                return (continuation, nil)
+                return (continuation, nil, [])
             }
             // Nobody may join work that is being cancelled.
-            state.flights[key] = nil
-            return (continuation, flight.task)
+            return (continuation, flight.task, state.remove(key))
         }
         task?.cancel()
+        for drain in drains { drain.resume() }
         continuation?.resume(returning: .failure(.cancelledByCaller))
     }
 
     private func finish(_ key: String, id: UInt64, with answer: Answer) {
-        let waiters = state.withLock { state -> [CheckedContinuation<Answer, Never>] in
-            guard let flight = state.flights[key], flight.id == id else { return [] }
-            state.flights[key] = nil
-            return Array(flight.waiters.values)
+        typealias Ended = ([CheckedContinuation<Answer, Never>], [CheckedContinuation<Void, Never>])
+        let (waiters, drains) = state.withLock { state -> Ended in
+            guard let flight = state.flights[key], flight.id == id else { return ([], []) }
+            return (Array(flight.waiters.values), state.remove(key))
         }
         for waiter in waiters { waiter.resume(returning: answer) }
+        for drain in drains { drain.resume() }
     }
 }
 

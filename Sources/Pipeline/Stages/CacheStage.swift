@@ -52,14 +52,14 @@ struct CacheStage: Sendable {
         let directives = finding.admitted.directives
         let decision = Reuse.decision(
             stored: stored, now: time, policy: policy, configuration: caching, directives: directives)
-        let isAsked = policy == .reload || policy == .revalidate
-        finding.forward =
-            isAsked || Reuse.decision(stored: stored, now: time, policy: policy, configuration: caching) == .fresh
-            ? .request : .stale
-        finding.verdict = .validate
-        let lifetime = Freshness.lifetime(of: stored, configuration: caching)
         // Kept under a clock that has been set back since: nobody knows its age.
         let isOfTheFuture = policy == .protocol && stored.responseTime > time + Self.clockTolerance
+        let isFresh =
+            !isOfTheFuture
+            && Reuse.decision(stored: stored, now: time, policy: policy, configuration: caching) == .fresh
+        finding.forward = isFresh || policy == .reload || policy == .revalidate ? .request : .stale
+        finding.verdict = .validate
+        let lifetime = Freshness.lifetime(of: stored, configuration: caching)
         let isImage = finding.admitted.purpose == .image
         switch decision {
         case .fresh where !isOfTheFuture:

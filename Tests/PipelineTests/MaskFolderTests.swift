@@ -1,0 +1,47 @@
+import Glibc
+import Testing
+import Variants
+
+@testable import Pipeline
+
+private func write(_ bytes: [UInt8], to path: String) {
+    let file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+    _ = Glibc.write(file, bytes, bytes.count)
+    close(file)
+}
+
+struct MaskFolderTests {
+    @Test func `a changed mask makes another variant, an unchanged one does not`() async throws {
+        let folder = CacheFolder()
+        mkdir(folder.path, 0o700)
+        write(sample("masks/star.png"), to: folder.path + "/own.png")
+        try await withCache {
+            $0.masks = folder.path
+        } origin: { _ in
+            Answer(200, "Cache-Control: max-age=10").picture()
+        } _: { bench in
+            let first = try await bench.image("thumbnail:40,mask:own")
+            #expect(try await bench.image("thumbnail:40,mask:own").outcome == .memory)
+            write(sample("masks/blob.png"), to: folder.path + "/own.png")
+            let changed = try await bench.image("thumbnail:40,mask:own")
+            #expect(changed.outcome == .rendered && changed.key != first.key && changed.digest != first.digest)
+            write(sample("masks/star.png"), to: folder.path + "/own.png")
+            let back = try await bench.image("thumbnail:40,mask:own")
+            #expect(back.outcome == .memory && back.key == first.key && bench.count == 1)
+        }
+    }
+
+    @Test func `a mask under two extensions, an empty name or none at all is an error that says so`() throws {
+        let folder = CacheFolder()
+        mkdir(folder.path, 0o700)
+        for name in ["two.png", "two.webp"] { write([1], to: folder.path + "/" + name) }
+        let masks = MaskFolder(folder.path)
+        let ambiguous = #expect(throws: PipelineError.self) { _ = try masks.file(named: "two") }
+        #expect(ambiguous?.code == .maskUnavailable)
+        #expect(ambiguous?.message.contains("two.png") == true && ambiguous?.message.contains("two.webp") == true)
+        let missing = #expect(throws: PipelineError.self) { _ = try masks.file(named: "none") }
+        #expect(missing?.code == .maskUnavailable && missing?.message.contains("none.png") == true)
+        let unset = #expect(throws: PipelineError.self) { _ = try MaskFolder(nil).file(named: "two") }
+        #expect(unset?.message.contains("`masks`") == true)
+    }
+}

@@ -1,0 +1,122 @@
+import Glibc
+import Synchronization
+import Testing
+import Variants
+
+@testable import Pipeline
+
+@Sendable private func tagged(_ request: FetchRequest) -> Answer {
+    request.fields.first("if-none-match") == nil
+        ? Answer(200, "Cache-Control: max-age=600", "ETag: \"a\"", body: "b") : Answer(304, "ETag: \"a\"")
+}
+
+struct ClockTests {
+    @Test func `what was stored under a clock that has since been set back is validated once`() async throws {
+        try await withCache(origin: tagged) { bench in
+            _ = try await bench.get()
+            bench.clock.advance(-86_400)
+            let response = try await bench.get()
+            #expect(response.handling.forward == .stale && response.handling.forwardStatus == 304)
+            #expect(response.age == 0)
+            #expect(try await bench.get().handling.isHit)
+            #expect(bench.count == 2)
+        }
+    }
+
+    @Test func `pictures are validated too, and keep their variants`() async throws {
+        try await withCache { request in
+            request.fields.first("if-none-match") == nil
+                ? Answer(200, "Cache-Control: max-age=600, stale-while-revalidate=600", "ETag: \"a\"").picture()
+                : Answer(304)
+        } _: { bench in
+            let first = try await bench.image()
+            bench.clock.advance(-3600)
+            let second = try await bench.image()
+            #expect(second.originalOutcome == .revalidated && second.outcome == .memory && second.key == first.key)
+        }
+    }
+
+    @Test func `the small step of a clock being corrected does no harm`() async throws {
+        try await withCache(origin: tagged) { bench in
+            _ = try await bench.get()
+            bench.clock.advance(-1)
+            let response = try await bench.get()
+            #expect(response.handling.isHit && response.age == 0)
+        }
+    }
+
+    @Test func `a clock set forward makes stale, and validation makes fresh again`() async throws {
+        try await withCache(origin: tagged) { bench in
+            _ = try await bench.get()
+            bench.clock.advance(86_400)
+            #expect(try await bench.get().handling.forwardStatus == 304)
+            #expect(try await bench.get().handling.isHit)
+        }
+    }
+
+    @Test func `a clock set back while the origin was asked does no harm`() async throws {
+        let clock = Mutex<ManualClock?>(nil)
+        try await withCache { _ in
+            clock.withLock { $0?.advance(-50) }
+            return Answer(200, "Cache-Control: max-age=600", body: "b")
+        } _: { bench in
+            clock.withLock { $0 = bench.clock }
+            _ = try await bench.get()
+            let response = try await bench.get()
+            #expect(response.handling.isHit && response.age == 0)
+        }
+    }
+}
+
+struct DiskTroubleTests {
+    @Test func `a disk that fails while running costs no answer and is warned of once`() async throws {
+        let folder = CacheFolder()
+        let warnings = Mutex<[String]>([])
+        try await withCache {
+            $0.cacheFolder = folder.path
+            $0.warn = { text in warnings.withLock { $0.append(text) } }
+        } origin: { _ in
+            Answer(200, "Cache-Control: max-age=600").picture()
+        } _: { bench in
+            let urls = (0..<5).map { "http://origin.test/\($0)" }
+            _ = try await bench.get(url: urls[0])
+            await bench.pipeline.drain()
+            // The folder is gone and something else is in its place.
+            rename(folder.path, folder.path + "-gone")
+            close(open(folder.path, O_WRONLY | O_CREAT, 0o600))
+            for url in urls {
+                let response = try await bench.get(url: url)
+                #expect(response.status == 200 && response.handling.isHit == (url == urls[0]))
+                #expect(try await bench.get(url: url).handling.detail == "memory")
+                let image = ImageRequest(.url(url), recipe: try Recipe("thumbnail:40"))
+                _ = try await bench.pipeline.respond(to: image)
+            }
+            await bench.pipeline.drain()
+            #expect(warnings.withLock { $0.count } == 1)
+            #expect(bench.pipeline.tiers.counters.troubles > 1)
+            #expect(bench.count == 5)
+        }
+    }
+
+    @Test func `an index of the first version is brought up to date and keeps what it holds`() async throws {
+        let folder = CacheFolder()
+        let store = try DiskStore(folder: folder.path)
+        let body = Array("b".utf8)
+        #expect(try store.storeOriginal(record("http://a/", body), body: body, generation: 1))
+        store.close()
+        try folder.sql(
+            """
+            ALTER TABLE records DROP COLUMN final_url; ALTER TABLE records DROP COLUMN assigned_lifetime;
+            ALTER TABLE records DROP COLUMN lifetime_limit; PRAGMA user_version = 1
+            """)
+        let again = try DiskStore(folder: folder.path)
+        #expect(try again.records(source: "http://a/") == [record("http://a/", body)])
+        var redirected = record("http://b/", body)
+        redirected.finalURL = "http://c/"
+        redirected.response.assignedLifetime = 1.5
+        redirected.response.lifetimeLimit = 0
+        #expect(try again.storeOriginal(redirected, body: body, generation: 1))
+        #expect(try again.records(source: "http://b/") == [redirected])
+        again.close()
+    }
+}
