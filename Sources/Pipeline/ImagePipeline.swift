@@ -202,6 +202,7 @@ extension ImageResponse {
         height = variant.height
         digest = variant.digest
         key = variant.entry?.key
+        created = variant.entry?.created
         outcome = variant.outcome
         originalOutcome = original.outcome
         isCollapsed = variant.isCollapsed || original.isCollapsed

@@ -41,6 +41,8 @@ public struct ImageResponse: Sendable {
     public var digest: Digest
     /// The variant key; nil for an original.
     public var key: String?
+    /// Unix seconds when the variant was made; nil for an original.
+    public var created: Double?
     /// Where `bytes` came from.
     public var outcome: Outcome
     /// How the original was obtained.

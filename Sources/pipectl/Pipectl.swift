@@ -1,7 +1,7 @@
 import ArgumentParser
 import Glibc
 
-/// The command: `pipectl get | batch | info | recipe | recipes | cache`.
+/// The command: `pipectl get | batch | info | recipe | recipes | cache | serve`.
 @main
 struct Pipectl: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -13,6 +13,7 @@ struct Pipectl: AsyncParsableCommand {
               pipectl batch photos/ -r thumbnail:320x240 -o out --gallery out.html
               pipectl recipe 'thumbnail:300x200:fill,rounded-mask:8pct,webp:82'
               pipectl cache stats
+              pipectl serve --set allowUnsigned=true
 
             Exit codes:
               0 done                     5 not an image, or over a limit
@@ -24,7 +25,7 @@ struct Pipectl: AsyncParsableCommand {
         version: "0.1.0",
         subcommands: [
             GetCommand.self, BatchCommand.self, InfoCommand.self, RecipeCommand.self, RecipesCommand.self,
-            CacheCommand.self,
+            CacheCommand.self, ServeCommand.self,
         ])
 
     static func main() async {

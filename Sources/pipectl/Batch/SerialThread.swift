@@ -22,6 +22,9 @@ final class SerialThread: Sendable {
         }
     }
 
+    /// Runs the body on the thread; nobody waits for it.
+    func post(_ body: @escaping @Sendable () -> Void) { queue.append(body) }
+
     private static func main(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
         guard let context else { return nil }
         let queue = Unmanaged<Queue>.fromOpaque(context).takeRetainedValue()

@@ -19,12 +19,17 @@ struct CommonOptions: ParsableArguments {
     var verbose = false
 
     /// The settings in force: flag over environment over file over default.
-    func settings() throws(CommandFailure) -> Settings {
+    ///
+    /// - Parameter flags: settings with a flag of a command's own: flag, setting, value.
+    func settings(
+        flags: [(flag: String, key: String, value: String)] = []
+    ) throws(CommandFailure) -> Settings {
         do throws(SettingError) {
             let settings = try Settings(
-                assignments: assignments, flags: cache.map { [("--cache", "cache", $0)] } ?? [],
+                assignments: assignments, flags: flags + (cache.map { [("--cache", "cache", $0)] } ?? []),
                 environment: Self.environment(), file: config)
-            for key in settings.entries.keys.sorted() where !PipelineSettings.inEffect.contains(key) {
+            let inEffect = PipelineSettings.inEffect.union(ServerSettings.inEffect)
+            for key in settings.entries.keys.sorted() where !inEffect.contains(key) {
                 Console.error("pipectl: setting `\(key)` has no effect yet in this version")
             }
             return settings

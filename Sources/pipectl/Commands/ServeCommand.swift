@@ -1,0 +1,79 @@
+import ArgumentParser
+import Glibc
+import Pipeline
+
+struct ServeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve",
+        abstract: "Serve originals and variants over HTTP.",
+        discussion: """
+            Paths:
+              /variant/{signature}/{recipe}/{source}   a picture derived from the source
+              /original/{signature}/{source}           the source as the origin sent it, cached as HTTP says
+              /health                                  200 while it runs
+
+            The source is one path segment, percent-encoded, or b64: and its base64url. The signature is the word
+            unsigned where the setting allowUnsigned permits it.
+
+            Examples:
+              pipectl serve --set allowUnsigned=true
+              pipectl serve --listen 127.0.0.1:0 --config pipectl.yaml -v
+              pipectl serve --set allowUnsigned=true --set 'sources.allow=["images.example.org"]'
+              curl 'http://127.0.0.1:8080/variant/unsigned/thumbnail:300/https%3A%2F%2Fexample.org%2Fa.jpg' -o a.jpg
+
+            SIGTERM and SIGINT end it: what runs is finished first, for at most ten seconds. A second one ends it at once.
+            """)
+
+    @Option(
+        help: ArgumentHelp(
+            "Where to listen (default 127.0.0.1:8080); port 0 for one the system chooses.", valueName: "host:port"))
+    var listen: String?
+    @OptionGroup var common: CommonOptions
+
+    /// How long answers may take once the server is to stop, and then the stores.
+    private static let patience = Duration.seconds(10)
+
+    func run() async throws {
+        let settings = try common.settings(flags: listen.map { [("--listen", "listen", $0)] } ?? [])
+        var configuration = try PipelineSettings.configuration(settings)
+        // A server is asked for the same things again and again: its memory is what the settings say.
+        let memory = settings.memoryBudgets
+        configuration.memory = .init(originals: memory.originals, variants: memory.variants)
+        let serving = try ServerSettings(settings, caching: configuration.caching, isVerbose: common.verbose)
+        let pipeline: ImagePipeline
+        do throws(PipelineError) {
+            pipeline = try ImagePipeline(configuration)
+        } catch {
+            throw CommandFailure(error)
+        }
+        let server: HTTPServer
+        do throws(HTTPServer.StartError) {
+            server = try await HTTPServer.start(Site(pipeline: pipeline, settings: serving, now: Self.unixTime))
+        } catch {
+            await pipeline.shutdown()
+            throw CommandFailure(.usage, error.message)
+        }
+        Console.error("listening on http://\(server.address)")
+        await Self.interrupted()
+        if !(await server.stop(patience: Self.patience)), !common.quiet {
+            Console.error("pipectl: stopped before every answer was finished")
+        }
+        if !(await Patience.waits(Self.patience, for: { await pipeline.shutdown() })), !common.quiet {
+            Console.error("pipectl: stopped before everything was stored")
+        }
+    }
+
+    /// Returns when a stop is asked for.
+    private static func interrupted() async {
+        let (requests, request) = AsyncStream<Void>.makeStream()
+        let handler = Interruption.onRequest { request.finish() }
+        for await _ in requests {}
+        Interruption.remove(handler)
+    }
+
+    private static let unixTime: @Sendable () -> Double = {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+}

@@ -1,0 +1,322 @@
+import NIOCore
+import NIOHTTP1
+import Pipeline
+
+/// One connection of a client: requests in, answers out, one at a time and in order.
+///
+/// While a request is worked on nothing more is read, so a client that sends faster than it listens fills its own
+/// buffers, not ours. What the parser had already taken waits in `queue`. All of it happens on the connection's event
+/// loop; only the work itself runs in a task, which ends with the connection.
+final class ConnectionHandler: ChannelDuplexHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias OutboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private enum State {
+        /// Between requests, or a head is arriving.
+        case waiting
+        /// A head is there, its body is being read and thrown away.
+        case receiving(RequestAdmission, bodyBytes: Int)
+        /// The task works.
+        case answering(RequestAdmission, Task<Void, Never>)
+        /// The answer is on its way.
+        case sending
+        /// The answer is sent and our side is closed; what the client still sends is thrown away, so that it reads the
+        /// answer before it sees a reset (RFC 9112 §9.6).
+        case lingering
+        case closed
+    }
+
+    private enum Item {
+        case part(HTTPServerRequestPart)
+        case refusal(Problem)
+    }
+
+    private let site: Site
+    private let progress: HeadProgress
+    private let log: RequestLog?
+    private let isTurnedAway: Bool
+    private let idle: TimeAmount
+
+    private var context: ChannelHandlerContext?
+    private var state = State.waiting
+    private var queue = CircularBuffer<Item>()
+    /// Nothing is read after the answer that is being given.
+    private var endsAfterAnswer = false
+    private var lingers = false
+    private var isDraining = false
+    private var wantsRead = false
+    private var began = ContinuousClock.now
+    private var outgoing = ByteBuffer()
+    private var deadline: NIODeadline?
+    private var timer: (at: NIODeadline, scheduled: Scheduled<Void>)?
+
+    /// Parts of pipelined requests that may wait; they come from one read of the socket.
+    private static let queueLimit = 4096
+    /// Bytes of an answer that are handed over at once; a part that is not taken within the idle time ends it.
+    private static let partBytes = 256 << 10
+    /// How long a client may go on sending after it was refused.
+    private static let lingering = TimeAmount.seconds(2)
+
+    init(site: Site, progress: HeadProgress, log: RequestLog?, isTurnedAway: Bool) {
+        self.site = site
+        self.progress = progress
+        self.log = log
+        self.isTurnedAway = isTurnedAway
+        idle = .nanoseconds(Int64(site.settings.idleSeconds * 1e9))
+    }
+
+    // MARK: Events of the channel
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+        progress.onFirstByte = { [weak self] in self?.headBegins() }
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        progress.onFirstByte = {}
+        self.context = nil
+    }
+
+    func channelActive(context: ChannelHandlerContext) {
+        if isTurnedAway {
+            refuse(Problem(.overloaded, "as many clients as this server takes are connected"))
+        } else {
+            arm(idle)
+        }
+        context.fireChannelActive()
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        if case .answering(_, let task) = state { task.cancel() }
+        state = .closed
+        queue.removeAll()
+        deadline = nil
+        timer?.scheduled.cancel()
+        timer = nil
+        context.fireChannelInactive()
+    }
+
+    func read(context: ChannelHandlerContext) {
+        switch state {
+        case .waiting, .receiving, .lingering: context.read()
+        case .answering, .sending, .closed: wantsRead = true
+        }
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) { take(.part(unwrapInboundIn(data))) }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        guard let error = error as? HTTPParserError else {
+            // What comes after a malformed request is thrown away; anything else is the connection's own trouble.
+            if !(error is ByteToMessageDecoderError) { close() }
+            return
+        }
+        let problem: Problem =
+            switch error {
+            case .headerOverflow:
+                progress.hasRequestLine
+                    ? Problem(.fieldsTooLarge, "at most \(site.settings.headerBytes) bytes and 100 fields are taken")
+                    : Problem(.targetTooLong, "at most \(RequestAdmission.targetLimit) bytes are taken")
+            case .invalidVersion: Problem(.unsupportedVersion)
+            default: Problem(.malformedRequest, "it is no HTTP/1.1 as RFC 9112 has it")
+            }
+        take(.refusal(problem))
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if case .drain? = event as? ServerEvent {
+            isDraining = true
+            if case .waiting = state { close() }
+        }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    // MARK: Requests
+
+    private func take(_ item: Item) {
+        if endsAfterAnswer { return }
+        switch state {
+        case .waiting, .receiving: process(item)
+        case .answering, .sending:
+            guard queue.count < Self.queueLimit else { return close() }
+            queue.append(item)
+        case .lingering, .closed: break
+        }
+    }
+
+    private func process(_ item: Item) {
+        switch item {
+        case .refusal(let problem): refuse(problem)
+        case .part(.head(let head)): begin(head)
+        case .part(.body(let bytes)):
+            guard case .receiving(let admission, let count) = state else { return }
+            let total = count + bytes.readableBytes
+            guard total <= RequestAdmission.bodyLimit else {
+                return refuse(Problem(.bodyTooLarge, "at most \(RequestAdmission.bodyLimit) bytes are read"))
+            }
+            state = .receiving(admission, bodyBytes: total)
+        case .part(.end):
+            if case .receiving(let admission, _) = state { answer(admission) }
+        }
+    }
+
+    private func begin(_ head: HTTPRequestHead) {
+        began = .now
+        do throws(Problem) {
+            let admission = try RequestAdmission(
+                method: head.method.rawValue, target: head.uri, version: (head.version.major, head.version.minor),
+                fields: head.headers.map { HeaderField($0.name, $0.value.trimmingSpace()) })
+            if admission.keepsAlive || admission.readsBody {
+                state = .receiving(admission, bodyBytes: 0)
+            } else {
+                answer(admission)
+            }
+        } catch {
+            refuse(error)
+        }
+    }
+
+    private func answer(_ admission: RequestAdmission) {
+        guard let context else { return }
+        deadline = nil
+        endsAfterAnswer = !admission.keepsAlive
+        lingers = admission.leavesBody
+        let site = site
+        let loop = context.eventLoop
+        let handler = NIOLoopBound(self, eventLoop: loop)
+        let request = admission.request
+        let task = Task {
+            let response = await site.respond(to: request)
+            loop.execute { handler.value.answered(response) }
+        }
+        state = .answering(admission, task)
+    }
+
+    private func answered(_ response: ServerResponse) {
+        guard case .answering(let admission, _) = state else { return }
+        if isDraining { endsAfterAnswer = true }
+        log(admission.request, response)
+        send(
+            response, isHead: admission.request.isHead, keepsAlive: !endsAfterAnswer,
+            announcesKeepAlive: admission.announcesKeepAlive && !endsAfterAnswer)
+    }
+
+    /// Answers what is no proper request, and ends the connection: where the next one begins is not known.
+    private func refuse(_ problem: Problem) {
+        endsAfterAnswer = true
+        lingers = true
+        queue.removeAll()
+        let response = problem.response(now: site.now())
+        log(nil, response)
+        send(response, isHead: false, keepsAlive: false, announcesKeepAlive: false)
+    }
+
+    // MARK: Answers
+
+    private func send(_ response: ServerResponse, isHead: Bool, keepsAlive: Bool, announcesKeepAlive: Bool) {
+        guard let context else { return }
+        state = .sending
+        let head = response.headBytes(keepsAlive: keepsAlive, announcesKeepAlive: announcesKeepAlive)
+        let hasBody = response.mayHaveBody && !isHead
+        outgoing = context.channel.allocator.buffer(capacity: head.count + (hasBody ? response.body.count : 0))
+        outgoing.writeBytes(head)
+        if hasBody { outgoing.writeBytes(response.body) }
+        sendPart()
+    }
+
+    private func sendPart() {
+        guard let context, let part = outgoing.readSlice(length: min(Self.partBytes, outgoing.readableBytes)) else {
+            return
+        }
+        arm(idle)
+        let promise = context.eventLoop.makePromise(of: Void.self)
+        promise.futureResult.assumeIsolated().whenComplete { result in
+            guard case .sending = self.state else { return }
+            switch result {
+            case .failure: self.close()
+            case .success: if self.outgoing.readableBytes > 0 { self.sendPart() } else { self.sent() }
+            }
+        }
+        context.writeAndFlush(wrapOutboundOut(part), promise: promise)
+    }
+
+    private func sent() {
+        outgoing = ByteBuffer()
+        guard !endsAfterAnswer, !isDraining else { return lingers ? linger() : close() }
+        state = .waiting
+        progress.reset()
+        arm(idle)
+        while let item = queue.popFirst() {
+            process(item)
+            switch state {
+            case .waiting, .receiving: continue
+            case .answering, .sending, .lingering, .closed: return
+            }
+        }
+        if wantsRead {
+            wantsRead = false
+            context?.read()
+        }
+    }
+
+    private func linger() {
+        guard let context else { return }
+        state = .lingering
+        arm(Self.lingering)
+        context.close(mode: .output, promise: nil)
+        context.read()
+    }
+
+    private func close() {
+        deadline = nil
+        context?.close(promise: nil)
+    }
+
+    // MARK: Time
+
+    private func headBegins() {
+        if case .waiting = state { arm(idle) }
+    }
+
+    /// Moves the deadline. The timer itself is moved only where it would ring too late: one timer serves many requests.
+    private func arm(_ amount: TimeAmount) {
+        let deadline = NIODeadline.now() + amount
+        self.deadline = deadline
+        if let timer {
+            guard deadline < timer.at else { return }
+            timer.scheduled.cancel()
+        }
+        schedule(deadline)
+    }
+
+    private func schedule(_ time: NIODeadline) {
+        guard let context else { return }
+        let scheduled = context.eventLoop.assumeIsolated().scheduleTask(deadline: time) { self.timerRings() }
+        timer = (time, scheduled)
+    }
+
+    private func timerRings() {
+        timer = nil
+        guard let deadline else { return }
+        guard deadline <= .now() else { return schedule(deadline) }
+        self.deadline = nil
+        switch state {
+        case .waiting where !progress.hasBegun: close()
+        case .waiting, .receiving:
+            refuse(
+                Problem(.requestTimeout, "it was not complete within \(JSONText.number(site.settings.idleSeconds)) s"))
+        case .sending, .lingering: close()
+        case .answering, .closed: break
+        }
+    }
+
+    private func log(_ request: ServerRequest?, _ response: ServerResponse) {
+        guard let log else { return }
+        log.write(
+            RequestLog.Entry(
+                client: context?.remoteAddress?.ipAddress ?? "-", request: request, status: response.status,
+                bytes: response.body.count, note: response.note,
+                milliseconds: request == nil ? 0 : Double((ContinuousClock.now - began) / .microseconds(1)) / 1000))
+    }
+}

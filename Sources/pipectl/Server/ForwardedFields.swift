@@ -1,0 +1,37 @@
+import Pipeline
+
+/// The client's request fields that go to the origin: the setting `forwardFields`.
+struct ForwardedFields: Sendable, Hashable {
+    private let all: Bool
+    private let names: Set<String>
+
+    /// Never sent upstream, in lower case: they speak of this connection or of the body of this request, or they are
+    /// answered from what is stored. A precondition sent along would bring answers that fit no other request.
+    private static let kept: Set<String> = [
+        "host", "content-length", "expect", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since",
+        "if-range", "range", "max-forwards",
+    ]
+
+    /// - Parameter names: field names in any case, or `*` for all.
+    init(_ names: [String]) {
+        all = names.contains("*")
+        self.names = Set(names.map { $0.lowercased() })
+    }
+
+    /// Whether the client's field of this name has a say.
+    func contains(_ name: String) -> Bool { all || names.contains(name.lowercased()) }
+
+    /// Whether none has.
+    var isEmpty: Bool { !all && names.isEmpty }
+
+    /// What is sent to the origin, in order, with this server's `Via` after the client's (RFC 9110 §7.6.3); nothing
+    /// where nothing is forwarded, so that such requests share one fetch.
+    func upstream(_ fields: [HeaderField]) -> [HeaderField] {
+        guard !isEmpty else { return [] }
+        let sent = fields.endToEnd().filter { contains($0.name) && !Self.kept.contains($0.name.lowercased()) }
+        return sent + [HeaderField("Via", "1.1 pipeline")]
+    }
+
+    /// The request as the stored response is to be looked at: only the fields that have a say.
+    func visible(_ fields: [HeaderField]) -> [HeaderField] { fields.filter { contains($0.name) } }
+}

@@ -1,0 +1,100 @@
+import Pipeline
+
+/// What is decided about a request from its head alone, before its target is looked at.
+struct RequestAdmission: Sendable, Hashable {
+    /// The request in origin form.
+    var request: ServerRequest
+    /// Whether another request may follow on the connection.
+    var keepsAlive: Bool
+    /// Whether the client needs to be told so: HTTP/1.0.
+    var announcesKeepAlive: Bool
+    /// Whether a body follows that is to be read, and thrown away, before the answer.
+    var readsBody: Bool
+    /// Whether a body may follow that is not read.
+    var leavesBody: Bool
+
+    /// The longest target taken, in bytes: as long as the longest source (RFC 9110 §4.1 asks for at least 8,000).
+    static let targetLimit = 8192
+    /// The longest body of a request that is read, in bytes. No route wants one; small ones are put up with.
+    static let bodyLimit = 65_536
+
+    /// Checks a head that has been parsed.
+    ///
+    /// - Parameters:
+    ///   - target: as sent: origin form, or absolute form, whose authority is left out (RFC 9112 §3.2).
+    ///   - version: major and minor.
+    ///   - fields: all lines in order.
+    /// - Throws: 400 for a missing, repeated or malformed `Host` in HTTP/1.1 (RFC 9112 §3.2) and for other targets, 413
+    ///   for a body that is too large, 414 for a target that is.
+    init(
+        method: String, target: String, version: (major: Int, minor: Int), fields: [HeaderField]
+    ) throws(Problem) {
+        guard target.utf8.count <= Self.targetLimit else {
+            throw Problem(.targetTooLong, "it has \(target.utf8.count) bytes, at most \(Self.targetLimit) are taken")
+        }
+        let isOld = version == (1, 0)
+        let hosts = Self.values("host", fields)
+        guard hosts.count <= 1, isOld || hosts.count == 1, hosts.allSatisfy(Self.isHost) else {
+            throw Problem(.malformedRequest, "exactly one valid `Host` field is expected")
+        }
+        request = ServerRequest(method: method, target: try Self.originForm(target), fields: fields)
+        let connection = Self.values("connection", fields).flatMap { $0.split(separator: ",") }
+            .map { $0.trimmingSpace().lowercased() }
+        let asksToKeep = isOld ? connection.contains("keep-alive") : true
+        let coding = Self.values("transfer-encoding", fields)
+        let length = Self.values("content-length", fields).first.map { Int($0) ?? .max } ?? 0
+        guard length <= Self.bodyLimit else {
+            throw Problem(.bodyTooLarge, "a body of \(length) bytes is announced, at most \(Self.bodyLimit) are read")
+        }
+        let hasBody = length > 0 || !coding.isEmpty
+        // Whoever waits for "100 Continue" gets the final answer instead and sends no body (RFC 9110 §10.1.1); whether
+        // it does after all cannot be known, so nothing may follow.
+        let waits = hasBody && !Self.values("expect", fields).isEmpty
+        // After an upgrade request the parser takes what follows for the other protocol; HTTP/1.0 has no chunks.
+        let isOdd = !Self.values("upgrade", fields).isEmpty || (isOld && !coding.isEmpty)
+        keepsAlive = asksToKeep && !connection.contains("close") && !waits && !isOdd
+        announcesKeepAlive = keepsAlive && isOld
+        readsBody = hasBody && !waits
+        leavesBody = waits
+    }
+
+    private static func values(_ name: String, _ fields: [HeaderField]) -> [String] {
+        fields.filter { $0.name.lowercased() == name }.map(\.value)
+    }
+
+    /// `uri-host [":" port]` as far as its characters go (RFC 3986 §3.2.2); empty is permitted.
+    private static func isHost(_ text: String) -> Bool {
+        text.utf8.allSatisfy { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+            default: "-._~!$&'()*+;=:%[]".utf8.contains(byte)
+            }
+        }
+    }
+
+    private static func originForm(_ target: String) throws(Problem) -> String {
+        // Visible ASCII only, and a fragment never goes over the wire (RFC 3986 §2, §3.5).
+        guard target.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") }) else {
+            throw Problem(.malformedRequest, "the path holds characters that must be percent-encoded")
+        }
+        if target.hasPrefix("/") { return target }
+        let lowered = target.prefix(8).lowercased()
+        for scheme in ["http://", "https://"] where lowered.hasPrefix(scheme) {
+            let rest = target.dropFirst(scheme.utf8.count)
+            let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
+            guard end != rest.startIndex else { break }
+            return rest[end...].hasPrefix("/") ? String(rest[end...]) : "/" + rest[end...]
+        }
+        throw Problem(.malformedRequest, "the target is neither a path nor an absolute http(s) URL")
+    }
+}
+
+extension StringProtocol {
+    /// Without the spaces and tabs at both ends (`OWS`, RFC 9110 §5.6.3).
+    func trimmingSpace() -> String {
+        var bytes = Array(utf8)[...]
+        while let first = bytes.first, first == 0x20 || first == 0x09 { bytes.removeFirst() }
+        while let last = bytes.last, last == 0x20 || last == 0x09 { bytes.removeLast() }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}

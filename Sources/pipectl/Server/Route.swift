@@ -1,0 +1,74 @@
+/// What a request's path asks for.
+///
+///     /original/{signature}/{source}    /variant/{signature}/{recipe}/{source}    /health
+///
+/// Recipe and source are one path segment each, percent-decoded exactly once.
+enum Route: Sendable, Hashable {
+    case original(signature: String, source: String)
+    case variant(signature: String, recipe: String, source: String)
+    case health
+
+    /// Methods every route takes so far.
+    static let methods = ["GET", "HEAD"]
+
+    /// Reads a target in origin form.
+    ///
+    /// - Throws: `Problem`: 404 for other paths, 400 for a segment that cannot be decoded, and for raw `/` and `?`
+    ///   inside the source, since what follows them would be cut off or taken for something else.
+    init(_ target: String) throws(Problem) {
+        let mark = target.firstIndex(of: "?") ?? target.endIndex
+        let path = target[..<mark]
+        let hasQuery = mark != target.endIndex
+        let segments = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+        switch segments.first {
+        case "health" where segments.count == 1:
+            self = .health
+        case "original":
+            guard segments.count >= 3, !segments[2].isEmpty else {
+                throw Problem(.invalidSource, "expected /original/{signature}/{source}, \(Self.howToEncode)")
+            }
+            let source = try Self.source(segments[2...], hasQuery: hasQuery)
+            self = .original(signature: String(segments[1]), source: source)
+        case "variant":
+            guard segments.count >= 4, !segments[3].isEmpty else {
+                throw Problem(.invalidSource, "expected /variant/{signature}/{recipe}/{source}, \(Self.howToEncode)")
+            }
+            let source = try Self.source(segments[3...], hasQuery: hasQuery)
+            let recipe = try Self.text(segments[2], of: .invalidRecipe, called: "recipe")
+            self = .variant(signature: String(segments[1]), recipe: recipe, source: source)
+        default:
+            throw Problem(.unknownPath, "there is /original/…, /variant/… and /health")
+        }
+    }
+
+    private static let howToEncode =
+        "the source as one path segment: percent-encode it, `/` as %2F, `?` as %3F and `%` as %25, "
+        + "or write `b64:` and its base64url"
+
+    private static func source(_ segments: ArraySlice<Substring>, hasQuery: Bool) throws(Problem) -> String {
+        guard segments.count == 1, let segment = segments.first else {
+            throw Problem(.invalidSource, "a raw `/` ends the source; write \(howToEncode)")
+        }
+        guard !hasQuery else { throw Problem(.invalidSource, "a raw `?` ends the source; write \(howToEncode)") }
+        let source = try text(segment, of: .invalidSource, called: "source")
+        guard source.hasPrefix("b64:") else { return source }
+        guard let bytes = PercentText.base64URLDecoded(source.dropFirst(4)),
+            let plain = String(validating: bytes, as: UTF8.self)
+        else {
+            throw Problem(.invalidSource, "what follows `b64:` is no base64url of UTF-8 text")
+        }
+        return plain
+    }
+
+    private static func text(
+        _ segment: Substring, of kind: Problem.Kind, called name: String
+    ) throws(Problem) -> String {
+        guard let bytes = PercentText.decoded(segment) else {
+            throw Problem(kind, "the \(name) holds a `%` without two hexadecimal digits; write %25 for a percent sign")
+        }
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw Problem(kind, "the \(name) is not UTF-8 once percent-decoded")
+        }
+        return text
+    }
+}

@@ -1,0 +1,102 @@
+import Pipeline
+import Variants
+
+/// From a request to its answer: the routes, on top of the pipeline. Knows no connection.
+struct Site: Sendable {
+    let pipeline: ImagePipeline
+    let settings: ServerSettings
+    /// Unix seconds.
+    let now: @Sendable () -> Double
+
+    /// Answers; whatever goes wrong is an answer too.
+    func respond(to request: ServerRequest) async -> ServerResponse {
+        do throws(Problem) {
+            let route = try Route(request.target)
+            guard Route.methods.contains(request.method) else {
+                var problem = Problem(.methodNotAllowed, "\(request.method) is not for this path")
+                problem.allowed = Route.methods
+                throw problem
+            }
+            switch route {
+            case .health:
+                return health()
+            case .original(let signature, let source):
+                try settings.signature.check(signature)
+                return try await original(source, request)
+            case .variant(let signature, let recipe, let source):
+                try settings.signature.check(signature)
+                return try await variant(recipe, source, request)
+            }
+        } catch {
+            return error.response(now: now())
+        }
+    }
+
+    private func health() -> ServerResponse {
+        let fields = [
+            HeaderField("Content-Type", "text/plain; charset=utf-8"), HeaderField("Cache-Control", "no-store"),
+            HeaderField("Date", HTTPDate.text(unixSeconds: Int(now()))),
+        ]
+        return ServerResponse(status: 200, fields: fields, body: Array("ok\n".utf8))
+    }
+
+    private func original(_ source: String, _ request: ServerRequest) async throws(Problem) -> ServerResponse {
+        let forwarded = settings.forwarded
+        var asked = OriginalRequest(url: source, fields: forwarded.upstream(request.fields))
+        asked.honoursDirectives = forwarded.contains("cache-control") || forwarded.contains("pragma")
+        asked.policy = policy(request)
+        let answer: ServerResponse
+        do throws(PipelineError) {
+            answer = OriginalAnswer.response(try await pipeline.original(for: asked))
+        } catch {
+            throw Problem(error)
+        }
+        return ConditionalAnswer.response(answer, to: forwarded.visible(request.fields), now: now())
+    }
+
+    private func variant(
+        _ text: String, _ source: String, _ request: ServerRequest
+    ) async throws(Problem) -> ServerResponse {
+        let recipe: Recipe
+        do throws(RecipeError) {
+            recipe = try Recipe(text, presets: settings.presets)
+        } catch {
+            throw Problem(.invalidRecipe, error.description)
+        }
+        let isNegotiated = recipe.output == nil || recipe.output?.kind == .auto
+        do throws(Problem) {
+            if let allowed = settings.recipes, !allowed.contains(recipe) {
+                throw Problem(.recipeNotAllowed, "only recipes in `recipes.allow` are made")
+            }
+            var asked = ImageRequest(.url(source), recipe: recipe)
+            asked.fields = settings.forwarded.upstream(request.fields)
+            asked.policy = policy(request)
+            if isNegotiated {
+                asked.negotiated = Negotiation.format(
+                    accept: request.combined("accept"), formats: settings.formats)
+            }
+            let image: ImageResponse
+            do throws(PipelineError) {
+                image = try await pipeline.respond(to: asked)
+            } catch {
+                throw Problem(error)
+            }
+            let varying = VariantAnswer.varying(
+                original: image.record.response.fields, forwarded: settings.forwarded, isNegotiated: isNegotiated)
+            let answer = VariantAnswer.response(image, varying: varying, caching: settings.caching, now: now())
+            return ConditionalAnswer.response(answer, to: request.fields, now: now())
+        } catch {
+            return error.response(variesByAccept: isNegotiated, now: now())
+        }
+    }
+
+    /// HTTP's own rules, unless a client's `no-cache` is to be honoured and given (RFC 9111 §5.2.1.4 and §5.4).
+    private func policy(_ request: ServerRequest) -> CachePolicy {
+        guard settings.honoursClientNoCache else { return .protocol }
+        let control = CacheControl(fields: request.fields)
+        let asks =
+            control.directives.isEmpty
+            ? request.combined("pragma")?.lowercased().contains("no-cache") == true : control.has("no-cache")
+        return asks ? .revalidate : .protocol
+    }
+}

@@ -1,0 +1,92 @@
+import Pipeline
+
+/// `/variant`: the fields of a rendered picture.
+enum VariantAnswer {
+    /// A 200 with everything a client needs to keep it and to ask again cheaply.
+    ///
+    /// - Parameters:
+    ///   - image: what the pipeline gave.
+    ///   - varying: request fields that this answer depended on, as `Vary` names them.
+    ///   - now: Unix seconds.
+    static func response(
+        _ image: ImageResponse, varying: [String], caching: CachingConfiguration, now: Double
+    ) -> ServerResponse {
+        let handling = Self.handling(of: image, caching: caching, now: now).fieldValue()
+        var fields = [
+            HeaderField("Content-Type", image.mediaType),
+            // The digest of the body, so two results never share a validator.
+            HeaderField("ETag", "\"\(image.digest)\""),
+        ]
+        if let created = image.created {
+            fields.append(HeaderField("Last-Modified", HTTPDate.text(unixSeconds: Int(min(created, now)))))
+        }
+        fields += [
+            HeaderField(
+                "Cache-Control",
+                DerivedFreshness.cacheControl(
+                    of: image.record.response, isStale: image.isStale, now: now, configuration: caching)),
+            HeaderField("Accept-Ranges", "bytes"),
+        ]
+        if !varying.isEmpty { fields.append(HeaderField("Vary", varying.joined(separator: ", "))) }
+        fields += [
+            HeaderField("Cache-Status", handling),
+            HeaderField("Server-Timing", timing(image.timings)),
+            HeaderField("X-Content-Type-Options", "nosniff"),
+            // An SVG or a polyglot opened by itself runs nothing and reaches nothing.
+            HeaderField("Content-Security-Policy", "default-src 'none'; sandbox"),
+            HeaderField("Date", HTTPDate.text(unixSeconds: Int(now))),
+        ]
+        return ServerResponse(status: 200, fields: fields, body: image.bytes, note: handling)
+    }
+
+    /// Which request fields the answer depends on: those the original varied by, as far as they are forwarded, and
+    /// `Accept` for an `auto` output.
+    static func varying(
+        original: [HeaderField], forwarded: ForwardedFields, isNegotiated: Bool
+    ) -> [String] {
+        var names: [String] = isNegotiated ? ["Accept"] : []
+        for field in original where field.name.lowercased() == "vary" {
+            for name in field.value.split(separator: ",").map({ $0.trimmingSpace() }) {
+                let isKnown = names.contains { $0.lowercased() == name.lowercased() }
+                if !isKnown, !name.isEmpty, name == "*" || forwarded.contains(name) { names.append(name) }
+            }
+        }
+        return names
+    }
+
+    /// How the caches dealt with it (RFC 9211): a hit is what the origin was not asked for, rendered anew or not.
+    static func handling(of image: ImageResponse, caching: CachingConfiguration, now: Double) -> CacheHandling {
+        let response = image.record.response
+        let remaining = Freshness.remaining(of: response, now: now, configuration: caching)
+        var handling = CacheHandling(
+            isHit: true, isCollapsed: image.isCollapsed,
+            timeToLive: Int(max(-2_147_483_648, min(remaining, 2_147_483_648)).rounded(.down)))
+        switch image.originalOutcome {
+        case .network:
+            handling.isHit = false
+            handling.forward = .uriMiss
+        case .revalidated:
+            handling.isHit = false
+            handling.forward = .stale
+            handling.forwardStatus = 304
+        case .memory, .disk, .stale, .none:
+            break
+        }
+        if handling.isHit {
+            handling.detail = image.outcome.rawValue
+        } else {
+            handling.isStored = Storability.mayStore(response: response, requestFields: [], configuration: caching)
+            if !handling.isStored { handling.timeToLive = nil }
+        }
+        return handling
+    }
+
+    /// Milliseconds of the parts (W3C Server Timing).
+    private static func timing(_ timings: Timings) -> String {
+        let parts = [
+            ("queue", timings.queue), ("fetch", timings.fetch), ("decode", timings.decode),
+            ("operations", timings.operations), ("encode", timings.encode), ("store", timings.store),
+        ]
+        return parts.map { "\($0.0);dur=\(JSONText.thousandths($0.1))" }.joined(separator: ", ")
+    }
+}
