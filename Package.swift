@@ -66,6 +66,7 @@ let package = Package(
             name: "PipectlTests",
             dependencies: [
                 "pipectl", "TestSupport", "CSQLite", .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
             ],
             swiftSettings: settings),
     ]

@@ -164,9 +164,10 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private func begin(_ head: HTTPRequestHead) {
         began = .now
         do throws(Problem) {
-            let admission = try RequestAdmission(
+            var admission = try RequestAdmission(
                 method: head.method.rawValue, target: head.uri, version: (head.version.major, head.version.minor),
                 fields: head.headers.map { HeaderField($0.name, $0.value.trimmingSpace()) })
+            if admission.readsBody, progress.isTranscoded { admission.keepsAlive = false }
             if admission.keepsAlive || admission.readsBody {
                 state = .receiving(admission, bodyBytes: 0)
             } else {

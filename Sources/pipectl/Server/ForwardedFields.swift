@@ -5,11 +5,11 @@ struct ForwardedFields: Sendable, Hashable {
     private let all: Bool
     private let names: Set<String>
 
-    /// Never sent upstream, in lower case: they speak of this connection or of the body of this request, or they are
-    /// answered from what is stored. A precondition sent along would bring answers that fit no other request.
-    private static let kept: Set<String> = [
-        "host", "content-length", "expect", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since",
-        "if-range", "range", "max-forwards",
+    /// Never sent upstream, in lower case: they speak of this connection or of the body of this request.
+    private static let kept: Set<String> = ["host", "content-length", "expect", "max-forwards"]
+    /// They ask for less than a whole response, and speak of the one this server gives.
+    private static let conditions: Set<String> = [
+        "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range", "range",
     ]
 
     /// - Parameter names: field names in any case, or `*` for all.
@@ -26,9 +26,14 @@ struct ForwardedFields: Sendable, Hashable {
 
     /// What is sent to the origin, in order, with this server's `Via` after the client's (RFC 9110 §7.6.3); nothing
     /// where nothing is forwarded, so that such requests share one fetch.
-    func upstream(_ fields: [HeaderField]) -> [HeaderField] {
+    ///
+    /// - Parameter conditions: whether conditions and ranges are among them.
+    func upstream(_ fields: [HeaderField], conditions: Bool) -> [HeaderField] {
         guard !isEmpty else { return [] }
-        let sent = fields.endToEnd().filter { contains($0.name) && !Self.kept.contains($0.name.lowercased()) }
+        let sent = fields.endToEnd().filter { field in
+            let name = field.name.lowercased()
+            return contains(name) && !Self.kept.contains(name) && (conditions || !Self.conditions.contains(name))
+        }
         return sent + [HeaderField("Via", "1.1 pipeline")]
     }
 

@@ -64,6 +64,7 @@ extension Problem.Kind {
     static let notFound = Self("not-found", 404, "The origin does not have the source")
     static let methodNotAllowed = Self("method-not-allowed", 405, "The method is not for this path")
     static let requestTimeout = Self("request-timeout", 408, "The request took too long to arrive")
+    static let preconditionFailed = Self("precondition-failed", 412, "A condition of the request does not hold")
     static let bodyTooLarge = Self("body-too-large", 413, "A request here carries no such body")
     static let overLimit = Self("over-limit", 413, "The original is over a limit")
     static let targetTooLong = Self("target-too-long", 414, "The path is too long")
@@ -83,7 +84,8 @@ extension Problem.Kind {
     /// Every kind, for the documentation.
     static let all: [Self] = [
         malformedRequest, invalidSource, invalidRecipe, missingMask, badSignature, recipeNotAllowed, sourceRefused,
-        unknownPath, notFound, methodNotAllowed, requestTimeout, bodyTooLarge, overLimit, targetTooLong, notAnImage,
+        unknownPath, notFound, methodNotAllowed, requestTimeout, preconditionFailed, bodyTooLarge, overLimit,
+        targetTooLong, notAnImage,
         undecodable, renderFailed, fieldsTooLarge, internalError, notAvailable, originFailed, overloaded,
         originTimeout, notCached, renderTimeout, unsupportedVersion,
     ]

@@ -68,7 +68,7 @@ struct ServerResponse: Sendable, Hashable {
         for field in fields {
             text += field.name.utf8
             text += ": ".utf8
-            for byte in field.value.utf8 { text.append(byte == 13 || byte == 10 || byte == 0 ? 0x20 : byte) }
+            Self.append(field.value, to: &text)
             text += "\r\n".utf8
         }
         if mayHaveBody { text += "Content-Length: \(body.count)\r\n".utf8 }
@@ -79,6 +79,19 @@ struct ServerResponse: Sendable, Hashable {
         }
         text += "\r\n".utf8
         return text
+    }
+}
+
+extension ServerResponse {
+    /// Bytes beyond ASCII are kept in texts as ISO-8859-1, a scalar a byte, and leave as they came (RFC 9110 §5.5).
+    fileprivate static func append(_ value: String, to bytes: inout [UInt8]) {
+        for scalar in value.unicodeScalars {
+            switch scalar.value {
+            case 0, 10, 13: bytes.append(0x20)
+            case ...0xFF: bytes.append(UInt8(scalar.value))
+            default: bytes += UTF8.encode(scalar).map(Array.init) ?? []
+            }
+        }
     }
 }
 

@@ -42,16 +42,20 @@ struct Site: Sendable {
 
     private func original(_ source: String, _ request: ServerRequest) async throws(Problem) -> ServerResponse {
         let forwarded = settings.forwarded
-        var asked = OriginalRequest(url: source, fields: forwarded.upstream(request.fields))
+        var asked = OriginalRequest(url: source, fields: forwarded.upstream(request.fields, conditions: true))
         asked.honoursDirectives = forwarded.contains("cache-control") || forwarded.contains("pragma")
         asked.policy = policy(request)
+        // What the origin says is what is to be seen, redirects and answers to the client's own conditions included.
+        asked.followsRedirects = false
+        asked.forwardsConditionals = true
         let answer: ServerResponse
         do throws(PipelineError) {
             answer = OriginalAnswer.response(try await pipeline.original(for: asked))
         } catch {
             throw Problem(error)
         }
-        return ConditionalAnswer.response(answer, to: forwarded.visible(request.fields), now: now())
+        return ConditionalAnswer.response(
+            answer, to: forwarded.visible(request.fields), isHead: request.isHead, isOrigin: false, now: now())
     }
 
     private func variant(
@@ -69,7 +73,7 @@ struct Site: Sendable {
                 throw Problem(.recipeNotAllowed, "only recipes in `recipes.allow` are made")
             }
             var asked = ImageRequest(.url(source), recipe: recipe)
-            asked.fields = settings.forwarded.upstream(request.fields)
+            asked.fields = settings.forwarded.upstream(request.fields, conditions: false)
             asked.policy = policy(request)
             if isNegotiated {
                 asked.negotiated = Negotiation.format(
@@ -84,7 +88,8 @@ struct Site: Sendable {
             let varying = VariantAnswer.varying(
                 original: image.record.response.fields, forwarded: settings.forwarded, isNegotiated: isNegotiated)
             let answer = VariantAnswer.response(image, varying: varying, caching: settings.caching, now: now())
-            return ConditionalAnswer.response(answer, to: request.fields, now: now())
+            return ConditionalAnswer.response(
+                answer, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
         } catch {
             return error.response(variesByAccept: isNegotiated, now: now())
         }

@@ -24,6 +24,8 @@ final class ChildProgram: Sendable {
         var output: [UInt8] = []
         var waiting: [CheckedContinuation<Ended, Never>] = []
         var wanted: [(lines: Int, CheckedContinuation<Void, Never>)] = []
+        var errors: [UInt8] = []
+        var wantedErrors: [(text: String, CheckedContinuation<Void, Never>)] = []
     }
 
     private let state = Mutex(State())
@@ -119,6 +121,19 @@ final class ChildProgram: Sendable {
         }
     }
 
+    /// Returns what it wrote to stderr once that holds the text, or once the child has ended.
+    func tells(_ text: String) async -> String {
+        await withCheckedContinuation { continuation in
+            let isDone = state.withLock { state in
+                let isDone = state.ended != nil || String(decoding: state.errors, as: UTF8.self).contains(text)
+                if !isDone { state.wantedErrors.append((text, continuation)) }
+                return isDone
+            }
+            if isDone { continuation.resume() }
+        }
+        return String(decoding: state.withLock { $0.errors }, as: UTF8.self)
+    }
+
     /// Sends a signal, unless the child has ended.
     func signal(_ number: Int32) {
         state.withLock { if $0.ended == nil { _ = kill(child, number) } }
@@ -129,7 +144,6 @@ final class ChildProgram: Sendable {
             pollfd(fd: output, events: Int16(POLLIN), revents: 0),
             pollfd(fd: errors, events: Int16(POLLIN), revents: 0),
         ]
-        var told: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 65_536)
         let deadline = time(nil) + seconds
         while watched.contains(where: { $0.fd >= 0 }) {
@@ -139,7 +153,7 @@ final class ChildProgram: Sendable {
             for index in 0..<2 where watched[index].revents != 0 {
                 let count = read(watched[index].fd, &buffer, buffer.count)
                 if count > 0 {
-                    if index == 0 { append(buffer[..<count]) } else { told += buffer[..<count] }
+                    if index == 0 { append(buffer[..<count]) } else { appendErrors(buffer[..<count]) }
                 } else if count == 0 || errno != EINTR {
                     close(watched[index].fd)
                     watched[index].fd = -1
@@ -151,12 +165,13 @@ final class ChildProgram: Sendable {
             // Within the lock, so that no signal goes to a number that is free again.
             while waitpid(child, &status, 0) < 0, errno == EINTR {}
             let code = status & 0x7F == 0 ? status >> 8 & 0xFF : 128 + status & 0x7F
-            let ended = Ended(exit: code, output: state.output, errors: String(decoding: told, as: UTF8.self))
+            let ended = Ended(
+                exit: code, output: state.output, errors: String(decoding: state.errors, as: UTF8.self))
             state.ended = ended
-            defer { (state.waiting, state.wanted) = ([], []) }
-            return (state.waiting, state.wanted, ended)
+            defer { (state.waiting, state.wanted, state.wantedErrors) = ([], [], []) }
+            return (state.waiting, state.wanted.map(\.1) + state.wantedErrors.map(\.1), ended)
         }
-        for (_, continuation) in wanted { continuation.resume() }
+        for continuation in wanted { continuation.resume() }
         for continuation in waiting { continuation.resume(returning: ended) }
     }
 
@@ -167,6 +182,18 @@ final class ChildProgram: Sendable {
             let lines = Self.lines(state.output)
             let reached = state.wanted.filter { $0.lines <= lines }.map(\.1)
             state.wanted.removeAll { $0.lines <= lines }
+            return reached
+        }
+        for continuation in reached { continuation.resume() }
+    }
+
+    private func appendErrors(_ bytes: ArraySlice<UInt8>) {
+        let reached = state.withLock { state in
+            state.errors += bytes
+            if state.wantedErrors.isEmpty { return [CheckedContinuation<Void, Never>]() }
+            let text = String(decoding: state.errors, as: UTF8.self)
+            let reached = state.wantedErrors.filter { text.contains($0.text) }.map(\.1)
+            state.wantedErrors.removeAll { text.contains($0.text) }
             return reached
         }
         for continuation in reached { continuation.resume() }
