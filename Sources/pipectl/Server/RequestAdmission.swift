@@ -8,6 +8,8 @@ struct RequestAdmission: Sendable, Hashable {
     var keepsAlive: Bool
     /// Whether the client needs to be told so: HTTP/1.0.
     var announcesKeepAlive: Bool
+    /// Whether the client knows interim responses: not in HTTP/1.0 (RFC 9110 §15.2).
+    var takesInterim: Bool
     /// Whether a body follows that is to be read, and thrown away, before the answer.
     var readsBody: Bool
     /// Whether a body may follow that is not read.
@@ -54,6 +56,7 @@ struct RequestAdmission: Sendable, Hashable {
         let isOdd = !Self.values("upgrade", fields).isEmpty || (isOld && !coding.isEmpty)
         keepsAlive = asksToKeep && !connection.contains("close") && !waits && !isOdd
         announcesKeepAlive = keepsAlive && isOld
+        takesInterim = !isOld
         readsBody = hasBody && !waits
         leavesBody = waits
     }
