@@ -3,7 +3,7 @@ import Variants
 /// Chooses the format of an `auto` output from what the client accepts.
 enum Negotiation {
     /// Formats that may be offered, better ones first: they win ties.
-    static let offered: [ImageFormat] = [.avif, .webp, .jxl]
+    static let offered: [ImageFormat] = [.avif, .webp]
 
     /// The format to make; nil keeps the original's family.
     ///

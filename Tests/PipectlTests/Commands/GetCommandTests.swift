@@ -76,7 +76,7 @@ extension CommandTests {
 
         @Test(arguments: [
             ["--help"], ["get", "--help"], ["batch", "--help"], ["info", "--help"], ["recipe", "--help"],
-            ["cache", "--help"],
+            ["cache", "--help"], ["serve", "--help"],
         ])
         func `help ends with 0 and shows examples`(arguments: [String]) async throws {
             let ended = try await site.plain(arguments)

@@ -67,6 +67,16 @@ import Variants
         }
     }
 
+    @Test func `every kind of problem is documented with its status`() throws {
+        let parts = Samples.folder.split(separator: "/", omittingEmptySubsequences: false)
+        let path = parts.dropLast().joined(separator: "/") + "/docs/server.md"
+        let text = String(decoding: try #require(ScratchFolder.bytes(at: path)), as: UTF8.self)
+        for kind in Problem.Kind.all {
+            let row = text.split(separator: "\n").first { $0.contains("`\(kind.name)`") && $0.hasPrefix("| ") }
+            #expect(row?.contains(String(kind.status)) == true, "\(kind.name)")
+        }
+    }
+
     @Test(arguments: [
         (PipelineError.Code.invalidSource, 400), (.sourceRefused, 403), (.notFound, 404), (.overLimit, 413),
         (.notAnImage, 415), (.unsupportedFormat, 415), (.undecodable, 422), (.renderFailed, 422),
