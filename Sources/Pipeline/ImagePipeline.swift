@@ -6,8 +6,8 @@ public import Variants
 ///
 /// Safe to call from anywhere. Call `shutdown()` before the program ends, so that what is being stored lands.
 public final class ImagePipeline: Sendable {
-    private let admit: AdmitStage
-    private let cache: CacheStage
+    let admit: AdmitStage
+    let cache: CacheStage
     let fetch: FetchStage
     let render: RenderStage
     private let store: StoreStage
@@ -20,8 +20,8 @@ public final class ImagePipeline: Sendable {
     /// Requests that finish whether or not somebody still waits for them.
     private let abandoned = Flights<ImageResponse>()
     private let abandonable = Atomic<Int>(0)
-    private let caching: CachingConfiguration
-    private let now: @Sendable () -> Double
+    let caching: CachingConfiguration
+    let now: @Sendable () -> Double
 
     /// Opens the caches. libvips and libcurl are loaded when first needed, not here.
     ///

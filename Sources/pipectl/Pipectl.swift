@@ -24,7 +24,8 @@ struct Pipectl: AsyncParsableCommand {
             """,
         version: "0.1.0",
         subcommands: [
-            GetCommand.self, BatchCommand.self, InfoCommand.self, RecipeCommand.self, RecipesCommand.self,
+            GetCommand.self, BatchCommand.self, InfoCommand.self, ExplainCommand.self, RecipeCommand.self,
+            RecipesCommand.self,
             CacheCommand.self, ServeCommand.self,
         ])
 

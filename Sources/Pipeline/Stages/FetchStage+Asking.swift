@@ -33,6 +33,11 @@ extension FetchStage {
         return try digested(whole, to: plainly, finding)
     }
 
+    /// The fields a request for the finding would carry, without those the transport writes.
+    func requestFields(for finding: CacheFinding) -> [HeaderField] {
+        finding.admitted.request.fields + Self.conditions(candidates(of: finding), selected: finding.record)
+    }
+
     /// What came of sending: an answer to look at, or what is said without one.
     private enum Reply {
         case answer(FetchedResponse)

@@ -51,6 +51,12 @@ struct RenderStage: Sendable {
         var key: String
     }
 
+    /// The key and output of a variant, as far as the original's record tells.
+    func identity(of original: Original, _ recipe: Recipe) -> (key: String, output: ResolvedOutput)? {
+        guard let plan = try? plan(original, recipe) else { return nil }
+        return (plan.key, plan.output)
+    }
+
     private func plan(_ original: Original, _ recipe: Recipe) throws(PipelineError) -> Plan {
         let admitted = original.admitted
         let header = try knownHeader(of: original)

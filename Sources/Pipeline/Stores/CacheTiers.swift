@@ -128,6 +128,15 @@ final class CacheTiers: Sendable {
         }
     }
 
+    /// Where the body of an original lies; `none` where it is gone.
+    func tierOfOriginal(_ digest: Digest) async -> OriginalOutcome {
+        if originals.peek("body:" + digest) != nil { return .memory }
+        guard let disk else { return .none }
+        return await readers.run { [self] in
+            attempt { () throws(StoreError) in try disk.holdsOriginal(digest: digest) } == true ? .disk : .none
+        }
+    }
+
     /// A variant by its key; what the disk had is promoted to memory.
     func variant(_ key: String) async -> (StoredVariant, Outcome)? {
         if let (entry, body) = variants.entry(for: key) { return (StoredVariant(entry: entry, body: body), .memory) }

@@ -76,6 +76,15 @@ extension DiskStore {
         return try verified(located, tier: .originals)
     }
 
+    /// Whether the bytes of an original are stored; without counting a use, and without reading them.
+    public func holdsOriginal(digest: Digest) throws(StoreError) -> Bool {
+        try perform { index throws(StoreError) in
+            try index.connection.first(
+                "SELECT 1 FROM originals JOIN bodies USING (digest) WHERE originals.digest = ?1", .text(digest)
+            ) { _ in true } ?? false
+        }
+    }
+
     /// Removes one record, and its body when no other record has the same bytes.
     @discardableResult
     public func removeRecord(source: String, selecting: [String: String?]) throws(StoreError) -> Bool {

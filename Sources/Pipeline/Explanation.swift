@@ -1,0 +1,246 @@
+public import Variants
+
+/// What the pipeline would do with a request, and why, as far as can be told without asking anybody.
+public struct Explanation: Sendable {
+    /// What is stored of the source and what was thought of it.
+    public struct Stored: Sendable {
+        /// Status, fields, times and digest.
+        public var record: OriginalRecord
+        /// Whether the request selects it; at most one is.
+        public var isSelected: Bool
+        /// Why it is selected, or why not.
+        public var reason: String
+        /// The tier its body lies in: `memory`, `disk`, or `none` where it was evicted.
+        public var body: OriginalOutcome
+        /// How long it stays fresh, and the rule that says so.
+        public var lifetime: FreshnessLifetime
+        /// The field lines that the lifetime comes from, as received.
+        public var basis: [HeaderField]
+        /// Seconds by which redirects on the way to it shorten the lifetime, and so on; nil where nothing does.
+        public var lifetimeLimit: Double?
+        /// Every term of its age.
+        public var age: AgeArithmetic
+        /// Seconds of freshness left, negative when stale.
+        public var remaining: Double
+    }
+
+    /// What would happen next.
+    public enum Decision: String, Sendable {
+        /// The stored response answers as it is.
+        case reuse
+        /// It answers though it is stale.
+        case reuseStale
+        /// It answers though it is stale, and the origin is asked meanwhile.
+        case reuseAndValidate
+        /// The origin is asked whether it is still good.
+        case validate
+        /// The origin is asked for all of it.
+        case fetch
+        /// The file is looked at, and read where it changed.
+        case readFile
+        /// Nothing stored will do and the policy asks nobody.
+        case refuse
+    }
+
+    /// What there is of the variant.
+    public struct VariantFinding: Sendable {
+        /// The variant key; nil where it takes the original's bytes to know it.
+        public var key: String?
+        /// The output with every option written out; nil likewise.
+        public var output: ResolvedOutput?
+        /// The entry, where it is stored.
+        public var entry: VariantEntry?
+        /// The tier it lies in; nil where it would be rendered.
+        public var tier: Outcome?
+    }
+
+    /// What records are kept under: the normalised URL, `id:` + source ID, `file:` + path, or `bytes:` + digest.
+    public var source: String
+    /// How far stored responses are trusted.
+    public var policy: CachePolicy
+    /// Unix seconds that ages were computed for.
+    public var now: Double
+    /// Everything stored of the source.
+    public var stored: [Stored]
+    /// What would happen next.
+    public var decision: Decision
+    /// The sentence that says why.
+    public var reason: String
+    /// The request that would be sent, request line first, without the fields of the connection; empty where none is.
+    public var request: [HeaderField]
+    /// The URL that would be asked, credentials taken out; nil where none is.
+    public var url: String?
+    /// nil without a recipe.
+    public var variant: VariantFinding?
+    /// The answer as far as it is known.
+    public var answer: String
+}
+
+extension ImagePipeline {
+    /// Tells what `respond(to:)` would do now. Reads the caches, counts as a look-up, asks nobody, stores nothing.
+    ///
+    /// Throws `invalidSource`, `sourceRefused` and `maskUnavailable` like a request would.
+    public func explain(_ request: ImageRequest) async throws(PipelineError) -> Explanation {
+        let admitted = try await admit(request, events: { _ in })
+        let finding = await cache(admitted)
+        let now = now()
+        var explanation = Explanation(
+            source: admitted.source, policy: request.policy, now: now, stored: [], decision: .fetch, reason: "",
+            request: [], url: nil, variant: nil, answer: "")
+        for record in finding.records {
+            explanation.stored.append(await explained(record, finding, now))
+        }
+        decide(&explanation, finding)
+        if explanation.url != nil { explanation.request = fetch.requestFields(for: finding) }
+        if let recipe = request.recipe { explanation.variant = await variant(recipe, finding) }
+        explanation.answer = Self.answer(explanation)
+        return explanation
+    }
+
+    private func explained(_ record: OriginalRecord, _ finding: CacheFinding, _ now: Double) async -> Explanation.Stored
+    {
+        let stored = record.response
+        let lifetime = Freshness.lifetime(of: stored, configuration: caching)
+        let isSelected = record == finding.record
+        return Explanation.Stored(
+            record: record, isSelected: isSelected,
+            reason: isSelected
+                ? Self.selectionReason(record, among: finding.records) : Self.rejection(record, finding),
+            body: await tiers.tierOfOriginal(record.digest), lifetime: lifetime,
+            basis: Self.basis(of: lifetime.basis, in: stored, caching), lifetimeLimit: stored.lifetimeLimit,
+            age: Age.arithmetic(of: stored, now: now),
+            remaining: Freshness.remaining(of: stored, now: now, configuration: caching))
+    }
+
+    private static func selectionReason(_ record: OriginalRecord, among all: [OriginalRecord]) -> String {
+        let names = Variation.names(in: record.response.fields) ?? []
+        let match =
+            names.isEmpty ? "it has no Vary" : "the request has the same \(names.joined(separator: ", ")) (Vary)"
+        return all.count > 1 ? match + ", and none of the matching ones is more recent" : match
+    }
+
+    private static func rejection(_ record: OriginalRecord, _ finding: CacheFinding) -> String {
+        if case .file = finding.admitted.origin { return "another state of the file" }
+        guard let names = Variation.names(in: record.response.fields) else { return "Vary: * matches no request" }
+        let fields = finding.admitted.request.fields
+        let differing = names.filter { name in
+            Variation.selectingFields(of: [HeaderField("Vary", name)], requestFields: fields)?[name]
+                != record.response.selecting[name]
+        }
+        if differing.isEmpty { return "an older one with the same selecting fields" }
+        return "the request differs in \(differing.joined(separator: ", ")), which its Vary names"
+    }
+
+    /// The lines that a lifetime was read from.
+    private static func basis(
+        of basis: FreshnessLifetime.Basis, in stored: StoredResponse, _ caching: CachingConfiguration
+    ) -> [HeaderField] {
+        let targeted = Set(caching.targetedFields.map { $0.lowercased() })
+        let names: Set<String>
+        switch basis {
+        case .expires: names = ["expires", "date"]
+        case .heuristic: names = ["last-modified", "date"]
+        case .sharedMaxAge, .maxAge:
+            let present = stored.fields.filter { targeted.contains($0.name.lowercased()) }
+            names = present.isEmpty ? ["cache-control"] : targeted
+        default: names = []
+        }
+        return stored.fields.filter { names.contains($0.name.lowercased()) }
+    }
+
+    private func decide(_ explanation: inout Explanation, _ finding: CacheFinding) {
+        guard case .remote(let url) = finding.admitted.origin else {
+            explanation.decision = .readFile
+            if case .bytes = finding.admitted.origin { explanation.decision = .reuse }
+            explanation.reason =
+                finding.record == nil
+                ? "nothing is remembered of it"
+                : "a file is fresh while device, inode, size and times are what they were"
+            return
+        }
+        let policy = finding.admitted.request.policy
+        let remaining = explanation.stored.first(where: \.isSelected)?.remaining
+        switch finding.verdict {
+        case .reuse(let isStale):
+            explanation.decision = isStale ? .reuseStale : .reuse
+            explanation.reason =
+                isStale ? "stale, and the policy `\(policy.rawValue)` takes it all the same" : "it is fresh"
+        case .reuseAndValidate:
+            explanation.decision = .reuseAndValidate
+            explanation.reason = "stale, within its stale-while-revalidate"
+        case .validate:
+            explanation.url = url.redacted
+            let hasValidator = finding.record.map { Validation.hasValidator($0.response) } ?? false
+            explanation.decision = hasValidator ? .validate : .fetch
+            explanation.reason = Self.staleness(finding, remaining, hasValidator: hasValidator)
+        case .missing:
+            explanation.url = url.redacted
+            explanation.reason =
+                finding.records.isEmpty
+                ? "nothing is stored of it" : "what is stored was stored for other request fields"
+        case .unavailable:
+            explanation.decision = .refuse
+            explanation.reason = "nothing stored will do"
+        }
+        if policy == .cacheOnly, explanation.url != nil {
+            explanation.url = nil
+            explanation.decision = .refuse
+            explanation.reason += "; the policy `cacheOnly` asks nobody"
+        }
+    }
+
+    private static func staleness(_ finding: CacheFinding, _ remaining: Double?, hasValidator: Bool) -> String {
+        let policy = finding.admitted.request.policy
+        var reason: String
+        if policy == .reload || policy == .revalidate {
+            reason = "the policy `\(policy.rawValue)` asks the origin in any case"
+        } else if let remaining, remaining > 0 {
+            reason = "fresh by its times, but the origin wants to be asked, or the clock was set back"
+        } else {
+            reason = "it is stale"
+        }
+        if policy == .reload { return reason }
+        return reason + (hasValidator ? "" : ", and it has no validator to ask with")
+    }
+
+    private func variant(_ recipe: Recipe, _ finding: CacheFinding) async -> Explanation.VariantFinding {
+        var result = Explanation.VariantFinding()
+        guard let record = finding.record, record.header != nil else { return result }
+        let original = Original(
+            admitted: finding.admitted, record: record, outcome: .none, mayStore: true, generation: finding.generation)
+        guard let (key, output) = render.identity(of: original, recipe) else { return result }
+        result.key = key
+        result.output = output
+        if let (stored, tier) = await tiers.variant(key) {
+            result.entry = stored.entry
+            result.tier = tier
+        }
+        return result
+    }
+
+    private static func answer(_ explanation: Explanation) -> String {
+        if explanation.decision == .refuse { return "an error, `notCached`" }
+        if let tier = explanation.variant?.tier?.rawValue {
+            switch explanation.decision {
+            case .reuse: return "the variant from \(tier)"
+            case .reuseStale: return "the variant from \(tier), stale"
+            case .reuseAndValidate: return "the variant from \(tier), stale; a validation in the background"
+            case .readFile: return "the variant from \(tier) while the file is what it was, else one rendered anew"
+            default: return "the variant from \(tier) after a 304 or equal bytes, else one rendered anew"
+            }
+        }
+        let original =
+            switch explanation.decision {
+            case .reuse, .refuse: "the stored original"
+            case .reuseStale: "the stored original, stale"
+            case .reuseAndValidate: "the stored original, stale, with a validation in the background"
+            case .validate: "the stored original after a 304, or what the origin sends instead"
+            case .fetch: "what the origin sends"
+            case .readFile: "the file"
+            }
+        guard let variant = explanation.variant else { return original }
+        return variant.key == nil
+            ? "a variant rendered from \(original), unless equal bytes were rendered before"
+            : "a variant rendered from \(original)"
+    }
+}

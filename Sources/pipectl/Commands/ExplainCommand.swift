@@ -1,0 +1,57 @@
+import ArgumentParser
+import Pipeline
+import Variants
+
+struct ExplainCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "explain",
+        abstract: "What each stage would do with a source, and why. Asks nobody.",
+        discussion: """
+            Shows what is stored of the source, which stored response the request selects, how fresh it is and by which
+            fields, the request that would be sent, and where the variant would come from.
+
+            Examples:
+              pipectl explain https://example.org/photo.jpg
+              pipectl explain https://example.org/photo.jpg -r thumbnail:300 --policy revalidate
+              pipectl explain https://example.org/photo.jpg --field 'Accept-Language: de' --json
+            """)
+
+    @Argument(help: ArgumentHelp("An http(s) URL or a file.", valueName: "source"))
+    var source: String
+    @Option(name: .shortAndLong, help: ArgumentHelp("What would be derived.", valueName: "recipe"))
+    var recipe: String?
+    @Option(
+        name: .customLong("field"), parsing: .singleValue,
+        help: ArgumentHelp("A request field, on which Vary selects; repeatable.", valueName: "name: value"))
+    var fields: [String] = []
+    @Option(help: ArgumentHelp("protocol, cacheElseLoad, cacheOnly, reload or revalidate.", valueName: "policy"))
+    var policy: CachePolicy = .protocol
+    @Flag(help: "One JSON object.")
+    var json = false
+    @OptionGroup var common: CommonOptions
+
+    func run() async throws {
+        let settings = try common.settings()
+        var request = ImageRequest(ImageSource(source))
+        if let recipe { request.recipe = try PipelineSettings.recipe(recipe, try PipelineSettings.presets(settings)) }
+        request.policy = policy
+        for text in fields {
+            guard let colon = text.firstIndex(of: ":"), colon > text.startIndex else {
+                throw CommandFailure(.usage, "--field `\(text)`: expected `Name: value`")
+            }
+            request.fields.append(
+                HeaderField(String(text[..<colon]), String(text[text.index(after: colon)...]).trimmed))
+        }
+        let pipeline = try common.pipeline(settings)
+        let failure: CommandFailure?
+        do throws(PipelineError) {
+            let explanation = try await pipeline.explain(request)
+            print(json ? explanation.json(source) : explanation.text(source), terminator: json ? "\n" : "")
+            failure = nil
+        } catch {
+            failure = CommandFailure(error)
+        }
+        await pipeline.shutdown()
+        if let failure { throw failure }
+    }
+}
