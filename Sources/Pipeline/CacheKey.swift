@@ -7,7 +7,8 @@ package func sha256Hex(_ bytes: [UInt8]) -> Digest { hex(SHA256.hash(data: bytes
 /// SHA-256 of UTF-8 text, as 64 lower-case hexadecimal digits.
 package func sha256Hex(_ text: String) -> Digest { sha256Hex(Array(text.utf8)) }
 
-private func hex(_ digest: some Sequence<UInt8>) -> String {
+/// Lower-case hexadecimal digits.
+func hex(_ digest: some Sequence<UInt8>) -> String {
     let digits = Array("0123456789abcdef".utf8)
     var text: [UInt8] = []
     text.reserveCapacity(64)

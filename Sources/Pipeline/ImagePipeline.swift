@@ -41,7 +41,8 @@ public final class ImagePipeline: Sendable {
             ?? InProcessRenderer(threads: configuration.renderThreads ?? Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) + 1)
         limits = configuration.limits
         store = StoreStage(tiers: tiers, willStore: configuration.willStore)
-        admit = AdmitStage(masks: MaskFolder(configuration.masks), threads: threads)
+        admit = AdmitStage(
+            masks: MaskFolder(configuration.masks), threads: threads, sources: configuration.fetch.sources)
         cache = CacheStage(tiers: tiers, caching: configuration.caching, now: now)
         fetch = FetchStage(
             cache: cache, tiers: tiers, transport: transport, caching: configuration.caching,

@@ -63,6 +63,8 @@ public struct AddressPolicy: Sendable, Hashable {
     private static let globalUnicast = AddressBlock("2000::/3")
     private static let translated = AddressBlock("64:ff9b::/96")
     private static let compatible = AddressBlock("::/96")
+    /// IETF protocol assignments (RFC 2928), Teredo among them.
+    private static let protocolAssignments = AddressBlock("2001::/23")
 
     /// The class of an address, looking into IPv6 forms that embed an IPv4 address.
     public static func classify(_ address: IPAddress) -> AddressClass {
@@ -73,8 +75,11 @@ public struct AddressPolicy: Sendable, Hashable {
             let kind = classify(four)
             if kind != .public { return kind }
         }
-        // Outside 2000::/3 nothing is assigned; the embedded forms there are public when what they embed is.
-        return inner.isEmpty && globalUnicast?.contains(address) != true ? .reserved : .public
+        // Forms that embed public addresses only are public, wherever they lie.
+        guard inner.isEmpty else { return .public }
+        // Outside 2000::/3 nothing is assigned.
+        let isAssigned = globalUnicast?.contains(address) == true && protocolAssignments?.contains(address) != true
+        return isAssigned ? .public : .reserved
     }
 
     /// The IPv4 address of `::ffff:a.b.c.d`.

@@ -7,6 +7,7 @@ import Glibc
 final class CurlEasy {
     let handle: UnsafeMutableRawPointer
     private var lines: UnsafeMutablePointer<curl_slist>?
+    private var addresses: UnsafeMutablePointer<curl_slist>?
     private(set) var transfer: Transfer?
 
     /// A new handle; nil when libcurl cannot make one.
@@ -18,51 +19,78 @@ final class CurlEasy {
     deinit {
         curl_easy_cleanup(handle)
         curl_slist_free_all(lines)
+        curl_slist_free_all(addresses)
     }
 
     /// Prepares the handle for a transfer, keeping what libcurl keeps across uses (TLS sessions).
-    func prepare(_ transfer: Transfer) {
+    ///
+    /// Returns false where libcurl does not take one of the options: what it would not enforce is not started.
+    func prepare(_ transfer: Transfer) -> Bool {
         self.transfer = transfer
         let request = transfer.request
         let configuration = transfer.configuration
         let context = Unmanaged.passUnretained(transfer).toOpaque()
-        ccurl_set_string(handle, CURLOPT_URL, request.url.normalised)
-        ccurl_set_long(handle, CURLOPT_PATH_AS_IS, 1)
-        ccurl_set_long(handle, CURLOPT_HTTPGET, 1)
-        ccurl_set_string(handle, CURLOPT_USERAGENT, configuration.userAgent)
         for line in request.lines {
-            if let longer = curl_slist_append(lines, line) { lines = longer }
+            line.withUnsafeBytes { bytes in
+                let text = bytes.bindMemory(to: CChar.self).baseAddress
+                if let longer = curl_slist_append(lines, text) { lines = longer }
+            }
         }
-        ccurl_set_list(handle, CURLOPT_HTTPHEADER, lines)
+        if let given = request.hooks.addresses(request.url.host, request.url.port) {
+            let name = request.url.host.contains(":") ? "[\(request.url.host)]" : request.url.host
+            addresses = curl_slist_append(nil, "\(name):\(request.url.port):" + given.joined(separator: ","))
+        }
+        let isTLS = request.url.scheme == "https"
+        let isInsecure = request.host?.isInsecure == true
+        var statuses = [
+            ccurl_set_string(handle, CURLOPT_URL, request.url.normalised),
+            ccurl_set_long(handle, CURLOPT_PATH_AS_IS, 1),
+            ccurl_set_long(handle, CURLOPT_HTTPGET, 1),
+            ccurl_set_string(handle, CURLOPT_USERAGENT, configuration.userAgent),
+            ccurl_set_list(handle, CURLOPT_HTTPHEADER, lines),
+            ccurl_set_list(handle, CURLOPT_RESOLVE, addresses),
 
-        // Only http and https, redirects by ourselves, no proxy out of the environment that would hide the address.
-        ccurl_set_string(handle, CURLOPT_PROTOCOLS_STR, "http,https")
-        ccurl_set_string(handle, CURLOPT_REDIR_PROTOCOLS_STR, "http,https")
-        ccurl_set_long(handle, CURLOPT_FOLLOWLOCATION, 0)
-        ccurl_set_string(handle, CURLOPT_PROXY, "")
-        ccurl_set_long(handle, CURLOPT_HTTP_VERSION, configuration.http2 ? httpVersion2TLS : httpVersion11)
-        if let file = configuration.authoritiesFile { ccurl_set_string(handle, CURLOPT_CAINFO, file) }
+            // Only http and https, redirects by ourselves, no proxy out of the environment that would hide the address.
+            ccurl_set_string(handle, CURLOPT_PROTOCOLS_STR, "http,https"),
+            ccurl_set_string(handle, CURLOPT_REDIR_PROTOCOLS_STR, "http,https"),
+            ccurl_set_long(handle, CURLOPT_FOLLOWLOCATION, 0),
+            ccurl_set_string(handle, CURLOPT_PROXY, ""),
+            ccurl_set_long(handle, CURLOPT_HTTP09_ALLOWED, 0),
+            ccurl_set_long(handle, CURLOPT_HTTP_VERSION, configuration.http2 ? httpVersion2TLS : httpVersion11),
+            // One connection that takes many transfers is worth waiting for.
+            ccurl_set_long(handle, CURLOPT_PIPEWAIT, configuration.http2 && isTLS ? 1 : 0),
 
-        // Our own limits report what ran out; these are the net below them, for where libcurl does not call back.
-        ccurl_set_long(handle, CURLOPT_NOSIGNAL, 1)
-        ccurl_set_long(handle, CURLOPT_CONNECTTIMEOUT_MS, milliseconds(configuration.connectSeconds + 1))
-        ccurl_set_long(handle, CURLOPT_TIMEOUT_MS, milliseconds(request.totalSeconds + 1))
+            ccurl_set_long(handle, CURLOPT_SSLVERSION, tlsVersion12),
+            ccurl_set_long(handle, CURLOPT_SSL_VERIFYPEER, isInsecure ? 0 : 1),
+            ccurl_set_long(handle, CURLOPT_SSL_VERIFYHOST, isInsecure ? 0 : 2),
 
-        ccurl_set_data_function(handle, CURLOPT_HEADERFUNCTION, receiveLine)
-        ccurl_set_pointer(handle, CURLOPT_HEADERDATA, context)
-        ccurl_set_data_function(handle, CURLOPT_WRITEFUNCTION, receiveBody)
-        ccurl_set_pointer(handle, CURLOPT_WRITEDATA, context)
-        ccurl_set_open_socket_function(handle, openSocket)
-        ccurl_set_pointer(handle, CURLOPT_OPENSOCKETDATA, context)
-        ccurl_set_prereq_function(handle, beforeRequest)
-        ccurl_set_pointer(handle, CURLOPT_PREREQDATA, context)
+            // Our own limits report what ran out; these are the net below them, for where libcurl does not call back.
+            ccurl_set_long(handle, CURLOPT_NOSIGNAL, 1),
+            ccurl_set_long(handle, CURLOPT_CONNECTTIMEOUT_MS, milliseconds(configuration.connectSeconds + 1)),
+            ccurl_set_long(handle, CURLOPT_TIMEOUT_MS, milliseconds(request.totalSeconds + 1)),
+
+            ccurl_set_data_function(handle, CURLOPT_HEADERFUNCTION, receiveLine),
+            ccurl_set_pointer(handle, CURLOPT_HEADERDATA, context),
+            ccurl_set_data_function(handle, CURLOPT_WRITEFUNCTION, receiveBody),
+            ccurl_set_pointer(handle, CURLOPT_WRITEDATA, context),
+            ccurl_set_open_socket_function(handle, openSocket),
+            ccurl_set_pointer(handle, CURLOPT_OPENSOCKETDATA, context),
+            ccurl_set_prereq_function(handle, beforeRequest),
+            ccurl_set_pointer(handle, CURLOPT_PREREQDATA, context),
+        ]
+        if let file = request.host?.authoritiesFile ?? configuration.authoritiesFile {
+            statuses.append(ccurl_set_string(handle, CURLOPT_CAINFO, file))
+        }
+        return statuses.allSatisfy { $0 == CURLE_OK }
     }
 
     /// Lets go of the transfer; the handle can take another.
     func reset() {
         curl_easy_reset(handle)
         curl_slist_free_all(lines)
+        curl_slist_free_all(addresses)
         lines = nil
+        addresses = nil
         transfer = nil
     }
 
@@ -72,6 +100,8 @@ final class CurlEasy {
 /// CURL_HTTP_VERSION_2TLS and CURL_HTTP_VERSION_1_1, members of an enumeration without a name.
 private let httpVersion2TLS = 4
 private let httpVersion11 = 2
+/// CURL_SSLVERSION_TLSv1_2, of another such: at least TLS 1.2 (RFC 8996).
+private let tlsVersion12 = 6
 
 private func transfer(_ context: UnsafeMutableRawPointer?) -> Transfer? {
     context.map { Unmanaged<Transfer>.fromOpaque($0).takeUnretainedValue() }
@@ -118,6 +148,5 @@ private func beforeRequest(
 ) -> Int32 {
     guard let transfer = transfer(context), let peer else { return CURL_PREREQFUNC_ABORT }
     guard transfer.admits(IPAddress(String(cString: peer)), port: Int(port)) else { return CURL_PREREQFUNC_ABORT }
-    transfer.connected(now: monotonicNow())
-    return CURL_PREREQFUNC_OK
+    return transfer.connected(now: monotonicNow()) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
 }

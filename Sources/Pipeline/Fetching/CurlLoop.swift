@@ -18,6 +18,7 @@ final class CurlLoop: @unchecked Sendable {
     private let inbox = Mutex(Inbox())
 
     private var waiting: [Transfer] = []
+    private var limiter: RateLimiter
     private var active: [UnsafeMutableRawPointer: CurlEasy] = [:]
     private var activeByOrigin: [String: Int] = [:]
     private var idle: [CurlEasy] = []
@@ -51,6 +52,7 @@ final class CurlLoop: @unchecked Sendable {
     private init(_ multi: UnsafeMutableRawPointer, _ configuration: FetchConfiguration) {
         self.multi = multi
         self.configuration = configuration
+        limiter = RateLimiter(rate: configuration.rate)
         ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, max(configuration.slots, 1))
     }
 
@@ -109,9 +111,10 @@ final class CurlLoop: @unchecked Sendable {
                 endOverdue(now: now)
                 nextLook = now + Double(Self.tickMilliseconds) / 1000
             }
-            admit()
-            // Waiting transfers without active ones do not occur: a slot is free then.
-            let timeout = active.isEmpty ? 60_000 : Self.tickMilliseconds
+            let pause = admit()
+            // Without active transfers others wait for the rate only: a slot is free then.
+            let idle = pause.map { Int32(min(max($0 * 1000, 1).rounded(.up), 60_000)) } ?? 60_000
+            let timeout = active.isEmpty ? idle : min(idle, Self.tickMilliseconds)
             curl_multi_poll(multi, nil, 0, timeout, nil)
         }
         for easy in Array(active.values) {
@@ -122,8 +125,12 @@ final class CurlLoop: @unchecked Sendable {
         idle = []
     }
 
-    /// Starts waiting transfers, first come first served but for those whose origin has all its slots taken.
-    private func admit() {
+    /// Starts waiting transfers, first come first served but for those whose origin has all its slots or its rate
+    /// taken. Returns the seconds until the rate lets the next one start; nil where none waits for that.
+    @discardableResult private func admit() -> Double? {
+        guard !waiting.isEmpty else { return nil }
+        let now = monotonicNow()
+        var pause: Double?
         var index = 0
         while index < waiting.count, active.count < max(configuration.slots, 1) {
             let transfer = waiting[index]
@@ -131,9 +138,18 @@ final class CurlLoop: @unchecked Sendable {
                 index += 1
                 continue
             }
+            if !transfer.isCancelled.load(ordering: .acquiring) {
+                let seconds = limiter.take(transfer.request.url.origin, now: now)
+                guard seconds == 0 else {
+                    pause = min(pause ?? seconds, seconds)
+                    index += 1
+                    continue
+                }
+            }
             waiting.remove(at: index)
             begin(transfer)
         }
+        return pause
     }
 
     private func begin(_ transfer: Transfer) {
@@ -145,7 +161,11 @@ final class CurlLoop: @unchecked Sendable {
             transfer.complete(.failure(FetchError(.transport, transfer.request.url, "libcurl is out of memory")))
             return
         }
-        easy.prepare(transfer)
+        guard easy.prepare(transfer) else {
+            transfer.complete(
+                .failure(FetchError(.transport, transfer.request.url, "libcurl is too old for what is needed of it")))
+            return
+        }
         transfer.start(now: monotonicNow())
         active[easy.handle] = easy
         activeByOrigin[transfer.request.url.origin, default: 0] += 1
@@ -163,8 +183,8 @@ final class CurlLoop: @unchecked Sendable {
             guard message.pointee.msg == CURLMSG_DONE, let handle = message.pointee.easy_handle,
                 let easy = active[handle], let transfer = easy.transfer
             else { continue }
-            if let error = FetchError(ccurl_message_result(message), transfer) {
-                finish(easy, .failure(error))
+            if !transfer.hasEnough, let error = FetchError(ccurl_message_result(message), transfer, handle: handle) {
+                finish(easy, .failure(transfer.keepingPart(error)))
             } else {
                 finish(easy, transfer.response())
             }
@@ -173,7 +193,8 @@ final class CurlLoop: @unchecked Sendable {
 
     private func endOverdue(now: Double) {
         for easy in Array(active.values) {
-            if let error = easy.transfer?.overdue(now: now) { finish(easy, .failure(error)) }
+            guard let transfer = easy.transfer, let error = transfer.overdue(now: now) else { continue }
+            finish(easy, .failure(transfer.keepingPart(error)))
         }
     }
 

@@ -2,7 +2,7 @@ import CCurl
 
 extension FetchError {
     /// What libcurl's status means for a transfer; nil for success. The only place that looks at one.
-    init?(_ status: CURLcode, _ transfer: Transfer) {
+    init?(_ status: CURLcode, _ transfer: Transfer, handle: UnsafeMutableRawPointer) {
         guard status != CURLE_OK else { return nil }
         let url = transfer.request.url
         if let failure = transfer.failure {
@@ -10,6 +10,8 @@ extension FetchError {
             return
         }
         let text = String(cString: curl_easy_strerror(status))
+        var systemError = 0
+        ccurl_get_long(handle, CURLINFO_OS_ERRNO, &systemError)
         switch status {
         case CURLE_COULDNT_RESOLVE_HOST:
             self.init(.unresolvable, url, "the host `\(url.host)` has no address; is the name right?")
@@ -28,9 +30,14 @@ extension FetchError {
             CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_CRL_BADFILE, CURLE_USE_SSL_FAILED, CURLE_SSL_CLIENTCERT:
             self.init(.tls, url, "\(text); is the certificate valid for `\(url.host)` and its authority trusted?")
         case CURLE_PARTIAL_FILE:
-            self.init(.protocolViolation, url, "the body ended before its announced end")
-        case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_HTTP2, CURLE_HTTP2_STREAM,
-            CURLE_BAD_CONTENT_ENCODING:
+            self.init(.truncated, url, "the body ended before its announced end")
+        case CURLE_OUT_OF_MEMORY where !transfer.hasHead:
+            // What libcurl says when a line outgrows its buffer of 100 kB.
+            self.init(.protocolViolation, url, "the origin sent a field line longer than 100 kB")
+        case CURLE_RECV_ERROR where systemError == 0 && url.scheme == "http":
+            // Nothing went wrong with the socket: libcurl could not make sense of chunks or of the head's size.
+            self.init(.protocolViolation, url, "the origin sent malformed chunks, or a head of no end")
+        case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_HTTP2, CURLE_BAD_CONTENT_ENCODING:
             self.init(.protocolViolation, url, "the origin does not answer in proper HTTP (\(text))")
         case CURLE_GOT_NOTHING:
             self.init(.transport, url, "the origin closed the connection without an answer")

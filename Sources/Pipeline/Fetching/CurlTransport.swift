@@ -14,9 +14,22 @@ public final class CurlTransport: Transport {
     /// The settings it was made with.
     public let configuration: FetchConfiguration
     private let state = Mutex(State.idle)
+    private let breaker: Mutex<CircuitBreaker?>
+    private let hooks: TransportHooks
+
+    /// Statuses that lead elsewhere when they come with a `Location` (RFC 9110 §15.4).
+    static let redirectStatuses: Set<Int> = [301, 302, 303, 307, 308]
 
     /// A transport; nothing is started before the first fetch.
-    public init(_ configuration: FetchConfiguration = FetchConfiguration()) { self.configuration = configuration }
+    public convenience init(_ configuration: FetchConfiguration = FetchConfiguration()) {
+        self.init(configuration, hooks: TransportHooks())
+    }
+
+    package init(_ configuration: FetchConfiguration, hooks: TransportHooks) {
+        self.configuration = configuration
+        self.hooks = hooks
+        breaker = Mutex(configuration.breaker.map { CircuitBreaker($0) })
+    }
 
     deinit { shutdown() }
 
@@ -43,13 +56,13 @@ public final class CurlTransport: Transport {
             let (response, seconds) = try await hop(
                 to: url, fields: fields, request: request, totalSeconds: total - spent, onProgress: onProgress)
             spent += seconds
-            guard request.followsRedirects, [301, 302, 303, 307, 308].contains(response.status),
+            guard request.followsRedirects, Self.redirectStatuses.contains(response.status),
                 let location = response.fields.first("location")
             else {
                 var answer = FetchedResponse(
-                    status: response.status, fields: response.fields, body: response.body,
+                    status: response.status, fields: response.fields, body: response.body.bytes,
                     requestTime: response.requestTime, responseTime: response.responseTime, finalURL: url,
-                    milliseconds: spent * 1000, redirects: visited)
+                    milliseconds: spent * 1000, redirects: visited, digest: response.body.digest)
                 answer.redirectResponses = passed
                 return answer
             }
@@ -73,11 +86,17 @@ public final class CurlTransport: Transport {
     }
 
     private static func target(of location: String, from url: SourceURL) throws(FetchError) -> SourceURL {
-        do {
-            return try url.resolving(location)
+        let next: SourceURL
+        do throws(SourceError) {
+            next = try url.resolving(location)
         } catch {
             throw FetchError(.badRedirect, url, "it redirects to what cannot be fetched: \(error.message)")
         }
+        guard url.scheme == "http" || next.scheme == "https" else {
+            throw FetchError(
+                .badRedirect, url, "it redirects from https to plain http, \(next.redacted), which anybody may change")
+        }
+        return next
     }
 
     /// Fields that must not reach another origin than the one they were meant for (RFC 9110 §15.4).
@@ -90,12 +109,23 @@ public final class CurlTransport: Transport {
         to url: SourceURL, fields: [HeaderField], request: FetchRequest, totalSeconds: Double,
         onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
     ) async throws(FetchError) -> (RawResponse, Double) {
-        let lines = try Self.lines(fields, url)
+        if let refusal = configuration.sources.refusal(of: url) {
+            throw FetchError(.refusedSource, url, "refused by policy: \(refusal)")
+        }
+        let host = configuration.settings(for: url)
+        let expectsPart = fields.first("range") != nil
+        // The rest of a broken download is asked for where its beginning came from, and only there.
+        let partial = expectsPart ? nil : request.resuming.flatMap { $0.url == url ? $0 : nil }
+        let lines = try Self.lines(
+            fields + (host?.additions(to: fields) ?? []) + (partial?.requestFields ?? []), url)
         let loop = try running(url)
+        let isTrial = try passBreaker(url)
         let hop = TransferRequest(
-            url: url, lines: lines, expectsPart: fields.first("range") != nil,
+            url: url, lines: lines, expectsPart: expectsPart,
             byteLimit: request.byteLimit ?? configuration.byteLimit, totalSeconds: max(totalSeconds, 0),
-            onProgress: onProgress)
+            onProgress: onProgress, followsRedirects: request.followsRedirects, onInterim: request.onInterim,
+            resuming: partial, host: host,
+            hooks: hooks)
         let outcome = TransferOutcome()
         let transfer = Transfer(hop, configuration: configuration) { outcome.set($0) }
         let result: Result<RawResponse, FetchError>
@@ -109,7 +139,40 @@ public final class CurlTransport: Transport {
                 loop.cancel(transfer)
             }
         }
+        recordOutcome(result, of: url, isTrial: isTrial)
         return (try result.get(), transfer.elapsed)
+    }
+
+    // MARK: Breaker
+
+    /// Whether the request is the trial of an origin that was left alone; throws while it is.
+    private func passBreaker(_ url: SourceURL) throws(FetchError) -> Bool {
+        let now = hooks.now()
+        switch breaker.withLock({ $0?.admit(url.origin, now: now) }) {
+        case nil: return false
+        case .ask(let isTrial): return isTrial
+        case .refuse(let failures, let seconds):
+            let wait =
+                seconds > 0 ? "for \(Int(seconds.rounded(.up))) s more" : "until the trial under way has ended"
+            throw FetchError(
+                .circuitOpen, url,
+                "\(url.origin) failed \(failures) times in a row and is left alone \(wait) (`fetch.breaker`)")
+        }
+    }
+
+    private func recordOutcome(_ result: Result<RawResponse, FetchError>, of url: SourceURL, isTrial: Bool) {
+        let failures: Set<FetchError.Code> = [
+            .unresolvable, .unreachable, .connectTimeout, .timeout, .stalled, .tls, .truncated, .transport,
+        ]
+        let outcome: CircuitBreaker.Outcome =
+            switch result {
+            case .success(let response): response.status >= 500 && response.status < 600 ? .failed : .answered
+            case .failure(let error) where failures.contains(error.code): .failed
+            case .failure(let error) where error.code == .cancelled || error.code == .refusedAddress: .unknown
+            case .failure: .answered
+            }
+        let now = hooks.now()
+        breaker.withLock { $0?.record(url.origin, outcome, isTrial: isTrial, now: now) }
     }
 
     private func running(_ url: SourceURL) throws(FetchError) -> CurlLoop {
@@ -128,20 +191,18 @@ public final class CurlTransport: Transport {
     }
 
     /// Lines for libcurl. Fields of the connection are ours to write and left out.
-    private static func lines(_ fields: [HeaderField], _ url: SourceURL) throws(FetchError) -> [String] {
+    private static func lines(_ fields: [HeaderField], _ url: SourceURL) throws(FetchError) -> [[UInt8]] {
         var lines = fields.first("accept") == nil ? ["Accept: image/*, */*;q=0.5"] : []
         let own = FieldLines.hopByHop.union(["host", "content-length", "expect"])
         for field in fields where !own.contains(field.name.lowercased()) {
-            let isToken = !field.name.isEmpty && field.name.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != 0x3A }
-            let isValue = field.value.utf8.allSatisfy { $0 == 0x09 || ($0 >= 0x20 && $0 != 0x7F) }
-            guard isToken, isValue else {
+            guard FieldSyntax.isToken(field.name), FieldSyntax.isValue(field.value) else {
                 throw FetchError(
                     .protocolViolation, url, "the request field `\(field.name)` holds what no field may hold")
             }
             // libcurl takes "Name:" as an order to leave the field out, "Name;" as one to send it empty.
             lines.append(field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)")
         }
-        return lines
+        return lines.map { FieldSyntax.bytes($0) + [0] }
     }
 }
 

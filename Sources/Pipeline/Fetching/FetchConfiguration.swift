@@ -18,8 +18,21 @@ public struct FetchConfiguration: Sendable, Hashable {
     public var redirects = 3
     /// Bytes of body, counted as they arrive. Default 50 MB.
     public var byteLimit = 50_000_000
-    /// Bytes of head. Default 256 KiB.
+    /// Bytes of head, interim responses and trailers included. Default 256 KiB; libcurl takes no line over 100 kB.
     public var headByteLimit = 262_144
+    /// Bytes of body of a response that redirects; what is beyond is not waited for. 64 KiB.
+    static let redirectByteLimit = 65_536
+    /// Interim responses (1xx) before the final one. 100, of which nobody sends more than two or three.
+    static let interimLimit = 100
+    /// Sources that may be asked for. Default all.
+    public var sources = HostPolicy()
+    /// Fields, credentials and certificates of single origins. Default none.
+    public var hosts: [HostOrigin: HostSettings] = [:]
+    /// Requests a second to one origin, retries and redirects included; more wait, which no deadline counts. 0, the
+    /// default, for no limit.
+    public var rate = 0.0
+    /// When an origin that keeps failing is left alone; nil for never.
+    public var breaker: BreakerConfiguration? = BreakerConfiguration()
     /// Addresses beyond public ones that may be connected to. Default none.
     public var allowPrivateAddresses = AddressRule.none
     /// HTTP/2 where TLS negotiates it. Default true; never over plain text.
@@ -28,7 +41,7 @@ public struct FetchConfiguration: Sendable, Hashable {
     public var authoritiesFile: String?
     /// The `User-Agent` sent. Default names this program.
     public var userAgent = "image-pipeline"
-    /// Further tries after a failed one (`RetryingTransport`). Default 1.
+    /// Further tries after a failed one (`RetryingTransport`); 0 for none. Default 1.
     public var retries = 1
     /// Seconds before the first retry, doubled for each after it, with jitter down to half. Default 0.2.
     public var retrySeconds = 0.2
@@ -37,4 +50,7 @@ public struct FetchConfiguration: Sendable, Hashable {
 
     /// The defaults.
     public init() {}
+
+    /// What `hosts` says of the URL's origin.
+    func settings(for url: SourceURL) -> HostSettings? { hosts.isEmpty ? nil : hosts[HostOrigin(url)] }
 }

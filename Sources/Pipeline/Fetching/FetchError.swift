@@ -8,6 +8,10 @@ public struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
 
         /// The address connected to is private, loopback or otherwise refused.
         public static let refusedAddress = Code(rawValue: "refusedAddress")
+        /// `sources.allow` or `sources.deny` refuses the URL, or one that it redirects to.
+        public static let refusedSource = Code(rawValue: "refusedSource")
+        /// The origin has failed so often that it is left alone for a while.
+        public static let circuitOpen = Code(rawValue: "circuitOpen")
         /// The host has no address.
         public static let unresolvable = Code(rawValue: "unresolvable")
         /// No connection could be made.
@@ -22,12 +26,16 @@ public struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let tooLarge = Code(rawValue: "tooLarge")
         /// More redirects than allowed, or a loop of them.
         public static let tooManyRedirects = Code(rawValue: "tooManyRedirects")
-        /// A redirect to nowhere or to something that is not http or https.
+        /// A redirect to nowhere, to something that is not http or https, or from https to http.
         public static let badRedirect = Code(rawValue: "badRedirect")
         /// The TLS handshake or the certificate failed.
         public static let tls = Code(rawValue: "tls")
-        /// The origin broke HTTP: a short body, contradicting lengths, an answer nobody asked for.
+        /// The origin broke HTTP: contradicting lengths, malformed chunks, an answer nobody asked for.
         public static let protocolViolation = Code(rawValue: "protocolViolation")
+        /// The body ended before its announced end.
+        public static let truncated = Code(rawValue: "truncated")
+        /// The rest of a broken download does not fit its beginning; only all of it anew will do.
+        public static let partMismatch = Code(rawValue: "partMismatch")
         /// The caller cancelled, or the transport was shut down.
         public static let cancelled = Code(rawValue: "cancelled")
         /// The connection broke off.
@@ -38,6 +46,8 @@ public struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
     public let code: Code
     /// What was fetched (without credentials), what happened, and what would help.
     public let message: String
+    /// What had arrived, where the rest may be asked for.
+    var partial: PartialResponse?
 
     /// An error in fetching `url`.
     public init(_ code: Code, _ url: SourceURL, _ problem: String) {
@@ -46,4 +56,13 @@ public struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     public var description: String { message }
+
+    /// What has arrived is not part of what went wrong.
+    public static func == (a: FetchError, b: FetchError) -> Bool { a.code == b.code && a.message == b.message }
+
+    /// As equality has it.
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(code)
+        hasher.combine(message)
+    }
 }

@@ -1,7 +1,11 @@
+import Synchronization
+
 /// Tries again what may succeed a moment later: failed connections, and 429, 502, 503, 504.
 ///
 /// `FetchConfiguration.retries` further tries; the last answer comes back as it is. A `Retry-After` within the limit
-/// is waited for, a longer one ends the tries.
+/// is waited for, a longer one ends the tries. A body that broke off is resumed where its response has a strong `ETag`
+/// and a length: the rest is asked for with `Range` and `If-Range` (RFC 9110 §13.1.5, §14.2), and everything anew where
+/// the rest does not fit.
 public struct RetryingTransport<Base: Transport>: Transport {
     private let base: Base
     private let configuration: FetchConfiguration
@@ -27,17 +31,24 @@ public struct RetryingTransport<Base: Transport>: Transport {
         _ request: FetchRequest, onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
     ) async throws(FetchError) -> FetchedResponse {
         var attempt = 0
+        var request = request
+        let progress = configuration.retries > 0 ? onProgress.map(Self.neverBackwards) : onProgress
         while true {
             let outcome: Result<FetchedResponse, FetchError>
-            do {
-                outcome = .success(try await base.fetch(request, onProgress: onProgress))
+            do throws(FetchError) {
+                outcome = .success(try await base.fetch(request, onProgress: progress))
             } catch {
+                // Kept over tries that got nothing; dropped once it is known not to fit.
+                if error.code == .partMismatch { request.resuming = nil }
+                if let partial = error.partial { request.resuming = partial }
+                var error = error
+                error.partial = nil
                 outcome = .failure(error)
             }
             guard attempt < configuration.retries,
                 let seconds = RetryDelay.seconds(
                     after: outcome, attempt: attempt, configuration: configuration,
-                    jitter: Double.random(in: 0.5...1))
+                    jitter: Double.random(in: 0.5...1), canResume: request.resuming != nil)
             else { return try outcome.get() }
             attempt += 1
             do {
@@ -47,26 +58,44 @@ public struct RetryingTransport<Base: Transport>: Transport {
             }
         }
     }
+
+    /// Leaves out what an earlier try has told of already.
+    private static func neverBackwards(
+        _ report: @escaping @Sendable (_ received: Int, _ expected: Int?) -> Void
+    ) -> @Sendable (_ received: Int, _ expected: Int?) -> Void {
+        let most = ProgressMark()
+        return { received, expected in if most.advances(to: received) { report(received, expected) } }
+    }
+}
+
+/// The furthest count so far.
+private final class ProgressMark: Sendable {
+    private let most = Atomic(-1)
+
+    func advances(to count: Int) -> Bool { most.max(count, ordering: .relaxed).oldValue < count }
 }
 
 /// Whether and when to try again.
 enum RetryDelay {
     private static let statuses: Set<Int> = [429, 502, 503, 504]
-    private static let codes: Set<FetchError.Code> = [.unresolvable, .unreachable, .connectTimeout, .transport]
+    private static let codes: Set<FetchError.Code> = [
+        .unresolvable, .unreachable, .connectTimeout, .transport, .truncated, .partMismatch,
+    ]
 
     /// Seconds to wait before the next try; nil when there should be none.
     ///
     /// - Parameters:
     ///   - attempt: retries made so far; each doubles the delay.
+    ///   - canResume: whether the next try would only ask for the rest of the body, which makes a stall worth another.
     ///   - jitter: 0.5…1, multiplies the delay so that many callers do not return at once.
     static func seconds(
         after outcome: Result<FetchedResponse, FetchError>, attempt: Int, configuration: FetchConfiguration,
-        jitter: Double
+        jitter: Double, canResume: Bool = false
     ) -> Double? {
         let backoff = configuration.retrySeconds * Double(1 << min(attempt, 16)) * jitter
         switch outcome {
         case .failure(let error):
-            return codes.contains(error.code) ? backoff : nil
+            return codes.contains(error.code) || (canResume && error.code == .stalled) ? backoff : nil
         case .success(let response):
             guard statuses.contains(response.status) else { return nil }
             guard let text = response.fields.first("retry-after") else { return backoff }

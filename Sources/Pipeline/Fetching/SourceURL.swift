@@ -7,7 +7,8 @@
 public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
     /// `http` or `https`.
     public let scheme: String
-    /// Lower-case name or address; an IPv6 address without its brackets.
+    /// Lower-case name or address; an IPv6 address without its brackets, an IPv4 address in dotted decimal however it
+    /// was spelled.
     public let host: String
     /// The port, the scheme's default where the text has none.
     public let port: Int
@@ -125,54 +126,10 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
         return String(text[..<slashes]) + rest[rest.index(after: at)...]
     }
 
-    private static func defaultPort(of scheme: String) -> Int { scheme == "https" ? 443 : 80 }
+    static func defaultPort(of scheme: String) -> Int { scheme == "https" ? 443 : 80 }
 
     private static func isScheme(_ text: Substring) -> Bool {
         guard let first = text.utf8.first, isLetter(first) else { return false }
         return text.utf8.allSatisfy { isLetter($0) || isDigit($0) || [0x2B, 0x2D, 0x2E].contains($0) }
-    }
-
-    private static func hostAndPort(
-        _ authority: Substring, scheme: String, text: String
-    ) throws(SourceError) -> (host: String, port: Int) {
-        let host: Substring
-        var rest: Substring
-        if authority.hasPrefix("[") {
-            guard let end = authority.firstIndex(of: "]") else {
-                throw SourceError(.malformed, text, "the address in brackets does not end")
-            }
-            host = authority[authority.index(after: authority.startIndex)..<end]
-            rest = authority[authority.index(after: end)...]
-            guard rest.isEmpty || rest.hasPrefix(":") else {
-                throw SourceError(.malformed, text, "after the address in brackets only a port may follow")
-            }
-        } else {
-            let colon = authority.firstIndex(of: ":") ?? authority.endIndex
-            host = authority[..<colon]
-            rest = authority[colon...]
-        }
-        var port = defaultPort(of: scheme)
-        rest = rest.dropFirst()
-        if !rest.isEmpty {
-            guard rest.utf8.count <= 5, rest.utf8.allSatisfy(isDigit), let given = Int(rest),
-                (1...65_535).contains(given)
-            else { throw SourceError(.malformed, text, "`\(rest)` is no port; expected 1…65535") }
-            port = given
-        }
-        if authority.hasPrefix("[") {
-            guard let address = IPAddress(String(host)), case .v6 = address else {
-                throw SourceError(.malformed, text, "`\(host)` is no IPv6 address")
-            }
-            return (address.description, port)
-        }
-        guard !host.isEmpty else { throw SourceError(.malformed, text, "has no host") }
-        let isName = host.utf8.allSatisfy { isLetter($0) || isDigit($0) || [0x2D, 0x2E, 0x5F].contains($0) }
-        guard isName, host.utf8.count <= 253, !host.hasPrefix("."), !host.contains("..") else {
-            let isForeign = !host.utf8.allSatisfy { $0 < 0x80 }
-            throw SourceError(
-                .malformed, text,
-                isForeign ? "host names beyond ASCII are written in punycode (xn--…)" : "`\(host)` is no host name")
-        }
-        return (host.lowercased(), port)
     }
 }

@@ -5,7 +5,7 @@ import Synchronization
 struct RawResponse: Sendable {
     var status: Int
     var fields: [HeaderField]
-    var body: [UInt8]
+    var body: BodyCollector
     var requestTime: Double
     var responseTime: Double
 }
@@ -13,13 +13,34 @@ struct RawResponse: Sendable {
 /// What one hop of a fetch needs.
 struct TransferRequest: Sendable {
     var url: SourceURL
-    /// Lines `Name: value`, checked for control characters.
-    var lines: [String]
+    /// Lines `Name: value`, checked for control characters, each ended by a NUL.
+    var lines: [[UInt8]]
     var expectsPart: Bool
     var byteLimit: Int
     /// Seconds left of the fetch when the hop starts.
     var totalSeconds: Double
     var onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
+    /// Whether a redirect's body is of no interest.
+    var followsRedirects = true
+    /// Told of interim responses.
+    var onInterim: InterimObserver?
+    /// What an earlier try got of the response at `url`.
+    var resuming: PartialResponse?
+    /// The settings of the origin, if it has any of its own.
+    var host: HostSettings?
+    var hooks = TransportHooks()
+}
+
+/// What stands in for the world outside in tests.
+package struct TransportHooks: Sendable {
+    /// Addresses of a host instead of its own, asked before each request; nil leaves the host to the resolver.
+    package var addresses: @Sendable (_ host: String, _ port: Int) -> [String]? = { _, _ in nil }
+    /// Told of each address after the rule has admitted it, just before it is connected; false prevents that.
+    package var dials: @Sendable (_ address: IPAddress, _ port: Int) -> Bool = { _, _ in true }
+    /// The clock of the circuit breaker, in seconds.
+    package var now: @Sendable () -> Double = monotonicNow
+
+    package init() {}
 }
 
 /// One hop under way: what has arrived, and which limits it runs into.
@@ -52,9 +73,16 @@ final class Transfer: @unchecked Sendable {
     private var status = 0
     private var fields: [HeaderField] = []
     private var headBytes = 0
-    private var body: [UInt8] = []
+    private var expectsStatusLine = true
+    private var interims = 0
+    private var body = BodyCollector()
+    /// Whether `body` goes on from where an earlier try broke off.
+    private var isContinued = false
     private var expected: Int?
     private var reported = 0
+    private var skipped = 0
+    /// Enough has arrived to go on, though the transfer is not done: a redirect with a long body.
+    private(set) var hasEnough = false
 
     init(
         _ request: TransferRequest, configuration: FetchConfiguration,
@@ -82,36 +110,52 @@ final class Transfer: @unchecked Sendable {
         if failure == nil { failure = FetchError(code, request.url, problem) }
     }
 
+    /// Whether the head of the final response was complete.
+    var hasHead: Bool { headAt != nil }
+
+    /// The error with what has arrived, where another try may ask for the rest.
+    func keepingPart(_ error: FetchError) -> FetchError {
+        let resumable: Set<FetchError.Code> = [.transport, .truncated, .stalled]
+        guard headAt != nil, status == 200, resumable.contains(error.code), !request.expectsPart else { return error }
+        var error = error
+        error.partial = PartialResponse(url: request.url, fields: fields, total: expected, body: body)
+        return error
+    }
+
     /// The response, once libcurl says the transfer is done.
     func response() -> Result<RawResponse, FetchError> {
         if let failure { return .failure(failure) }
         guard headAt != nil else {
-            return .failure(FetchError(.protocolViolation, request.url, "the origin sent no complete head"))
+            return .failure(FetchError(.transport, request.url, "the connection ended before the head did"))
         }
         if reported < body.count { request.onProgress?(body.count, expected) }
-        var kept = fields.endToEnd()
-        if fields.first("transfer-encoding") != nil {
-            // Transfer-Encoding overrides a Content-Length, which then says nothing (RFC 9112 §6.3).
-            kept.removeAll { $0.name.lowercased() == "content-length" }
+        if isContinued, body.count != expected {
+            return .failure(FetchError(.partMismatch, request.url, "the rest of the body has another length"))
         }
         return .success(
             RawResponse(
-                status: status, fields: kept, body: body, requestTime: requestTime,
+                status: status, fields: fields.endToEnd(), body: body, requestTime: requestTime,
                 responseTime: responseTime))
     }
 
     /// Whether a connection to the address may be made; keeps the refusal for the error.
     func admits(_ address: IPAddress?, port: Int) -> Bool {
         guard let address else { return false }
-        if addresses.allows(address, port: port) { return true }
+        if addresses.allows(address, port: port) { return request.hooks.dials(address, port) }
         refused = "\(address) (\(AddressPolicy.classify(address).rawValue))"
         return false
     }
 
-    /// Connected, TLS included; the request is about to be sent.
-    func connected(now: Double) {
+    /// Connected, TLS included; the request is about to be sent. Returns false to prevent that.
+    func connected(now: Double) -> Bool {
+        // libcurl by itself repeats a request that a kept connection swallowed without an answer.
+        if connectedAt != nil, configuration.retries == 0 {
+            fail(.transport, "the origin closed a kept connection without an answer, and `retries` is 0")
+            return false
+        }
         connectedAt = now
         requestTime = unixNow()
+        return true
     }
 
     /// The error for a limit that has run out at `now` (monotonic seconds); nil while none has.
@@ -150,35 +194,58 @@ final class Transfer: @unchecked Sendable {
 
     /// One line of a head with its line end. Returns false to give up.
     func receive(line: UnsafeRawBufferPointer, now: Double) -> Bool {
-        // After the final head only trailers come; they are not merged (RFC 9110 §6.5.1).
-        if headAt != nil { return true }
         headBytes += line.count
         guard headBytes <= configuration.headByteLimit else {
-            fail(.protocolViolation, "the head is longer than \(configuration.headByteLimit) bytes")
+            fail(.protocolViolation, "head and trailers are longer than \(configuration.headByteLimit) bytes")
             return false
         }
+        // After the final head only trailers come; they are not merged (RFC 9110 §6.5.1).
+        if headAt != nil { return true }
         var bytes = line[...]
-        while let last = bytes.last, last == 0x0A || last == 0x0D || last == 0x20 || last == 0x09 {
-            bytes.removeLast()
-        }
-        if bytes.starts(with: "HTTP/".utf8) {
+        while let last = bytes.last, last == 0x0A || last == 0x0D { bytes.removeLast() }
+        if expectsStatusLine {
             let parts = String(decoding: bytes, as: UTF8.self).split(separator: " ", maxSplits: 2)
-            status = parts.count > 1 ? Int(parts[1]) ?? 0 : 0
+            let isThreeDigits =
+                parts.count > 1 && parts[1].utf8.count == 3 && parts[1].utf8.allSatisfy(SourceURL.isDigit)
+            status = isThreeDigits ? Int(parts[1]) ?? 0 : 0
             fields = []
+            expectsStatusLine = false
             return true
         }
         if bytes.isEmpty { return endOfHead(now: now) }
         if let first = bytes.first, first == 0x20 || first == 0x09 {
             // A folded line continues the value before it (RFC 9112 §5.2).
             guard !fields.isEmpty else { return true }
-            fields[fields.count - 1].value += " " + FieldLines.trimmed(String(decoding: bytes, as: UTF8.self))
+            fields[fields.count - 1].value += " " + Self.value(UnsafeRawBufferPointer(rebasing: bytes))
             return true
         }
-        guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else { return true }
-        let name = String(decoding: UnsafeRawBufferPointer(rebasing: bytes[..<colon]), as: UTF8.self)
-        let value = String(decoding: UnsafeRawBufferPointer(rebasing: bytes[(colon + 1)...]), as: UTF8.self)
-        fields.append(HeaderField(name, FieldLines.trimmed(value)))
+        return receive(field: UnsafeRawBufferPointer(rebasing: bytes))
+    }
+
+    /// A field line. What is no field at all is left out, as browsers do; of fields that frame the body nothing may be
+    /// guessed.
+    private func receive(field line: UnsafeRawBufferPointer) -> Bool {
+        guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return true }
+        let name = String(decoding: UnsafeRawBufferPointer(rebasing: line[..<colon]), as: UTF8.self)
+        guard FieldSyntax.isToken(name) else {
+            if ["content-length", "transfer-encoding"].contains(FieldLines.trimmed(name).lowercased()) {
+                // With the space left in, others may read another length (RFC 9112 §5.1).
+                fail(.protocolViolation, "the origin sent a space inside a field that frames the body")
+                return false
+            }
+            return true
+        }
+        fields.append(HeaderField(name, Self.value(UnsafeRawBufferPointer(rebasing: line[(colon + 1)...]))))
         return true
+    }
+
+    /// A value as text, without space around it. What could end a line or a string elsewhere becomes a space
+    /// (RFC 9110 §5.5).
+    private static func value(_ bytes: UnsafeRawBufferPointer) -> String {
+        let text = FieldSyntax.text(bytes)
+        let isClean = bytes.allSatisfy { $0 != 0 && $0 != 0x0A && $0 != 0x0D }
+        return FieldLines.trimmed(
+            isClean ? text : String(text.map { "\0\r\n".contains($0) || $0 == "\r\n" ? " " : $0 }))
     }
 
     private func endOfHead(now: Double) -> Bool {
@@ -190,47 +257,116 @@ final class Transfer: @unchecked Sendable {
             fail(.protocolViolation, "the origin sent no proper status")
             return false
         }
-        if status < 200 { return true }
-        if status == 206, !request.expectsPart {
-            fail(.protocolViolation, "the origin sent a part (206), which was not asked for")
-            return false
-        }
-        let lengths = fields.values(of: "content-length").flatMap(FieldLines.members)
-        if lengths.count > 1 {
-            fail(.protocolViolation, "the origin sent more than one Content-Length")
-            return false
-        }
-        if let text = lengths.first {
-            guard text.utf8.count <= 18, text.utf8.allSatisfy(SourceURL.isDigit), let length = Int(text) else {
-                fail(.protocolViolation, "the origin sent a malformed Content-Length")
+        if status < 200 {
+            expectsStatusLine = true
+            interims += 1
+            guard interims <= FetchConfiguration.interimLimit else {
+                fail(
+                    .protocolViolation, "the origin sent more than \(FetchConfiguration.interimLimit) interim responses"
+                )
                 return false
             }
-            if fields.first("transfer-encoding") == nil, status != 304 {
-                expected = length
-                guard length <= request.byteLimit else {
-                    fail(.tooLarge, "the body is \(length) bytes, the limit is \(request.byteLimit) (`limits.bytes`)")
-                    return false
-                }
-                // An announced length is not yet a body: what is not sent shall not cost memory.
-                body.reserveCapacity(min(length, 1 << 20))
-            }
+            // 100 is between this connection's ends (RFC 9110 §15.2.1).
+            if status != 100 { request.onInterim?.report(status, fields.endToEnd()) }
+            return true
         }
+        guard receiveFraming() else { return false }
         headAt = now
         windowStart = now
         responseTime = unixNow()
         return true
     }
 
+    /// Looks at what the head says of the body.
+    private func receiveFraming() -> Bool {
+        let codings = fields.values(of: "transfer-encoding")
+        let lengths = fields.values(of: "content-length").flatMap(FieldLines.members)
+        if !codings.isEmpty, !lengths.isEmpty {
+            // One of them is a lie, and others may believe the other (RFC 9112 §6.3).
+            fail(.protocolViolation, "the origin sent both Content-Length and Transfer-Encoding")
+            return false
+        }
+        guard codings.isEmpty || (codings.count == 1 && codings[0].lowercased() == "chunked") else {
+            fail(.protocolViolation, "the origin sent a transfer coding other than chunked, which was not asked for")
+            return false
+        }
+        if lengths.count > 1 {
+            fail(.protocolViolation, "the origin sent more than one Content-Length")
+            return false
+        }
+        var length: Int?
+        if let text = fields.first("content-length") {
+            guard !text.isEmpty, text.utf8.count <= 18, text.utf8.allSatisfy(SourceURL.isDigit), let given = Int(text)
+            else {
+                fail(.protocolViolation, "the origin sent a malformed Content-Length")
+                return false
+            }
+            length = given
+        }
+        guard receivePart(length) else { return false }
+        if let length, status != 304, status != 204 {
+            let whole = length + (isContinued ? body.count : 0)
+            expected = whole
+            guard whole <= request.byteLimit else {
+                fail(.tooLarge, "the body is \(whole) bytes, the limit is \(request.byteLimit) (`limits.bytes`)")
+                return false
+            }
+            if !isContinued { body.reserve(whole) }
+        }
+        return true
+    }
+
+    /// Takes a 206 as the rest of what an earlier try began, or as what the caller asked for.
+    private func receivePart(_ length: Int?) -> Bool {
+        guard let partial = request.resuming else {
+            guard status == 206, !request.expectsPart else { return true }
+            fail(.protocolViolation, "the origin sent a part (206), which was not asked for")
+            return false
+        }
+        if status == 416 {
+            fail(.partMismatch, "the origin has no more of a body that broke off")
+            return false
+        }
+        guard status == 206 else { return true }
+        let problem =
+            partial.mismatch(fields)
+            ?? (length.map { $0 == partial.total - partial.body.count } == false ? "its length is another" : nil)
+        if let problem {
+            fail(.partMismatch, "the rest of a body that broke off does not fit its beginning: \(problem)")
+            return false
+        }
+        fields = partial.fields(updatedBy: fields)
+        status = 200
+        body = partial.body
+        isContinued = true
+        expected = partial.total
+        return true
+    }
+
+    private var isFollowedRedirect: Bool {
+        request.followsRedirects && CurlTransport.redirectStatuses.contains(status)
+            && fields.first("location") != nil
+    }
+
     /// A piece of body. Returns false to give up.
     func receive(body piece: UnsafeRawBufferPointer) -> Bool {
+        windowBytes += piece.count
+        if isFollowedRedirect {
+            skipped += piece.count
+            hasEnough = skipped > FetchConfiguration.redirectByteLimit
+            return !hasEnough
+        }
+        if isContinued, let expected, body.count + piece.count > expected {
+            fail(.partMismatch, "the rest of a body that broke off is longer than announced")
+            return false
+        }
         guard body.count + piece.count <= request.byteLimit else {
             fail(
                 .tooLarge,
                 "the body is longer than \(request.byteLimit) bytes (`limits.bytes`); it was cut off there")
             return false
         }
-        body.append(contentsOf: piece)
-        windowBytes += piece.count
+        body.append(piece)
         if reported == 0 || body.count - reported >= 65_536 {
             reported = body.count
             request.onProgress?(body.count, expected)

@@ -32,6 +32,10 @@ public struct FetchRequest: Sendable, Hashable {
     public var totalSeconds: Double?
     /// Whether redirects are followed; if not, they come back as values like any other status. Default true.
     public var followsRedirects = true
+    /// Told of interim responses (1xx but 100 and 101) as they arrive. Default nobody.
+    public var onInterim: InterimObserver?
+    /// The beginning of the response that another try got; only the rest is asked for.
+    var resuming: PartialResponse?
 
     /// A request for `url`. Credentials in the URL become `Authorization` unless `fields` has one.
     public init(url: SourceURL, fields: [HeaderField] = [], byteLimit: Int? = nil, totalSeconds: Double? = nil) {
@@ -43,6 +47,21 @@ public struct FetchRequest: Sendable, Hashable {
         self.byteLimit = byteLimit
         self.totalSeconds = totalSeconds
     }
+}
+
+/// Told of interim responses, such as 103 Early Hints, before the final one arrives. Equal to itself only.
+public final class InterimObserver: Sendable, Hashable {
+    /// Takes status and end-to-end fields, on a thread that must not be blocked.
+    let report: @Sendable (_ status: Int, _ fields: [HeaderField]) -> Void
+
+    /// An observer that calls `report`.
+    public init(_ report: @escaping @Sendable (_ status: Int, _ fields: [HeaderField]) -> Void) {
+        self.report = report
+    }
+
+    public static func == (a: InterimObserver, b: InterimObserver) -> Bool { a === b }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
 /// A complete response.
@@ -66,11 +85,13 @@ public struct FetchedResponse: Sendable, Hashable {
     /// The responses of `redirects`, in the same order: what they say of caching limits how long the answer may be reused
     /// for the URL that was asked for.
     public var redirectResponses: [StoredResponse] = []
+    /// SHA-256 of the body, as 64 lower-case hexadecimal digits, where the transport took it while the body arrived.
+    public var digest: String?
 
     /// A response, as a transport or a test makes it.
     public init(
         status: Int, fields: [HeaderField], body: [UInt8], requestTime: Double, responseTime: Double,
-        finalURL: SourceURL, milliseconds: Double = 0, redirects: [SourceURL] = []
+        finalURL: SourceURL, milliseconds: Double = 0, redirects: [SourceURL] = [], digest: String? = nil
     ) {
         self.status = status
         self.fields = fields
@@ -80,5 +101,6 @@ public struct FetchedResponse: Sendable, Hashable {
         self.finalURL = finalURL
         self.milliseconds = milliseconds
         self.redirects = redirects
+        self.digest = digest
     }
 }

@@ -12,12 +12,17 @@ extension ImageSource {
 struct AdmitStage: Sendable {
     let masks: MaskFolder
     let threads: OwnedThreads
+    /// Which hosts may be asked; looked at before any cache, so that what was stored earlier is refused too.
+    var sources = HostPolicy()
 
     func callAsFunction(
         _ request: ImageRequest, events: @escaping @Sendable (LoadEvent) -> Void
     ) async throws(PipelineError) -> AdmittedRequest {
         let began = ContinuousClock.now
         let (origin, source, displayName) = try Self.identify(request)
+        if case .remote(let url) = origin, let refusal = sources.refusal(of: url) {
+            throw PipelineError(.sourceRefused, "\(displayName): refused by policy: \(refusal)")
+        }
         var named: [String: NamedFile] = [:]
         for name in (request.recipe?.maskNames ?? []) + (request.recipe?.overlayNames ?? []) where named[name] == nil {
             let masks = masks

@@ -64,7 +64,8 @@ extension FetchStage {
                 asked, onProgress: { events(.progress(received: $0, expected: $1)) })
             return (asked, .answer(response))
         } catch {
-            if error.code == .cancelled || error.code == .refusedAddress { throw PipelineError(error) }
+            let isOurs = [.cancelled, .refusedAddress, .refusedSource].contains(error.code)
+            if isOurs { throw PipelineError(error) }
             return (asked, failed(PipelineError(error), .noResponse, finding))
         }
     }

@@ -290,7 +290,7 @@ extension PipelineError {
     init(_ error: FetchError) {
         let code: Code =
             switch error.code {
-            case .refusedAddress: .sourceRefused
+            case .refusedAddress, .refusedSource: .sourceRefused
             case .connectTimeout, .timeout, .stalled: .fetchTimedOut
             case .tooLarge: .overLimit
             case .cancelled: .cancelled

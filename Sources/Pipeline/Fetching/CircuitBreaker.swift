@@ -1,0 +1,85 @@
+/// When an origin that keeps failing is left alone (setting `fetch.breaker`).
+public struct BreakerConfiguration: Sendable, Hashable {
+    /// Failures in a row after which it is: failed connections, time-outs and 5xx. Default 10, which a page of broken
+    /// images does not reach and an outage reaches at once.
+    public var failures = 10
+    /// Seconds for which it is, then one request tries again; doubled each time that fails, up to eight times this.
+    /// Default 10.
+    public var seconds = 10.0
+
+    /// The defaults.
+    public init() {}
+}
+
+/// Keeps requests from origins that keep failing: closed, open after failures in a row, half open with one trial.
+///
+/// A value with the time as a parameter; its owner locks it.
+struct CircuitBreaker: Sendable {
+    enum Admission: Sendable, Hashable {
+        /// Ask. A trial decides for everybody else, so its outcome must be recorded.
+        case ask(isTrial: Bool)
+        /// Do not ask; the failures so far, and the seconds until a trial (0 while one is under way).
+        case refuse(failures: Int, seconds: Double)
+    }
+
+    enum Outcome: Sendable {
+        /// The origin answered, be it with a 404.
+        case answered
+        /// It was not reached, did not answer in time, broke off, or answered 5xx.
+        case failed
+        /// The request ended for reasons of its own.
+        case unknown
+    }
+
+    private struct State {
+        var failures = 0
+        var opensUntil: Double?
+        var openings = 0
+        var hasTrial = false
+    }
+
+    private let configuration: BreakerConfiguration
+    private var states: [String: State] = [:]
+
+    /// Origins remembered: names come from requests, and memory does not grow with them.
+    static let mostOrigins = 4096
+
+    init(_ configuration: BreakerConfiguration) { self.configuration = configuration }
+
+    /// Whether to ask an origin at `now`, in seconds of any clock that never goes back.
+    mutating func admit(_ origin: String, now: Double) -> Admission {
+        guard let state = states[origin], let until = state.opensUntil else { return .ask(isTrial: false) }
+        guard now >= until, !state.hasTrial else {
+            return .refuse(failures: state.failures, seconds: max(0, until - now))
+        }
+        states[origin]?.hasTrial = true
+        return .ask(isTrial: true)
+    }
+
+    /// Takes note of how a request that was admitted ended.
+    mutating func record(_ origin: String, _ outcome: Outcome, isTrial: Bool, now: Double) {
+        switch outcome {
+        case .answered:
+            states[origin] = nil
+        case .unknown:
+            if isTrial { states[origin]?.hasTrial = false }
+        case .failed:
+            var state = states[origin] ?? State()
+            state.failures += 1
+            // Failures of requests that were under way when it opened change nothing.
+            if isTrial || (state.opensUntil == nil && state.failures >= max(configuration.failures, 1)) {
+                state.opensUntil = now + configuration.seconds * Double(1 << min(state.openings, 3))
+                state.openings += 1
+                state.hasTrial = false
+            }
+            states[origin] = state
+            if states.count > Self.mostOrigins { forget(now: now) }
+        }
+    }
+
+    /// Makes room: origins that only begin to fail go first, then all.
+    private mutating func forget(now: Double) {
+        states = states.filter { ($0.value.opensUntil ?? 0) > now || $0.value.hasTrial }
+        if states.count > Self.mostOrigins { states = [:] }
+    }
+}

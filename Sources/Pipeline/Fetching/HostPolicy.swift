@@ -1,0 +1,156 @@
+/// Which sources may be asked for at all (settings `sources.allow` and `sources.deny`), at first and after a redirect.
+///
+/// Patterns are compared with URLs in normal form: userinfo never counts as host, letters have no case, a dot at the
+/// end of a name means nothing, addresses are compared as numbers, and names beyond ASCII exist as punycode only.
+public struct HostPolicy: Sendable, Hashable {
+    /// Sources admitted; empty, the default, admits all.
+    public var allow: [HostPattern]
+    /// Sources refused, whatever `allow` says. Default none.
+    public var deny: [HostPattern]
+
+    /// A policy; without arguments it admits everything.
+    public init(allow: [HostPattern] = [], deny: [HostPattern] = []) {
+        self.allow = allow
+        self.deny = deny
+    }
+
+    /// Why a URL is refused; nil when it is admitted.
+    public func refusal(of url: SourceURL) -> String? {
+        if let pattern = deny.first(where: { $0.matches(url, .anyReading) }) {
+            return "`\(pattern)` in `sources.deny` refuses it"
+        }
+        guard allow.isEmpty || allow.contains(where: { $0.matches(url, .everyReading) }) else {
+            return "nothing in `sources.allow` admits it"
+        }
+        return nil
+    }
+}
+
+/// A pattern of sources: `[http://|https://]HOST[:PORT][/PATH]`.
+///
+/// HOST is a name or address, `*.example.org` (names below it), `.example.org` (it and names below) or `*`. Without
+/// scheme or port any will do. PATH admits itself and everything below it, whole segments only: `/img` holds `/img` and
+/// `/img/a`, not `/images`.
+public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
+    /// How a path that programs read differently is compared: an origin may take `%2F` for a slash or `//` for one.
+    enum Reading {
+        /// It is enough that one reading lies within the pattern.
+        case anyReading
+        /// Every reading must.
+        case everyReading
+    }
+
+    private enum Host: Hashable {
+        case any
+        case exactly(String)
+        case below(String)
+        case within(String)
+    }
+
+    private let scheme: String?
+    private let host: Host
+    private let port: Int?
+    private let path: String?
+    /// The pattern as it was written.
+    public let description: String
+
+    /// Parses a pattern.
+    ///
+    /// - Throws: `HostPatternError` for other schemes, credentials, queries, wildcards elsewhere and malformed hosts.
+    public init(_ text: String) throws(HostPatternError) {
+        description = text
+        guard !text.contains("@"), !text.contains("?"), !text.contains("#"), !text.contains("\\") else {
+            throw HostPatternError(text, "takes no credentials, query, fragment or backslash")
+        }
+        var rest = text[...]
+        if let mark = text[...].utf8.end(of: "://") {
+            let name = text[..<mark].dropLast(3).lowercased()
+            guard name == "http" || name == "https" else {
+                throw HostPatternError(text, "only http and https are fetched, not `\(name)`")
+            }
+            scheme = name
+            rest = text[mark...]
+        } else {
+            scheme = nil
+        }
+        let end = rest.firstIndex(of: "/") ?? rest.endIndex
+        var authority = rest[..<end]
+        let wildcard: Substring = authority.hasPrefix("*.") ? "*." : authority.hasPrefix(".") ? "." : ""
+        authority = authority.dropFirst(wildcard.count)
+        let isAny = authority == "*" || authority.hasPrefix("*:")
+        if isAny { authority = Substring("any" + authority.dropFirst()) }
+        let url: SourceURL
+        do throws(SourceError) {
+            url = try SourceURL("\(scheme ?? "http")://\(authority)\(rest[end...])")
+        } catch {
+            throw HostPatternError(text, "is no HOST, *.HOST, .HOST or * with optional scheme, port and path")
+        }
+        let name = Self.canonical(url.host)
+        guard wildcard.isEmpty || (!isAny && IPAddress(name) == nil) else {
+            throw HostPatternError(text, "only names have names below them")
+        }
+        host = isAny ? .any : wildcard == "*." ? .below(name) : wildcard == "." ? .within(name) : .exactly(name)
+        // A port is there when a colon follows the host, which in brackets holds colons of its own.
+        let tail = authority.lastIndex(of: "]").map { authority[$0...] } ?? authority
+        port = tail.contains(":") ? url.port : nil
+        path = url.path == "/" ? nil : url.path
+    }
+
+    /// Whether a URL lies within the pattern.
+    func matches(_ url: SourceURL, _ reading: Reading) -> Bool {
+        guard scheme == nil || scheme == url.scheme, port == nil || port == url.port else { return false }
+        let name = Self.canonical(url.host)
+        let isHost =
+            switch host {
+            case .any: true
+            case .exactly(let wanted): name == wanted
+            case .below(let domain): name.hasSuffix("." + domain)
+            case .within(let domain): name == domain || name.hasSuffix("." + domain)
+            }
+        guard isHost else { return false }
+        guard let path else { return true }
+        let readings = [url.path, Self.loose(url.path)]
+        switch reading {
+        case .anyReading: return readings.contains { Self.lies($0, within: path) }
+        case .everyReading: return readings.allSatisfy { Self.lies($0, within: path) }
+        }
+    }
+
+    /// The host as it is compared: without a dot at the end, an IPv4 address inside IPv6 as itself.
+    static func canonical(_ host: String) -> String {
+        if let address = IPAddress(host), let inner = AddressPolicy.mapped(address) { return inner.description }
+        return host.hasSuffix(".") ? String(host.dropLast()) : host
+    }
+
+    private static func lies(_ path: String, within folder: String) -> Bool {
+        guard path.hasPrefix(folder) else { return false }
+        return folder.hasSuffix("/") || path.utf8.count == folder.utf8.count
+            || path.dropFirst(folder.count).hasPrefix("/")
+    }
+
+    /// The path as a lenient origin may read it: everything decoded, backslashes as slashes, parameters after `;` cut,
+    /// repeated slashes as one, dot segments resolved again.
+    private static func loose(_ path: String) -> String {
+        var text = path
+        // Decoded until nothing changes, at most as often as anybody would encode.
+        for _ in 0..<4 {
+            let decoded = String(decoding: SourceURL.percentDecoded(text), as: UTF8.self)
+            if decoded == text { break }
+            text = decoded
+        }
+        let segments = text.replacing("\\", with: "/").split(separator: "/", omittingEmptySubsequences: true)
+            .map { $0.prefix { $0 != ";" } }
+        let joined = "/" + segments.joined(separator: "/") + (text.hasSuffix("/") && !segments.isEmpty ? "/" : "")
+        return SourceURL.encoded(SourceURL.withoutDotSegments(joined), normalising: false)
+    }
+}
+
+/// Why a text is no pattern of sources or no host of settings.
+public struct HostPatternError: Error, Sendable, Hashable, CustomStringConvertible {
+    /// The text and what is wrong with it.
+    public let message: String
+
+    init(_ text: String, _ problem: String) { message = "`\(SourceURL.redacting(text))` \(problem)" }
+
+    public var description: String { message }
+}

@@ -1,0 +1,74 @@
+/// What is sent to one origin beyond the ordinary, and how its certificate is checked (setting `hosts`).
+///
+/// Added to each hop whose URL is of that origin, so that nothing of it follows a redirect elsewhere. The credentials
+/// are this program's own, not a visitor's: caching does not count them as `Authorization` of the request.
+public struct HostSettings: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
+    /// Who this program is to the origin.
+    public enum Credentials: Sendable, Hashable {
+        /// RFC 7617.
+        case basic(user: String, password: String)
+        /// RFC 6750.
+        case bearer(String)
+    }
+
+    /// Fields added to each request unless the request has one of the name.
+    public var fields: [HeaderField] = []
+    /// Sent as `Authorization` unless the request has one.
+    public var credentials: Credentials?
+    /// A PEM file with the authorities to trust for this origin instead of the general ones.
+    public var authoritiesFile: String?
+    /// Takes any certificate: whoever stands between can read and change everything. Default false.
+    public var isInsecure = false
+
+    /// No settings.
+    public init() {}
+
+    /// Without the secrets.
+    public var description: String { "settings of a host" }
+
+    /// Without the secrets.
+    public var customMirror: Mirror { Mirror(self, children: []) }
+
+    /// `fields` and the credentials, for a request that has `given`.
+    func additions(to given: [HeaderField]) -> [HeaderField] {
+        var own = fields
+        switch credentials {
+        case .basic(let user, let password):
+            own.append(HeaderField("Authorization", "Basic " + Base64.text(Array("\(user):\(password)".utf8))))
+        case .bearer(let token): own.append(HeaderField("Authorization", "Bearer \(token)"))
+        case nil: break
+        }
+        return own.filter { given.first($0.name) == nil }
+    }
+}
+
+/// The origin that settings belong to: `[http://|https://]HOST[:PORT]`, https and the scheme's port where not said.
+///
+/// Credentials go over plain http only where the entry says `http://`.
+public struct HostOrigin: Sendable, Hashable, CustomStringConvertible {
+    /// Scheme, host and a port that is not the scheme's.
+    public let description: String
+
+    /// Parses an origin.
+    ///
+    /// - Throws: `HostPatternError` for wildcards, paths, credentials, other schemes and malformed hosts.
+    public init(_ text: String) throws(HostPatternError) {
+        let url: SourceURL
+        do throws(SourceError) {
+            url = try SourceURL(text.contains("://") ? text : "https://" + text)
+        } catch {
+            throw HostPatternError(text, "is no HOST[:PORT], with http:// before it for plain http")
+        }
+        guard url.userinfo == nil, url.target == "/", !text.hasSuffix("/"), !text.contains("#") else {
+            throw HostPatternError(text, "is more than a HOST[:PORT]; settings belong to a whole origin")
+        }
+        self.init(url)
+    }
+
+    /// The origin of a URL.
+    init(_ url: SourceURL) {
+        let host = HostPattern.canonical(url.host)
+        let name = host.contains(":") ? "[\(host)]" : host
+        description = "\(url.scheme)://\(name):\(url.port)"
+    }
+}

@@ -1,0 +1,89 @@
+extension SourceURL {
+    /// Splits an authority without userinfo.
+    static func hostAndPort(
+        _ authority: Substring, scheme: String, text: String
+    ) throws(SourceError) -> (host: String, port: Int) {
+        let host: Substring
+        var rest: Substring
+        if authority.hasPrefix("[") {
+            guard let end = authority.firstIndex(of: "]") else {
+                throw SourceError(.malformed, text, "the address in brackets does not end")
+            }
+            host = authority[authority.index(after: authority.startIndex)..<end]
+            rest = authority[authority.index(after: end)...]
+            guard rest.isEmpty || rest.hasPrefix(":") else {
+                throw SourceError(.malformed, text, "after the address in brackets only a port may follow")
+            }
+        } else {
+            let colon = authority.firstIndex(of: ":") ?? authority.endIndex
+            host = authority[..<colon]
+            rest = authority[colon...]
+        }
+        var port = defaultPort(of: scheme)
+        rest = rest.dropFirst()
+        if !rest.isEmpty {
+            guard rest.utf8.count <= 5, rest.utf8.allSatisfy(isDigit), let given = Int(rest),
+                (1...65_535).contains(given)
+            else { throw SourceError(.malformed, text, "`\(rest)` is no port; expected 1…65535") }
+            port = given
+        }
+        if authority.hasPrefix("[") {
+            guard let address = IPAddress(String(host)), case .v6 = address else {
+                throw SourceError(.malformed, text, "`\(host)` is no IPv6 address")
+            }
+            return (address.description, port)
+        }
+        guard !host.isEmpty else { throw SourceError(.malformed, text, "has no host") }
+        let isName = host.utf8.allSatisfy { isLetter($0) || isDigit($0) || [0x2D, 0x2E, 0x5F].contains($0) }
+        guard isName, host.utf8.count <= 253, !host.hasPrefix("."), !host.contains("..") else {
+            let isForeign = !host.utf8.allSatisfy { $0 < 0x80 }
+            throw SourceError(
+                .malformed, text,
+                isForeign ? "host names beyond ASCII are written in punycode (xn--…)" : "`\(host)` is no host name")
+        }
+        switch numericAddress(host) {
+        case .none: return (host.lowercased(), port)
+        case .address(let address): return (address.description, port)
+        case .malformed:
+            throw SourceError(
+                .malformed, text, "`\(host)` ends in a number but is no IPv4 address; names end in letters")
+        }
+    }
+
+    private enum NumericHost {
+        case none
+        case malformed
+        case address(IPAddress)
+    }
+
+    /// What a host that ends in a number stands for: resolvers take decimal, octal (`0177`), hexadecimal (`0x7f`) and
+    /// short (`127.1`, `2130706433`) spellings of IPv4 addresses, so all of them are read here and written as one
+    /// (URL Standard, "IPv4 parser", with errors where it only warns). No top-level domain is a number.
+    private static func numericAddress(_ host: Substring) -> NumericHost {
+        let name = host.hasSuffix(".") ? host.dropLast() : host
+        let parts = name.split(separator: ".", omittingEmptySubsequences: false)
+        guard let last = parts.last, !last.isEmpty, last.utf8.allSatisfy(isDigit) || number(last) != nil else {
+            return .none
+        }
+        guard parts.count <= 4 else { return .malformed }
+        var value: UInt64 = 0
+        for (index, part) in parts.enumerated() {
+            guard let number = number(part) else { return .malformed }
+            let isLast = index == parts.count - 1
+            // The last number fills all octets that the others leave.
+            let bits = UInt64(isLast ? 8 * (5 - parts.count) : 8)
+            guard number < 1 << bits else { return .malformed }
+            value = value << bits | number
+        }
+        return .address(.v4(UInt32(truncatingIfNeeded: value)))
+    }
+
+    /// One number of an IPv4 address: `0x…` hexadecimal, `0…` octal, else decimal; nil where it is none.
+    private static func number(_ part: Substring) -> UInt64? {
+        let lower = part.lowercased()
+        guard let first = lower.utf8.first, isDigit(first), lower.utf8.count <= 20 else { return nil }
+        if lower.hasPrefix("0x") { return lower.utf8.count == 2 ? 0 : UInt64(lower.dropFirst(2), radix: 16) }
+        guard lower.utf8.allSatisfy(isDigit) else { return nil }
+        return first == UInt8(ascii: "0") && lower.utf8.count > 1 ? UInt64(lower, radix: 8) : UInt64(lower)
+    }
+}
