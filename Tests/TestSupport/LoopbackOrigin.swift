@@ -12,6 +12,8 @@ public final class LoopbackOrigin: Sendable {
         var isStopping = false
     }
 
+    /// The address it listens on.
+    public let host: String
     /// The port it listens on.
     public let port: Int
     private let listener: Int32
@@ -22,10 +24,14 @@ public final class LoopbackOrigin: Sendable {
     /// Starts listening.
     ///
     /// - Parameters:
+    ///   - host: an IPv4 address of loopback, `127.0.0.1` by default.
     ///   - port: 0, the default, for one the system chooses.
     ///   - handler: called on the connection's thread, once a request.
-    public init(port: UInt16 = 0, handler: @escaping @Sendable (OriginRequest) -> OriginReply) throws(OriginError) {
+    public init(
+        host: String = "127.0.0.1", port: UInt16 = 0, handler: @escaping @Sendable (OriginRequest) -> OriginReply
+    ) throws(OriginError) {
         self.handler = handler
+        self.host = host
         listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard listener >= 0 else { throw OriginError("cannot open a socket", errno) }
         var yes: Int32 = 1
@@ -33,7 +39,7 @@ public final class LoopbackOrigin: Sendable {
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_port = port.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        inet_pton(AF_INET, host, &address.sin_addr)
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let fd = listener
         let status = withUnsafeMutablePointer(to: &address) { pointer in
@@ -45,7 +51,7 @@ public final class LoopbackOrigin: Sendable {
         self.port = Int(UInt16(bigEndian: address.sin_port))
         guard status == 0 else {
             close(listener)
-            throw OriginError("cannot listen on 127.0.0.1 port \(port)", status)
+            throw OriginError("cannot listen on \(host) port \(port)", status)
         }
         let thread = Self.start { [self] in accept() }
         guard let thread else {
@@ -56,7 +62,7 @@ public final class LoopbackOrigin: Sendable {
     }
 
     /// The absolute URL of a path on this origin.
-    public func url(_ path: String) -> String { "http://127.0.0.1:\(port)\(path)" }
+    public func url(_ path: String) -> String { "http://\(host):\(port)\(path)" }
 
     /// Every request so far, in the order received.
     public var requests: [OriginRequest] { state.withLock { $0.requests } }
@@ -132,6 +138,15 @@ public final class LoopbackOrigin: Sendable {
                 guard Self.sendAll(bytes, to: descriptor) else { return false }
             case .endless(let bytes):
                 while Self.sendAll(bytes, to: descriptor) {}
+                return false
+            case .slowly(let bytes, let milliseconds):
+                var state = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+                while Self.sendAll(bytes, to: descriptor), poll(&state, 1, milliseconds) == 0 {}
+                return false
+            case .reset:
+                // Closing with no time to linger sends a reset instead of an orderly end.
+                var now = linger(l_onoff: 1, l_linger: 0)
+                setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &now, socklen_t(MemoryLayout<linger>.size))
                 return false
             case .hang:
                 var byte: UInt8 = 0

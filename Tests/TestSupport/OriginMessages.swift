@@ -49,6 +49,10 @@ public struct OriginReply: Sendable {
         case bytes([UInt8])
         /// Send these bytes over and over until the client is gone.
         case endless([UInt8])
+        /// Send these bytes, then wait so many milliseconds or until the client is gone; over and over.
+        case slowly([UInt8], milliseconds: Int32)
+        /// Break the connection off with a reset. What was sent may or may not arrive.
+        case reset
         /// Send nothing more until the client is gone or the origin is stopped.
         case hang
     }

@@ -1,0 +1,152 @@
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Pipeline
+
+/// What a fetch from a misbehaving origin must come to.
+private enum Verdict {
+    case error([FetchError.Code])
+    case status(Int)
+    /// A 200 with this body, or any.
+    case body([UInt8]?)
+}
+
+private typealias Misbehaviour = HostileOrigin.Misbehaviour
+
+private let good = sample("originals/night-tiny.jpg")
+
+private func verdict(_ misbehaviour: Misbehaviour) -> Verdict {
+    switch misbehaviour {
+    case .slowHead, .silentAfterConnect, .trickle: .error([.timeout])
+    case .slowBody, .endlessChunkExtension: .error([.stalled])
+    case .closesAtOnce, .closesInHead, .resetsBeforeHead, .resetsInBody: .error([.transport])
+    case .endlessChunks, .endlessBody, .hugeLength: .error([.tooLarge])
+    case .lengthTooLong, .chunkCutOff, .changesTags: .error([.truncated])
+    case .endlessFields, .endlessTrailers, .twoLengths, .listOfLengths, .negativeLength, .overflowingLength,
+        .spacedLength, .lengthAndChunks, .unknownCoding, .badChunk, .overflowingChunk, .chunkWithoutEnd, .noHTTP,
+        .oldHTTP, .badStatus, .lineWithoutColon, .longStatus, .hugeField, .zeroInField, .interimFlood, .unaskedPart,
+        .switchesProtocols:
+        .error([.protocolViolation])
+    case .redirectLoop, .redirectMaze: .error([.tooManyRedirects])
+    case .redirectToFile: .error([.badRedirect])
+    case .unaskedNotModified: .status(304)
+    case .gzipBomb: .body(HostileOrigin.bomb)
+    case .lengthTooShort, .malformedFields, .interims: .body(Array("abc".utf8))
+    case .redirectWithEndlessBody, .flapping, .tooManyRequests, .breaksOnce, .changesWhileBroken: .body(good)
+    }
+}
+
+/// Limits that end each misbehaviour soon, and only the one it is about.
+private func configure(_ configuration: inout FetchConfiguration, for misbehaviour: Misbehaviour?) {
+    configuration.allowPrivateAddresses = .all
+    configuration.totalSeconds = 60
+    configuration.headerSeconds = 60
+    configuration.stallSeconds = 60
+    configuration.connectSeconds = 60
+    configuration.byteLimit = 300_000
+    configuration.breaker = nil
+    configuration.retries = 2
+    switch misbehaviour {
+    case .slowHead, .silentAfterConnect: configuration.headerSeconds = 0.3
+    case .slowBody, .endlessChunkExtension: configuration.stallSeconds = 0.3
+    case .trickle:
+        configuration.totalSeconds = 0.5
+        configuration.byteLimit = 50_000_000
+    default: break
+    }
+}
+
+struct HostileOriginTests {
+    @Test(arguments: HostileOrigin.Misbehaviour.allCases)
+    fileprivate func `each misbehaviour has one outcome, and the next good request works`(
+        _ misbehaviour: Misbehaviour
+    ) async throws {
+        let origin = try HostileOrigin(good: good)
+        defer { origin.stop() }
+        var configuration = FetchConfiguration()
+        configure(&configuration, for: misbehaviour)
+        let limit = configuration.byteLimit
+        let base = CurlTransport(configuration)
+        defer { base.shutdown() }
+        let transport = RetryingTransport(base, configuration: configuration) { _ in }
+        let most = Mutex((last: 0, isMonotonic: true))
+        var outcome: Result<FetchedResponse, FetchError>
+        do throws(FetchError) {
+            let request = FetchRequest(url: try url(origin.url(misbehaviour)))
+            outcome = .success(
+                try await transport.fetch(request) { received, _ in
+                    most.withLock { $0 = (received, $0.isMonotonic && received >= $0.last) }
+                })
+        } catch {
+            outcome = .failure(error)
+        }
+        switch (verdict(misbehaviour), outcome) {
+        case (.error(let codes), .failure(let error)):
+            #expect(codes.contains(error.code), "\(error.code.rawValue): \(error)")
+            #expect(error.message.contains("127.0.0.1"))
+        case (.status(let status), .success(let response)): #expect(response.status == status)
+        case (.body(let body), .success(let response)):
+            #expect(response.status == 200)
+            #expect(body == nil || response.body == body)
+            #expect(response.digest == sha256Hex(response.body))
+            #expect(response.fields.allSatisfy { FieldSyntax.isToken($0.name) })
+        default: Issue.record("\(misbehaviour): \(outcome)")
+        }
+        #expect(most.withLock { $0.isMonotonic && $0.last <= limit })
+        let next = try await transport.fetch(FetchRequest(url: try url(origin.goodURL("next"))))
+        #expect(next.status == 200 && next.body == good)
+    }
+
+    @Test func `through the pipeline nothing of it is stored, and good pictures still come`() async throws {
+        let origin = try HostileOrigin(good: good)
+        defer { origin.stop() }
+        for misbehaviour in Misbehaviour.allCases {
+            guard case .error = verdict(misbehaviour) else { continue }
+            let cache = CacheFolder()
+            var configuration = PipelineConfiguration()
+            configuration.cacheFolder = cache.path
+            configure(&configuration.fetch, for: misbehaviour)
+            configuration.fetch.retries = 0
+            let pipeline = try ImagePipeline(configuration)
+            let error = await #expect(throws: PipelineError.self) {
+                _ = try await pipeline.respond(to: ImageRequest(.url(origin.url(misbehaviour))))
+            }
+            let codes: [PipelineError.Code] = [.fetchFailed, .fetchTimedOut, .overLimit]
+            #expect(codes.contains(error?.code ?? .cancelled), "\(misbehaviour): \(String(describing: error))")
+            await pipeline.drain()
+            let disk = await pipeline.diskStatistics()
+            #expect(pipeline.memoryStatistics.originals.entries == 0, "\(misbehaviour)")
+            #expect(disk?.originals.entries == 0 && disk?.records.entries == 0, "\(misbehaviour)")
+            let next = try await pipeline.respond(to: ImageRequest(.url(origin.goodURL("\(misbehaviour)"))))
+            #expect(next.bytes == good)
+            await pipeline.shutdown()
+        }
+    }
+
+    @Test func `an origin killed in the middle is an error, and unreachable afterwards`() async throws {
+        let origin = try LoopbackOrigin { _ in
+            .raw("HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\nabc", then: [.hang])
+        }
+        defer { origin.stop() }
+        var configuration = FetchConfiguration()
+        configure(&configuration, for: nil)
+        let transport = CurlTransport(configuration)
+        defer { transport.shutdown() }
+        let request = FetchRequest(url: try url(origin.url("/")))
+        let error = await #expect(throws: FetchError.self) {
+            // The first bytes have come; the connection ends there.
+            _ = try await transport.fetch(request) { _, _ in Task.detached { origin.stop() } }
+        }
+        #expect(error?.code == .truncated)
+        origin.stop()
+        let code = try await failure(transport, origin.url("/")).code
+        #expect(code == .unreachable)
+    }
+}
+
+private func url(_ text: String) throws(FetchError) -> SourceURL {
+    do throws(SourceError) { return try SourceURL(text) } catch {
+        preconditionFailure("a test's URL is malformed: \(error)")
+    }
+}
