@@ -136,7 +136,7 @@ private func openSocket(
         // Both families keep the port at the same place.
         return (IPAddress(pointer), Int(UInt16(bigEndian: raw.loadUnaligned(fromByteOffset: 2, as: UInt16.self))))
     }
-    guard transfer.admits(ip, port: port) else { return -1 }
+    guard transfer.admits(ip, port: port), let ip, transfer.request.hooks.dials(ip, port) else { return -1 }
     let closeOnExec = Int32(SOCK_CLOEXEC.rawValue)
     return socket(address.pointee.family, address.pointee.socktype | closeOnExec, address.pointee.`protocol`)
 }

@@ -23,6 +23,13 @@ public struct HostSettings: Sendable, Hashable, CustomStringConvertible, CustomR
     /// No settings.
     public init() {}
 
+    /// Whether a field can be set: a proper name that is not the connection's own, and a value of one line.
+    public static func mayHold(_ field: HeaderField) -> Bool {
+        let own = FieldLines.hopByHop.union(["host", "content-length", "expect"])
+        return FieldSyntax.isToken(field.name) && FieldSyntax.isValue(field.value)
+            && !own.contains(field.name.lowercased())
+    }
+
     /// Without the secrets.
     public var description: String { "settings of a host" }
 

@@ -68,7 +68,8 @@ enum PipelineSettings {
     static let inEffect: Set<String> = [
         "cache", "presets", "masks", "overlays", "allowPrivateAddresses", "acceptedTypes", "fetch.slots",
         "fetch.perHost", "fetch.connectSeconds", "fetch.headerSeconds", "fetch.totalSeconds", "fetch.stallSeconds",
-        "fetch.redirects", "fetch.http2", "retries", "defaultMaxAge", "private", "memory.originals", "memory.variants",
+        "fetch.redirects", "fetch.http2", "fetch.rate", "fetch.breaker", "sources.allow", "sources.deny", "hosts",
+        "retries", "defaultMaxAge", "private", "memory.originals", "memory.variants",
         "disk.originals", "disk.variants", "disk.fsync", "render.workers", "render.quality", "limits.pixels",
         "limits.bytes", "limits.frames", "limits.scans", "limits.outputEdge", "limits.seconds",
     ]
@@ -122,6 +123,12 @@ enum PipelineSettings {
                 rules.append(rule)
             }
             configuration.fetch.allowPrivateAddresses = .list(rules)
+        }
+        do throws(SettingError) { try settings.apply(to: &configuration.fetch) } catch {
+            throw CommandFailure(.usage, error.description)
+        }
+        for (host, own) in configuration.fetch.hosts where own.isInsecure {
+            Console.error("pipectl: \(host): its certificate is not checked (`hosts`: insecure)")
         }
         configuration.warn = { Console.error("pipectl: " + $0) }
         return configuration

@@ -54,8 +54,10 @@ enum SettingCatalogue {
     ]
 
     private static let sourcesAndFetching: [Setting] = [
-        Setting("sources.allow", .list, .list([]), "source patterns admitted; empty: all"),
-        Setting("sources.deny", .list, .list([]), "source patterns refused; wins over sources.allow"),
+        Setting(
+            "sources.allow", .list, .list([]),
+            "[SCHEME://]HOST[:PORT][/PATH] admitted, HOST also *.NAME or .NAME; empty: all"),
+        Setting("sources.deny", .list, .list([]), "the same, refused; wins over sources.allow"),
         Setting(
             "allowPrivateAddresses", .either([.bool, .list]), .bool(false),
             "true, or a list of address/CIDR[:port]; off, so that no URL reaches inside the network"),
@@ -64,7 +66,10 @@ enum SettingCatalogue {
             "media types taken from origins, empty text: none sent; magic bytes decide in the end"),
         Setting(
             "forwardFields", .list, .list([]), "client request fields sent upstream; none, so that answers are shared"),
-        Setting("hosts", .map, .map([]), "host → headers, basic, bearer, ca, insecure; set whole", isSecret: true),
+        Setting(
+            "hosts", .map, .map([]),
+            "[http://]HOST[:PORT] → headers, basic (USER:PASSWORD), bearer, ca, insecure; set whole; https unless said",
+            isSecret: true),
         Setting(
             "fetch.slots", .integer(1...4096), .int(16),
             "transfers at once; enough to hide latency, few enough to be polite"),
@@ -76,7 +81,9 @@ enum SettingCatalogue {
         Setting("fetch.redirects", .integer(0...20), .int(3), "redirects followed, each admitted anew"),
         Setting("fetch.rate", .number(0...1e9), .double(0), "requests a second to one host; 0: no limit"),
         Setting("fetch.http2", .bool, .bool(true), "HTTP/2 over TLS; never in clear text"),
-        Setting("fetch.breaker", .either([.bool, .map]), .bool(true), "stop asking an origin that keeps failing"),
+        Setting(
+            "fetch.breaker", .either([.bool, .map]), .bool(true),
+            "stop asking an origin that keeps failing; a map sets failures (10) and seconds (10)"),
         Setting("retries", .integer(0...20), .int(2), "further tries on connection failures and 429, 502, 503, 504"),
     ]
 

@@ -1,0 +1,135 @@
+import Glibc
+import Pipeline
+
+extension Settings {
+    /// Hosts, credentials, rate and breaker, as the settings say.
+    func apply(to fetch: inout FetchConfiguration) throws(SettingError) {
+        fetch.sources = HostPolicy(allow: try patterns("sources.allow"), deny: try patterns("sources.deny"))
+        fetch.rate = number("fetch.rate")
+        fetch.breaker = try breaker()
+        fetch.hosts = try hosts()
+    }
+
+    private func patterns(_ key: String) throws(SettingError) -> [HostPattern] {
+        var patterns: [HostPattern] = []
+        for text in list(key) {
+            do throws(HostPatternError) {
+                patterns.append(try HostPattern(text))
+            } catch {
+                throw SettingError(.badValue, origin(key), "`\(key)`: \(error.message)")
+            }
+        }
+        return patterns
+    }
+
+    private func breaker() throws(SettingError) -> BreakerConfiguration? {
+        let key = "fetch.breaker"
+        var breaker = BreakerConfiguration()
+        switch value(key) {
+        case .bool(false): return nil
+        case .map(let members):
+            for member in members {
+                switch (member.name, member.value) {
+                case ("failures", .int(let count)) where count >= 1: breaker.failures = count
+                case ("seconds", .int(let seconds)) where seconds > 0: breaker.seconds = Double(seconds)
+                case ("seconds", .double(let seconds)) where seconds > 0: breaker.seconds = seconds
+                case ("failures", _), ("seconds", _):
+                    throw SettingError(
+                        .badValue, origin(key),
+                        "`\(key)`: `\(member.name)` is \(member.value.json); expected is a number above zero")
+                default: throw unknown(member.name, of: ["failures", "seconds"], in: key)
+                }
+            }
+            return breaker
+        default: return breaker
+        }
+    }
+
+    private func hosts() throws(SettingError) -> [HostOrigin: HostSettings] {
+        guard case .map(let members) = value("hosts") else { return [:] }
+        var hosts: [HostOrigin: HostSettings] = [:]
+        for member in members {
+            let host: HostOrigin
+            do throws(HostPatternError) { host = try HostOrigin(member.name) } catch {
+                throw SettingError(.badValue, origin("hosts"), "`hosts`: \(error.message)")
+            }
+            guard hosts[host] == nil else {
+                throw SettingError(.badValue, origin("hosts"), "`hosts`: \(host) is there twice")
+            }
+            hosts[host] = try settings(of: host, member.value)
+        }
+        return hosts
+    }
+
+    /// One entry. Values are secrets and are in no message.
+    private func settings(of host: HostOrigin, _ value: SettingValue) throws(SettingError) -> HostSettings {
+        guard case .map(let members) = value else {
+            throw bad(host, "is \(value.kindName) where a map of headers, basic, bearer, ca and insecure is expected")
+        }
+        var settings = HostSettings()
+        for member in members {
+            switch (member.name, member.value) {
+            case ("headers", .map(let fields)): settings.fields = try self.fields(fields, host)
+            case ("basic", .string(let text)), ("bearer", .string(let text)):
+                guard settings.credentials == nil else { throw bad(host, "has both basic and bearer, or one twice") }
+                settings.credentials = try credentials(member.name, text, host)
+            case ("ca", .string):
+                settings.authoritiesFile = try authoritiesFile(member.value, host)
+            case ("insecure", .bool(let isInsecure)): settings.isInsecure = isInsecure
+            case ("headers", _), ("basic", _), ("bearer", _), ("ca", _), ("insecure", _):
+                let kinds = ["headers": "a map", "insecure": "true or false"]
+                throw bad(
+                    host,
+                    "`\(member.name)` is \(member.value.kindName) where \(kinds[member.name] ?? "text") is expected")
+            default: throw unknown(member.name, of: ["headers", "basic", "bearer", "ca", "insecure"], in: "hosts")
+            }
+        }
+        return settings
+    }
+
+    private func fields(_ members: [SettingMember], _ host: HostOrigin) throws(SettingError) -> [HeaderField] {
+        var fields: [HeaderField] = []
+        for member in members {
+            let text: String
+            switch member.value {
+            case .string(let given): text = given
+            case .int(let number): text = String(number)
+            default: throw bad(host, "the header `\(member.name)` is \(member.value.kindName) where text is expected")
+            }
+            let field = HeaderField(member.name, text)
+            guard HostSettings.mayHold(field) else {
+                throw bad(host, "`\(member.name)` is no header that can be set, or its value holds a line break")
+            }
+            fields.append(field)
+        }
+        return fields
+    }
+
+    private func credentials(
+        _ kind: String, _ text: String, _ host: HostOrigin
+    ) throws(SettingError) -> HostSettings.Credentials {
+        guard !text.isEmpty, HostSettings.mayHold(HeaderField("Authorization", text)) else {
+            throw bad(host, "`\(kind)` is empty or holds a line break")
+        }
+        guard kind == "basic" else { return .bearer(text) }
+        guard let colon = text.firstIndex(of: ":") else { throw bad(host, "`basic` is not USER:PASSWORD") }
+        return .basic(user: String(text[..<colon]), password: String(text[text.index(after: colon)...]))
+    }
+
+    private func authoritiesFile(_ value: SettingValue, _ host: HostOrigin) throws(SettingError) -> String {
+        guard case .string(var path) = value, !path.isEmpty else { throw bad(host, "`ca` is empty") }
+        if path.hasPrefix("~/"), let home = environment["HOME"] { path = home + path.dropFirst() }
+        guard access(path, R_OK) == 0 else {
+            throw bad(host, "`ca`: \(path): \(String(cString: strerror(errno)))")
+        }
+        return path
+    }
+
+    private func bad(_ host: HostOrigin, _ problem: String) -> SettingError {
+        SettingError(.badValue, origin("hosts"), "`hosts`: \(host): \(problem)")
+    }
+
+    private func unknown(_ name: String, of names: [String], in key: String) -> SettingError {
+        SettingError(.badValue, origin(key), "`\(key)`: unknown member `\(name)`" + NearestName.hint(name, in: names))
+    }
+}
