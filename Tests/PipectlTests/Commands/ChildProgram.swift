@@ -47,8 +47,12 @@ final class ChildProgram: Sendable {
     ///   - arguments: without the program's name.
     ///   - input: a file read as stdin; nothing by default.
     ///   - folder: the working folder, also `HOME`.
+    ///   - environment: further variables, each `NAME=value`.
     ///   - seconds: after this long the child is killed, so that a test that went wrong ends.
-    init(_ arguments: [String], input: String = "/dev/null", folder: String, seconds: Int = 120) throws(StartError) {
+    init(
+        _ arguments: [String], input: String = "/dev/null", folder: String, environment variables: [String] = [],
+        seconds: Int = 120
+    ) throws(StartError) {
         var output: (Int32, Int32) = (-1, -1)
         var errors: (Int32, Int32) = (-1, -1)
         guard Self.pipe(&output), Self.pipe(&errors) else { throw StartError(description: "no pipe: \(errno)") }
@@ -63,7 +67,7 @@ final class ChildProgram: Sendable {
         let search = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
         var environment: [UnsafeMutablePointer<CChar>?] = [strdup("PATH=\(search)"), strdup("HOME=\(folder)"), nil]
         // `env` becomes the program; it changes the folder, for which POSIX has no action.
-        var words = (["env", "-C", folder, Self.path] + arguments).map { strdup($0) } + [nil]
+        var words = (["env", "-C", folder] + variables + [Self.path] + arguments).map { strdup($0) } + [nil]
         defer { for text in environment + words { free(text) } }
         var child = pid_t()
         let status = posix_spawn(&child, "/usr/bin/env", &actions, nil, &words, &environment)

@@ -1,0 +1,108 @@
+import Pipeline
+import TestSupport
+import Testing
+
+@testable import pipectl
+
+/// The fetch configuration that assignments lead to.
+private func fetch(_ assignments: String...) throws -> FetchConfiguration {
+    try PipelineSettings.configuration(Settings(assignments: assignments)).fetch
+}
+
+@Suite struct FetchSettingsTests {
+    @Test func `patterns of sources admit and refuse`() throws {
+        let fetch = try fetch("sources.allow=*.example.org,http://a.test:8080/img", #"sources.deny=["b.example.org"]"#)
+        #expect(fetch.sources.allow.map(\.description) == ["*.example.org", "http://a.test:8080/img"])
+        #expect(fetch.sources.refusal(of: try SourceURL("http://a.example.org/")) == nil)
+        #expect(fetch.sources.refusal(of: try SourceURL("http://b.example.org/")) != nil)
+        #expect(fetch.sources.refusal(of: try SourceURL("http://c.test/")) != nil)
+    }
+
+    @Test func `the breaker is on, off, or has numbers of its own`() throws {
+        #expect(try fetch().breaker == BreakerConfiguration())
+        #expect(try fetch("fetch.breaker=true").breaker == BreakerConfiguration())
+        #expect(try fetch("fetch.breaker=false").breaker == nil)
+        let own = try fetch(#"fetch.breaker={"failures":3,"seconds":1.5}"#).breaker
+        #expect(own?.failures == 3 && own?.seconds == 1.5)
+    }
+
+    @Test func `rate, retries and private addresses arrive`() throws {
+        let fetch = try fetch("fetch.rate=2.5", "retries=0", "allowPrivateAddresses=127.0.0.1:8080,fd00::/8")
+        #expect(fetch.rate == 2.5 && fetch.retries == 0)
+        #expect(
+            fetch.allowPrivateAddresses == .list(["127.0.0.1:8080", "fd00::/8"].compactMap(AddressRule.Entry.init)))
+    }
+
+    @Test func `hosts have headers, credentials, authorities`() throws {
+        let folder = ScratchFolder()
+        let ca = folder.write("", to: "ca.pem")
+        let hosts = try fetch(
+            #"hosts={"a.test":{"headers":{"X-Key":"k","X-Number":7},"basic":"us:p:w","ca":"\#(ca)"},"#
+                + #""http://b.test:8080":{"bearer":"t","insecure":true}}"#
+        ).hosts
+        let a = try #require(hosts[try HostOrigin("https://a.test")])
+        #expect(a.fields == [HeaderField("X-Key", "k"), HeaderField("X-Number", "7")])
+        #expect(a.credentials == .basic(user: "us", password: "p:w") && a.authoritiesFile == ca && !a.isInsecure)
+        let b = try #require(hosts[try HostOrigin("http://b.test:8080")])
+        #expect(b.credentials == .bearer("t") && b.isInsecure && b.fields.isEmpty)
+    }
+
+    @Test(arguments: [
+        ("sources.allow=ftp://a", "only http and https"), ("sources.deny=a*b", "`a*b`"),
+        (#"fetch.breaker={"failures":0}"#, "above zero"), (#"fetch.breaker={"failure":3}"#, "did you mean `failures`?"),
+        (#"hosts={"*.a":{}}"#, "HOST[:PORT]"), (#"hosts={"a/b":{}}"#, "more than a HOST"), (#"hosts={"a":1}"#, "a map"),
+        (#"hosts={"a":{},"https://A":{}}"#, "twice"), (#"hosts={"a":{"basic":"geheim"}}"#, "USER:PASSWORD"),
+        (#"hosts={"a":{"basic":"geheim:x","bearer":"geheim"}}"#, "both basic and bearer"),
+        (#"hosts={"a":{"bearer":"geheim\nX: y"}}"#, "line break"),
+        (#"hosts={"a":{"header":{}}}"#, "did you mean `headers`?"),
+        (#"hosts={"a":{"headers":{"Host":"geheim"}}}"#, "no header that can be set"),
+        (#"hosts={"a":{"headers":{"X Y":"geheim"}}}"#, "no header that can be set"),
+        (#"hosts={"a":{"ca":"/absent/ca.pem"}}"#, "No such file"), (#"hosts={"a":{"insecure":1}}"#, "true or false"),
+    ])
+    func `what does not fit is an error that says why and shows no secret`(assignment: String, hint: String) throws {
+        let error = #expect(throws: CommandFailure.self) { _ = try fetch(assignment) }
+        let text = error.map { "\($0)" } ?? ""
+        #expect(text.contains(hint), "\(text)")
+        #expect(!text.contains("geheim"))
+    }
+
+    @Test func `every setting of fetching is in effect`() {
+        for setting in SettingCatalogue.all
+        where setting.key.hasPrefix("fetch.") || setting.key.hasPrefix("sources.") || setting.key == "hosts" {
+            #expect(PipelineSettings.inEffect.contains(setting.key), "\(setting.key)")
+        }
+    }
+}
+
+extension CommandTests {
+    @Suite struct Fetching {
+        private let site = CommandSite()
+
+        @Test func `proxies in the environment are not used`() async throws {
+            let proxy = try LoopbackOrigin { _ in .response(200, ["Content-Type": "text/html"]) }
+            defer { proxy.stop() }
+            let origin = try FolderOrigin(folder: Samples.folder + "/originals", maxAge: 3600)
+            defer { origin.stop() }
+            let variables = ["http_proxy", "https_proxy", "all_proxy", "ALL_PROXY", "HTTP_PROXY"].map {
+                "\($0)=\(proxy.url(""))"
+            }
+            let child = try ChildProgram(
+                ["get", origin.url("/grey.jpg"), "--set", "allowPrivateAddresses=true"], folder: site.folder.path,
+                environment: variables)
+            let ended = await child.end
+            #expect(ended.exit == 0, "\(ended.errors)")
+            #expect(proxy.connections == 0 && origin.requests.count == 1)
+        }
+
+        @Test func `a source that the settings refuse ends with 3, an insecure host is warned of`() async throws {
+            let origin = try FolderOrigin(folder: Samples.folder + "/originals", maxAge: 3600)
+            defer { origin.stop() }
+            let refused = try await site.run(["get", origin.url("/grey.jpg"), "--set", "sources.deny=127.0.0.1"])
+            #expect(refused.exit == 3 && refused.errors.contains("sources.deny"))
+            #expect(origin.requests.isEmpty)
+            let warned = try await site.run(
+                ["get", origin.url("/grey.jpg"), "--set", #"hosts={"a.test":{"insecure":true}}"#])
+            #expect(warned.errors.contains("https://a.test:443: its certificate is not checked"))
+        }
+    }
+}

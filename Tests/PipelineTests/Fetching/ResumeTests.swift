@@ -1,0 +1,143 @@
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Pipeline
+
+private let body = (0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 8) }
+
+/// A 200 that breaks off after `sent` bytes.
+private func broken(_ sent: Int, _ fields: String = "ETag: \"a\"\r\n") -> OriginReply {
+    .raw(
+        "HTTP/1.1 200 OK\r\n\(fields)Content-Length: \(body.count)\r\nX-Kept: 1\r\n\r\n",
+        then: [.bytes(Array(body[..<sent]))])
+}
+
+private func part(_ first: Int, _ range: String? = nil, tag: String = "\"a\"", to end: Int = body.count) -> OriginReply
+{
+    .response(
+        206,
+        ["ETag": tag, "X-New": "2", "Content-Range": range ?? "bytes \(first)-\(body.count - 1)/\(body.count)"],
+        body: Array(body[first..<end]))
+}
+
+struct ResumeTests {
+    /// Answers from a list, one a request; then closes.
+    private func fetch(
+        _ replies: [OriginReply], retries: Int = 2, fields: [HeaderField] = []
+    ) async throws -> (Result<FetchedResponse, FetchError>, [OriginRequest], progress: [Int]) {
+        let left = Mutex(replies)
+        let origin = try LoopbackOrigin { _ in left.withLock { $0.isEmpty ? .close : $0.removeFirst() } }
+        defer { origin.stop() }
+        var configuration = FetchConfiguration()
+        configuration.allowPrivateAddresses = .all
+        configuration.retries = retries
+        let base = CurlTransport(configuration)
+        defer { base.shutdown() }
+        let transport = RetryingTransport(base, configuration: configuration) { _ in }
+        let progress = Mutex<[Int]>([])
+        let request = FetchRequest(url: try SourceURL(origin.url("/a")), fields: fields)
+        let result: Result<FetchedResponse, FetchError>
+        do throws(FetchError) {
+            result = .success(
+                try await transport.fetch(request) { received, _ in progress.withLock { $0.append(received) } })
+        } catch {
+            result = .failure(error)
+        }
+        return (result, origin.requests, progress.withLock { $0 })
+    }
+
+    @Test func `a broken download goes on where it broke, as often as retries allow`() async throws {
+        let (result, requests, progress) = try await fetch([
+            broken(50_000), part(50_000, to: 120_000), part(120_000),
+        ])
+        // The second reply announces less than the part's range: a part with another length is no part.
+        let response = try? result.get()
+        #expect(response == nil && requests.count == 3)
+        #expect(progress == progress.sorted())
+
+        let (whole, asked, counts) = try await fetch([
+            broken(50_000),
+            .raw(
+                "HTTP/1.1 206 Part\r\nETag: \"a\"\r\nX-New: 2\r\nContent-Range: bytes 50000-199999/200000\r\n"
+                    + "Content-Length: 150000\r\n\r\n", then: [.bytes(Array(body[50_000..<120_000]))]),
+            part(120_000),
+        ])
+        let done = try whole.get()
+        #expect(done.status == 200 && done.body == body && done.digest == sha256Hex(body))
+        #expect(asked.map { $0["range"] } == [nil, "bytes=50000-", "bytes=120000-"])
+        #expect(asked.map { $0["if-range"] } == [nil, "\"a\"", "\"a\""])
+        #expect(done.fields.first("content-length") == "200000" && done.fields.first("content-range") == nil)
+        #expect(done.fields.first("x-kept") == "1" && done.fields.values(of: "x-new") == ["2"])
+        #expect(counts == counts.sorted() && Set(counts).count == counts.count && counts.last == body.count)
+    }
+
+    @Test func `a 200 begins anew`() async throws {
+        let (result, requests, progress) = try await fetch([
+            broken(150_000), .response(200, ["ETag": "\"b\""], body: Array(body.reversed())),
+        ])
+        let response = try result.get()
+        #expect(response.body == body.reversed() && response.digest == sha256Hex(response.body))
+        #expect(response.fields.values(of: "etag") == ["\"b\""] && response.fields.first("x-kept") == nil)
+        #expect(requests.count == 2 && progress == progress.sorted())
+    }
+
+    @Test(arguments: [
+        part(50_000, "bytes 49999-199999/200000"), part(50_000, "bytes 50000-199998/200000"),
+        part(50_000, "bytes 50000-199999/200001"), part(50_000, "bytes 50000-199999/*"), part(50_000, "bytes */200000"),
+        part(50_000, "items 50000-199999/200000"), part(50_000, "nonsense"), part(50_000, tag: "\"b\""),
+        part(50_000, tag: "W/\"a\""), .response(416, ["Content-Range": "bytes */200000"]),
+        .response(206, ["Content-Type": "multipart/byteranges; boundary=x"], body: Array("--x".utf8)),
+    ])
+    func `what does not fit is thrown away with what it should complete`(reply: OriginReply) async throws {
+        let (result, requests, _) = try await fetch([broken(50_000), reply, .response(200, body: body)])
+        let response = try result.get()
+        #expect(response.body == body)
+        #expect(requests.map { $0["range"] } == [nil, "bytes=50000-", nil])
+        let (last, _, _) = try await fetch([broken(50_000), reply], retries: 1)
+        #expect(throws: FetchError.self) { try last.get() }
+        if case .failure(let error) = last { #expect(error.code == .partMismatch && error.partial == nil) }
+    }
+
+    @Test(arguments: [
+        "", "ETag: W/\"a\"\r\n", "ETag: \"a\"\r\nETag: \"b\"\r\n", "ETag: a\r\n",
+        "ETag: \"a\"\r\nAccept-Ranges: none\r\n",
+    ])
+    func `without a strong validator, or against the origin's word, everything is asked for anew`(
+        fields: String
+    ) async throws {
+        let (result, requests, _) = try await fetch([broken(50_000, fields), .response(200, body: body)])
+        #expect(try result.get().body == body)
+        #expect(requests.map { $0["range"] } == [nil, nil])
+    }
+
+    @Test func `a try that gets nothing does not lose what there was`() async throws {
+        let (result, requests, _) = try await fetch([broken(50_000), .close, .response(503), part(50_000)], retries: 3)
+        #expect(try result.get().body == body)
+        #expect(requests.map { $0["range"] } == [nil] + [String?](repeating: "bytes=50000-", count: 3))
+    }
+
+    @Test func `a part the caller asked for is not completed`() async throws {
+        let (result, requests, _) = try await fetch(
+            [
+                .raw("HTTP/1.1 206 Part\r\nETag: \"a\"\r\nContent-Range: bytes 0-9/20\r\nContent-Length: 10\r\n\r\nab"),
+                .response(206, ["Content-Range": "bytes 0-9/20"], body: Array(0..<10)),
+            ], fields: [HeaderField("Range", "bytes=0-9")])
+        let response = try result.get()
+        #expect(response.status == 206 && response.body == Array(0..<10))
+        #expect(requests.map { $0["range"] } == ["bytes=0-9", "bytes=0-9"])
+    }
+
+    @Test func `without retries nothing is resumed`() async throws {
+        let (result, requests, _) = try await fetch([broken(50_000), part(50_000)], retries: 0)
+        #expect(requests.count == 1)
+        if case .failure(let error) = result { #expect(error.code == .truncated) } else { Issue.record("\(result)") }
+    }
+
+    @Test(arguments: [
+        ("bytes 0-9/10", true), ("BYTES 3-4/10", true), ("bytes 0-10/10", false), ("bytes 5-4/10", false),
+        ("bytes -1-4/10", false), ("bytes 0-9", false), ("bytes 0-9/10/2", false), ("bytes +0-9/10", false),
+        ("bytes 0-99999999999999999999/10", false), ("bytes  0-9/10", false), ("", false),
+    ])
+    func `a content range is strict`(text: String, isValid: Bool) { #expect((ContentRange(text) != nil) == isValid) }
+}

@@ -1,0 +1,100 @@
+import Glibc
+import Synchronization
+
+/// Why a helper program did not do what it was started for.
+public struct ProgramError: Error, Sendable, CustomStringConvertible {
+    /// What happened.
+    public let description: String
+    init(_ description: String) { self.description = description }
+}
+
+/// A program of the system run by a test: its output is read from a pipe, its end is waited for.
+public final class HelperProgram: Sendable {
+    private struct State {
+        var output: [UInt8] = []
+        var status: Int32?
+    }
+
+    private let child: pid_t
+    private let output: Int32
+    private let state = Mutex(State())
+
+    /// Starts a program found in `PATH` or in `/usr/sbin`, with both outputs in one pipe.
+    public init(_ words: [String], folder: String = "/") throws(ProgramError) {
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else { throw ProgramError("no pipe: \(errno)") }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0)
+        posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO)
+        posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO)
+        for descriptor in Int32(3)..<1024 { posix_spawn_file_actions_addclose(&actions, descriptor) }
+        let search = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
+        var arguments = (["env", "-C", folder, "PATH=\(search):/usr/sbin:/sbin"] + words).map { strdup($0) } + [nil]
+        var environment = [strdup("PATH=\(search):/usr/sbin:/sbin"), nil]
+        defer { for text in arguments + environment { free(text) } }
+        var child = pid_t()
+        let status = posix_spawn(&child, "/usr/bin/env", &actions, nil, &arguments, &environment)
+        close(ends[1])
+        guard status == 0 else {
+            close(ends[0])
+            throw ProgramError("cannot start \(words[0]): \(String(cString: strerror(status)))")
+        }
+        self.child = child
+        output = ends[0]
+    }
+
+    deinit {
+        stop()
+        close(output)
+    }
+
+    /// What it has printed so far, as far as it was read.
+    public var text: String { state.withLock { String(decoding: $0.output, as: UTF8.self) } }
+
+    /// Reads until a line begins so, and returns the rest of the line; nil when the program ends without one.
+    public func line(startingWith start: String) -> String? {
+        repeat {
+            let lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+            if let line = lines.first(where: { $0.hasPrefix(start) }) { return String(line.dropFirst(start.count)) }
+        } while read()
+        return nil
+    }
+
+    /// Reads to the end and returns the exit status; 128 + the signal's number when a signal ended it.
+    public func waitForEnd() -> Int32 {
+        while read() {}
+        return reap()
+    }
+
+    /// Kills it, unless it has ended.
+    public func stop() {
+        let isRunning = state.withLock { $0.status == nil }
+        guard isRunning else { return }
+        kill(child, SIGKILL)
+        _ = reap()
+    }
+
+    private func read() -> Bool {
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        var count = Glibc.read(output, &buffer, buffer.count)
+        while count < 0, errno == EINTR { count = Glibc.read(output, &buffer, buffer.count) }
+        guard count > 0 else { return false }
+        state.withLock { $0.output += buffer[..<count] }
+        return true
+    }
+
+    private func reap() -> Int32 {
+        state.withLock { state in
+            if let status = state.status { return status }
+            var raw: Int32 = 0
+            while waitpid(child, &raw, 0) < 0, errno == EINTR {}
+            let signal = raw & 0x7F
+            let status = signal == 0 ? raw >> 8 & 0xFF : 128 + signal
+            state.status = status
+            return status
+        }
+    }
+}

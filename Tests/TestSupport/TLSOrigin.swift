@@ -1,0 +1,123 @@
+import Glibc
+
+/// A certificate authority in a folder of its own, made and used with the `openssl` command.
+public final class TestAuthority: Sendable {
+    /// The folder, removed with the authority.
+    public let folder: String
+    /// The authority's own certificate, to be trusted.
+    public var certificate: String { folder + "/authority.pem" }
+
+    /// Makes the authority.
+    public init() throws(ProgramError) {
+        var name = Array("/tmp/test-authority-XXXXXX".utf8CString)
+        guard mkdtemp(&name) != nil else { throw ProgramError("cannot make a folder: \(errno)") }
+        folder = String(decoding: name.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+        try key("authority")
+        try openssl(
+            "req", "-x509", "-new", "-key", folder + "/authority.key", "-subj", "/CN=Test Authority", "-days", "2",
+            "-out", certificate)
+    }
+
+    deinit {
+        // What stays behind in /tmp hurts nobody.
+        _ = try? HelperProgram(["rm", "-rf", folder]).waitForEnd()
+    }
+
+    /// Issues a certificate, returns the paths of it and its key.
+    ///
+    /// - Parameters:
+    ///   - names: such as `DNS:localhost` or `IP:127.0.0.1`.
+    ///   - days: how long it is valid, from now; a negative number has it expired.
+    public func issue(
+        _ name: String, names: String = "IP:127.0.0.1,DNS:localhost", days: Int = 2
+    ) throws(ProgramError) -> (certificate: String, key: String) {
+        let base = folder + "/" + name
+        try key(name)
+        try openssl(
+            "req", "-new", "-key", base + ".key", "-subj", "/CN=\(name)", "-addext", "subjectAltName=" + names,
+            "-out", base + ".csr")
+        try openssl(
+            "x509", "-req", "-in", base + ".csr", "-CA", certificate, "-CAkey", folder + "/authority.key",
+            "-copy_extensions", "copy", "-days", String(days), "-out", base + ".pem")
+        return (base + ".pem", base + ".key")
+    }
+
+    private func key(_ name: String) throws(ProgramError) {
+        try openssl("ecparam", "-genkey", "-name", "prime256v1", "-noout", "-out", "\(folder)/\(name).key")
+    }
+
+    private func openssl(_ arguments: String...) throws(ProgramError) {
+        let program = try HelperProgram(["openssl"] + arguments)
+        let status = program.waitForEnd()
+        guard status == 0 else {
+            throw ProgramError("openssl \(arguments.joined(separator: " ")) ended with \(status): \(program.text)")
+        }
+    }
+}
+
+/// A real TLS server on 127.0.0.1: `openssl s_server` for HTTP/1.1, `nghttpd` for HTTP/2.
+public final class TLSOrigin: Sendable {
+    /// The port it listens on.
+    public let port: Int
+    private let program: HelperProgram
+
+    /// Starts a server that answers `GET /NAME` with the file NAME of `folder`.
+    ///
+    /// Over HTTP/1.1 the file is the whole response, head included; over HTTP/2 it is the body.
+    public init(
+        _ identity: (certificate: String, key: String), folder: String, http2: Bool = false
+    ) throws(ProgramError) {
+        guard http2 else {
+            program = try HelperProgram(
+                [
+                    "openssl", "s_server", "-accept", "127.0.0.1:0", "-cert", identity.certificate, "-key",
+                    identity.key, "-HTTP",
+                ], folder: folder)
+            guard let line = program.line(startingWith: "ACCEPT "),
+                let port = Int(line.split(separator: ":").last ?? "")
+            else { throw ProgramError("openssl s_server did not start: \(program.text)") }
+            self.port = port
+            return
+        }
+        // It takes no port of the system's choice: one that was free a moment ago is tried, several times if need be.
+        for _ in 0..<8 {
+            let port = Self.freePort()
+            let program = try HelperProgram(
+                [
+                    "nghttpd", "-v", "--address=127.0.0.1", "-d", folder, String(port), identity.key,
+                    identity.certificate,
+                ], folder: folder)
+            if program.line(startingWith: "IPv4: listen") != nil {
+                self.program = program
+                self.port = port
+                return
+            }
+            program.stop()
+        }
+        throw ProgramError("nghttpd did not start; Debian's package nghttp2-server has it")
+    }
+
+    deinit { stop() }
+
+    /// The URL of a file.
+    public func url(_ name: String) -> String { "https://127.0.0.1:\(port)/\(name)" }
+
+    /// Ends the server.
+    public func stop() { program.stop() }
+
+    private static func freePort() -> Int {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                _ = bind(descriptor, pointer, length)
+                _ = getsockname(descriptor, pointer, &length)
+            }
+        }
+        return Int(UInt16(bigEndian: address.sin_port))
+    }
+}
