@@ -27,7 +27,7 @@ struct CacheStage: Sendable {
         finding.records.removeAll { admitted.followsRedirects ? $0.isRedirect : $0.finalURL != nil }
         guard let record = Self.selected(among: finding.records, by: admitted.request.fields) else {
             finding.forward = finding.records.isEmpty ? .uriMiss : .varyMiss
-            if admitted.directives?.onlyIfCached == true { finding.verdict = .unavailable }
+            finding.verdict = withoutRecord(admitted)
             return finding
         }
         finding.record = record
@@ -38,11 +38,8 @@ struct CacheStage: Sendable {
 
     /// The most recent of the records that a request with these fields selects (RFC 9111 §4.1).
     static func selected(among records: [OriginalRecord], by fields: [HeaderField]) -> OriginalRecord? {
-        records.filter { Redirects.selects($0.response, requestFields: fields) }
-            .max { left, right in
-                (Age.date(of: left.response), left.response.responseTime)
-                    < (Age.date(of: right.response), right.response.responseTime)
-            }
+        let selected = records.filter { Redirects.selects($0.response, requestFields: fields) }
+        return Variation.select(among: selected.map(\.response), requestFields: fields).map { selected[$0] }
     }
 
     private func decide(_ finding: inout CacheFinding, _ record: OriginalRecord) {
@@ -89,7 +86,12 @@ struct CacheStage: Sendable {
         }
         finding.record = nil
         finding.records.removeAll { $0.digest == record.digest }
-        finding.verdict = finding.admitted.directives?.onlyIfCached == true ? .unavailable : .missing
+        finding.verdict = withoutRecord(finding.admitted)
         finding.forward = .miss
+    }
+
+    private func withoutRecord(_ admitted: AdmittedRequest) -> CacheFinding.Verdict {
+        Reuse.decisionWithoutStored(policy: admitted.request.policy, directives: admitted.directives)
+            == .gatewayTimeout ? .unavailable : .missing
     }
 }

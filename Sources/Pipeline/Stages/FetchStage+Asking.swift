@@ -12,7 +12,7 @@ extension FetchStage {
         let candidates = candidates(of: finding)
         let forwarded = finding.record == nil ? admitted.conditions : []
         // A client's own conditions and ours would contradict each other: its answer passes through as it is.
-        let conditions = forwarded.isEmpty ? Self.conditions(candidates, selected: finding.record) : forwarded
+        let conditions = forwarded.isEmpty ? conditions(candidates, finding) : forwarded
         let (asked, response) = try await send(url, admitted.request.fields + conditions, finding)
         guard case .answer(let response) = response else { return try response.original() }
         if !forwarded.isEmpty, [206, 304, 412, 416].contains(response.status) {
@@ -81,7 +81,9 @@ extension FetchStage {
     func stale(_ finding: CacheFinding, after failure: OriginFailure) -> Original? {
         guard let record = finding.record, finding.admitted.request.policy != .reload,
             finding.admitted.purpose == .original || record.response.status == 200,
-            Reuse.mayServeStale(record.response, after: failure, now: now(), configuration: caching)
+            Reuse.mayServeStale(
+                record.response, after: failure, now: now(), configuration: caching,
+                directives: finding.admitted.directives)
         else { return nil }
         var original = Original(
             admitted: finding.admitted, record: record, body: finding.body, outcome: .stale, isStale: true,
@@ -101,37 +103,17 @@ extension FetchStage {
         return (selected + others).filter { Validation.hasValidator($0.response) }
     }
 
-    /// `If-None-Match` with every candidate's entity tag, and the selected one's `Last-Modified`.
-    private static func conditions(_ candidates: [OriginalRecord], selected: OriginalRecord?) -> [HeaderField] {
-        var tags: [String] = []
-        var dates: [HeaderField] = []
-        for record in candidates {
-            let isSelected = record == selected
-            for field in Validation.conditionalFields(for: record.response) {
-                if field.name != "If-None-Match" {
-                    if isSelected { dates.append(field) }
-                } else if !tags.contains(field.value), isSelected || field.value.hasSuffix("\"") {
-                    // What is no proper entity tag would spoil a list of them; alone it goes back as it came.
-                    tags.append(field.value)
-                }
-            }
-        }
-        return (tags.isEmpty ? [] : [HeaderField("If-None-Match", tags.joined(separator: ", "))]) + dates
-    }
-
     /// The record that a 304 speaks of, freshened by it (RFC 9111 §4.3.4); nil where it speaks of none we can use.
     private func freshened(
         _ response: FetchedResponse, to asked: FetchRequest, _ finding: CacheFinding, _ candidates: [OriginalRecord]
     ) async -> Original? {
         let admitted = finding.admitted
         let finalURL = Self.finalURL(of: response)
-        let named = candidates.filter { record in
+        let named = self.named(candidates, by: response, finding).filter { record in
             // Validators speak of one URL. A caller who gives a source ID says that all of them are one.
-            (record.finalURL == finalURL || admitted.request.sourceID != nil)
-                && Validation.identifies(record.response, notModified: response.fields)
+            record.finalURL == finalURL || admitted.request.sourceID != nil
         }
-        let isNamed = response.fields.first("etag") != nil || response.fields.first("last-modified") != nil
-        guard isNamed || candidates.count == 1, let record = named.first else { return nil }
+        guard let record = named.first else { return nil }
         var body = record == finding.record ? finding.body : nil
         if admitted.purpose == .original, body == nil {
             body = await tiers.originalBody(record.digest)?.bytes
@@ -165,6 +147,29 @@ extension FetchStage {
             }
         }
         return original
+    }
+
+    private func conditions(_ candidates: [OriginalRecord], _ finding: CacheFinding) -> [HeaderField] {
+        Validation.conditionalFields(
+            forAny: candidates.map(\.response), selected: candidates.firstIndex { $0 == finding.record })
+    }
+
+    /// The candidates that a 304 speaks of, what the request selects first.
+    private func named(
+        _ candidates: [OriginalRecord], by response: FetchedResponse, _ finding: CacheFinding
+    ) -> [OriginalRecord] {
+        let selected = candidates.firstIndex { $0 == finding.record }
+        if let selected, response.fields.first("etag") != nil || response.fields.first("last-modified") != nil,
+            Validation.identifies(candidates[selected].response, notModified: response.fields)
+        {
+            let others = candidates.filter {
+                $0 != finding.record && Validation.identifies($0.response, notModified: response.fields)
+            }
+            return [candidates[selected]] + others
+        }
+        return Validation.identified(
+            among: candidates.map(\.response), notModified: response.fields, selected: selected
+        ).map { candidates[$0] }
     }
 
     private func freshened(
@@ -250,6 +255,7 @@ extension FetchStage {
                 finalURL: Self.finalURL(of: response)),
             body: response.body, outcome: .network, mayStore: refusal == nil, refusal: refusal?.rawValue,
             generation: finding.generation, fetchMilliseconds: response.milliseconds, forward: finding.forward)
+        original.received = response.fields
         if original.mayStore, (200..<300).contains(response.status), unacceptedType(response.fields) != nil {
             original.refuse("type")
         }
@@ -288,7 +294,8 @@ extension FetchStage {
             record: record(
                 of: response.body, response: stored, milliseconds: response.milliseconds,
                 source: finding.admitted.source),
-            body: response.body, outcome: .network, mayStore: false, refusal: "conditional",
+            body: response.body, outcome: .network, mayStore: false,
+            refusal: Storability.Refusal.conditional.rawValue,
             generation: finding.generation, fetchMilliseconds: response.milliseconds, forward: finding.forward)
     }
 

@@ -133,6 +133,7 @@ struct FetchStage: Sendable {
                 var mine = original
                 mine.admitted = finding.admitted
                 mine.isCollapsed = true
+                mine.received = nil
                 return mine
             }
             guard original.mayStore else { break }
@@ -175,7 +176,7 @@ struct FetchStage: Sendable {
             return Redirects.selects(original.record.response, requestFields: admitted.request.fields)
         }
         // An error that nothing forbids to share is everybody's who waits for a picture: nobody could make one of it.
-        let isHarmless = ["status", "no-lifetime", "type"].contains(original.refusal)
+        let isHarmless = ["status", "conditional", "no-lifetime", "type"].contains(original.refusal)
         return admitted.purpose == .image && isHarmless && (try? checked(original)) == nil
     }
 

@@ -74,6 +74,8 @@ struct Original: Sendable {
     var isStale = false
     /// Whether it, and so its variants, may be stored.
     var mayStore: Bool
+    /// The fields as the origin sent them, for the request that it answered alone: not all of them may be stored.
+    var received: [HeaderField]?
     /// Why it may not be stored, in a word.
     var refusal: String?
     var generation: CacheTiers.Generation
