@@ -79,7 +79,7 @@ extension OriginalResponse {
         self.init(
             status: response.status,
             fields: isNew
-                ? response.fields
+                ? original.received ?? response.fields
                 : Reuse.fields(
                     of: response, wasValidated: original.outcome == .revalidated, configuration: caching),
             body: original.body ?? [],

@@ -78,6 +78,25 @@ struct OriginalAnswersTests {
         }
     }
 
+    @Test func `fields that are private reach the client they came for, and nobody after it`() async throws {
+        let door = Door()
+        try await withCache { _ in
+            await door.pass()
+            return Answer(200, "Cache-Control: max-age=60, private=\"x-mine\"", "X-Mine: 1", "X-All: 2")
+        } _: { bench in
+            let both = [
+                Task { try await bench.get() }, Task { try await bench.get() },
+            ]
+            await bench.waiting(2)
+            door.open()
+            let answers = [try await both[0].value, try await both[1].value]
+            #expect(answers.count { $0.values("x-mine") == ["1"] } == 1)
+            let hit = try await bench.get()
+            #expect(hit.handling.isHit && hit.values("x-mine").isEmpty && hit.values("x-all") == ["2"])
+            #expect(bench.count == 1)
+        }
+    }
+
     @Test func `a request's own no-store is obeyed, and what is stored still answers`() async throws {
         try await withCache { _ in
             Answer(200, "Cache-Control: max-age=60", body: "b")
