@@ -66,6 +66,7 @@ struct CommonOptions: ParsableArguments {
 enum PipelineSettings {
     /// Settings that do something in this version; a set one that does not is warned of.
     static let inEffect: Set<String> = [
+        "errorMaxAge", "errorAttempts",
         "cache", "presets", "masks", "overlays", "allowPrivateAddresses", "acceptedTypes", "fetch.slots",
         "fetch.perHost", "fetch.connectSeconds", "fetch.headerSeconds", "fetch.totalSeconds", "fetch.stallSeconds",
         "fetch.redirects", "fetch.http2", "fetch.rate", "fetch.breaker", "sources.allow", "sources.deny", "hosts",
@@ -94,6 +95,9 @@ enum PipelineSettings {
         configuration.caching.isPrivate = settings.bool("private")
         let maximumAge = settings.integer("defaultMaxAge")
         configuration.caching.defaultMaxAge = maximumAge > 0 ? maximumAge : nil
+        let errorAge = settings.integer("errorMaxAge")
+        configuration.caching.errorMaxAge = errorAge > 0 ? errorAge : nil
+        configuration.caching.errorAttempts = settings.integer("errorAttempts")
         configuration.limits.pixels = settings.integer("limits.pixels")
         configuration.limits.bytes = settings.bytes("limits.bytes")
         configuration.limits.frames = settings.integer("limits.frames")
