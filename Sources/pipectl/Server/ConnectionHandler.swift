@@ -47,7 +47,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private var isDraining = false
     private var wantsRead = false
     private var began = ContinuousClock.now
-    private var outgoing = ByteBuffer()
+    /// What is still to be sent of the answer's body; it shares its bytes with the caches.
+    private var outgoing: ArraySlice<UInt8> = []
     private var deadline: NIODeadline?
     private var timer: (at: NIODeadline, scheduled: Scheduled<Void>)?
 
@@ -174,7 +175,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
                 answer(admission)
             }
         } catch {
-            refuse(error)
+            refuse(error, isHead: head.method == .HEAD)
         }
     }
 
@@ -204,46 +205,47 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
 
     /// Answers what is no proper request, and ends the connection: where the next one begins is not known.
-    private func refuse(_ problem: Problem) {
+    private func refuse(_ problem: Problem, isHead: Bool = false) {
         endsAfterAnswer = true
         lingers = true
         queue.removeAll()
         let response = problem.response(now: site.now())
         log(nil, response)
-        send(response, isHead: false, keepsAlive: false, announcesKeepAlive: false)
+        send(response, isHead: isHead, keepsAlive: false, announcesKeepAlive: false)
     }
 
     // MARK: Answers
 
     private func send(_ response: ServerResponse, isHead: Bool, keepsAlive: Bool, announcesKeepAlive: Bool) {
-        guard let context else { return }
         state = .sending
-        let head = response.headBytes(keepsAlive: keepsAlive, announcesKeepAlive: announcesKeepAlive)
-        let hasBody = response.mayHaveBody && !isHead
-        outgoing = context.channel.allocator.buffer(capacity: head.count + (hasBody ? response.body.count : 0))
-        outgoing.writeBytes(head)
-        if hasBody { outgoing.writeBytes(response.body) }
-        sendPart()
+        outgoing = response.mayHaveBody && !isHead ? response.body : []
+        sendPart(after: response.headBytes(keepsAlive: keepsAlive, announcesKeepAlive: announcesKeepAlive))
     }
 
-    private func sendPart() {
-        guard let context, let part = outgoing.readSlice(length: min(Self.partBytes, outgoing.readableBytes)) else {
-            return
-        }
+    /// Copies and hands over the next part of the body, so that a large one is never copied as a whole.
+    private func sendPart(after head: [UInt8] = []) {
+        guard let context, case .sending = state else { return }
         arm(idle)
+        let body = outgoing.prefix(Self.partBytes)
+        outgoing = outgoing.dropFirst(body.count)
+        var part = context.channel.allocator.buffer(capacity: head.count + body.count)
+        part.writeBytes(head)
+        part.writeBytes(body)
         let promise = context.eventLoop.makePromise(of: Void.self)
         promise.futureResult.assumeIsolated().whenComplete { result in
             guard case .sending = self.state else { return }
             switch result {
             case .failure: self.close()
-            case .success: if self.outgoing.readableBytes > 0 { self.sendPart() } else { self.sent() }
+            case .success where self.outgoing.isEmpty: self.sent()
+            // Not from within the write: a part that is taken at once would nest the next one in this one.
+            case .success: context.eventLoop.assumeIsolated().execute { self.sendPart() }
             }
         }
         context.writeAndFlush(wrapOutboundOut(part), promise: promise)
     }
 
     private func sent() {
-        outgoing = ByteBuffer()
+        outgoing = []
         guard !endsAfterAnswer, !isDraining else { return lingers ? linger() : close() }
         state = .waiting
         progress.reset()

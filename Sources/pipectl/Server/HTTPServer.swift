@@ -10,17 +10,14 @@ final class HTTPServer: Sendable {
 
     /// Where it listens, with the port the system chose where none was given.
     let address: ListenAddress
-    private let group: MultiThreadedEventLoopGroup
     private let listener: any Channel
     private let connections: Connections
     private let log: RequestLog?
 
     private init(
-        address: ListenAddress, group: MultiThreadedEventLoopGroup, listener: any Channel, connections: Connections,
-        log: RequestLog?
+        address: ListenAddress, listener: any Channel, connections: Connections, log: RequestLog?
     ) {
         self.address = address
-        self.group = group
         self.listener = listener
         self.connections = connections
         self.log = log
@@ -46,7 +43,7 @@ final class HTTPServer: Sendable {
             let listener = try await bootstrap.bind(host: settings.listen.host, port: settings.listen.port).get()
             let address = ListenAddress(
                 host: settings.listen.host, port: listener.localAddress?.port ?? settings.listen.port)
-            return HTTPServer(address: address, group: group, listener: listener, connections: connections, log: log)
+            return HTTPServer(address: address, listener: listener, connections: connections, log: log)
         } catch {
             // Nothing runs on the group yet that its end could cut short.
             try? await group.shutdownGracefully()
@@ -54,7 +51,8 @@ final class HTTPServer: Sendable {
         }
     }
 
-    /// Stops accepting, lets every connection finish the answer it is giving, and ends what is left.
+    /// Stops accepting, lets every connection finish the answer it is giving, and ends what is left. The event loops run
+    /// on; a server lives as long as its program.
     ///
     /// - Parameter patience: how long answers may take.
     /// - Returns: whether all of them were finished in that time.
@@ -68,7 +66,7 @@ final class HTTPServer: Sendable {
             connections.closeAll()
             await connections.allClosed()
         }
-        try? await group.shutdownGracefully()
+        // The loops end with the program: a task that is being cancelled may still want to report to one.
         await log?.flush()
         return isFinished
     }

@@ -21,9 +21,12 @@ final class RawClient: Sendable {
     }
 
     /// Connects to 127.0.0.1.
-    static func connect(_ port: Int) async throws -> RawClient {
+    ///
+    /// - Parameter reads: false for a client that takes nothing of what is sent to it.
+    static func connect(_ port: Int, reads: Bool = true) async throws -> RawClient {
         let state = SharedState()
         let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+            .channelOption(.autoRead, value: reads)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(Collector(state))

@@ -162,6 +162,23 @@ extension CommandTests {
             }
         }
 
+        @Test func `a large body arrives whole, and whoever does not take it is left`() async throws {
+            let body = (0..<8_000_000).map { UInt8(truncatingIfNeeded: $0 &* 7 >> 5) }
+            let origin = try LoopbackOrigin { _ in
+                .response(200, ["Cache-Control": "max-age=100"], body: body)
+            }
+            defer { origin.stop() }
+            try await RunningServer.with(["server.idleSeconds=1"]) { server in
+                let path = RunningServer.original(origin.url("/large"))
+                let answer = try await server.ask(path)
+                #expect(answer.body == body)
+                let lazy = try await RawClient.connect(server.port, reads: false)
+                lazy.send(RunningServer.head(path, closes: true))
+                let taken = await lazy.receivedToEnd().count
+                #expect(taken < body.count)
+            }
+        }
+
         @Test func `SIGTERM lets an answer finish and takes no further request`() async throws {
             let (asked, asks) = AsyncStream<Void>.makeStream()
             let door = DispatchSemaphore(value: 0)
