@@ -40,7 +40,9 @@ struct FetchBench {
             guard let value = rest.popFirst() else { throw BenchError("\(argument) needs a value") }
             switch argument {
             case "--count", "--flight":
-                guard let number = Int(value), number > 0 else { throw BenchError("\(argument): `\(value)` is no count") }
+                guard let number = Int(value), number > 0 else {
+                    throw BenchError("\(argument): `\(value)` is no count")
+                }
                 if argument == "--count" { count = number } else { inFlight = number }
             case "--host": rule = value
             default: throw BenchError("unknown option \(argument)")

@@ -35,7 +35,7 @@ extension FetchStage {
 
     /// The fields a request for the finding would carry, without those the transport writes.
     func requestFields(for finding: CacheFinding) -> [HeaderField] {
-        finding.admitted.request.fields + Self.conditions(candidates(of: finding), selected: finding.record)
+        finding.admitted.request.fields + conditions(candidates(of: finding), finding)
     }
 
     /// What came of sending: an answer to look at, or what is said without one.
