@@ -154,7 +154,7 @@ public enum Validation {
     /// What a 200 to a HEAD request means for a stored response that the request selects (RFC 9111 §4.3.5).
     ///
     /// The same representation where every validator received is the stored one, and `Content-Length`, if received, the
-    /// stored one or the length of the stored body.
+    /// length of the stored body.
     ///
     /// - Parameter length: bytes of the stored body.
     public static func afterHead(
@@ -167,7 +167,7 @@ public enum Validation {
             guard let own = stored.fields.first(name), FieldLines.isSame(own, received) else { return .outdated }
         }
         if let received = fields.first("content-length") {
-            guard let count = Int(received), count == length else { return .outdated }
+            guard FieldLines.isSame(received, String(length)) else { return .outdated }
         }
         return .freshened(
             freshened(
