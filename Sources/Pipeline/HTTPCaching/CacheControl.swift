@@ -56,6 +56,7 @@ public struct CacheControl: Sendable, Hashable {
     /// What a directive with an optional list of field names covers. Without argument, with an empty or a malformed one
     /// it covers the whole response; so does a list that names a field this cache itself lives by.
     private func lists(_ name: String) -> (isWhole: Bool, names: Set<String>) {
+        guard has(name) else { return (false, []) }
         var names: Set<String> = []
         for directive in directives where directive.name == name {
             let members = directive.argument.map(FieldLines.members) ?? []

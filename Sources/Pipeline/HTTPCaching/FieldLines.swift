@@ -18,11 +18,15 @@ extension Array where Element == HeaderField {
     /// Left out are `Connection` and what it names, the other fields of one connection, and those for a proxy
     /// (RFC 9110 §7.6.1, RFC 9111 §3.1).
     package func endToEnd() -> [HeaderField] {
-        var dropped = FieldLines.hopByHop
-        for value in values(of: "connection") {
-            for member in FieldLines.members(of: value) { dropped.insert(FieldLines.lowercased(member)) }
+        let named = values(of: "connection").flatMap(FieldLines.members)
+        return filter { field in
+            !FieldLines.isHopByHop(field.name) && !named.contains { FieldLines.isSameName($0, field.name) }
         }
-        return filter { !dropped.contains(FieldLines.lowercased($0.name)) }
+    }
+
+    /// Without the fields of these names.
+    func dropping(_ names: [String]) -> [HeaderField] {
+        filter { field in !names.contains { FieldLines.isSameName($0, field.name) } }
     }
 }
 
@@ -34,10 +38,21 @@ package enum FieldLines {
         "proxy-authenticate", "proxy-authentication-info", "proxy-authorization",
     ]
 
+    /// Whether a field never leaves one connection.
+    static func isHopByHop(_ name: String) -> Bool {
+        switch (name.utf8.first ?? 0) | 0x20 {
+        case UInt8(ascii: "c"), UInt8(ascii: "k"), UInt8(ascii: "p"), UInt8(ascii: "t"), UInt8(ascii: "u"):
+            hopByHop.contains { isSameName($0, name) }
+        default: false
+        }
+    }
+
     /// The members of a comma-separated list, without the whitespace around them; commas inside quotes do not count and
     /// empty members are skipped (RFC 9110 §5.6.1). From a quote that is never closed on, quotes are ordinary characters,
     /// so that it hides nothing of what follows.
     package static func members(of value: String) -> [String] {
+        // Most values are one word.
+        if !value.isEmpty, value.utf8.allSatisfy({ $0 > 0x2C }) { return [value] }
         var members: [String] = []
         let bytes = Array(value.utf8)
         var start = 0
@@ -58,7 +73,10 @@ package enum FieldLines {
 
     /// Without the spaces and tabs at both ends (`OWS`, RFC 9110 §5.6.3).
     package static func trimmed(_ text: String) -> String {
-        String(decoding: trimmed(Array(text.utf8)[...]), as: UTF8.self)
+        guard let first = text.utf8.first, let last = text.utf8.last, isSpace(first) || isSpace(last) else {
+            return text
+        }
+        return String(decoding: trimmed(Array(text.utf8)[...]), as: UTF8.self)
     }
 
     /// A token as it is, a quoted string without quotes and escapes (RFC 9110 §5.6.4); nil where a quote is not closed
@@ -106,13 +124,16 @@ package enum FieldLines {
 
     /// Whether two names are the same but for the case of ASCII letters.
     package static func isSameName(_ one: String, _ other: String) -> Bool {
-        one.utf8.count == other.utf8.count && zip(one.utf8, other.utf8).allSatisfy { lower($0) == lower($1) }
+        guard one.utf8.count == other.utf8.count else { return false }
+        return zip(one.utf8, other.utf8).allSatisfy { $0 == $1 || lower($0) == lower($1) }
     }
 
     /// Whether two values are the same bytes.
     package static func isSame(_ one: String, _ other: String) -> Bool { one.utf8.elementsEqual(other.utf8) }
 
     private static func lower(_ byte: UInt8) -> UInt8 { byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte }
+
+    private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
     private static func closingQuote(_ bytes: [UInt8], after start: Int) -> Int? {
         var index = start + 1
@@ -129,8 +150,8 @@ package enum FieldLines {
 
     private static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         var slice = bytes
-        while let first = slice.first, first == 0x20 || first == 0x09 { slice.removeFirst() }
-        while let last = slice.last, last == 0x20 || last == 0x09 { slice.removeLast() }
+        while let first = slice.first, isSpace(first) { slice.removeFirst() }
+        while let last = slice.last, isSpace(last) { slice.removeLast() }
         return slice
     }
 }

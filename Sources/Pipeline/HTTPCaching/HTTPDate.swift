@@ -22,33 +22,38 @@ public enum HTTPDate {
     ///
     /// - Parameter now: Unix seconds; a date with a two-digit year over 50 years ahead of it is of the past century.
     public static func unixSeconds(_ text: String, now: Double) -> Int? {
-        let bytes = Array(text.utf8)
-        guard bytes.count >= 24, bytes.count <= 33, bytes.allSatisfy({ $0 >= 0x20 && $0 < 0x7F }) else { return nil }
-        let parts = FieldLines.lowercased(text).split(separator: " ", omittingEmptySubsequences: false).map(String.init)
-        if parts.count == 6, parts[0].hasSuffix(","), isDay(String(parts[0].dropLast())) {
-            guard parts[5] == "gmt" else { return nil }
-            return seconds(day: parts[1], month: parts[2], year: parts[3], time: parts[4])
+        let text = Text(bytes: Array(text.utf8))
+        let count = text.bytes.count
+        if count == 29, text.has(", ", at: 3) {
+            guard text.word(at: 0, count: 3, of: shortDays) != nil, text.has(" GMT", at: 25), text.has(" ", at: 16),
+                let day = text.day(at: 5), text.has(" ", at: 7), let month = text.month(at: 8), text.has(" ", at: 11),
+                let year = text.number(at: 12, digits: 4), let time = text.time(at: 17)
+            else { return nil }
+            return seconds(year, month, day, time)
         }
-        if parts.count == 4, parts[0].hasSuffix(","), isLongDay(String(parts[0].dropLast())) {
-            let date = parts[1].split(separator: "-", omittingEmptySubsequences: false).map(String.init)
-            guard parts[3] == "gmt", date.count == 3, let short = number(date[2], digits: 2) else { return nil }
-            let today = civil(days: Int((now / 86_400).rounded(.down)))
-            // The last year of these two digits that begins within 50 years from now.
-            let year = today.year + 50 - ((today.year + 50 - short) % 100)
-            let limit = days(year: today.year + 50, month: today.month, day: today.day) * 86_400
-            let timeOfDay = now - (now / 86_400).rounded(.down) * 86_400
-            let found = seconds(day: date[0], month: date[1], year: padded(year, 4), time: parts[2])
-            guard let found, Double(found - limit) > timeOfDay else { return found }
-            return seconds(day: date[0], month: date[1], year: padded(year - 100, 4), time: parts[2])
+        if count == 24 {
+            guard text.word(at: 0, count: 3, of: shortDays) != nil, text.has(" ", at: 3),
+                let month = text.month(at: 4), text.has(" ", at: 7), let day = text.day(at: 8, isPadded: true),
+                text.has(" ", at: 10), let time = text.time(at: 11), text.has(" ", at: 19),
+                let year = text.number(at: 20, digits: 4)
+            else { return nil }
+            return seconds(year, month, day, time)
         }
-        // asctime fills a one-digit day with a space, which splits into an empty part.
-        var plain = parts
-        if plain.count == 6, plain[2].isEmpty, plain[3].utf8.count == 1 {
-            plain.remove(at: 2)
-            plain[2] = "0" + plain[2]
+        guard let comma = text.bytes.firstIndex(of: UInt8(ascii: ",")), count == comma + 24,
+            text.word(at: 0, count: comma, of: longDays) != nil, text.has(", ", at: comma),
+            let day = text.day(at: comma + 2), text.has("-", at: comma + 4), let month = text.month(at: comma + 5),
+            text.has("-", at: comma + 8), let short = text.number(at: comma + 9, digits: 2),
+            text.has(" ", at: comma + 11), let time = text.time(at: comma + 12), text.has(" GMT", at: comma + 20)
+        else { return nil }
+        let today = civil(days: Int((now / 86_400).rounded(.down)))
+        // The last year of these two digits that begins within 50 years from now.
+        let year = today.year + 50 - ((today.year + 50 - short) % 100)
+        let limit = days(year: today.year + 50, month: today.month, day: today.day) * 86_400
+        let timeOfDay = now - (now / 86_400).rounded(.down) * 86_400
+        guard let found = seconds(year, month, day, time), Double(found - limit) > timeOfDay else {
+            return seconds(year, month, day, time)
         }
-        guard plain.count == 5, isDay(plain[0]) else { return nil }
-        return seconds(day: plain[2], month: plain[1], year: plain[4], time: plain[3])
+        return seconds(year - 100, month, day, time)
     }
 
     /// The date as IMF-fixdate, the only form to send.
@@ -62,26 +67,62 @@ public enum HTTPDate {
         return "\(weekday), \(padded(date.day, 2)) \(months[date.month - 1]) \(padded(date.year, 4)) \(time) GMT"
     }
 
-    private static func isDay(_ text: String) -> Bool { shortDays.contains { FieldLines.isSameName($0, text) } }
-
-    private static func isLongDay(_ text: String) -> Bool { longDays.contains { FieldLines.isSameName($0, text) } }
-
-    private static func seconds(day: String, month: String, year: String, time: String) -> Int? {
-        let clock = time.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
-        guard let day = number(day, digits: 2),
-            let month = months.firstIndex(where: { FieldLines.isSameName($0, month) }),
-            let year = number(year, digits: 4), clock.count == 3, let hour = number(clock[0], digits: 2),
-            let minute = number(clock[1], digits: 2), let second = number(clock[2], digits: 2),
-            day >= 1, hour < 24, minute < 60, second <= 60  // a leap second may be 60
-        else { return nil }
+    /// nil for a day that the month does not have. Months from 1.
+    private static func seconds(_ year: Int, _ month: Int, _ day: Int, _ time: Int) -> Int? {
         let lengths = [31, isLeap(year) ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
-        guard day <= lengths[month] else { return nil }
-        return days(year: year, month: month + 1, day: day) * 86_400 + hour * 3600 + minute * 60 + second
+        guard day >= 1, day <= lengths[month - 1] else { return nil }
+        return days(year: year, month: month, day: day) * 86_400 + time
     }
 
-    private static func number(_ text: String, digits: Int) -> Int? {
-        guard text.utf8.count == digits, text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
-        return Int(text)
+    /// The bytes of a date, read by position.
+    private struct Text {
+        let bytes: [UInt8]
+
+        /// Whether these characters are there, letters in any case.
+        func has(_ expected: StaticString, at start: Int) -> Bool {
+            guard start + expected.utf8CodeUnitCount <= bytes.count else { return false }
+            return expected.withUTF8Buffer { wanted in
+                wanted.indices.allSatisfy { Text.isSame(wanted[$0], bytes[start + $0]) }
+            }
+        }
+
+        /// The place in `words` of the word that stands here, in any case.
+        func word(at start: Int, count: Int, of words: [String]) -> Int? {
+            guard start + count <= bytes.count else { return nil }
+            return words.firstIndex { word in
+                word.utf8.count == count && zip(word.utf8, bytes[start...]).allSatisfy { Text.isSame($0, $1) }
+            }
+        }
+
+        func month(at start: Int) -> Int? { word(at: start, count: 3, of: months).map { $0 + 1 } }
+
+        func number(at start: Int, digits: Int) -> Int? {
+            guard start + digits <= bytes.count else { return nil }
+            var value = 0
+            for byte in bytes[start..<start + digits] {
+                guard byte >= 0x30, byte <= 0x39 else { return nil }
+                value = value * 10 + Int(byte - 0x30)
+            }
+            return value
+        }
+
+        /// Two digits; where the form pads, a space and a digit.
+        func day(at start: Int, isPadded: Bool = false) -> Int? {
+            isPadded && has(" ", at: start) ? number(at: start + 1, digits: 1) : number(at: start, digits: 2)
+        }
+
+        /// `hh:mm:ss` in seconds; a leap second may be 60.
+        func time(at start: Int) -> Int? {
+            guard let hour = number(at: start, digits: 2), has(":", at: start + 2),
+                let minute = number(at: start + 3, digits: 2), has(":", at: start + 5),
+                let second = number(at: start + 6, digits: 2), hour < 24, minute < 60, second <= 60
+            else { return nil }
+            return hour * 3600 + minute * 60 + second
+        }
+
+        private static func isSame(_ one: UInt8, _ other: UInt8) -> Bool {
+            one == other || (one | 0x20 == other | 0x20 && one | 0x20 >= 0x61 && one | 0x20 <= 0x7A)
+        }
     }
 
     private static func padded(_ value: Int, _ width: Int) -> String {

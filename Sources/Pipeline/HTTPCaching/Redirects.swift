@@ -47,7 +47,8 @@ public enum Redirects {
     public static func selectingFields(
         of responseFields: [HeaderField], after redirects: [StoredResponse], requestFields: [HeaderField]
     ) -> [String: String?]? {
-        let varying = redirects.flatMap { redirect in redirect.fields.filter { $0.name.lowercased() == "vary" } }
+        let varying = redirects.flatMap { redirect in redirect.fields.filter { FieldLines.isSameName($0.name, "vary") }
+        }
         return Variation.selectingFields(of: responseFields + varying, requestFields: requestFields)
     }
 
@@ -55,8 +56,9 @@ public enum Redirects {
     public static func selects(_ stored: StoredResponse, requestFields: [HeaderField]) -> Bool {
         guard Variation.selects(stored, requestFields: requestFields) else { return false }
         // The redirects' fields are not among the response's own `Vary`.
-        let vary = stored.selecting.keys.map { HeaderField("Vary", $0) }
-        guard let now = Variation.selectingFields(of: vary, requestFields: requestFields) else { return false }
-        return now.allSatisfy { name, value in (stored.selecting[name] ?? nil) == value }
+        let names = Variation.names(in: stored.fields) ?? []
+        return stored.selecting.keys.allSatisfy {
+            names.contains($0) || Variation.isAsThen($0, stored, requestFields)
+        }
     }
 }

@@ -38,19 +38,16 @@ public enum Reuse {
         stored: StoredResponse, now: Double, policy: CachePolicy,
         configuration: CachingConfiguration = CachingConfiguration(), directives: RequestDirectives? = nil
     ) -> ReuseDecision {
-        let toOrigin: ReuseDecision = Validation.hasValidator(stored) ? .mustValidate : .mustFetch
+        var toOrigin: ReuseDecision { Validation.hasValidator(stored) ? .mustValidate : .mustFetch }
+        if policy == .reload { return .mustFetch }
+        if policy == .revalidate { return toOrigin }
         let control = GoverningDirectives(fields: stored.fields, configuration: configuration).control
-        let remaining = Freshness.remaining(of: stored, now: now, configuration: configuration)
-        let isFresh = remaining > 0 && !control.forbidsReuse
-        switch policy {
-        case .reload: return .mustFetch
-        case .revalidate: return toOrigin
-        case .cacheElseLoad, .cacheOnly: return isFresh ? .fresh : .stale
-        case .protocol: break
-        }
-        let asked = directives ?? RequestDirectives()
-        let otherwise = asked.onlyIfCached ? .gatewayTimeout : toOrigin
         let age = Age.current(of: stored, now: now)
+        let remaining = Freshness.lifetime(of: stored, configuration: configuration).seconds - age
+        let isFresh = remaining > 0 && !control.forbidsReuse
+        if policy != .protocol { return isFresh ? .fresh : .stale }
+        let asked = directives ?? RequestDirectives()
+        var otherwise: ReuseDecision { asked.onlyIfCached ? .gatewayTimeout : toOrigin }
         if asked.noCache { return otherwise }
         if let most = asked.maxAge, age > Double(most), !(isFresh && control.has("immutable")) { return otherwise }
         if let least = asked.minFresh, remaining < Double(least) { return otherwise }
@@ -114,12 +111,12 @@ public enum Reuse {
     public static func fields(
         of stored: StoredResponse, wasValidated: Bool, configuration: CachingConfiguration = CachingConfiguration()
     ) -> [HeaderField] {
-        var dropped: Set<String> = ["age"]
+        var dropped = ["age"]
         if !wasValidated {
             let control = GoverningDirectives(fields: stored.fields, configuration: configuration).control
-            dropped.formUnion(control.fieldsToValidate)
+            dropped += control.fieldsToValidate
         }
-        return stored.fields.filter { !dropped.contains(FieldLines.lowercased($0.name)) }
+        return stored.fields.dropping(dropped)
     }
 
     /// `no-cache` and `must-revalidate` forbid it everywhere, `proxy-revalidate` and `s-maxage` in a shared cache

@@ -79,6 +79,6 @@ public enum Storability {
         let kept = fields.endToEnd()
         guard !configuration.isPrivate else { return kept }
         let dropped = GoverningDirectives(fields: fields, configuration: configuration).control.privateFields
-        return dropped.isEmpty ? kept : kept.filter { !dropped.contains(FieldLines.lowercased($0.name)) }
+        return dropped.isEmpty ? kept : kept.dropping(Array(dropped))
     }
 }

@@ -126,10 +126,8 @@ public enum Validation {
         if new.first("date") == nil {
             new.append(HeaderField("Date", HTTPDate.text(unixSeconds: Int(responseTime))))
         }
-        var replaced = Set(new.map { FieldLines.lowercased($0.name) })
-        replaced.insert("age")
         var response = stored
-        let kept = stored.fields.filter { !replaced.contains(FieldLines.lowercased($0.name)) }
+        let kept = stored.fields.dropping(new.map(\.name) + ["age"])
         response.fields = Storability.storedFields(of: kept + new, configuration: configuration)
         response.requestTime = requestTime
         response.responseTime = responseTime

@@ -31,12 +31,15 @@ public enum Variation {
     /// the same weight. Everything else compares exactly, letter case included.
     public static func selects(_ stored: StoredResponse, requestFields: [HeaderField]) -> Bool {
         guard let names = names(in: stored.fields) else { return false }
-        return names.allSatisfy { name in
-            switch (stored.selecting[name] ?? nil, normalised(name, in: requestFields)) {
-            case (nil, nil): true
-            case (let then?, let now?): FieldLines.isSame(normalised(name, then), now)
-            default: false
-            }
+        return names.allSatisfy { isAsThen($0, stored, requestFields) }
+    }
+
+    /// Whether a request has the value of a field, or its absence, that the response was stored under.
+    static func isAsThen(_ name: String, _ stored: StoredResponse, _ requestFields: [HeaderField]) -> Bool {
+        switch (stored.selecting[name] ?? nil, normalised(name, in: requestFields)) {
+        case (nil, nil): true
+        case (let then?, let now?): FieldLines.isSame(then, now) || FieldLines.isSame(normalised(name, then), now)
+        default: false
         }
     }
 
@@ -45,7 +48,7 @@ public enum Variation {
     /// Among several that are selected, those with a `Vary` come before those without, since some origins forget it in
     /// their default answer; then the most recent by `Date`, then by arrival, counts (§4.1).
     public static func select(among stored: [StoredResponse], requestFields: [HeaderField]) -> Int? {
-        stored.indices.filter { selects(stored[$0], requestFields: requestFields) }
+        stored.indices.filter { Redirects.selects(stored[$0], requestFields: requestFields) }
             .max { rank(stored[$0]) < rank(stored[$1]) }
     }
 
