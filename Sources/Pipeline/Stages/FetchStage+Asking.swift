@@ -252,7 +252,7 @@ extension FetchStage {
             admitted: admitted,
             record: record(
                 of: response.body, response: stored, milliseconds: response.milliseconds, source: admitted.source,
-                finalURL: Self.finalURL(of: response)),
+                finalURL: Self.finalURL(of: response), digest: response.digest),
             body: response.body, outcome: .network, mayStore: refusal == nil, refusal: refusal?.rawValue,
             generation: finding.generation, fetchMilliseconds: response.milliseconds, forward: finding.forward)
         original.received = response.fields
@@ -293,7 +293,7 @@ extension FetchStage {
             admitted: finding.admitted,
             record: record(
                 of: response.body, response: stored, milliseconds: response.milliseconds,
-                source: finding.admitted.source),
+                source: finding.admitted.source, digest: response.digest),
             body: response.body, outcome: .network, mayStore: false,
             refusal: Storability.Refusal.conditional.rawValue,
             generation: finding.generation, fetchMilliseconds: response.milliseconds, forward: finding.forward)

@@ -266,10 +266,11 @@ struct FetchStage: Sendable {
     }
 
     func record(
-        of bytes: [UInt8], response: StoredResponse, milliseconds: Double, source: String, finalURL: String? = nil
+        of bytes: [UInt8], response: StoredResponse, milliseconds: Double, source: String, finalURL: String? = nil,
+        digest: Digest? = nil
     ) -> OriginalRecord {
         OriginalRecord(
-            source: source, response: response, digest: sha256Hex(bytes), length: bytes.count,
+            source: source, response: response, digest: digest ?? sha256Hex(bytes), length: bytes.count,
             // A body that is no image is stored like any other; asking for a variant of it then says so.
             header: response.status == 200 ? try? ImageHeader.probe(bytes) : nil, fetchMilliseconds: milliseconds,
             finalURL: finalURL)
