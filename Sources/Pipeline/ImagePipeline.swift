@@ -33,9 +33,9 @@ public final class ImagePipeline: Sendable {
         background = BackgroundWork(limit: configuration.caching.backgroundValidations)
         threads = OwnedThreads(count: 4)
         tiers = try CacheTiers(configuration, readers: threads)
-        transport =
-            configuration.transport
-            ?? RetryingTransport(CurlTransport(configuration.fetch), configuration: configuration.fetch)
+        var fetching = configuration.fetch
+        if fetching.spoolFolder == nil { fetching.spoolFolder = configuration.cacheFolder }
+        transport = configuration.transport ?? RetryingTransport(CurlTransport(fetching), configuration: fetching)
         renderer =
             configuration.renderer
             ?? InProcessRenderer(threads: configuration.renderThreads ?? Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) + 1)

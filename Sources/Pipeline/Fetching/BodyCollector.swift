@@ -1,110 +1,65 @@
 import struct Crypto.SHA256
 
-/// Takes a body in as it arrives, and its digest with it.
+/// Takes a body in as it arrives, and its digest with it: in memory, and past a size in a file.
 ///
 /// `@unchecked Sendable`: one owner at a time. It belongs to the loop's thread while a transfer fills it, then goes,
 /// through the transfer's locked hand-over, to the response or to the next try.
 final class BodyCollector: @unchecked Sendable {
+    /// Everything, or with a file what is not written to it yet.
     private(set) var bytes: [UInt8] = []
+    private(set) var file: SpooledBody?
+    private(set) var count = 0
     private var hash = SHA256()
+    private var folder: String?
+    private let spoolBytes: Int
 
-    var count: Int { bytes.count }
+    /// Small pieces are gathered before they are written: libcurl brings 16 kB at a time.
+    private static let gathered = 262_144
+
+    /// - Parameters:
+    ///   - folder: where a file may be made; nil keeps everything in memory.
+    ///   - spoolBytes: how much is kept in memory before a file is.
+    init(folder: String? = nil, spoolBytes: Int = 0) {
+        self.folder = folder
+        self.spoolBytes = spoolBytes
+    }
 
     /// Makes room for an announced length. What is announced is not yet a body and shall not cost memory before it
     /// comes: at most 1 MiB is taken beforehand.
     func reserve(_ length: Int) { bytes.reserveCapacity(min(length, 1 << 20)) }
 
-    func append(_ piece: UnsafeRawBufferPointer) {
+    /// Takes a piece in; false where what is in the file is lost.
+    func append(_ piece: UnsafeRawBufferPointer) -> Bool {
         bytes.append(contentsOf: piece)
+        count += piece.count
         hash.update(bufferPointer: piece)
+        guard folder != nil, file == nil ? count > spoolBytes : bytes.count >= Self.gathered else { return true }
+        return write()
+    }
+
+    /// Writes what is still in memory, where there is a file; false where what is in it is lost.
+    func completeFile() -> Bool { file == nil || bytes.isEmpty || write() }
+
+    /// Takes everything into memory; false where the file cannot be read.
+    func load() -> Bool {
+        guard let file else { return true }
+        guard let written = file.bytes() else { return false }
+        bytes = written + bytes
+        self.file = nil
+        return true
+    }
+
+    private func write() -> Bool {
+        if file == nil { file = folder.flatMap(SpooledBody.init) }
+        if let file, file.append(bytes) {
+            bytes.removeAll(keepingCapacity: bytes.count <= Self.gathered * 2)
+            return true
+        }
+        // A full disk is no reason to fail: what follows stays in memory, within the byte limit.
+        folder = nil
+        return load()
     }
 
     /// SHA-256 of what has arrived, as hexadecimal digits.
     var digest: String { hex(hash.finalize()) }
-}
-
-/// The beginning of a response whose transfer broke off, to be completed by a range request (RFC 9110 §14.2, §13.1.5).
-final class PartialResponse: Sendable {
-    /// Where it came from; the rest is asked for there and nowhere else.
-    let url: SourceURL
-    /// Fields of the 200 that began it.
-    let fields: [HeaderField]
-    /// Its strong validator.
-    let tag: String
-    /// Bytes of the whole body.
-    let total: Int
-    /// What has arrived.
-    let body: BodyCollector
-
-    /// The beginning of a 200 that can be completed: with a strong `ETag`, a known length, something of the body and
-    /// no word against ranges; nil otherwise.
-    init?(url: SourceURL, fields: [HeaderField], total: Int?, body: BodyCollector) {
-        let tags = fields.values(of: "etag")
-        guard let total, body.count > 0, body.count < total, tags.count == 1, let tag = tags.first,
-            tag.utf8.count >= 2, tag.hasPrefix("\""), tag.hasSuffix("\""),
-            fields.combined("accept-ranges")?.lowercased() != "none"
-        else { return nil }
-        self.url = url
-        self.fields = fields
-        self.tag = tag
-        self.total = total
-        self.body = body
-    }
-
-    /// What asks for the rest, or for everything where the response has changed.
-    var requestFields: [HeaderField] {
-        [HeaderField("Range", "bytes=\(body.count)-"), HeaderField("If-Range", tag)]
-    }
-
-    /// What is wrong with a 206 that should bring the rest; nil when it does.
-    func mismatch(_ fields: [HeaderField]) -> String? {
-        if let new = fields.first("etag"), new != tag { return "it has another ETag" }
-        let ranges = fields.values(of: "content-range")
-        guard ranges.count == 1, let range = ContentRange(ranges[0]) else {
-            return "it does not say which part it is"
-        }
-        guard range.first == body.count, range.last == total - 1, range.total == total else {
-            return "it is bytes \(ranges[0]), not \(body.count)-\(total - 1)/\(total)"
-        }
-        return nil
-    }
-
-    /// The fields of the whole: those of the first response, updated by the part's (RFC 9110 §15.3.7.3).
-    func fields(updatedBy part: [HeaderField]) -> [HeaderField] {
-        let ofThePart = ["content-length", "content-range"]
-        let updates = part.filter { !ofThePart.contains($0.name.lowercased()) }
-        let updated = Set(updates.map { $0.name.lowercased() })
-        return fields.filter { !updated.contains($0.name.lowercased()) } + updates
-    }
-}
-
-extension PartialResponse: Hashable {
-    static func == (a: PartialResponse, b: PartialResponse) -> Bool { a === b }
-    func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
-}
-
-/// `Content-Range: bytes FIRST-LAST/TOTAL` (RFC 9110 §14.4), with a known total.
-struct ContentRange: Sendable, Hashable {
-    let first: Int
-    let last: Int
-    let total: Int
-
-    /// nil for other units, unknown totals, and anything malformed.
-    init?(_ text: String) {
-        guard text.lowercased().hasPrefix("bytes ") else { return nil }
-        let parts = text.dropFirst(6).split(separator: "/", omittingEmptySubsequences: false)
-        guard parts.count == 2 else { return nil }
-        let ends = parts[0].split(separator: "-", omittingEmptySubsequences: false)
-        guard ends.count == 2, let first = Self.number(ends[0]), let last = Self.number(ends[1]),
-            let total = Self.number(parts[1]), first <= last, last < total
-        else { return nil }
-        self.first = first
-        self.last = last
-        self.total = total
-    }
-
-    private static func number(_ text: Substring) -> Int? {
-        guard !text.isEmpty, text.utf8.count <= 18, text.utf8.allSatisfy(SourceURL.isDigit) else { return nil }
-        return Int(text)
-    }
 }

@@ -1,8 +1,8 @@
 /// When an origin that keeps failing is left alone (setting `fetch.breaker`).
 public struct BreakerConfiguration: Sendable, Hashable {
-    /// Failures in a row after which it is: failed connections, time-outs and 5xx. Default 10, which a page of broken
+    /// Failures in a row after which it is: failed connections, time-outs and 5xx. Default 20, which a page of broken
     /// images does not reach and an outage reaches at once.
-    public var failures = 10
+    public var failures = 20
     /// Seconds for which it is, then one request tries again; doubled each time that fails, up to eight times this.
     /// Default 10.
     public var seconds = 10.0

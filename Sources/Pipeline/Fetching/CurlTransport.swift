@@ -64,6 +64,7 @@ public final class CurlTransport: Transport {
                     requestTime: response.requestTime, responseTime: response.responseTime, finalURL: url,
                     milliseconds: spent * 1000, redirects: visited, digest: response.body.digest)
                 answer.redirectResponses = passed
+                answer.file = response.body.file
                 return answer
             }
             visited.append(url)
@@ -123,7 +124,8 @@ public final class CurlTransport: Transport {
         let hop = TransferRequest(
             url: url, lines: lines, expectsPart: expectsPart,
             byteLimit: request.byteLimit ?? configuration.byteLimit, totalSeconds: max(totalSeconds, 0),
-            onProgress: onProgress, followsRedirects: request.followsRedirects, onInterim: request.onInterim,
+            onProgress: onProgress, followsRedirects: request.followsRedirects,
+            acceptsFile: request.acceptsFile, onInterim: request.onInterim,
             resuming: partial, host: host,
             hooks: hooks)
         let outcome = TransferOutcome()

@@ -18,6 +18,12 @@ public struct FetchConfiguration: Sendable, Hashable {
     public var redirects = 3
     /// Bytes of body, counted as they arrive. Default 50 MB.
     public var byteLimit = 50_000_000
+    /// Where bodies over `spoolBytes` are kept while they arrive, in files without names; nil for memory. An
+    /// `ImagePipeline` takes its cache folder. Default nil.
+    public var spoolFolder: String?
+    /// Bytes of a body kept in memory before the rest streams to a file. Default 4 MiB: most photographs stay below, and
+    /// all slots together take no more than 256 MiB.
+    public var spoolBytes = 4 << 20
     /// Bytes of head, interim responses and trailers included. Default 256 KiB; libcurl takes no line over 100 kB.
     public var headByteLimit = 262_144
     /// Bytes of body of a response that redirects; what is beyond is not waited for. 64 KiB.

@@ -22,6 +22,8 @@ struct TransferRequest: Sendable {
     var onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
     /// Whether a redirect's body is of no interest.
     var followsRedirects = true
+    /// Whether a long body may stay in its file.
+    var acceptsFile = false
     /// Told of interim responses.
     var onInterim: InterimObserver?
     /// What an earlier try got of the response at `url`.
@@ -75,7 +77,7 @@ final class Transfer: @unchecked Sendable {
     private var headBytes = 0
     private var expectsStatusLine = true
     private var interims = 0
-    private var body = BodyCollector()
+    private var body: BodyCollector
     /// Whether `body` goes on from where an earlier try broke off.
     private var isContinued = false
     private var expected: Int?
@@ -92,6 +94,7 @@ final class Transfer: @unchecked Sendable {
         self.configuration = configuration
         addresses = AddressPolicy(configuration.allowPrivateAddresses)
         self.finish = finish
+        body = BodyCollector(folder: configuration.spoolFolder, spoolBytes: configuration.spoolBytes)
     }
 
     /// Marks the start, from which limits count.
@@ -131,6 +134,9 @@ final class Transfer: @unchecked Sendable {
         if reported < body.count { request.onProgress?(body.count, expected) }
         if isContinued, body.count != expected {
             return .failure(FetchError(.partMismatch, request.url, "the rest of the body has another length"))
+        }
+        guard request.acceptsFile ? body.completeFile() : body.load() else {
+            return .failure(FetchError(.transport, request.url, Self.lost))
         }
         return .success(
             RawResponse(
@@ -343,6 +349,8 @@ final class Transfer: @unchecked Sendable {
         return true
     }
 
+    private static let lost = "what had arrived cannot be read back from the spool file; is the disk in order?"
+
     private var isFollowedRedirect: Bool {
         request.followsRedirects && CurlTransport.redirectStatuses.contains(status)
             && fields.first("location") != nil
@@ -366,7 +374,10 @@ final class Transfer: @unchecked Sendable {
                 "the body is longer than \(request.byteLimit) bytes (`limits.bytes`); it was cut off there")
             return false
         }
-        body.append(piece)
+        guard body.append(piece) else {
+            fail(.transport, Self.lost)
+            return false
+        }
         if reported == 0 || body.count - reported >= 65_536 {
             reported = body.count
             request.onProgress?(body.count, expected)

@@ -32,6 +32,8 @@ public struct FetchRequest: Sendable, Hashable {
     public var totalSeconds: Double?
     /// Whether redirects are followed; if not, they come back as values like any other status. Default true.
     public var followsRedirects = true
+    /// Whether a long body may come as a file instead of in memory. Default false.
+    public var acceptsFile = false
     /// Told of interim responses (1xx but 100 and 101) as they arrive. Default nobody.
     public var onInterim: InterimObserver?
     /// The beginning of the response that another try got; only the rest is asked for.
@@ -70,8 +72,10 @@ public struct FetchedResponse: Sendable, Hashable {
     public var status: Int
     /// End-to-end fields in the order received, repeats kept.
     public var fields: [HeaderField]
-    /// The body as sent, without transfer coding but with content coding.
+    /// The body as sent, without transfer coding but with content coding; empty where `file` has it.
     public var body: [UInt8]
+    /// The body, where it is long and the request accepts a file.
+    public var file: SpooledBody?
     /// Unix seconds when the request that got this response was sent.
     public var requestTime: Double
     /// Unix seconds when its head was complete.

@@ -83,7 +83,7 @@ enum SettingCatalogue {
         Setting("fetch.http2", .bool, .bool(true), "HTTP/2 over TLS; never in clear text"),
         Setting(
             "fetch.breaker", .either([.bool, .map]), .bool(true),
-            "stop asking an origin that keeps failing; a map sets failures (10) and seconds (10)"),
+            "stop asking an origin that keeps failing; a map sets failures (20) and seconds (10)"),
         Setting("retries", .integer(0...20), .int(2), "further tries on connection failures and 429, 502, 503, 504"),
     ]
 
