@@ -20,6 +20,9 @@ public struct OriginalRequest: Sendable {
     /// Whether a redirect is followed to the response it leads to, which is then stored under this URL for no longer than
     /// the redirects allow. Otherwise a redirect is answered as it is. Default true.
     public var followsRedirects = true
+    /// Told of interim responses of the origin (1xx) on the way to the final one; a request that joins another's fetch is
+    /// told of none. Default nobody.
+    public var onInterim: InterimObserver?
     /// Urgency; `normal` by default.
     public var priority = RequestPriority.normal
     /// Tiers that may be filled.

@@ -49,6 +49,7 @@ struct AdmitStage: Sendable {
         var admitted = try await self(asked, events: { _ in })
         admitted.purpose = .original
         admitted.followsRedirects = request.followsRedirects
+        admitted.onInterim = request.onInterim
         if request.honoursDirectives { admitted.directives = RequestDirectives(fields: request.fields) }
         if request.forwardsConditionals {
             admitted.conditions = request.fields.filter { Self.conditions.contains($0.name.lowercased()) }

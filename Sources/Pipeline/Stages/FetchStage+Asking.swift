@@ -58,6 +58,7 @@ extension FetchStage {
     ) async throws(PipelineError) -> (FetchRequest, Reply) {
         var asked = FetchRequest(url: url, fields: fields)
         asked.followsRedirects = finding.admitted.followsRedirects
+        asked.onInterim = finding.admitted.onInterim
         let events = finding.admitted.events
         do throws(FetchError) {
             let response = try await transport.fetch(

@@ -30,6 +30,7 @@ struct AdmittedRequest: Sendable {
     /// What `Cache-Control` and `Pragma` of the client say, where they act on what is stored.
     var directives: RequestDirectives?
     var followsRedirects = true
+    var onInterim: InterimObserver?
 }
 
 /// What the caches know of a request's original before anybody is asked.

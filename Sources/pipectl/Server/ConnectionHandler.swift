@@ -1,3 +1,4 @@
+import Glibc
 import NIOCore
 import NIOHTTP1
 import Pipeline
@@ -45,6 +46,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private var endsAfterAnswer = false
     private var lingers = false
     private var isDraining = false
+    /// How many requests were begun, this one included.
+    private var answers = 0
     private var wantsRead = false
     private var began = ContinuousClock.now
     /// What is still to be sent of the answer's body; it shares its bytes with the caches.
@@ -188,11 +191,25 @@ final class ConnectionHandler: ChannelDuplexHandler {
         let loop = context.eventLoop
         let handler = NIOLoopBound(self, eventLoop: loop)
         let request = admission.request
+        answers += 1
+        let answer = answers
         let task = Task {
-            let response = await site.respond(to: request)
+            let response = await site.respond(to: request) { interim in
+                loop.execute { handler.value.pass(interim, of: answer) }
+            }
             loop.execute { handler.value.answered(response) }
         }
         state = .answering(admission, task)
+    }
+
+    /// Hands an interim response on (RFC 9110 §15.2); one that comes too late, from a validation in the background say,
+    /// is dropped.
+    private func pass(_ interim: ServerResponse, of answer: Int) {
+        guard case .answering(let admission, _) = state, answer == answers, admission.takesInterim, let context,
+            (102..<200).contains(interim.status)
+        else { return }
+        context.writeAndFlush(
+            wrapOutboundOut(ByteBuffer(bytes: interim.headBytes(keepsAlive: true))), promise: nil)
     }
 
     private func answered(_ response: ServerResponse) {
@@ -276,6 +293,15 @@ final class ConnectionHandler: ChannelDuplexHandler {
         context?.close(promise: nil)
     }
 
+    /// Closes without waiting for what was not taken: the system would keep it for as long as the client likes.
+    private func abort() {
+        if let options = context?.channel as? any SocketOptionProvider {
+            // Where it is refused, closing takes longer.
+            options.setSoLinger(Glibc.linger(l_onoff: 1, l_linger: 0)).whenFailure { _ in }
+        }
+        close()
+    }
+
     // MARK: Time
 
     private func headBegins() {
@@ -309,7 +335,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
         case .waiting, .receiving:
             refuse(
                 Problem(.requestTimeout, "it was not complete within \(JSONText.number(site.settings.idleSeconds)) s"))
-        case .sending, .lingering: close()
+        case .sending: abort()
+        case .lingering: close()
         case .answering, .closed: break
         }
     }

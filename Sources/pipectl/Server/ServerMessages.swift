@@ -28,7 +28,7 @@ struct ServerRequest: Sendable, Hashable {
 
 /// An answer before it is framed: neither `Content-Length` nor `Connection` is among the fields.
 struct ServerResponse: Sendable, Hashable {
-    /// 200…999.
+    /// 200…999; 102…199 for an interim one.
     var status: Int
     /// In the order they are sent.
     var fields: [HeaderField]
@@ -98,7 +98,8 @@ extension ServerResponse {
 /// The words beside a status, for people.
 enum ReasonPhrase {
     private static let phrases: [Int: String] = [
-        200: "OK", 201: "Created", 202: "Accepted", 203: "Non-Authoritative Information", 204: "No Content",
+        102: "Processing", 103: "Early Hints", 200: "OK", 201: "Created", 202: "Accepted",
+        203: "Non-Authoritative Information", 204: "No Content",
         205: "Reset Content", 206: "Partial Content", 300: "Multiple Choices", 301: "Moved Permanently", 302: "Found",
         303: "See Other", 304: "Not Modified", 307: "Temporary Redirect", 308: "Permanent Redirect",
         400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed",

@@ -9,7 +9,11 @@ struct Site: Sendable {
     let now: @Sendable () -> Double
 
     /// Answers; whatever goes wrong is an answer too.
-    func respond(to request: ServerRequest) async -> ServerResponse {
+    ///
+    /// - Parameter onInterim: takes the origin's interim responses, before this returns.
+    func respond(
+        to request: ServerRequest, onInterim: @escaping @Sendable (ServerResponse) -> Void = { _ in }
+    ) async -> ServerResponse {
         do throws(Problem) {
             let route = try Route(request.target)
             guard Route.methods.contains(request.method) else {
@@ -22,7 +26,7 @@ struct Site: Sendable {
                 return health()
             case .original(let signature, let source):
                 try settings.signature.check(signature)
-                return try await original(source, request)
+                return try await original(source, request, onInterim)
             case .variant(let signature, let recipe, let source):
                 try settings.signature.check(signature)
                 return try await variant(recipe, source, request)
@@ -40,7 +44,9 @@ struct Site: Sendable {
         return ServerResponse(status: 200, fields: fields, body: Array("ok\n".utf8))
     }
 
-    private func original(_ source: String, _ request: ServerRequest) async throws(Problem) -> ServerResponse {
+    private func original(
+        _ source: String, _ request: ServerRequest, _ onInterim: @escaping @Sendable (ServerResponse) -> Void
+    ) async throws(Problem) -> ServerResponse {
         let forwarded = settings.forwarded
         var asked = OriginalRequest(url: source, fields: forwarded.upstream(request.fields, conditions: true))
         asked.honoursDirectives = forwarded.contains("cache-control") || forwarded.contains("pragma")
@@ -48,6 +54,7 @@ struct Site: Sendable {
         // What the origin says is what is to be seen, redirects and answers to the client's own conditions included.
         asked.followsRedirects = false
         asked.forwardsConditionals = true
+        asked.onInterim = InterimObserver { onInterim(ServerResponse(status: $0, fields: $1)) }
         let answer: ServerResponse
         do throws(PipelineError) {
             answer = OriginalAnswer.response(try await pipeline.original(for: asked))

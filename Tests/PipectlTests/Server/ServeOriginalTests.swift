@@ -124,6 +124,47 @@ extension CommandTests {
             }
         }
 
+        @Test func `a tag with bytes beyond ASCII goes there and back unharmed`() async throws {
+            let tag: [UInt8] = Array("\"".utf8) + [0xE9, 0xFF] + Array("\"".utf8)
+            let origin = try LoopbackOrigin { _ in
+                .raw(
+                    "HTTP/1.1 200 OK\r\nCache-Control: max-age=100\r\nETag: ",
+                    then: [.bytes(tag + Array("\r\nContent-Length: 1\r\n\r\nx".utf8))], keepsAlive: true)
+            }
+            defer { origin.stop() }
+            try await RunningServer.with(Self.open) { server in
+                let path = RunningServer.original(origin.url("/x"))
+                let answer = try await server.ask(path)
+                #expect(answer["etag"]?.unicodeScalars.map(\.value) == tag.map(UInt32.init))
+                let client = try await RawClient.connect(server.port)
+                let head = "GET \(path) HTTP/1.1\r\nHost: a\r\nConnection: close\r\nIf-None-Match: "
+                client.send(Array(head.utf8) + tag + Array("\r\n\r\n".utf8))
+                #expect(RawResponse.all(in: await client.receivedToEnd()).map(\.status) == [304])
+            }
+        }
+
+        @Test func `interim responses come through once, and only to those who know them`() async throws {
+            let origin = try LoopbackOrigin { _ in
+                .raw(
+                    "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\n"
+                        + "HTTP/1.1 200 OK\r\nCache-Control: max-age=100\r\nContent-Length: 2\r\n\r\nhi",
+                    keepsAlive: true)
+            }
+            defer { origin.stop() }
+            try await RunningServer.with(Self.open) { server in
+                let path = RunningServer.original(origin.url("/x"))
+                let client = try await RawClient.connect(server.port)
+                client.send(RunningServer.head(path) + RunningServer.head(path, closes: true))
+                let answers = RawResponse.all(in: await client.receivedToEnd())
+                #expect(answers.map(\.status) == [103, 200, 200])
+                #expect(answers.map { $0["link"] } == ["</a.css>", nil, nil])
+                #expect(answers.map(\.text) == ["", "hi", "hi"])
+                let old = try await RawClient.connect(server.port)
+                old.send("GET \(RunningServer.original(origin.url("/y"))) HTTP/1.0\r\n\r\n")
+                #expect(RawResponse.all(in: await old.receivedToEnd()).map(\.status) == [200])
+            }
+        }
+
         @Test func `nothing usable is 502 or 504 and holds nothing that was stored`() async throws {
             let origin = try LoopbackOrigin { request in
                 if request.path == "/hang" { return .hang }
