@@ -114,7 +114,7 @@ struct RedirectedOriginalsTests {
         for round in 0..<2 {
             let followed = try await pipeline.original(for: request)
             #expect(followed.status == 200 && followed.body == [1, 2] && followed.handling.isHit == (round == 1))
-            #expect((595...600).contains(followed.handling.timeToLive ?? 0))
+            #expect((300...600).contains(followed.handling.timeToLive ?? 0))
         }
         #expect(bench.origin.requests.count == 2)
         request.followsRedirects = false
