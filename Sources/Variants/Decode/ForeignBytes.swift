@@ -45,17 +45,20 @@ enum ForeignBytes {
         return isText(reader) ? "plain text" : "bytes of an unknown format"
     }
 
-    /// The first kilobyte as lower-case ASCII after a byte order mark and white space.
+    /// The first kilobyte as lower-case ASCII after a byte order mark and white space; empty where it does not begin like
+    /// markup or JSON, which nearly all foreign bytes do not.
     private static func markup(_ reader: ByteReader) -> String {
         var offset = reader.matches([0xEF, 0xBB, 0xBF]) ? 3 : 0
         while offset < 256, let byte = reader.byte(offset), byte == 0x20 || (9...13).contains(byte) { offset += 1 }
-        var text = ""
+        guard let first = reader.byte(offset), "<{[".utf8.contains(first) else { return "" }
+        var text: [UInt8] = []
+        text.reserveCapacity(1024)
         for index in offset..<offset + 1024 {
             guard let byte = reader.byte(index) else { break }
             let lower = (0x41...0x5A).contains(byte) ? byte | 0x20 : byte
-            text.unicodeScalars.append(lower < 0x80 ? Unicode.Scalar(lower) : "?")
+            text.append(lower < 0x80 ? lower : UInt8(ascii: "?"))
         }
-        return text
+        return String(decoding: text, as: UTF8.self)
     }
 
     private static func isHTML(_ text: String) -> Bool {
