@@ -38,8 +38,7 @@ struct CacheStage: Sendable {
 
     /// The most recent of the records that a request with these fields selects (RFC 9111 §4.1).
     static func selected(among records: [OriginalRecord], by fields: [HeaderField]) -> OriginalRecord? {
-        let selected = records.filter { Redirects.selects($0.response, requestFields: fields) }
-        return Variation.select(among: selected.map(\.response), requestFields: fields).map { selected[$0] }
+        Variation.select(among: records.map(\.response), requestFields: fields).map { records[$0] }
     }
 
     private func decide(_ finding: inout CacheFinding, _ record: OriginalRecord) {
