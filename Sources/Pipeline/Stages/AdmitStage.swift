@@ -33,9 +33,16 @@ struct AdmitStage: Sendable {
             }
             named[name] = try answer.get()
         }
-        return AdmittedRequest(
+        var admitted = AdmittedRequest(
             request: request, origin: origin, source: source, displayName: displayName, masks: named, events: events,
             began: began)
+        // The source does not name the credentials of its URL. Here the rules of caching and of sharing see them.
+        if case .remote(let url) = origin, let credentials = url.authorization,
+            request.fields.first("authorization") == nil
+        {
+            admitted.request.fields.append(credentials)
+        }
+        return admitted
     }
 
     /// A request for the response itself.

@@ -42,38 +42,43 @@ struct CacheStage: Sendable {
     }
 
     private func decide(_ finding: inout CacheFinding, _ record: OriginalRecord) {
-        let policy = finding.admitted.request.policy
         let stored = record.response
         let time = now()
+        let policy = finding.admitted.request.policy
         let directives = finding.admitted.directives
-        let decision = Reuse.decision(
-            stored: stored, now: time, policy: policy, configuration: caching, directives: directives)
         // Kept under a clock that has been set back since: nobody knows its age.
         let isOfTheFuture = policy == .protocol && stored.responseTime > time + Self.clockTolerance
-        let isFresh =
-            !isOfTheFuture
-            && Reuse.decision(stored: stored, now: time, policy: policy, configuration: caching) == .fresh
-        finding.forward = isFresh || policy == .reload || policy == .revalidate ? .request : .stale
+        let isUsable = finding.admitted.purpose == .original || stored.status == 200
         finding.verdict = .validate
-        let lifetime = Freshness.lifetime(of: stored, configuration: caching)
-        let isImage = finding.admitted.purpose == .image
-        switch decision {
-        case .fresh where !isOfTheFuture:
-            // A picture's absence is believed when the origin said for how long, not by a guess.
-            if isImage, record.response.status != 200, lifetime.basis == .heuristic || lifetime.basis == .none {
-                return
-            }
+        switch Reuse.decision(
+            stored: stored, now: time, policy: policy, configuration: caching, directives: directives)
+        {
+        case .fresh where !isOfTheFuture && (isUsable || hasDeclaredLifetime(stored)):
             finding.verdict = .reuse(isStale: false)
-        case .stale where !isImage || record.response.status == 200:
+            return
+        case .stale where isUsable:
             finding.verdict = .reuse(isStale: true)
-        case .staleWhileRevalidate where !isOfTheFuture && (!isImage || record.response.status == 200):
+            return
+        case .staleWhileRevalidate where !isOfTheFuture && isUsable && stored.lifetimeLimit == nil:
             // What redirects limit is not reused beyond them: the window is the last response's alone.
-            if stored.lifetimeLimit == nil { finding.verdict = .reuseAndValidate }
+            finding.verdict = .reuseAndValidate
+            return
         case .gatewayTimeout:
             finding.verdict = .unavailable
         default:
             break
         }
+        // Without the client's directives it might have been fresh.
+        let isAsked =
+            directives != nil && !isOfTheFuture
+            && Reuse.decision(stored: stored, now: time, policy: policy, configuration: caching) == .fresh
+        finding.forward = isAsked || policy == .reload || policy == .revalidate ? .request : .stale
+    }
+
+    /// A picture's absence is believed when the origin or the configuration says for how long, not by a guess.
+    private func hasDeclaredLifetime(_ stored: StoredResponse) -> Bool {
+        let basis = Freshness.lifetime(of: stored, configuration: caching).basis
+        return basis != .heuristic && basis != .none
     }
 
     /// Adds the body of the selected record, or takes it as not stored: a response is not answered by halves.

@@ -74,6 +74,30 @@ struct SharingTests {
         }
     }
 
+    @Test func `so do credentials in the URL, in sharing, in selecting and in failing`() async throws {
+        let door = Door()
+        let (mine, nobodys) = ("http://me:x@origin.test/a", "http://origin.test/a")
+        try await withCache {
+            $0.caching.errorMaxAge = 60
+        } origin: { request in
+            await door.pass()
+            let credentials = request.fields.first("authorization")
+            return credentials == nil
+                ? Answer(401, "X: 0")
+                : Answer(200, "Cache-Control: public, max-age=10", "Vary: Authorization").picture()
+        } _: { bench in
+            async let refused = bench.imageRefusal { $0.source = .url(nobodys) }
+            async let answered = bench.image(nil) { $0.source = .url(mine) }
+            await door.arrivals(2)
+            door.open()
+            let answers = (await refused, try await answered)
+            #expect(answers.0?.code == .fetchFailed && answers.1.record.response.status == 200)
+            #expect(await bench.imageRefusal { $0.source = .url(nobodys) }?.code == .fetchFailed)
+            let again = try await bench.image(nil) { $0.source = .url(mine) }
+            #expect(again.originalOutcome == .memory && bench.count == 2)
+        }
+    }
+
     @Test func `a picture and the response itself share one fetch`() async throws {
         let door = Door()
         try await withCache { _ in
@@ -90,11 +114,14 @@ struct SharingTests {
         }
     }
 
-    @Test func `an error without caching rules is everybody's who waits for a picture`() async throws {
+    @Test(arguments: [("X: 0", 1), ("Cache-Control: no-store", 10), ("Cache-Control: private", 10)])
+    func `an error is everybody's who waits for a picture, unless the origin says it is one's own`(
+        control: String, fetches: Int
+    ) async throws {
         let door = Door()
         try await withCache { _ in
             await door.pass()
-            return Answer(500)
+            return Answer(500, control)
         } _: { bench in
             let codes = await withTaskGroup(of: PipelineError.Code?.self) { group in
                 for _ in 0..<10 { group.addTask { await bench.imageRefusal()?.code } }
@@ -102,7 +129,7 @@ struct SharingTests {
                 door.open()
                 return await group.reduce(into: []) { $0.append($1) }
             }
-            #expect(bench.count == 1 && codes == Array(repeating: .fetchFailed, count: 10))
+            #expect(bench.count == fetches && codes == Array(repeating: .fetchFailed, count: 10))
         }
     }
 
