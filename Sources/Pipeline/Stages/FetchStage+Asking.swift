@@ -278,7 +278,10 @@ extension FetchStage {
 
     /// A failure without freshness of its own gets the configured one, once there were enough of them.
     private func remember(_ stored: inout StoredResponse, _ refusal: inout Storability.Refusal?) {
-        guard let age = caching.errorMaxAge, refusal == nil || refusal == .noLifetime else { return }
+        // What depends on who asks must not answer others from the store.
+        guard ![401, 403, 407, 429].contains(stored.status), let age = caching.errorMaxAge,
+            refusal == nil || refusal == .noLifetime
+        else { return }
         let basis = Freshness.lifetime(of: stored, configuration: caching).basis
         guard basis == .none || basis == .heuristic else { return }
         stored.assignedLifetime = Double(age) + Age.current(of: stored, now: stored.responseTime)

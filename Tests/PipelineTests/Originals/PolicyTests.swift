@@ -228,6 +228,19 @@ struct RememberedFailureTests {
         }
     }
 
+    @Test func `a refusal is remembered for those who asked alike, not for everybody`() async throws {
+        try await withCache {
+            $0.caching.errorMaxAge = 30
+        } origin: { request in
+            request.fields.first("authorization") == nil ? Answer(401) : Answer(200, "Cache-Control: public").picture()
+        } _: { bench in
+            for _ in 0..<2 { #expect(await bench.imageRefusal()?.code == .fetchFailed) }
+            #expect(bench.count == 1)
+            let mine = try await bench.image { $0.fields = [HeaderField("Authorization", "Basic eA==")] }
+            #expect(mine.outcome == .rendered && bench.count == 2)
+        }
+    }
+
     @Test func `what may not be stored is remembered for pictures only`() async throws {
         try await withCache {
             $0.caching.errorMaxAge = 30
