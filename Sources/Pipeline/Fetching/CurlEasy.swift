@@ -80,6 +80,8 @@ final class CurlEasy {
         ]
         if let file = request.host?.authoritiesFile ?? configuration.authoritiesFile {
             statuses.append(ccurl_set_string(handle, CURLOPT_CAINFO, file))
+            // The folder of the system's authorities would be trusted beside the file.
+            statuses.append(ccurl_set_string(handle, CURLOPT_CAPATH, nil))
         }
         return statuses.allSatisfy { $0 == CURLE_OK }
     }

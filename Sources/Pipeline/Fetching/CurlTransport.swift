@@ -89,7 +89,7 @@ public final class CurlTransport: Transport {
     private static func target(of location: String, from url: SourceURL) throws(FetchError) -> SourceURL {
         let next: SourceURL
         do throws(SourceError) {
-            next = try url.resolving(location)
+            next = try url.resolving(FieldSyntax.percentEncoded(location))
         } catch {
             throw FetchError(.badRedirect, url, "it redirects to what cannot be fetched: \(error.message)")
         }

@@ -23,6 +23,15 @@ enum FieldSyntax {
         return text
     }
 
+    /// A URL out of a field, its bytes beyond ASCII percent-encoded one by one, whatever they were meant to be.
+    static func percentEncoded(_ text: String) -> String {
+        var result: [UInt8] = []
+        for byte in bytes(text) {
+            if byte < 0x80 { result.append(byte) } else { result += SourceURL.percentEncoded(byte) }
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+
     /// The bytes of a text made by `text(_:)`; those of other texts, with characters beyond, in UTF-8.
     static func bytes(_ text: String) -> [UInt8] {
         if text.utf8.allSatisfy({ $0 < 0x80 }) { return Array(text.utf8) }

@@ -84,7 +84,7 @@ extension SourceURL {
         return "/" + kept.joined(separator: "/")
     }
 
-    private static func percentEncoded(_ byte: UInt8) -> [UInt8] {
+    static func percentEncoded(_ byte: UInt8) -> [UInt8] {
         let digits = Array("0123456789ABCDEF".utf8)
         return [0x25, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
     }

@@ -48,10 +48,10 @@ private func configure(_ configuration: inout FetchConfiguration, for misbehavio
     configuration.breaker = nil
     configuration.retries = 2
     switch misbehaviour {
-    case .slowHead, .silentAfterConnect: configuration.headerSeconds = 0.3
-    case .slowBody, .endlessChunkExtension: configuration.stallSeconds = 0.3
+    case .slowHead, .silentAfterConnect: configuration.headerSeconds = 1
+    case .slowBody, .endlessChunkExtension: configuration.stallSeconds = 0.5
     case .trickle:
-        configuration.totalSeconds = 0.5
+        configuration.totalSeconds = 1
         configuration.byteLimit = 50_000_000
     default: break
     }
@@ -134,12 +134,18 @@ struct HostileOriginTests {
         let transport = CurlTransport(configuration)
         defer { transport.shutdown() }
         let request = FetchRequest(url: try url(origin.url("/")))
+        let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self)
+        let killing = Task.detached {
+            for await _ in arrivals { break }
+            origin.stop()
+        }
         let error = await #expect(throws: FetchError.self) {
             // The first bytes have come; the connection ends there.
-            _ = try await transport.fetch(request) { _, _ in Task.detached { origin.stop() } }
+            _ = try await transport.fetch(request) { _, _ in arrived.yield() }
         }
         #expect(error?.code == .truncated)
-        origin.stop()
+        arrived.finish()
+        await killing.value
         let code = try await failure(transport, origin.url("/")).code
         #expect(code == .unreachable)
     }

@@ -23,6 +23,20 @@ struct RedirectTests {
         }
     }
 
+    @Test(arguments: [([0xC3, 0xA9], "/%C3%A9"), ([0xE9], "/%E9")] as [([UInt8], String)])
+    func `bytes beyond ASCII in Location are percent-encoded as they are`(
+        bytes: [UInt8], target: String
+    ) async throws {
+        try await withOrigin { request in
+            let head = Array("HTTP/1.1 302 Away\r\nContent-Length: 0\r\nLocation: /".utf8) + bytes
+            return request.path == "/a"
+                ? .raw("", then: [.bytes(head + [13, 10, 13, 10])], keepsAlive: true) : .response(200)
+        } _: { origin, transport in
+            let response = try await transport.fetch(FetchRequest(url: SourceURL(origin.url("/a"))))
+            #expect(response.finalURL.path == target && origin.requests.last?.target == target)
+        }
+    }
+
     @Test func `a loop of redirects is an error`() async throws {
         try await withOrigin { request in
             Self.redirect(request.path == "/a" ? "/b" : "/a")
