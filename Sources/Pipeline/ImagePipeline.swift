@@ -204,6 +204,9 @@ extension ImageResponse {
         digest = variant.digest
         key = variant.entry?.key
         created = variant.entry?.created
+        forward = original.forward
+        forwardStatus = original.forwardStatus
+        isStorable = original.mayStore
         outcome = variant.outcome
         originalOutcome = original.outcome
         isCollapsed = variant.isCollapsed || original.isCollapsed

@@ -47,6 +47,12 @@ public struct ImageResponse: Sendable {
     public var outcome: Outcome
     /// How the original was obtained.
     public var originalOutcome: OriginalOutcome
+    /// Why the origin was asked (RFC 9211 §2.2); nil where it was not.
+    public var forward: CacheHandling.Forward?
+    /// The status the origin answered with, where it is not that of the original, such as the 304 of a validation.
+    public var forwardStatus: Int?
+    /// Whether the original, and so this, may be stored for other requests.
+    public var isStorable: Bool
     /// Whether another request's work answered this one.
     public var isCollapsed: Bool
     /// Whether the original was past its freshness and not validated.

@@ -56,28 +56,15 @@ enum VariantAnswer {
 
     /// How the caches dealt with it (RFC 9211): a hit is what the origin was not asked for, rendered anew or not.
     static func handling(of image: ImageResponse, caching: CachingConfiguration, now: Double) -> CacheHandling {
-        let response = image.record.response
-        let remaining = Freshness.remaining(of: response, now: now, configuration: caching)
+        let isNew = image.originalOutcome == .network || image.originalOutcome == .revalidated
         var handling = CacheHandling(
-            isHit: true, isCollapsed: image.isCollapsed,
-            timeToLive: Int(max(-2_147_483_648, min(remaining, 2_147_483_648)).rounded(.down)))
-        switch image.originalOutcome {
-        case .network:
-            handling.isHit = false
-            handling.forward = .uriMiss
-        case .revalidated:
-            handling.isHit = false
-            handling.forward = .stale
-            handling.forwardStatus = 304
-        case .memory, .disk, .stale, .none:
-            break
+            isHit: image.forward == nil, forward: image.forward, forwardStatus: image.forwardStatus,
+            isStored: isNew && image.isStorable, isCollapsed: image.isCollapsed)
+        if image.isStorable {
+            let remaining = Freshness.remaining(of: image.record.response, now: now, configuration: caching)
+            handling.timeToLive = Int(max(-2_147_483_648, min(remaining, 2_147_483_648)).rounded(.down))
         }
-        if handling.isHit {
-            handling.detail = image.outcome.rawValue
-        } else {
-            handling.isStored = Storability.mayStore(response: response, requestFields: [], configuration: caching)
-            if !handling.isStored { handling.timeToLive = nil }
-        }
+        if handling.isHit { handling.detail = image.outcome.rawValue }
         return handling
     }
 

@@ -149,8 +149,8 @@ extension CommandTests {
             }
             defer { origin.stop() }
             let settings = [
-                "fetch.slots=1", "fetch.perHost=1", "fetch.totalSeconds=100", "fetch.stallSeconds=100",
-                "fetch.headerSeconds=100", #"acceptedTypes=["*/*"]"#,
+                "fetch.slots=1", "fetch.perHost=1", "fetch.totalSeconds=1000", "fetch.stallSeconds=1000",
+                "fetch.headerSeconds=1000", #"acceptedTypes=["*/*"]"#,
             ]
             try await RunningServer.with(settings) { server in
                 let client = try await RawClient.connect(server.port)

@@ -159,6 +159,22 @@ extension CommandTests {
             #expect(origin.requests.isEmpty)
         }
 
+        @Test func `a client's no-cache asks the origin only where it is honoured`() async throws {
+            let origin = try Self.origin()
+            defer { origin.stop() }
+            let path = RunningServer.variant("thumbnail:16,png", origin.url("/night-tiny.jpg"))
+            for (setting, asked) in [("honourClientNoCache=false", 1), ("honourClientNoCache=true", 3)] {
+                try await RunningServer.with([setting]) { server in
+                    _ = try await server.ask(path)
+                    let again = try await server.ask(path, ["Cache-Control": "no-cache"])
+                    let isHit = again["cache-status"]?.hasPrefix("pipeline; hit") == true
+                    #expect(again.status == 200 && isHit == (asked == 1))
+                    #expect(again["cache-status"]?.contains("fwd-status=304") == (asked == 3))
+                    #expect(origin.requests.count == asked)
+                }
+            }
+        }
+
         @Test func `two hundred clients at once get the same picture from one fetch`() async throws {
             let origin = try Self.origin()
             defer { origin.stop() }
