@@ -17,34 +17,24 @@ final class Door: Sendable {
         var isOpen = false
         var standing: [CheckedContinuation<Void, Never>] = []
         var arrivals = 0
-        var watchers: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
     }
     private let state = Mutex(State())
 
-    /// Returns once the door is open.
+    /// Returns once the door is open, also to those who were cancelled.
     func pass() async {
         await withCheckedContinuation { continuation in
-            let (isOpen, told) = state.withLock { state -> (Bool, [CheckedContinuation<Void, Never>]) in
+            let isOpen = state.withLock { state in
                 state.arrivals += 1
-                let told = state.watchers.filter { $0.count <= state.arrivals }.map(\.continuation)
-                state.watchers.removeAll { $0.count <= state.arrivals }
                 if !state.isOpen { state.standing.append(continuation) }
-                return (state.isOpen, told)
+                return state.isOpen
             }
-            for watcher in told { watcher.resume() }
             if isOpen { continuation.resume() }
         }
     }
 
-    /// Returns when so many have come so far.
+    /// Returns when so many have come so far, or when the test has run out of time.
     func arrivals(_ count: Int) async {
-        await withCheckedContinuation { continuation in
-            let isReached = state.withLock { state in
-                if state.arrivals < count { state.watchers.append((count, continuation)) }
-                return state.arrivals >= count
-            }
-            if isReached { continuation.resume() }
-        }
+        while state.withLock({ $0.arrivals }) < count, !Task.isCancelled { await Task.yield() }
     }
 
     func open() {
@@ -206,9 +196,9 @@ final class CachingBench: Sendable {
         await failure { _ = try await image(nil, change) }
     }
 
-    /// Returns when so many requests wait for fetches.
+    /// Returns when so many requests wait for fetches, or when the test has run out of time.
     func waiting(_ count: Int) async {
-        while pipeline.fetch.flights.waiting < count { await Task.yield() }
+        while pipeline.fetch.flights.waiting < count, !Task.isCancelled { await Task.yield() }
     }
 
     private func failure(_ work: () async throws -> Void) async -> PipelineError? {

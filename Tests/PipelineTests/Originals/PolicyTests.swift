@@ -33,6 +33,24 @@ struct PolicyTests {
         }
     }
 
+    @Test func `a record without its body is not stored as far as the response itself goes`() async throws {
+        let folder = CacheFolder()
+        try await withCache {
+            $0.cacheFolder = folder.path
+            $0.memory.originals = 10_000
+            $0.disk.originals = 1_000
+        } origin: { _ in
+            Answer(200, "Cache-Control: max-age=600", "ETag: \"a\"").picture("meadow-small.jpg")
+        } _: { bench in
+            let first = try await bench.get()
+            #expect(first.body.count > 10_000)
+            #expect(await bench.refusal { $0.policy = .cacheOnly }?.code == .notCached)
+            #expect(await bench.imageRefusal { $0.policy = .cacheOnly }?.code == .notCached)
+            let again = try await bench.get()
+            #expect(again.handling.forward == .miss && bench.sent("if-none-match") == nil && bench.count == 2)
+        }
+    }
+
     @Test func `reload asks without validators though a fresh response is stored, and stores the answer`() async throws
     {
         try await withCache(origin: tagged) { bench in

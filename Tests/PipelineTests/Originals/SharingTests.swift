@@ -20,7 +20,7 @@ private func together(
     }
 }
 
-struct SharingTests {
+@Suite(.timeLimit(.minutes(5))) struct SharingTests {
     @Test func `fields unique to each client do not keep them apart`() async throws {
         let door = Door()
         try await withCache { _ in
@@ -172,7 +172,7 @@ struct SharingTests {
     }
 }
 
-struct LeavingTests {
+@Suite(.timeLimit(.minutes(5))) struct LeavingTests {
     @Test func `one of two waiters leaves and the other is answered by the same fetch`() async throws {
         let door = Door()
         try await withCache { _ in
