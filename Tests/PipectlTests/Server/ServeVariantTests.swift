@@ -170,6 +170,8 @@ extension CommandTests {
                     let isHit = again["cache-status"]?.hasPrefix("pipeline; hit") == true
                     #expect(again.status == 200 && isHit == (asked == 1))
                     #expect(again["cache-status"]?.contains("fwd-status=304") == (asked == 3))
+                    let calm = try await server.ask(path)
+                    #expect(calm["cache-status"]?.hasPrefix("pipeline; hit") == true)
                     #expect(origin.requests.count == asked)
                 }
             }
