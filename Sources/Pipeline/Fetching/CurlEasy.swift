@@ -22,13 +22,20 @@ final class CurlEasy {
         curl_slist_free_all(addresses)
     }
 
-    /// Prepares the handle for a transfer, keeping what libcurl keeps across uses (TLS sessions).
+    /// Whether the options that are the same for every transfer are set.
+    private var isConfigured = false
+
+    /// Prepares the handle for a transfer. What is the same for all of them is set once: setting it costs as much as a
+    /// small transfer's own work.
     ///
     /// Returns false where libcurl does not take one of the options: what it would not enforce is not started.
     func prepare(_ transfer: Transfer) -> Bool {
         self.transfer = transfer
+        if !isConfigured {
+            guard configure(transfer.configuration) else { return false }
+            isConfigured = true
+        }
         let request = transfer.request
-        let configuration = transfer.configuration
         let context = Unmanaged.passUnretained(transfer).toOpaque()
         for line in request.lines {
             line.withUnsafeBytes { bytes in
@@ -36,19 +43,35 @@ final class CurlEasy {
                 if let longer = curl_slist_append(lines, text) { lines = longer }
             }
         }
+        var isTaken = [
+            ccurl_set_string(handle, CURLOPT_URL, request.url.normalised),
+            ccurl_set_list(handle, CURLOPT_HTTPHEADER, lines),
+            // The net below our own limit, for where libcurl does not call back.
+            ccurl_set_long(handle, CURLOPT_TIMEOUT_MS, milliseconds(request.totalSeconds + 1)),
+            ccurl_set_pointer(handle, CURLOPT_HEADERDATA, context),
+            ccurl_set_pointer(handle, CURLOPT_WRITEDATA, context),
+            ccurl_set_pointer(handle, CURLOPT_OPENSOCKETDATA, context),
+            ccurl_set_pointer(handle, CURLOPT_PREREQDATA, context),
+        ].allSatisfy { $0 == CURLE_OK }
+        if transfer.configuration.http2 {
+            // One connection that takes many transfers is worth waiting for.
+            let isTLS = request.url.scheme == "https"
+            isTaken = isTaken && ccurl_set_long(handle, CURLOPT_PIPEWAIT, isTLS ? 1 : 0) == CURLE_OK
+        }
         if let given = request.hooks.addresses(request.url.host, request.url.port) {
             let name = request.url.host.contains(":") ? "[\(request.url.host)]" : request.url.host
             addresses = curl_slist_append(nil, "\(name):\(request.url.port):" + given.joined(separator: ","))
+            isTaken = isTaken && ccurl_set_list(handle, CURLOPT_RESOLVE, addresses) == CURLE_OK
         }
-        let isTLS = request.url.scheme == "https"
-        let isInsecure = request.host?.isInsecure == true
+        if let host = request.host { isTaken = isTaken && configure(host) }
+        return isTaken
+    }
+
+    private func configure(_ configuration: FetchConfiguration) -> Bool {
         var statuses = [
-            ccurl_set_string(handle, CURLOPT_URL, request.url.normalised),
             ccurl_set_long(handle, CURLOPT_PATH_AS_IS, 1),
             ccurl_set_long(handle, CURLOPT_HTTPGET, 1),
             ccurl_set_string(handle, CURLOPT_USERAGENT, configuration.userAgent),
-            ccurl_set_list(handle, CURLOPT_HTTPHEADER, lines),
-            ccurl_set_list(handle, CURLOPT_RESOLVE, addresses),
 
             // Only http and https, redirects by ourselves, no proxy out of the environment that would hide the address.
             ccurl_set_string(handle, CURLOPT_PROTOCOLS_STR, "http,https"),
@@ -57,38 +80,47 @@ final class CurlEasy {
             ccurl_set_string(handle, CURLOPT_PROXY, ""),
             ccurl_set_long(handle, CURLOPT_HTTP09_ALLOWED, 0),
             ccurl_set_long(handle, CURLOPT_HTTP_VERSION, configuration.http2 ? httpVersion2TLS : httpVersion11),
-            // One connection that takes many transfers is worth waiting for.
-            ccurl_set_long(handle, CURLOPT_PIPEWAIT, configuration.http2 && isTLS ? 1 : 0),
 
             ccurl_set_long(handle, CURLOPT_SSLVERSION, tlsVersion12),
-            ccurl_set_long(handle, CURLOPT_SSL_VERIFYPEER, isInsecure ? 0 : 1),
-            ccurl_set_long(handle, CURLOPT_SSL_VERIFYHOST, isInsecure ? 0 : 2),
+            ccurl_set_long(handle, CURLOPT_SSL_VERIFYPEER, 1),
+            ccurl_set_long(handle, CURLOPT_SSL_VERIFYHOST, 2),
 
-            // Our own limits report what ran out; these are the net below them, for where libcurl does not call back.
             ccurl_set_long(handle, CURLOPT_NOSIGNAL, 1),
             ccurl_set_long(handle, CURLOPT_CONNECTTIMEOUT_MS, milliseconds(configuration.connectSeconds + 1)),
-            ccurl_set_long(handle, CURLOPT_TIMEOUT_MS, milliseconds(request.totalSeconds + 1)),
 
             ccurl_set_data_function(handle, CURLOPT_HEADERFUNCTION, receiveLine),
-            ccurl_set_pointer(handle, CURLOPT_HEADERDATA, context),
             ccurl_set_data_function(handle, CURLOPT_WRITEFUNCTION, receiveBody),
-            ccurl_set_pointer(handle, CURLOPT_WRITEDATA, context),
             ccurl_set_open_socket_function(handle, openSocket),
-            ccurl_set_pointer(handle, CURLOPT_OPENSOCKETDATA, context),
             ccurl_set_prereq_function(handle, beforeRequest),
-            ccurl_set_pointer(handle, CURLOPT_PREREQDATA, context),
         ]
-        if let file = request.host?.authoritiesFile ?? configuration.authoritiesFile {
-            statuses.append(ccurl_set_string(handle, CURLOPT_CAINFO, file))
-            // The folder of the system's authorities would be trusted beside the file.
-            statuses.append(ccurl_set_string(handle, CURLOPT_CAPATH, nil))
-        }
+        if let file = configuration.authoritiesFile { statuses += trust(file) }
         return statuses.allSatisfy { $0 == CURLE_OK }
+    }
+
+    /// What an origin has of its own; `reset` takes it back.
+    private func configure(_ host: HostSettings) -> Bool {
+        var statuses: [CURLcode] = []
+        if host.isInsecure {
+            statuses.append(ccurl_set_long(handle, CURLOPT_SSL_VERIFYPEER, 0))
+            statuses.append(ccurl_set_long(handle, CURLOPT_SSL_VERIFYHOST, 0))
+        }
+        if let file = host.authoritiesFile { statuses += trust(file) }
+        return statuses.allSatisfy { $0 == CURLE_OK }
+    }
+
+    private func trust(_ file: String) -> [CURLcode] {
+        // The folder of the system's authorities would be trusted beside the file.
+        [ccurl_set_string(handle, CURLOPT_CAINFO, file), ccurl_set_string(handle, CURLOPT_CAPATH, nil)]
     }
 
     /// Lets go of the transfer; the handle can take another.
     func reset() {
-        curl_easy_reset(handle)
+        if transfer?.request.host != nil || addresses != nil || !isConfigured {
+            curl_easy_reset(handle)
+            isConfigured = false
+        } else {
+            _ = ccurl_set_list(handle, CURLOPT_HTTPHEADER, nil)
+        }
         curl_slist_free_all(lines)
         curl_slist_free_all(addresses)
         lines = nil

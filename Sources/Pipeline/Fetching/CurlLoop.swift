@@ -16,6 +16,7 @@ final class CurlLoop: @unchecked Sendable {
     private let multi: UnsafeMutableRawPointer
     private let configuration: FetchConfiguration
     private let inbox = Mutex(Inbox())
+    private let isPausing = Atomic(false)
 
     private var waiting: [Transfer] = []
     private var limiter: RateLimiter
@@ -64,20 +65,25 @@ final class CurlLoop: @unchecked Sendable {
             if !inbox.isStopping { inbox.arrivals.append(transfer) }
             return inbox.isStopping
         }
-        if isStopping { transfer.complete(.failure(Self.stopped(transfer))) } else { curl_multi_wakeup(multi) }
+        if isStopping { transfer.complete(.failure(Self.stopped(transfer))) } else { wake() }
+    }
+
+    /// Ends the loop's pause. While it works it looks into the inbox anyway, and a wake-up is two system calls.
+    private func wake() {
+        if isPausing.exchange(false, ordering: .sequentiallyConsistent) { curl_multi_wakeup(multi) }
     }
 
     /// Ends a transfer early, unless it is done already.
     func cancel(_ transfer: Transfer) {
         transfer.isCancelled.store(true, ordering: .releasing)
         inbox.withLock { $0.cancellations.append(transfer) }
-        curl_multi_wakeup(multi)
+        wake()
     }
 
     /// Ends all transfers and waits for the thread to be gone. Called once.
     func stop() {
         inbox.withLock { $0.isStopping = true }
-        curl_multi_wakeup(multi)
+        wake()
         pthread_join(thread, nil)
     }
 
@@ -94,8 +100,8 @@ final class CurlLoop: @unchecked Sendable {
         while true {
             let news = inbox.withLock { inbox in
                 defer {
-                    inbox.arrivals = []
-                    inbox.cancellations = []
+                    if !inbox.arrivals.isEmpty { inbox.arrivals = [] }
+                    if !inbox.cancellations.isEmpty { inbox.cancellations = [] }
                 }
                 return inbox
             }
@@ -115,7 +121,7 @@ final class CurlLoop: @unchecked Sendable {
             // Without active transfers others wait for the rate only: a slot is free then.
             let idle = pause.map { Int32(min(max($0 * 1000, 1).rounded(.up), 60_000)) } ?? 60_000
             let timeout = active.isEmpty ? idle : min(idle, Self.tickMilliseconds)
-            curl_multi_poll(multi, nil, 0, timeout, nil)
+            rest(milliseconds: timeout)
         }
         for easy in Array(active.values) {
             if let transfer = easy.transfer { finish(easy, .failure(Self.stopped(transfer))) }
@@ -123,6 +129,15 @@ final class CurlLoop: @unchecked Sendable {
         for transfer in waiting { transfer.complete(.failure(Self.stopped(transfer))) }
         waiting = []
         idle = []
+    }
+
+    /// Waits for sockets, time or a wake-up. What came into the inbox before the pause was announced is seen here; who
+    /// comes after it wakes the loop.
+    private func rest(milliseconds: Int32) {
+        isPausing.store(true, ordering: .sequentiallyConsistent)
+        let hasNews = inbox.withLock { !$0.arrivals.isEmpty || !$0.cancellations.isEmpty || $0.isStopping }
+        curl_multi_poll(multi, nil, 0, hasNews ? 0 : milliseconds, nil)
+        isPausing.store(false, ordering: .sequentiallyConsistent)
     }
 
     /// Starts waiting transfers, first come first served but for those whose origin has all its slots or its rate
@@ -134,12 +149,12 @@ final class CurlLoop: @unchecked Sendable {
         var index = 0
         while index < waiting.count, active.count < max(configuration.slots, 1) {
             let transfer = waiting[index]
-            guard activeByOrigin[transfer.request.url.origin, default: 0] < max(configuration.perHost, 1) else {
+            guard activeByOrigin[transfer.origin, default: 0] < max(configuration.perHost, 1) else {
                 index += 1
                 continue
             }
             if !transfer.isCancelled.load(ordering: .acquiring) {
-                let seconds = limiter.take(transfer.request.url.origin, now: now)
+                let seconds = limiter.take(transfer.origin, now: now)
                 guard seconds == 0 else {
                     pause = min(pause ?? seconds, seconds)
                     index += 1
@@ -168,7 +183,7 @@ final class CurlLoop: @unchecked Sendable {
         }
         transfer.start(now: monotonicNow())
         active[easy.handle] = easy
-        activeByOrigin[transfer.request.url.origin, default: 0] += 1
+        activeByOrigin[transfer.origin, default: 0] += 1
         let status = curl_multi_add_handle(multi, easy.handle)
         if status != CURLM_OK {
             let text = String(cString: curl_multi_strerror(status))
@@ -212,7 +227,7 @@ final class CurlLoop: @unchecked Sendable {
         guard let transfer = easy.transfer else { return }
         curl_multi_remove_handle(multi, easy.handle)
         active[easy.handle] = nil
-        let origin = transfer.request.url.origin
+        let origin = transfer.origin
         let count = activeByOrigin[origin, default: 1] - 1
         activeByOrigin[origin] = count > 0 ? count : nil
         easy.reset()

@@ -23,13 +23,10 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
     static let longest = 8192
 
     /// Scheme, host and a port that is not the default: requests to one origin share credentials and connections.
-    public var origin: String {
-        let name = host.contains(":") ? "[\(host)]" : host
-        return port == Self.defaultPort(of: scheme) ? "\(scheme)://\(name)" : "\(scheme)://\(name):\(port)"
-    }
+    public let origin: String
 
     /// The whole URL in normal form without credentials and fragment: the identity of the source.
-    public var normalised: String { origin + target }
+    public let normalised: String
 
     /// The URL for messages and logs, without credentials.
     public var redacted: String { normalised }
@@ -94,6 +91,9 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
             query = nil
         }
         path = Self.withoutDotSegments(Self.encoded(String(rest), normalising: true))
+        let name = host.contains(":") ? "[\(host)]" : host
+        origin = port == Self.defaultPort(of: scheme) ? "\(scheme)://\(name)" : "\(scheme)://\(name):\(port)"
+        if let query { normalised = "\(origin)\(path)?\(query)" } else { normalised = origin + path }
     }
 
     /// The URL a reference found here leads to, as in `Location` (RFC 3986 §5.2); credentials in it are not taken.

@@ -53,6 +53,8 @@ final class Transfer: @unchecked Sendable {
     let request: TransferRequest
     let configuration: FetchConfiguration
     let addresses: AddressPolicy
+    /// Scheme, host and port, by which slots and rate are counted.
+    let origin: String
     /// Set from any thread; a cancellation may overtake the handing over.
     let isCancelled = Atomic(false)
     private let finish: @Sendable (Result<RawResponse, FetchError>) -> Void
@@ -92,6 +94,7 @@ final class Transfer: @unchecked Sendable {
     ) {
         self.request = request
         self.configuration = configuration
+        origin = request.url.origin
         addresses = AddressPolicy(configuration.allowPrivateAddresses)
         self.finish = finish
         body = BodyCollector(folder: configuration.spoolFolder, spoolBytes: configuration.spoolBytes)
