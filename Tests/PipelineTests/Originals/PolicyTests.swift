@@ -215,14 +215,15 @@ struct RememberedFailureTests {
             #expect(await bench.refusal { $0.policy = .reload }?.code == .fetchFailed)
             #expect(bench.count == 3)
             bench.clock.advance(31)
-            bench.origin.answers { _ in Answer(200, body: "b") }
+            bench.origin.answers { _ in Answer(200, "Cache-Control: no-store", body: "b") }
             let response = try await bench.get()
-            #expect(response.text == "b")
+            #expect(response.text == "b" && bench.count == 4)
             bench.origin.answers(unreachable)
             // A success in between starts the count anew.
-            _ = await bench.refusal { $0.policy = .reload }
-            _ = await bench.refusal { $0.policy = .reload }
-            #expect(bench.count == 6)
+            for count in [5, 6, 6] {
+                #expect(await bench.refusal()?.code == .fetchFailed)
+                #expect(bench.count == count)
+            }
         }
     }
 
