@@ -16,9 +16,10 @@ extension Array where Element == HeaderField {
     /// The fields that go from end to end and may be stored.
     ///
     /// Left out are `Connection` and what it names, the other fields of one connection, and those for a proxy
-    /// (RFC 9110 §7.6.1, RFC 9111 §3.1).
+    /// (RFC 9110 §7.6.1, RFC 9111 §3.1). Fields that govern caching are for every recipient, whatever `Connection` says:
+    /// without them what must not be stored would be.
     package func endToEnd() -> [HeaderField] {
-        let named = values(of: "connection").flatMap(FieldLines.members)
+        let named = values(of: "connection").flatMap(FieldLines.members).filter { !FieldLines.governsCaching($0) }
         return filter { field in
             !FieldLines.isHopByHop(field.name) && !named.contains { FieldLines.isSameName($0, field.name) }
         }
@@ -37,6 +38,11 @@ package enum FieldLines {
         "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
         "proxy-authenticate", "proxy-authentication-info", "proxy-authorization",
     ]
+
+    /// Whether a field says what a cache may do.
+    static func governsCaching(_ name: String) -> Bool {
+        ["cache-control", "vary", "expires", "pragma", "age", "date"].contains { isSameName($0, name) }
+    }
 
     /// Whether a field never leaves one connection.
     static func isHopByHop(_ name: String) -> Bool {

@@ -38,4 +38,10 @@ struct FieldLinesTests {
         let fields = names.map { HeaderField($0, $0 == "Connection" ? "close, x-hop, X-Hop2" : "v") }
         #expect((fields + [HeaderField("ETag", "\"a\"")]).endToEnd() == [HeaderField("ETag", "\"a\"")])
     }
+
+    @Test func `Connection cannot name what governs caching (RFC 9110 §7.6.1)`() {
+        let kept = ["Cache-Control", "Vary", "Expires", "Pragma", "Age", "Date"].map { HeaderField($0, "v") }
+        let named = HeaderField("Connection", "cache-control, Vary, expires, pragma, age, date")
+        #expect(([named] + kept).endToEnd() == kept)
+    }
 }
