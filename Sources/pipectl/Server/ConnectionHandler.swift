@@ -56,7 +56,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private var timer: (at: NIODeadline, scheduled: Scheduled<Void>)?
 
     /// Parts of pipelined requests that may wait; they come from one read of the socket.
-    private static let queueLimit = 4096
+    private static let queueLimit = 16_384
     /// Bytes of an answer that are handed over at once; a part that is not taken within the idle time ends it.
     private static let partBytes = 256 << 10
     /// How long a client may go on sending after it was refused.

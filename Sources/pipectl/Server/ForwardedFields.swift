@@ -7,9 +7,10 @@ struct ForwardedFields: Sendable, Hashable {
 
     /// Never sent upstream, in lower case: they speak of this connection or of the body of this request.
     private static let kept: Set<String> = ["host", "content-length", "expect", "max-forwards"]
-    /// They ask for less than a whole response, and speak of the one this server gives.
-    private static let conditions: Set<String> = [
-        "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range", "range",
+    /// They ask for less than a whole response, or for a coding of it, and speak of the one this server gives. Codings
+    /// are never undone, and a compressed picture is none.
+    private static let own: Set<String> = [
+        "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range", "range", "accept-encoding",
     ]
 
     /// - Parameter names: field names in any case, or `*` for all.
@@ -27,12 +28,13 @@ struct ForwardedFields: Sendable, Hashable {
     /// What is sent to the origin, in order, with this server's `Via` after the client's (RFC 9110 §7.6.3); nothing
     /// where nothing is forwarded, so that such requests share one fetch.
     ///
-    /// - Parameter conditions: whether conditions and ranges are among them.
-    func upstream(_ fields: [HeaderField], conditions: Bool) -> [HeaderField] {
+    /// - Parameter isOriginal: whether the origin's response itself is asked for. For a picture that is made of it,
+    ///   conditions, ranges and content codings of the client stay here: they speak of this server's answer.
+    func upstream(_ fields: [HeaderField], isOriginal: Bool) -> [HeaderField] {
         guard !isEmpty else { return [] }
         let sent = fields.endToEnd().filter { field in
             let name = field.name.lowercased()
-            return contains(name) && !Self.kept.contains(name) && (conditions || !Self.conditions.contains(name))
+            return contains(name) && !Self.kept.contains(name) && (isOriginal || !Self.own.contains(name))
         }
         return sent + [HeaderField("Via", "1.1 pipeline")]
     }

@@ -106,7 +106,7 @@ extension Problem {
         .invalidSource: (.invalidSource, true), .invalidRecipe: (.invalidRecipe, true),
         .maskUnavailable: (.missingMask, false), .sourceRefused: (.sourceRefused, false),
         .notFound: (.notFound, true), .overLimit: (.overLimit, true), .notAnImage: (.notAnImage, true),
-        .unsupportedFormat: (.notAnImage, true), .undecodable: (.undecodable, true),
+        .unsupportedFormat: (.notAnImage, true), .undecodable: (.undecodable, false),
         .renderFailed: (.renderFailed, true), .notAvailable: (.notAvailable, true),
         .fetchFailed: (.originFailed, false), .fetchTimedOut: (.originTimeout, false),
         .notCached: (.notCached, false), .renderDeadline: (.renderTimeout, true), .cancelled: (.overloaded, false),

@@ -48,7 +48,7 @@ struct Site: Sendable {
         _ source: String, _ request: ServerRequest, _ onInterim: @escaping @Sendable (ServerResponse) -> Void
     ) async throws(Problem) -> ServerResponse {
         let forwarded = settings.forwarded
-        var asked = OriginalRequest(url: source, fields: forwarded.upstream(request.fields, conditions: true))
+        var asked = OriginalRequest(url: source, fields: forwarded.upstream(request.fields, isOriginal: true))
         asked.honoursDirectives = forwarded.contains("cache-control") || forwarded.contains("pragma")
         asked.policy = policy(request)
         // What the origin says is what is to be seen, redirects and answers to the client's own conditions included.
@@ -80,7 +80,7 @@ struct Site: Sendable {
                 throw Problem(.recipeNotAllowed, "only recipes in `recipes.allow` are made")
             }
             var asked = ImageRequest(.url(source), recipe: recipe)
-            asked.fields = settings.forwarded.upstream(request.fields, conditions: false)
+            asked.fields = settings.forwarded.upstream(request.fields, isOriginal: false)
             asked.policy = policy(request)
             if isNegotiated {
                 asked.negotiated = Negotiation.format(

@@ -27,6 +27,16 @@ extension CommandTests {
             }
         }
 
+        @Test func `thousands of pipelined requests are all answered`() async throws {
+            try await RunningServer.with { server in
+                let client = try await RawClient.connect(server.port)
+                let many = String(repeating: "GET /health HTTP/1.1\r\nHost: a\r\n\r\n", count: 4_000)
+                client.send(many + RunningServer.head("/health", closes: true))
+                let answers = RawResponse.all(in: await client.receivedToEnd())
+                #expect(answers.count == 4_001 && answers.allSatisfy { $0.status == 200 })
+            }
+        }
+
         @Test func `HEAD, HTTP/1.0 and absolute targets are understood`() async throws {
             try await RunningServer.with { server in
                 let client = try await RawClient.connect(server.port)
