@@ -77,7 +77,9 @@ struct CommandFailure: Error {
 /// Where results and everything else go: results on stdout, the rest on stderr.
 enum Console {
     static func error(_ text: String) {
-        let bytes = Array((text + "\n").utf8)
+        // Words of origins may be among them, and must not steer the terminal.
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { TextTable.plain(String($0)) }
+        let bytes = Array((lines.joined(separator: "\n") + "\n").utf8)
         // A closed stderr has nobody to be told of it.
         try? AtomicOutput.write(bytes, toDescriptor: STDERR_FILENO, named: "standard error")
     }

@@ -132,7 +132,9 @@ struct CacheInspect: ParsableCommand {
         for item in found.originals {
             print(EntryText.line(item, json: json))
             if !json {
-                for field in item.record.response.fields { print("    \(field.name): \(field.value)") }
+                for field in item.record.response.fields {
+                    print("    " + TextTable.plain("\(field.name): \(field.value)"))
+                }
             }
         }
         for item in found.variants { print(EntryText.line(item, json: json)) }

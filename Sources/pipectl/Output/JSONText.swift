@@ -42,7 +42,8 @@ struct JSONText: Sendable {
     /// The finished object.
     var closed: String { text + "}" }
 
-    /// A JSON string with its quotes. Only what RFC 8259 §7 demands is escaped; other characters stay as they are.
+    /// A JSON string with its quotes. Escaped is what RFC 8259 §7 demands, and every other control character, which could
+    /// steer a terminal; the rest stays as it is.
     static func quoted(_ value: String) -> String {
         var result = "\""
         result.reserveCapacity(value.utf8.count + 2)
@@ -55,7 +56,7 @@ struct JSONText: Sendable {
             case "\t": result += "\\t"
             case "\u{8}": result += "\\b"
             case "\u{c}": result += "\\f"
-            case "\u{0}"..<"\u{20}", "\u{7f}":
+            case "\u{0}"..<"\u{20}", "\u{7f}"..<"\u{a0}":
                 let hex = String(scalar.value, radix: 16)
                 result += "\\u" + String(repeating: "0", count: 4 - hex.count) + hex
             default: result.unicodeScalars.append(scalar)

@@ -41,6 +41,26 @@ extension CommandTests {
             #expect(nothing.exit == 4 && nothing.output.isEmpty)
         }
 
+        @Test func `what an origin sends cannot steer the terminal`() async throws {
+            let origin = try LoopbackOrigin { request in
+                .response(
+                    200,
+                    ["Cache-Control": "max-age=60", "X-Escape": "a\u{1B}[31mb", "Content-Type": "image/\u{1B}[2Jx"],
+                    body: Array("GIF89".utf8))
+            }
+            defer { origin.stop() }
+            let source = origin.url("/a")
+            let got = try await site.run(["get", source, "-o", "a", "--set", "acceptedTypes=[\"image/*\"]"])
+            let refused = try await site.run(["get", source, "-o", "a", "--set", "acceptedTypes=[\"text/*\"]"])
+            let inspected = try await site.run(["cache", "inspect", source])
+            let json = try await site.run(["cache", "inspect", source, "--json"])
+            #expect(inspected.exit == 0 && inspected.text.contains("X-Escape: a [31mb"), "\(inspected.text)")
+            #expect(json.text.contains("\\u001b[31m"))
+            for ended in [got, refused, inspected, json] {
+                #expect(!(ended.text + ended.errors).unicodeScalars.contains("\u{1B}"))
+            }
+        }
+
         @Test func `purge removes a source and what was made of it, and nothing else`() async throws {
             let kept = Samples.original("grey.jpg")
             let gone = Samples.original("night-tiny.jpg")
