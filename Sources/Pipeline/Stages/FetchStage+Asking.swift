@@ -279,7 +279,7 @@ extension FetchStage {
     /// A failure without freshness of its own gets the configured one, once there were enough of them.
     private func remember(_ stored: inout StoredResponse, _ refusal: inout Storability.Refusal?) {
         // What depends on who asks must not answer others from the store.
-        guard ![401, 403, 407, 429].contains(stored.status), let age = caching.errorMaxAge,
+        guard !Self.personalStatuses.contains(stored.status), let age = caching.errorMaxAge,
             refusal == nil || refusal == .noLifetime
         else { return }
         let basis = Freshness.lifetime(of: stored, configuration: caching).basis

@@ -170,6 +170,9 @@ struct FetchStage: Sendable {
         }.joined()
     }
 
+    /// Statuses that may depend on who asks, whatever the origin says of caching (RFC 9110 §15.5, RFC 6585 §4).
+    static let personalStatuses: Set<Int> = [401, 403, 407, 429]
+
     /// Whether what another request got answers this one as well.
     private func answers(_ original: Original, _ admitted: AdmittedRequest) -> Bool {
         if original.mayStore {
@@ -177,6 +180,11 @@ struct FetchStage: Sendable {
         }
         // An error that nothing forbids to share is everybody's who waits for a picture: nobody could make one of it.
         let isHarmless = ["status", "conditional", "no-lifetime", "type"].contains(original.refusal)
+        // A refusal that looks at who asks is for those who ask alike.
+        let asker = original.admitted.request.fields
+        if Self.personalStatuses.contains(original.record.response.status), asker != admitted.request.fields {
+            return false
+        }
         return admitted.purpose == .image && isHarmless && (try? checked(original)) == nil
     }
 

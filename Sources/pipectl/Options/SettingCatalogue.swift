@@ -126,7 +126,7 @@ enum SettingCatalogue {
         Setting("allowUnsigned", .bool, .bool(false), "serve URLs without a signature"),
         Setting("keys", .map, .map([]), "key id → hexadecimal secret", isSecret: true),
         Setting("adminToken", .text, .string(""), "bearer token of purge; empty: purge is off", isSecret: true),
-        Setting("server.connections", positive, .int(1024), "clients at once"),
+        Setting("server.connections", .integer(1...1_000_000), .int(1024), "clients at once"),
         Setting("server.headerBytes", .size, .string("16KiB"), "of one request's head"),
         Setting("server.idleSeconds", seconds, .double(60), "before an idle connection is closed"),
         Setting("server.queue", count, .int(256), "requests waiting for a render before 503"),

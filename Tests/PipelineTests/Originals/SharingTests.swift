@@ -133,6 +133,29 @@ private func together(
         }
     }
 
+    @Test(arguments: [(401, 3), (403, 3), (429, 3), (404, 1), (503, 1)])
+    func `a refusal that may depend on who asks is not for those who ask otherwise`(
+        status: Int, fetches: Int
+    ) async throws {
+        let door = Door()
+        try await withCache { _ in
+            await door.pass()
+            return Answer(status)
+        } _: { bench in
+            await withTaskGroup(of: PipelineError?.self) { group in
+                for cookie in ["a", "b"] {
+                    for _ in 0..<2 {
+                        group.addTask { await bench.imageRefusal { $0.fields = [HeaderField("Cookie", cookie)] } }
+                    }
+                }
+                await bench.waiting(4)
+                door.open()
+                for await error in group { #expect(error != nil) }
+            }
+            #expect(bench.count == fetches, "\(status)")
+        }
+    }
+
     @Test func `validations are shared as well`() async throws {
         let door = Door()
         try await withCache { _ in
