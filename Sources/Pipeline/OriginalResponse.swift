@@ -69,10 +69,12 @@ extension OriginalResponse {
         let response = original.record.response
         // What was not forwarded was a hit, also when it was stale.
         let isHit = original.forward == nil
-        let isNew = original.outcome == .network
+        // What another request got is a stored response to this one.
+        let isNew = original.outcome == .network && !original.isCollapsed
+        let hasAge = !isNew && (original.outcome != .network || response.fields.first("age") != nil)
         var handling = CacheHandling(
             isHit: isHit, forward: original.forward, forwardStatus: original.forwardStatus,
-            isStored: original.mayStore && (isNew || original.outcome == .revalidated),
+            isStored: original.mayStore && (original.outcome == .network || original.outcome == .revalidated),
             isCollapsed: original.isCollapsed)
         if original.mayStore {
             let remaining = Freshness.remaining(of: response, now: now, configuration: caching)
@@ -86,7 +88,7 @@ extension OriginalResponse {
                 : Reuse.fields(
                     of: response, wasValidated: original.outcome == .revalidated, configuration: caching),
             body: original.body ?? [],
-            age: isNew ? nil : Int(Age.current(of: response, now: now)), handling: handling,
+            age: hasAge ? Int(Age.current(of: response, now: now)) : nil, handling: handling,
             responseTime: response.responseTime)
     }
 }

@@ -136,10 +136,10 @@ struct FetchStage: Sendable {
                 mine.received = nil
                 return mine
             }
-            guard original.mayStore else { break }
+            guard original.mayStore, !selects(original, finding.admitted) else { break }
             key += selectionText(original.record.response.selecting.keys.sorted(), finding.admitted)
         }
-        // What may not be stored answers one request only: each waiter asks for itself.
+        // What may not be stored, or not be reused, answers one request only: each waiter asks for itself.
         return try await ask(url, finding)
     }
 
@@ -170,22 +170,31 @@ struct FetchStage: Sendable {
         }.joined()
     }
 
+    private func selects(_ original: Original, _ admitted: AdmittedRequest) -> Bool {
+        Redirects.selects(original.record.response, requestFields: admitted.request.fields)
+    }
+
     /// Statuses that may depend on who asks, whatever the origin says of caching (RFC 9110 §15.5, RFC 6585 §4).
     static let personalStatuses: Set<Int> = [401, 403, 407, 429]
 
     /// Whether what another request got answers this one as well.
     private func answers(_ original: Original, _ admitted: AdmittedRequest) -> Bool {
-        if original.mayStore {
-            return Redirects.selects(original.record.response, requestFields: admitted.request.fields)
+        let response = original.record.response
+        let asksAlike = original.admitted.request.fields == admitted.request.fields
+        let isError = admitted.purpose == .image && (try? checked(original)) == nil
+        // An error is everybody's who waits for a picture, since nobody could make one of it, unless it looks at who asks
+        // or the origin says it is one's own.
+        let isCommonError = isError && (asksAlike || !Self.personalStatuses.contains(response.status))
+        guard original.mayStore else {
+            return isCommonError && ["status", "conditional", "no-lifetime", "type"].contains(original.refusal)
         }
-        // An error that nothing forbids to share is everybody's who waits for a picture: nobody could make one of it.
-        let isHarmless = ["status", "conditional", "no-lifetime", "type"].contains(original.refusal)
-        // A refusal that looks at who asks is for those who ask alike.
-        let asker = original.admitted.request.fields
-        if Self.personalStatuses.contains(original.record.response.status), asker != admitted.request.fields {
-            return false
-        }
-        return admitted.purpose == .image && isHarmless && (try? checked(original)) == nil
+        guard selects(original, admitted) else { return false }
+        // Those who ask alike would be answered alike, and what the origin has just confirmed is confirmed for all who
+        // select it. Of others' answers only what may be reused as it is, is theirs (RFC 9111 §4).
+        return asksAlike || isCommonError || original.outcome == .revalidated
+            || Reuse.decision(
+                stored: response, now: now(), policy: .protocol, configuration: caching,
+                directives: admitted.directives) == .fresh
     }
 
     /// A flight may have ended between the look-up and this one's start: what it stored answers this request too.

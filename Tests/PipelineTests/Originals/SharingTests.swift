@@ -156,6 +156,48 @@ private func together(
         }
     }
 
+    @Test(arguments: [
+        ("no-cache", 2), ("max-age=0", 2), ("max-age=1, must-revalidate", 1), ("max-age=60", 1),
+        ("max-age=60, no-cache=\"set-cookie\"", 1),
+    ])
+    func `an answer that may not be reused is not for a client that asked with other fields`(
+        control: String, fetches: Int
+    ) async throws {
+        let door = Door()
+        try await withCache { request in
+            await door.pass()
+            let cookie = request.fields.first("cookie") ?? ""
+            return Answer(200, "Cache-Control: \(control)", "ETag: \"a\"", "Set-Cookie: sid=\(cookie)", body: cookie)
+        } _: { bench in
+            let answers = await withTaskGroup(of: OriginalResponse?.self) { group in
+                for cookie in ["a", "b"] { group.addTask { try? await bench.get("Cookie: \(cookie)") } }
+                await bench.waiting(2)
+                door.open()
+                return await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(bench.count == fetches)
+            #expect(Set(answers.map { $0?.text }).count == fetches)
+            let cookies = answers.compactMap { $0?.values("set-cookie").first }
+            #expect(cookies.count == (control.contains("set-cookie") ? 1 : 2) && !answers.contains { $0 == nil })
+        }
+    }
+
+    @Test func `those who ask alike share what may not be reused later`() async throws {
+        let door = Door()
+        try await withCache { _ in
+            await door.pass()
+            return Answer(200, "Cache-Control: no-cache", "ETag: \"a\"", body: "x")
+        } _: { bench in
+            await withTaskGroup(of: String?.self) { group in
+                for _ in 0..<5 { group.addTask { try? await bench.get("Cookie: a").text } }
+                await bench.waiting(5)
+                door.open()
+                for await text in group { #expect(text == "x") }
+            }
+            #expect(bench.count == 1)
+        }
+    }
+
     @Test func `validations are shared as well`() async throws {
         let door = Door()
         try await withCache { _ in
