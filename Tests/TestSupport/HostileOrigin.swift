@@ -11,7 +11,8 @@ public final class HostileOrigin: Sendable {
         case hugeLength, gzipBomb, lengthTooLong, lengthTooShort, chunkCutOff, resetsInBody
         case twoLengths, listOfLengths, negativeLength, overflowingLength, spacedLength, lengthAndChunks
         case unknownCoding, badChunk, overflowingChunk, chunkWithoutEnd
-        case noHTTP, oldHTTP, badStatus, longStatus, hugeField, malformedFields, lineWithoutColon, zeroInField
+        case noHTTP, oldHTTP, badStatus, longStatus, hugeField, manyFields, malformedFields, lineWithoutColon,
+            zeroInField
         case interimFlood, interims, unaskedPart, switchesProtocols, unaskedNotModified
         case redirectLoop, redirectMaze, redirectToFile, redirectWithEndlessBody
         case flapping, tooManyRequests, breaksOnce, changesWhileBroken, changesTags
@@ -161,6 +162,8 @@ extension HostileOrigin {
         case .hugeField:
             .raw(
                 ok + "X-Huge: ", then: [.bytes([UInt8](repeating: 0x61, count: 2_000_000)), .bytes([13, 10, 13, 10])])
+        case .manyFields:
+            .raw(ok + String(repeating: "a: b\r\n", count: 1001) + "Content-Length: 3\r\n\r\nabc")
         case .malformedFields:
             .raw(
                 ok + ": no name\r\nX Space: 1\r\nX-Fine: a\u{1}b\r\n folded\r\n\u{7}: bell\r\n"

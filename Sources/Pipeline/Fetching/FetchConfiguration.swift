@@ -24,6 +24,8 @@ public struct FetchConfiguration: Sendable, Hashable {
     /// Bytes of a body kept in memory before the rest streams to a file. Default 4 MiB: most photographs stay below, and
     /// all slots together take no more than 256 MiB.
     public var spoolBytes = 4 << 20
+    /// Field lines of a head; more are a flood, and what they cost grows faster than they do.
+    static let fieldLimit = 1000
     /// Bytes of head, interim responses and trailers included. Default 256 KiB; libcurl takes no line over 100 kB.
     public var headByteLimit = 262_144
     /// Bytes of body of a response that redirects; what is beyond is not waited for. 64 KiB.

@@ -244,6 +244,10 @@ final class Transfer: @unchecked Sendable {
             }
             return true
         }
+        guard fields.count < FetchConfiguration.fieldLimit else {
+            fail(.protocolViolation, "the head has more than \(FetchConfiguration.fieldLimit) fields")
+            return false
+        }
         fields.append(HeaderField(name, Self.value(UnsafeRawBufferPointer(rebasing: line[(colon + 1)...]))))
         return true
     }

@@ -20,6 +20,10 @@ extension Array where Element == HeaderField {
     /// without them what must not be stored would be.
     package func endToEnd() -> [HeaderField] {
         let named = values(of: "connection").flatMap(FieldLines.members).filter { !FieldLines.governsCaching($0) }
+        if named.count > 16 {
+            let names = Set(named.map(FieldLines.lowercased))
+            return filter { !FieldLines.isHopByHop($0.name) && !names.contains(FieldLines.lowercased($0.name)) }
+        }
         return filter { field in
             !FieldLines.isHopByHop(field.name) && !named.contains { FieldLines.isSameName($0, field.name) }
         }

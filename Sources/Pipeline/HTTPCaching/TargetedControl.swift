@@ -82,6 +82,8 @@ enum TargetedControl {
                 guard parameters() else { return nil }
                 found.removeAll { $0.name == name }
                 if let directive = directive(name, item) { found.append(directive) }
+                // No policy has so many; looking for earlier ones of the name costs their number each time.
+                guard found.count <= 100 else { return nil }
                 skip(tabs: true)
                 guard current != nil else { break }
                 guard take(",") else { return nil }

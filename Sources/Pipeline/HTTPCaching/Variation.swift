@@ -1,12 +1,17 @@
 /// Selecting among the responses stored for one URL by `Vary` (RFC 9111 §4.1).
 public enum Variation {
-    /// The field names `Vary` lists, in lower case, sorted, each once; nil when `*` is anywhere among them.
+    /// Names that `Vary` may list. No origin varies on more; what each look-up would cost, a hostile one decides.
+    static let mostNames = 100
+
+    /// The field names `Vary` lists, in lower case, sorted, each once; nil when `*` is anywhere among them, or
+    /// more than a hundred, which match no request either.
     public static func names(in fields: [HeaderField]) -> [String]? {
         var names: Set<String> = []
         for value in fields.values(of: "vary") {
             for member in FieldLines.members(of: value) {
                 if member == "*" { return nil }
                 names.insert(FieldLines.lowercased(member))
+                if names.count > mostNames { return nil }
             }
         }
         return names.sorted()

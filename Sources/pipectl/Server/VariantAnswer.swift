@@ -45,8 +45,10 @@ enum VariantAnswer {
         original: [HeaderField], forwarded: ForwardedFields, isNegotiated: Bool
     ) -> [String] {
         var names: [String] = isNegotiated ? ["Accept"] : []
-        for field in original where field.name.lowercased() == "vary" {
-            for name in field.value.split(separator: ",").map({ $0.trimmingSpace() }) {
+        // What was stored varies on a hundred fields at most; what was not, is not worth more looking.
+        for field in original.filter({ $0.name.lowercased() == "vary" }).prefix(100) {
+            for name in field.value.split(separator: ",").prefix(100).map({ $0.trimmingSpace() }) {
+                if names.count > 100 { return ["*"] }
                 let isKnown = names.contains { $0.lowercased() == name.lowercased() }
                 if !isKnown, !name.isEmpty, name == "*" || forwarded.contains(name) { names.append(name) }
             }

@@ -25,7 +25,8 @@ private func verdict(_ misbehaviour: Misbehaviour) -> Verdict {
     case .lengthTooLong, .chunkCutOff, .changesTags: .error([.truncated])
     case .endlessFields, .endlessTrailers, .twoLengths, .listOfLengths, .negativeLength, .overflowingLength,
         .spacedLength, .lengthAndChunks, .unknownCoding, .badChunk, .overflowingChunk, .chunkWithoutEnd, .noHTTP,
-        .oldHTTP, .badStatus, .lineWithoutColon, .longStatus, .hugeField, .zeroInField, .interimFlood, .unaskedPart,
+        .oldHTTP, .badStatus, .lineWithoutColon, .longStatus, .hugeField, .manyFields, .zeroInField, .interimFlood,
+        .unaskedPart,
         .switchesProtocols:
         .error([.protocolViolation])
     case .redirectLoop, .redirectMaze: .error([.tooManyRedirects])

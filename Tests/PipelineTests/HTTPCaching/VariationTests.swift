@@ -33,6 +33,12 @@ struct VariationTests {
         #expect(!Variation.selects(stored(["Vary": vary]), requestFields: []))
     }
 
+    @Test func `more than a hundred names never match`() {
+        let names = (0..<100).map { "x\($0)" }
+        #expect(Variation.names(in: [HeaderField("Vary", names.joined(separator: ","))])?.count == 100)
+        #expect(Variation.names(in: [HeaderField("Vary", (names + ["y"]).joined(separator: ","))]) == nil)
+    }
+
     private func matches(_ name: String, _ then: String?, _ now: String?) -> Bool {
         let request = [then, now].map { value in value.map { [HeaderField(name, $0)] } ?? [] }
         guard let response = kept(name, request[0]) else { return false }
