@@ -49,6 +49,12 @@ static inline CURLMcode ccurl_multi_set_long(CURLM *multi, CURLMoption option, l
     return curl_multi_setopt(multi, option, value);
 }
 
+/* CURLMOPT_SOCKETFUNCTION and what it is called with. */
+static inline CURLMcode ccurl_multi_set_socket_function(CURLM *multi, void *context, curl_socket_callback value) {
+    curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, context);
+    return curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, value);
+}
+
 /* curl_global_init with CURL_GLOBAL_DEFAULT, a macro of other macros that Swift does not import. */
 static inline CURLcode ccurl_global_init(void) {
     return curl_global_init(CURL_GLOBAL_DEFAULT);

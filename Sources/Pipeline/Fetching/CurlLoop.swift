@@ -4,8 +4,8 @@ import Synchronization
 
 /// The thread that runs libcurl: takes transfers out of an inbox, keeps within the slots, ends what is overdue.
 ///
-/// `@unchecked Sendable`: the multi handle is only woken from other threads, which libcurl permits; `inbox` is locked;
-/// everything else belongs to the loop's thread.
+/// `@unchecked Sendable`: `inbox` is locked; other threads only wake `sockets`; everything else belongs to the loop's
+/// thread.
 final class CurlLoop: @unchecked Sendable {
     private struct Inbox {
         var arrivals: [Transfer] = []
@@ -15,6 +15,7 @@ final class CurlLoop: @unchecked Sendable {
 
     private let multi: UnsafeMutableRawPointer
     private let configuration: FetchConfiguration
+    private let sockets: SocketWatch
     private let inbox = Mutex(Inbox())
     private let isPausing = Atomic(false)
 
@@ -23,6 +24,8 @@ final class CurlLoop: @unchecked Sendable {
     private var active: [UnsafeMutableRawPointer: CurlEasy] = [:]
     private var activeByOrigin: [String: Int] = [:]
     private var idle: [CurlEasy] = []
+    /// Transfers that have ended, whose waiters are told together before the loop pauses: each is a thread to wake.
+    private var ended: [(Transfer, Result<RawResponse, FetchError>)] = []
     private var thread = pthread_t()
 
     /// How often limits are looked at while transfers run.
@@ -31,8 +34,8 @@ final class CurlLoop: @unchecked Sendable {
     /// Starts the thread; nil when libcurl or the system cannot.
     static func start(_ configuration: FetchConfiguration) -> CurlLoop? {
         // Once in the life of the process, before any handle, and on the first fetch only: it costs 5 ms.
-        guard globalState == CURLE_OK, let multi = curl_multi_init() else { return nil }
-        let loop = CurlLoop(multi, configuration)
+        guard globalState == CURLE_OK, let sockets = SocketWatch(), let multi = curl_multi_init() else { return nil }
+        let loop = CurlLoop(multi, sockets, configuration)
         let context = Unmanaged.passRetained(loop)
         let status = pthread_create(
             &loop.thread, nil,
@@ -48,13 +51,33 @@ final class CurlLoop: @unchecked Sendable {
         return loop
     }
 
-    private static let globalState: CURLcode = ccurl_global_init()
+    private static let globalState: CURLcode = {
+        keepFreedMemory()
+        return ccurl_global_init()
+    }()
 
-    private init(_ multi: UnsafeMutableRawPointer, _ configuration: FetchConfiguration) {
+    /// Bodies are made here and freed elsewhere. glibc gives the free end of a heap back to the system from 128 kB on, and
+    /// then has to take it again for the next bodies, which is a tenth of a small fetch. It keeps twice the size of the
+    /// largest piece that was ever mapped and freed (mallopt(3), `M_MMAP_THRESHOLD`), so one such is freed beforehand.
+    private static func keepFreedMemory() {
+        guard let piece = malloc(2 << 20) else { return }
+        // Touched, or the compiler would leave both calls out.
+        explicit_bzero(piece, 1)
+        free(piece)
+    }
+
+    private init(_ multi: UnsafeMutableRawPointer, _ sockets: SocketWatch, _ configuration: FetchConfiguration) {
         self.multi = multi
+        self.sockets = sockets
         self.configuration = configuration
         limiter = RateLimiter(rate: configuration.rate)
         ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, max(configuration.slots, 1))
+        // As long as the multi handle: `sockets` is let go of after it.
+        ccurl_multi_set_socket_function(multi, Unmanaged.passUnretained(sockets).toOpaque()) {
+            _, socket, what, context, _ in
+            if let context { Unmanaged<SocketWatch>.fromOpaque(context).takeUnretainedValue().watch(socket, for: what) }
+            return 0
+        }
     }
 
     deinit { curl_multi_cleanup(multi) }
@@ -70,7 +93,7 @@ final class CurlLoop: @unchecked Sendable {
 
     /// Ends the loop's pause. While it works it looks into the inbox anyway, and a wake-up is two system calls.
     private func wake() {
-        if isPausing.exchange(false, ordering: .sequentiallyConsistent) { curl_multi_wakeup(multi) }
+        if isPausing.exchange(false, ordering: .sequentiallyConsistent) { sockets.wake() }
     }
 
     /// Ends a transfer early, unless it is done already.
@@ -109,8 +132,8 @@ final class CurlLoop: @unchecked Sendable {
             if news.isStopping { break }
             for transfer in news.cancellations { abandon(transfer) }
             admit()
-            var running: Int32 = 0
-            curl_multi_perform(multi, &running)
+            // Starts what was added; ends what runs into libcurl's own limits.
+            act(SocketWatch.Event(socket: CURL_SOCKET_BAD, bits: 0))
             collect()
             let now = monotonicNow()
             if now >= nextLook {
@@ -121,11 +144,13 @@ final class CurlLoop: @unchecked Sendable {
             // Without active transfers others wait for the rate only: a slot is free then.
             let idle = pause.map { Int32(min(max($0 * 1000, 1).rounded(.up), 60_000)) } ?? 60_000
             let timeout = active.isEmpty ? idle : min(idle, Self.tickMilliseconds)
+            tell()
             rest(milliseconds: timeout)
         }
         for easy in Array(active.values) {
             if let transfer = easy.transfer { finish(easy, .failure(Self.stopped(transfer))) }
         }
+        tell()
         for transfer in waiting { transfer.complete(.failure(Self.stopped(transfer))) }
         waiting = []
         idle = []
@@ -136,8 +161,24 @@ final class CurlLoop: @unchecked Sendable {
     private func rest(milliseconds: Int32) {
         isPausing.store(true, ordering: .sequentiallyConsistent)
         let hasNews = inbox.withLock { !$0.arrivals.isEmpty || !$0.cancellations.isEmpty || $0.isStopping }
-        curl_multi_poll(multi, nil, 0, hasNews ? 0 : milliseconds, nil)
+        var own = -1
+        curl_multi_timeout(multi, &own)
+        let timeout = own < 0 ? milliseconds : Int32(min(own, Int(milliseconds)))
+        let ready = sockets.wait(milliseconds: hasNews ? 0 : timeout)
         isPausing.store(false, ordering: .sequentiallyConsistent)
+        for event in ready { act(event) }
+    }
+
+    /// Lets libcurl go on with what waits for a socket, or with what its timers are for.
+    private func act(_ event: SocketWatch.Event) {
+        var running: Int32 = 0
+        curl_multi_socket_action(multi, event.socket, event.bits, &running)
+    }
+
+    /// Hands results to their waiters.
+    private func tell() {
+        for (transfer, result) in ended { transfer.complete(result) }
+        ended.removeAll(keepingCapacity: true)
     }
 
     /// Starts waiting transfers, first come first served but for those whose origin has all its slots or its rate
@@ -232,6 +273,6 @@ final class CurlLoop: @unchecked Sendable {
         activeByOrigin[origin] = count > 0 ? count : nil
         easy.reset()
         idle.append(easy)
-        transfer.complete(result)
+        ended.append((transfer, result))
     }
 }

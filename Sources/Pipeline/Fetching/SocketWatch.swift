@@ -1,0 +1,84 @@
+import CCurl
+import Glibc
+
+/// The sockets that libcurl wants watched, and a way to end the watching from another thread.
+///
+/// `curl_multi_poll` and `curl_multi_perform` look at every transfer each time, with a system call for most of them; told
+/// which sockets are ready, libcurl goes on with those alone.
+///
+/// Belongs to the loop's thread, but for `wake`.
+final class SocketWatch {
+    /// The end that is read of the pair that wakes, then libcurl's sockets in no order.
+    private var entries: [pollfd]
+    private var places: [Int32: Int] = [:]
+    private var ready: [Event] = []
+    private let wakingEnd: Int32
+
+    /// A socket that is ready, and what for, as `curl_multi_socket_action` takes it.
+    struct Event {
+        var socket: Int32
+        var bits: Int32
+    }
+
+    /// nil when the system has no descriptors left.
+    init?() {
+        var ends: [Int32] = [-1, -1]
+        let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+        guard socketpair(AF_UNIX, kind, 0, &ends) == 0 else { return nil }
+        entries = [pollfd(fd: ends[0], events: Int16(POLLIN), revents: 0)]
+        wakingEnd = ends[1]
+    }
+
+    deinit {
+        close(entries[0].fd)
+        close(wakingEnd)
+    }
+
+    /// Ends a wait that is going on, or the next one. From any thread.
+    func wake() {
+        var byte: UInt8 = 0
+        // Full, it wakes just as well.
+        _ = send(wakingEnd, &byte, 1, Int32(MSG_NOSIGNAL))
+    }
+
+    /// Takes over what libcurl's CURLMOPT_SOCKETFUNCTION says of a socket.
+    func watch(_ socket: Int32, for what: Int32) {
+        if what == CURL_POLL_REMOVE {
+            guard let place = places.removeValue(forKey: socket) else { return }
+            let last = entries.removeLast()
+            guard place < entries.count else { return }
+            entries[place] = last
+            places[last.fd] = place
+            return
+        }
+        let events = Int16((what & CURL_POLL_IN != 0 ? POLLIN : 0) | (what & CURL_POLL_OUT != 0 ? POLLOUT : 0))
+        if let place = places[socket] {
+            entries[place].events = events
+        } else {
+            places[socket] = entries.count
+            entries.append(pollfd(fd: socket, events: events, revents: 0))
+        }
+    }
+
+    /// Waits for sockets, time or a wake-up. Returns the sockets that are ready.
+    func wait(milliseconds: Int32) -> [Event] {
+        ready.removeAll(keepingCapacity: true)
+        guard poll(&entries, nfds_t(entries.count), milliseconds) > 0 else { return ready }
+        for entry in entries.dropFirst() where entry.revents != 0 {
+            let happened = Int32(entry.revents)
+            var bits: Int32 = 0
+            // An error or an end is found by reading or writing, which also says what it is.
+            if happened & (POLLIN | POLLERR | POLLHUP) != 0 { bits |= CURL_CSELECT_IN }
+            if Int32(entry.events) & POLLOUT != 0, happened & (POLLOUT | POLLERR | POLLHUP) != 0 {
+                bits |= CURL_CSELECT_OUT
+            }
+            if happened & POLLNVAL != 0 { bits |= CURL_CSELECT_ERR }
+            ready.append(Event(socket: entry.fd, bits: bits))
+        }
+        if entries[0].revents != 0 {
+            var bytes: (UInt64, UInt64) = (0, 0)
+            while recv(entries[0].fd, &bytes, 16, 0) == 16 {}
+        }
+        return ready
+    }
+}
