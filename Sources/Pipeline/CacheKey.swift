@@ -8,15 +8,17 @@ package func sha256Hex(_ bytes: [UInt8]) -> Digest { hex(SHA256.hash(data: bytes
 package func sha256Hex(_ text: String) -> Digest { sha256Hex(Array(text.utf8)) }
 
 /// Lower-case hexadecimal digits.
-func hex(_ digest: some Sequence<UInt8>) -> String {
-    let digits = Array("0123456789abcdef".utf8)
-    var text: [UInt8] = []
-    text.reserveCapacity(64)
-    for byte in digest {
-        text.append(digits[Int(byte >> 4)])
-        text.append(digits[Int(byte & 15)])
+func hex(_ digest: SHA256.Digest) -> String {
+    func digit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x61 + value - 10 }
+    return String(unsafeUninitializedCapacity: SHA256.Digest.byteCount * 2) { text in
+        var count = 0
+        for byte in digest {
+            text[count] = digit(byte >> 4)
+            text[count + 1] = digit(byte & 15)
+            count += 2
+        }
+        return count
     }
-    return String(decoding: text, as: UTF8.self)
 }
 
 /// Names a variant by everything its bytes depend on (design §3), so that a changed picture, mask, recipe, quality or

@@ -147,7 +147,7 @@ private func receiveLine(
 ) -> Int {
     guard let bytes, let transfer = transfer(context) else { return 0 }
     let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
-    return transfer.receive(line: line, now: monotonicNow()) ? line.count : -1
+    return transfer.receive(line: line) ? line.count : -1
 }
 
 /// CURLOPT_WRITEFUNCTION: a piece of body, 16 kB at most.

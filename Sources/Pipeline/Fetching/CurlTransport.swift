@@ -162,14 +162,16 @@ public final class CurlTransport: Transport {
         }
     }
 
+    /// What an origin that cannot be reached, or does not answer properly, is known by.
+    private static let failures: Set<FetchError.Code> = [
+        .unresolvable, .unreachable, .connectTimeout, .timeout, .stalled, .tls, .truncated, .transport,
+    ]
+
     private func recordOutcome(_ result: Result<RawResponse, FetchError>, of url: SourceURL, isTrial: Bool) {
-        let failures: Set<FetchError.Code> = [
-            .unresolvable, .unreachable, .connectTimeout, .timeout, .stalled, .tls, .truncated, .transport,
-        ]
         let outcome: CircuitBreaker.Outcome =
             switch result {
             case .success(let response): response.status >= 500 && response.status < 600 ? .failed : .answered
-            case .failure(let error) where failures.contains(error.code): .failed
+            case .failure(let error) where Self.failures.contains(error.code): .failed
             case .failure(let error) where error.code == .cancelled || error.code == .refusedAddress: .unknown
             case .failure: .answered
             }
@@ -192,19 +194,23 @@ public final class CurlTransport: Transport {
         throw FetchError(.cancelled, url, "the transport was shut down, or its thread could not be started")
     }
 
+    /// Fields that the connection's own work takes care of.
+    private static let own = FieldLines.hopByHop.union(["host", "content-length", "expect"])
+    private static let accept = FieldSyntax.bytes("Accept: image/*, */*;q=0.5") + [0]
+
     /// Lines for libcurl. Fields of the connection are ours to write and left out.
     private static func lines(_ fields: [HeaderField], _ url: SourceURL) throws(FetchError) -> [[UInt8]] {
-        var lines = fields.first("accept") == nil ? ["Accept: image/*, */*;q=0.5"] : []
-        let own = FieldLines.hopByHop.union(["host", "content-length", "expect"])
+        var lines = fields.first("accept") == nil ? [accept] : []
         for field in fields where !own.contains(field.name.lowercased()) {
             guard FieldSyntax.isToken(field.name), FieldSyntax.isValue(field.value) else {
                 throw FetchError(
                     .protocolViolation, url, "the request field `\(field.name)` holds what no field may hold")
             }
             // libcurl takes "Name:" as an order to leave the field out, "Name;" as one to send it empty.
-            lines.append(field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)")
+            let line = field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)"
+            lines.append(FieldSyntax.bytes(line) + [0])
         }
-        return lines.map { FieldSyntax.bytes($0) + [0] }
+        return lines
     }
 }
 

@@ -3,12 +3,8 @@
 /// Bytes beyond ASCII are kept one to a character, as ISO-8859-1 has them (RFC 9110 §5.5 calls them opaque), so that
 /// what an origin sent can be sent on byte for byte.
 enum FieldSyntax {
-    private static let marks = Set("!#$%&'*+-.^_`|~".utf8)
-
     /// A field name (`token`, RFC 9110 §5.6.2).
-    static func isToken(_ text: String) -> Bool {
-        !text.isEmpty && text.utf8.allSatisfy { SourceURL.isLetter($0) || SourceURL.isDigit($0) || marks.contains($0) }
-    }
+    static func isToken(_ text: String) -> Bool { FieldLines.isToken(text) }
 
     /// A field value without what could end its line.
     static func isValue(_ text: String) -> Bool {

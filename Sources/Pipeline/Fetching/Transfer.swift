@@ -121,7 +121,7 @@ final class Transfer: @unchecked Sendable {
 
     /// The error with what has arrived, where another try may ask for the rest.
     func keepingPart(_ error: FetchError) -> FetchError {
-        let resumable: Set<FetchError.Code> = [.transport, .truncated, .stalled]
+        let resumable = [FetchError.Code.transport, .truncated, .stalled]
         guard headAt != nil, status == 200, resumable.contains(error.code), !request.expectsPart else { return error }
         var error = error
         error.partial = PartialResponse(url: request.url, fields: fields, total: expected, body: body)
@@ -202,7 +202,7 @@ final class Transfer: @unchecked Sendable {
     }
 
     /// One line of a head with its line end. Returns false to give up.
-    func receive(line: UnsafeRawBufferPointer, now: Double) -> Bool {
+    func receive(line: UnsafeRawBufferPointer) -> Bool {
         headBytes += line.count
         guard headBytes <= configuration.headByteLimit else {
             fail(.protocolViolation, "head and trailers are longer than \(configuration.headByteLimit) bytes")
@@ -210,25 +210,25 @@ final class Transfer: @unchecked Sendable {
         }
         // After the final head only trailers come; they are not merged (RFC 9110 §6.5.1).
         if headAt != nil { return true }
-        var bytes = line[...]
-        while let last = bytes.last, last == 0x0A || last == 0x0D { bytes.removeLast() }
+        var count = line.count
+        while count > 0, line[count - 1] == 0x0A || line[count - 1] == 0x0D { count -= 1 }
+        let bytes = UnsafeRawBufferPointer(rebasing: line[..<count])
         if expectsStatusLine {
-            let parts = String(decoding: bytes, as: UTF8.self).split(separator: " ", maxSplits: 2)
-            let isThreeDigits =
-                parts.count > 1 && parts[1].utf8.count == 3 && parts[1].utf8.allSatisfy(SourceURL.isDigit)
-            status = isThreeDigits ? Int(parts[1]) ?? 0 : 0
+            let parts = bytes.split(separator: 0x20, maxSplits: 2)
+            let isThreeDigits = parts.count > 1 && parts[1].count == 3 && parts[1].allSatisfy(SourceURL.isDigit)
+            status = isThreeDigits ? parts[1].reduce(0) { $0 * 10 + Int($1 - 0x30) } : 0
             fields = []
             expectsStatusLine = false
             return true
         }
-        if bytes.isEmpty { return endOfHead(now: now) }
+        if bytes.isEmpty { return endOfHead(now: monotonicNow()) }
         if let first = bytes.first, first == 0x20 || first == 0x09 {
             // A folded line continues the value before it (RFC 9112 §5.2).
             guard !fields.isEmpty else { return true }
-            fields[fields.count - 1].value += " " + Self.value(UnsafeRawBufferPointer(rebasing: bytes))
+            fields[fields.count - 1].value += " " + Self.value(bytes)
             return true
         }
-        return receive(field: UnsafeRawBufferPointer(rebasing: bytes))
+        return receive(field: bytes)
     }
 
     /// A field line. What is no field at all is left out, as browsers do; of fields that frame the body nothing may be
@@ -255,10 +255,14 @@ final class Transfer: @unchecked Sendable {
     /// A value as text, without space around it. What could end a line or a string elsewhere becomes a space
     /// (RFC 9110 §5.5).
     private static func value(_ bytes: UnsafeRawBufferPointer) -> String {
-        let text = FieldSyntax.text(bytes)
-        let isClean = bytes.allSatisfy { $0 != 0 && $0 != 0x0A && $0 != 0x0D }
-        return FieldLines.trimmed(
-            isClean ? text : String(text.map { "\0\r\n".contains($0) || $0 == "\r\n" ? " " : $0 }))
+        guard bytes.allSatisfy({ $0 != 0 && $0 != 0x0A && $0 != 0x0D }) else {
+            let text = FieldSyntax.text(bytes)
+            return FieldLines.trimmed(String(text.map { "\0\r\n".contains($0) || $0 == "\r\n" ? " " : $0 }))
+        }
+        var (start, end) = (0, bytes.count)
+        while start < end, bytes[start] == 0x20 || bytes[start] == 0x09 { start += 1 }
+        while start < end, bytes[end - 1] == 0x20 || bytes[end - 1] == 0x09 { end -= 1 }
+        return FieldSyntax.text(UnsafeRawBufferPointer(rebasing: bytes[start..<end]))
     }
 
     private func endOfHead(now: Double) -> Bool {

@@ -43,6 +43,9 @@ package enum FieldLines {
         "proxy-authenticate", "proxy-authentication-info", "proxy-authorization",
     ]
 
+    /// The same names in an array, which is gone through faster.
+    private static let hopByHopNames = Array(hopByHop)
+
     /// Whether a field says what a cache may do.
     static func governsCaching(_ name: String) -> Bool {
         ["cache-control", "vary", "expires", "pragma", "age", "date"].contains { isSameName($0, name) }
@@ -52,7 +55,7 @@ package enum FieldLines {
     static func isHopByHop(_ name: String) -> Bool {
         switch (name.utf8.first ?? 0) | 0x20 {
         case UInt8(ascii: "c"), UInt8(ascii: "k"), UInt8(ascii: "p"), UInt8(ascii: "t"), UInt8(ascii: "u"):
-            hopByHop.contains { isSameName($0, name) }
+            hopByHopNames.contains { isSameName($0, name) }
         default: false
         }
     }
