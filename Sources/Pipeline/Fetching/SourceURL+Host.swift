@@ -5,37 +5,39 @@ extension SourceURL {
     ) throws(SourceError) -> (host: String, port: Int) {
         let host: Substring
         var rest: Substring
-        if authority.hasPrefix("[") {
-            guard let end = authority.firstIndex(of: "]") else {
+        let isBracketed = authority.utf8.first == UInt8(ascii: "[")
+        if isBracketed {
+            guard let end = authority.utf8.firstIndex(of: UInt8(ascii: "]")) else {
                 throw SourceError(.malformed, text, "the address in brackets does not end")
             }
-            host = authority[authority.index(after: authority.startIndex)..<end]
-            rest = authority[authority.index(after: end)...]
-            guard rest.isEmpty || rest.hasPrefix(":") else {
+            host = authority[authority.utf8.index(after: authority.startIndex)..<end]
+            rest = authority[authority.utf8.index(after: end)...]
+            guard rest.isEmpty || rest.utf8.first == UInt8(ascii: ":") else {
                 throw SourceError(.malformed, text, "after the address in brackets only a port may follow")
             }
         } else {
-            let colon = authority.firstIndex(of: ":") ?? authority.endIndex
+            let colon = authority.utf8.firstIndex(of: UInt8(ascii: ":")) ?? authority.endIndex
             host = authority[..<colon]
             rest = authority[colon...]
         }
         var port = defaultPort(of: scheme)
-        rest = rest.dropFirst()
+        if !rest.isEmpty { rest = rest[rest.utf8.index(after: rest.startIndex)...] }
         if !rest.isEmpty {
             guard rest.utf8.count <= 5, rest.utf8.allSatisfy(isDigit), let given = Int(rest),
                 (1...65_535).contains(given)
             else { throw SourceError(.malformed, text, "`\(rest)` is no port; expected 1…65535") }
             port = given
         }
-        if authority.hasPrefix("[") {
+        if isBracketed {
             guard let address = IPAddress(String(host)), case .v6 = address else {
                 throw SourceError(.malformed, text, "`\(host)` is no IPv6 address")
             }
             return (address.description, port)
         }
         guard !host.isEmpty else { throw SourceError(.malformed, text, "has no host") }
-        let isName = host.utf8.allSatisfy { isLetter($0) || isDigit($0) || [0x2D, 0x2E, 0x5F].contains($0) }
-        guard isName, host.utf8.count <= 253, !host.hasPrefix("."), !host.contains("..") else {
+        let isName = host.utf8.allSatisfy { isLetter($0) || isDigit($0) || $0 == 0x2D || $0 == 0x2E || $0 == 0x5F }
+        let dots = zip(host.utf8, host.utf8.dropFirst()).contains { $0 == 0x2E && $1 == 0x2E }
+        guard isName, host.utf8.count <= 253, host.utf8.first != UInt8(ascii: "."), !dots else {
             let isForeign = !host.utf8.allSatisfy { $0 < 0x80 }
             throw SourceError(
                 .malformed, text,
@@ -60,7 +62,10 @@ extension SourceURL {
     /// short (`127.1`, `2130706433`) spellings of IPv4 addresses, so all of them are read here and written as one
     /// (URL Standard, "IPv4 parser", with errors where it only warns). No top-level domain is a number.
     private static func numericAddress(_ host: Substring) -> NumericHost {
-        let name = host.hasSuffix(".") ? host.dropLast() : host
+        let name = host.utf8.last == UInt8(ascii: ".") ? host.dropLast() : host
+        // Every spelling of a number begins with a digit.
+        let dot = name.utf8.lastIndex(of: UInt8(ascii: ".")).map { name.utf8.index(after: $0) } ?? name.startIndex
+        guard let first = name.utf8[dot...].first, isDigit(first) else { return .none }
         let parts = name.split(separator: ".", omittingEmptySubsequences: false)
         guard let last = parts.last, !last.isEmpty, last.utf8.allSatisfy(isDigit) || number(last) != nil else {
             return .none

@@ -20,7 +20,8 @@ extension SourceURL {
     /// Path or query with every octet that no URL may hold percent-encoded. Normalising, encodings of unreserved
     /// octets are undone, the others written in upper case, and a stray `%` becomes `%25` (RFC 3986 §6.2.2.1–2).
     static func encoded(_ text: String, normalising: Bool) -> String {
-        let forbidden: Set<UInt8> = [0x20, 0x22, 0x3C, 0x3E, 0x5C, 0x5E, 0x60, 0x7B, 0x7C, 0x7D]
+        let percent: UInt8? = normalising ? UInt8(ascii: "%") : nil
+        if text.utf8.allSatisfy({ !needsEncoding($0) && $0 != percent }) { return text }
         let bytes = Array(text.utf8)
         var result: [UInt8] = []
         result.reserveCapacity(bytes.count)
@@ -37,13 +38,21 @@ extension SourceURL {
                 index += 2
                 let value = high << 4 | low
                 if isUnreserved(value) { result.append(value) } else { result += percentEncoded(value) }
-            } else if byte >= 0x80 || forbidden.contains(byte) {
+            } else if needsEncoding(byte) {
                 result += percentEncoded(byte)
             } else {
                 result.append(byte)
             }
         }
         return String(decoding: result, as: UTF8.self)
+    }
+
+    /// Whether no URL may hold the octet as it is.
+    private static func needsEncoding(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x20, 0x22, 0x3C, 0x3E, 0x5C, 0x5E, 0x60, 0x7B, 0x7C, 0x7D: true
+        default: byte >= 0x80
+        }
     }
 
     /// The octets of a percent-encoded text; a stray `%` stands for itself.
@@ -67,6 +76,9 @@ extension SourceURL {
 
     /// The path without `.` and `..` segments (RFC 3986 §5.2.4); never above the root, and at least `/`.
     static func withoutDotSegments(_ path: String) -> String {
+        // A segment of dots only begins with one.
+        let hasDots = zip(path.utf8, path.utf8.dropFirst()).contains { $0 == UInt8(ascii: "/") && $1 == 0x2E }
+        if path.utf8.first == UInt8(ascii: "/"), !hasDots { return path }
         var kept: [Substring] = []
         let segments = path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
         for (index, segment) in segments.enumerated() {

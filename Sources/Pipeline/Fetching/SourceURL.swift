@@ -5,28 +5,60 @@
 
 /// The URL of a source: http or https, in normal form.
 public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
+    /// One reference: URLs are handed on often, and have many strings.
+    private let parts: Parts
+
+    private final class Parts: Sendable {
+        let scheme: String
+        let host: String
+        let port: Int
+        let path: String
+        let query: String?
+        let userinfo: String?
+        let origin: String
+        let normalised: String
+
+        init(scheme: String, host: String, port: Int, path: String, query: String?, userinfo: String?) {
+            self.scheme = scheme
+            self.host = host
+            self.port = port
+            self.path = path
+            self.query = query
+            self.userinfo = userinfo
+            let name = host.contains(":") ? "[\(host)]" : host
+            origin = port == SourceURL.defaultPort(of: scheme) ? "\(scheme)://\(name)" : "\(scheme)://\(name):\(port)"
+            normalised = if let query { "\(origin)\(path)?\(query)" } else { origin + path }
+        }
+    }
+
     /// `http` or `https`.
-    public let scheme: String
+    public var scheme: String { parts.scheme }
     /// Lower-case name or address; an IPv6 address without its brackets, an IPv4 address in dotted decimal however it
     /// was spelled.
-    public let host: String
+    public var host: String { parts.host }
     /// The port, the scheme's default where the text has none.
-    public let port: Int
+    public var port: Int { parts.port }
     /// Begins with `/`, normalised.
-    public let path: String
+    public var path: String { parts.path }
     /// What follows `?`, as it was given; nil without one.
-    public let query: String?
+    public var query: String? { parts.query }
     /// Credentials in the text, still percent-encoded, never part of `normalised`.
-    let userinfo: String?
+    var userinfo: String? { parts.userinfo }
 
     /// The longest URL taken, in bytes (RFC 9110 §4.1 asks for at least 8,000).
     static let longest = 8192
 
     /// Scheme, host and a port that is not the default: requests to one origin share credentials and connections.
-    public let origin: String
+    public var origin: String { parts.origin }
 
     /// The whole URL in normal form without credentials and fragment: the identity of the source.
-    public let normalised: String
+    public var normalised: String { parts.normalised }
+
+    public static func == (a: SourceURL, b: SourceURL) -> Bool {
+        a.parts === b.parts || (a.normalised == b.normalised && a.userinfo == b.userinfo)
+    }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(normalised) }
 
     /// The URL for messages and logs, without credentials.
     public var redacted: String { normalised }
@@ -55,7 +87,8 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
         guard text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
             throw SourceError(.malformed, text, "holds a control character")
         }
-        guard let colon = text.firstIndex(of: ":"), text[text.index(after: colon)...].hasPrefix("//") else {
+        guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")), text.utf8[colon...].starts(with: "://".utf8)
+        else {
             let known = ["http:", "https:"].contains { text.lowercased().hasPrefix($0) }
             throw SourceError(
                 known ? .malformed : .unsupportedScheme, text,
@@ -65,35 +98,29 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
         guard scheme == "http" || scheme == "https" else {
             throw SourceError(.unsupportedScheme, text, "only http and https are fetched, not `\(scheme)`")
         }
-        var rest = text[text.index(colon, offsetBy: 3)...]
-        if let hash = rest.firstIndex(of: "#") { rest = rest[..<hash] }
-        let end = rest.firstIndex { $0 == "/" || $0 == "?" } ?? rest.endIndex
+        // Byte by byte: what is looked for is ASCII, and characters cost more to find.
+        var rest = text[text.utf8.index(colon, offsetBy: 3)...]
+        if let hash = rest.utf8.firstIndex(of: UInt8(ascii: "#")) { rest = rest[..<hash] }
+        let end = rest.utf8.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? rest.endIndex
         var authority = rest[..<end]
         rest = rest[end...]
         // Some programs read a backslash as a slash, and so would see another host than we do.
-        guard !authority.contains("\\") else {
+        guard !authority.utf8.contains(UInt8(ascii: "\\")) else {
             throw SourceError(.malformed, text, "holds a backslash before its path")
         }
-        if let at = authority.lastIndex(of: "@") {
+        var userinfo: String?
+        if let at = authority.utf8.lastIndex(of: UInt8(ascii: "@")) {
             userinfo = String(authority[..<at])
-            authority = authority[authority.index(after: at)...]
-        } else {
-            userinfo = nil
+            authority = authority[authority.utf8.index(after: at)...]
         }
         let (host, port) = try Self.hostAndPort(authority, scheme: scheme, text: text)
-        self.scheme = scheme
-        self.host = host
-        self.port = port
-        if let mark = rest.firstIndex(of: "?") {
-            query = Self.encoded(String(rest[rest.index(after: mark)...]), normalising: false)
+        var query: String?
+        if let mark = rest.utf8.firstIndex(of: UInt8(ascii: "?")) {
+            query = Self.encoded(String(rest[rest.utf8.index(after: mark)...]), normalising: false)
             rest = rest[..<mark]
-        } else {
-            query = nil
         }
-        path = Self.withoutDotSegments(Self.encoded(String(rest), normalising: true))
-        let name = host.contains(":") ? "[\(host)]" : host
-        origin = port == Self.defaultPort(of: scheme) ? "\(scheme)://\(name)" : "\(scheme)://\(name):\(port)"
-        if let query { normalised = "\(origin)\(path)?\(query)" } else { normalised = origin + path }
+        let path = Self.withoutDotSegments(Self.encoded(String(rest), normalising: true))
+        parts = Parts(scheme: scheme, host: host, port: port, path: path, query: query, userinfo: userinfo)
     }
 
     /// The URL a reference found here leads to, as in `Location` (RFC 3986 §5.2); credentials in it are not taken.
