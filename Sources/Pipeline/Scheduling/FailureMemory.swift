@@ -45,6 +45,9 @@ struct FailureMemory: Sendable {
     }
 
     mutating func clear(_ key: String) { failures[key] = nil }
+
+    /// Whether there is nothing to look for.
+    var isEmpty: Bool { failures.isEmpty }
 }
 
 /// One memory of failures for all requests.
@@ -57,9 +60,9 @@ final class SharedFailureMemory: Sendable {
                 maxAge: configuration.errorMaxAge.map { Double($0) }, attempts: max(1, configuration.errorAttempts)))
     }
 
-    func remembered(_ keys: [String], now: Double) -> FailureMemory.Failure? {
+    func remembered(_ keys: @autoclosure () -> [String], now: Double) -> FailureMemory.Failure? {
         state.withLock { state in
-            for key in keys {
+            for key in state.isEmpty ? [] : keys() {
                 if let failure = state.remembered(key, now: now) { return failure }
             }
             return nil
@@ -70,7 +73,7 @@ final class SharedFailureMemory: Sendable {
         state.withLock { $0.note(key, error, cause, now: now) }
     }
 
-    func clear(_ keys: [String]) {
-        state.withLock { state in for key in keys { state.clear(key) } }
+    func clear(_ keys: @autoclosure () -> [String]) {
+        state.withLock { state in for key in state.isEmpty ? [] : keys() { state.clear(key) } }
     }
 }

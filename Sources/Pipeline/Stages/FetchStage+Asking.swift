@@ -226,10 +226,10 @@ extension FetchStage {
     ) throws(PipelineError) -> Original {
         let admitted = finding.admitted
         let isFailing = response.status >= 400
-        let error = Self.error(status: response.status, admitted)
         var isRemembered = false
         if isFailing {
             let cause = OriginFailure.status(response.status)
+            let error = Self.error(status: response.status, admitted)
             isRemembered = failures.note(failureKeys(admitted)[1], error, cause, now: now())
             if let stale = stale(finding, after: cause) { return stale }
         } else {
@@ -242,7 +242,6 @@ extension FetchStage {
             requestTime: response.requestTime, responseTime: response.responseTime, selecting: selecting ?? [:])
         stored.lifetimeLimit = Redirects.lifetimeLimit(
             of: stored, after: response.redirectResponses, configuration: caching)
-        let own = Storability.refusal(response: stored, requestFields: [], configuration: caching)
         var refusal =
             Storability.refusal(response: stored, requestFields: asked.fields, configuration: caching)
             ?? Redirects.refusal(response.redirectResponses, requestFields: asked.fields, configuration: caching)
@@ -270,8 +269,9 @@ extension FetchStage {
         let isFinal = (200..<300).contains(response.status) || response.status == 404 || response.status == 410
         // The answer takes the place of what was stored, also where it may not be stored itself; not where only this
         // request's own fields forbid that.
-        if !original.mayStore, isFinal, own != nil || refusal == nil, let outdated = finding.record {
-            tiers.forget(outdated)
+        if !original.mayStore, isFinal, let outdated = finding.record {
+            let own = Storability.refusal(response: stored, requestFields: [], configuration: caching)
+            if own != nil || refusal == nil { tiers.forget(outdated) }
         }
         return original
     }

@@ -163,6 +163,7 @@ struct FetchStage: Sendable {
     }
 
     private func selectionText(_ names: [String], _ admitted: AdmittedRequest) -> String {
+        if names.isEmpty { return "" }
         let vary = names.map { HeaderField("Vary", $0) }
         let values = Variation.selectingFields(of: vary, requestFields: admitted.request.fields) ?? [:]
         return values.sorted { $0.key < $1.key }.map { name, value in

@@ -15,7 +15,7 @@ struct AdmittedRequest: Sendable {
         /// The response itself, whatever its status, with its body.
         case original
     }
-    var request: ImageRequest
+    @Boxed var request: ImageRequest
     var origin: Origin
     /// What records are kept under: the normalised URL, the caller's ID, `file:` + path, or `bytes:` + digest.
     var source: String
@@ -47,7 +47,7 @@ struct CacheFinding: Sendable {
         /// Nothing that will do, and the request forbids asking (`only-if-cached`, RFC 9111 §5.2.1.7).
         case unavailable
     }
-    var admitted: AdmittedRequest
+    @Boxed var admitted: AdmittedRequest
     /// Everything stored of the source, whatever request fields it was stored for.
     var records: [OriginalRecord] = []
     /// What this request selects of it.
@@ -66,8 +66,8 @@ struct CacheFinding: Sendable {
 
 /// An original: its record, and its body where that had to be obtained.
 struct Original: Sendable {
-    var admitted: AdmittedRequest
-    var record: OriginalRecord
+    @Boxed var admitted: AdmittedRequest
+    @Boxed var record: OriginalRecord
     var body: [UInt8]?
     var outcome: OriginalOutcome
     /// The tier that a stored body came from.

@@ -1,0 +1,24 @@
+/// Keeps a large value on the heap, shared until somebody changes it.
+///
+/// What the stages hand on holds dozens of strings and arrays. Copied as a whole, as asynchronous functions do at every
+/// turn, each of them is counted; boxed it is one reference.
+@propertyWrapper
+struct Boxed<Value: Sendable>: Sendable {
+    /// `@unchecked Sendable`: changed only by a holder that has it alone.
+    private final class Box: @unchecked Sendable {
+        var value: Value
+
+        init(_ value: Value) { self.value = value }
+    }
+
+    private var box: Box
+
+    init(wrappedValue: Value) { box = Box(wrappedValue) }
+
+    var wrappedValue: Value {
+        get { box.value }
+        set {
+            if isKnownUniquelyReferenced(&box) { box.value = newValue } else { box = Box(newValue) }
+        }
+    }
+}
