@@ -90,7 +90,9 @@ public final class ImagePipeline: Sendable {
         let admitted = try await admit(request)
         let finding = await cache(admitted)
         let original = try await fetch(finding)
-        return OriginalResponse(original, now: now(), caching: caching)
+        let isFile = if case .file? = original.body { request.acceptsFile } else { false }
+        let body = isFile ? nil : try await fetch.bytes(of: original)
+        return OriginalResponse(original, body: body, now: now(), caching: caching)
     }
 
     /// The events of one load, in order; the sequence throws a `PipelineError` where `respond(to:)` would.

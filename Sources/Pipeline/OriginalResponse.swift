@@ -27,6 +27,8 @@ public struct OriginalRequest: Sendable {
     public var priority = RequestPriority.normal
     /// Tiers that may be filled.
     public var storage = StorageOptions.all
+    /// Whether a long body may come as a file instead of in memory (`FetchConfiguration.spoolBytes`). Default false.
+    public var acceptsFile = false
 
     /// A request for `url`.
     public init(url: String, fields: [HeaderField] = []) {
@@ -41,8 +43,10 @@ public struct OriginalResponse: Sendable {
     public var status: Int
     /// End-to-end fields as received, in order, repeats kept; after a 304 those it freshened.
     public var fields: [HeaderField]
-    /// The body as received, content coding included.
+    /// The body as received, content coding included; empty where `file` has it.
     public var body: [UInt8]
+    /// The body, where it is long and the request accepts a file.
+    public var file: SpooledBody?
     /// Seconds since the origin made or last validated it (RFC 9111 §4.2.3); nil for what was not stored before this
     /// request, whose own `Age` field, if any, is among `fields`.
     public var age: Int?
@@ -65,7 +69,8 @@ public struct OriginalResponse: Sendable {
 }
 
 extension OriginalResponse {
-    init(_ original: Original, now: Double, caching: CachingConfiguration) {
+    /// - Parameter body: the bytes, where they are not to come as a file.
+    init(_ original: Original, body: [UInt8]?, now: Double, caching: CachingConfiguration) {
         let response = original.record.response
         // What was not forwarded was a hit, also when it was stale.
         let isHit = original.forward == nil
@@ -87,8 +92,9 @@ extension OriginalResponse {
                 ? original.received ?? response.fields
                 : Reuse.fields(
                     of: response, wasValidated: original.outcome == .revalidated, configuration: caching),
-            body: original.body ?? [],
+            body: body ?? [],
             age: hasAge ? Int(Age.current(of: response, now: now)) : nil, handling: handling,
             responseTime: response.responseTime)
+        if body == nil, case .file(let file)? = original.body { self.file = file }
     }
 }

@@ -102,10 +102,48 @@ public struct RenderLimits: Sendable, Hashable {
     public init() {}
 }
 
+/// Encoded bytes: at hand, or read when a render begins, so that what waits for its turn takes no memory.
+public struct EncodedBytes: Sendable {
+    private enum Origin: Sendable {
+        case bytes([UInt8])
+        case file(@Sendable () -> [UInt8]?)
+    }
+    /// How many there are.
+    public let count: Int
+    private let origin: Origin
+
+    /// Bytes that are at hand.
+    public init(_ bytes: [UInt8]) {
+        count = bytes.count
+        origin = .bytes(bytes)
+    }
+
+    /// Bytes that are somewhere else.
+    ///
+    /// - Parameters:
+    ///   - count: how many there are.
+    ///   - read: gets them; called on the thread that renders, which it may block. nil where that fails.
+    public init(count: Int, read: @escaping @Sendable () -> [UInt8]?) {
+        self.count = count
+        origin = .file(read)
+    }
+
+    /// The bytes; may block. Throws `undecodable` where they cannot be read.
+    public func bytes() throws(RenderError) -> [UInt8] {
+        switch origin {
+        case .bytes(let bytes): return bytes
+        case .file(let read):
+            if let bytes = read(), bytes.count == count { return bytes }
+            throw RenderError(
+                .undecodable, "the original's \(count) bytes cannot be read back from disk; is the disk in order?")
+        }
+    }
+}
+
 /// One render: encoded bytes and a recipe in, encoded bytes out.
 public struct RenderJob: Sendable {
-    /// The encoded original.
-    public var original: [UInt8]
+    /// The encoded original; a renderer reads it once the render has its turn.
+    public var original: EncodedBytes
     /// What `ImageHeader.probe` says of it.
     public var header: ImageHeader
     /// What to derive.
@@ -119,8 +157,19 @@ public struct RenderJob: Sendable {
     /// Encoded bytes of the named masks and overlays that the recipe uses.
     public var masks: [String: [UInt8]]
 
+    /// A render of bytes at hand.
     public init(
         original: [UInt8], header: ImageHeader, recipe: Recipe, output: ResolvedOutput,
+        quality: RenderQuality = .balanced, limits: RenderLimits = RenderLimits(), masks: [String: [UInt8]] = [:]
+    ) {
+        self.init(
+            original: EncodedBytes(original), header: header, recipe: recipe, output: output, quality: quality,
+            limits: limits, masks: masks)
+    }
+
+    /// A render of bytes that may have to be read first.
+    public init(
+        original: EncodedBytes, header: ImageHeader, recipe: Recipe, output: ResolvedOutput,
         quality: RenderQuality = .balanced, limits: RenderLimits = RenderLimits(), masks: [String: [UInt8]] = [:]
     ) {
         self.original = original

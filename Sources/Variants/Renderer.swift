@@ -21,7 +21,7 @@ public final class InProcessRenderer: Rendering {
 
     public func render(_ job: RenderJob) async throws(RenderError) -> RenderedVariant {
         try await run(job) { control throws(RenderError) in
-            try job.original.withUnsafeBytes { bytes in
+            try job.original.bytes().withUnsafeBytes { bytes in
                 Result { () throws(RenderError) in try Render(job, bytes, control).variant() }
             }.get()
         }
@@ -29,7 +29,7 @@ public final class InProcessRenderer: Rendering {
 
     public func pixels(_ job: RenderJob) async throws(RenderError) -> PixelBuffer {
         try await run(job) { control throws(RenderError) in
-            try job.original.withUnsafeBytes { bytes in
+            try job.original.bytes().withUnsafeBytes { bytes in
                 Result { () throws(RenderError) in try Render(job, bytes, control).pixels() }
             }.get()
         }

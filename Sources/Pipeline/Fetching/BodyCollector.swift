@@ -11,7 +11,7 @@ final class BodyCollector: @unchecked Sendable {
     private(set) var count = 0
     private var hash = SHA256()
     private var folder: String?
-    private let spoolBytes: Int
+    private var spoolBytes: Int
 
     /// Small pieces are gathered before they are written: libcurl brings 16 kB at a time.
     private static let gathered = 262_144
@@ -25,8 +25,11 @@ final class BodyCollector: @unchecked Sendable {
     }
 
     /// Makes room for an announced length. What is announced is not yet a body and shall not cost memory before it
-    /// comes: at most 1 MiB is taken beforehand.
-    func reserve(_ length: Int) { bytes.reserveCapacity(min(length, 1 << 20)) }
+    /// comes: at most 1 MiB is taken beforehand. What is announced as too long for memory goes to a file from the start.
+    func reserve(_ length: Int) {
+        if length > spoolBytes { spoolBytes = min(spoolBytes, Self.gathered) }
+        bytes.reserveCapacity(min(length, folder != nil && length > spoolBytes ? 2 * Self.gathered : 1 << 20))
+    }
 
     /// Takes a piece in; false where what is in the file is lost.
     func append(_ piece: UnsafeRawBufferPointer) -> Bool {

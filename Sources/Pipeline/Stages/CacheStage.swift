@@ -83,8 +83,8 @@ struct CacheStage: Sendable {
 
     /// Adds the body of the selected record, or takes it as not stored: a response is not answered by halves.
     private func addBody(to finding: inout CacheFinding, _ record: OriginalRecord) async {
-        if let (bytes, tier) = await tiers.originalBody(record.digest) {
-            finding.body = bytes
+        if let (body, tier) = await tiers.originalBody(record.digest) {
+            finding.body = body
             finding.tier = tier
             return
         }

@@ -16,9 +16,9 @@ extension FetchStage {
         let (asked, response) = try await send(url, admitted.request.fields + conditions, finding)
         guard case .answer(let response) = response else { return try response.original() }
         if !forwarded.isEmpty, [206, 304, 412, 416].contains(response.status) {
-            return passed(response, finding)
+            return try await passed(response, finding)
         }
-        if response.status != 304 { return try digested(response, to: asked, finding) }
+        if response.status != 304 { return try await digested(response, to: asked, finding) }
         if forwarded.isEmpty, let original = await freshened(response, to: asked, finding, candidates) {
             return original
         }
@@ -30,7 +30,7 @@ extension FetchStage {
                 .fetchFailed, "\(admitted.displayName): the origin answers 304 to requests without a condition")
             return try failed(error, .noResponse, finding).original()
         }
-        return try digested(whole, to: plainly, finding)
+        return try await digested(whole, to: plainly, finding)
     }
 
     /// The fields a request for the finding would carry, without those the transport writes.
@@ -58,6 +58,7 @@ extension FetchStage {
     ) async throws(PipelineError) -> (FetchRequest, Reply) {
         var asked = FetchRequest(url: url, fields: fields)
         asked.followsRedirects = finding.admitted.followsRedirects
+        asked.acceptsFile = tiers.takesFiles(finding.admitted.request.storage)
         asked.onInterim = finding.admitted.onInterim
         let events = finding.admitted.events
         do throws(FetchError) {
@@ -117,7 +118,7 @@ extension FetchStage {
         guard let record = named.first else { return nil }
         var body = record == finding.record ? finding.body : nil
         if admitted.purpose == .original, body == nil {
-            body = await tiers.originalBody(record.digest)?.bytes
+            body = await tiers.originalBody(record.digest)?.body
             if body == nil { return nil }
         }
         var new = record
@@ -223,7 +224,7 @@ extension FetchStage {
     /// What an answer other than a 304 means for the request.
     private func digested(
         _ response: FetchedResponse, to asked: FetchRequest, _ finding: CacheFinding
-    ) throws(PipelineError) -> Original {
+    ) async throws(PipelineError) -> Original {
         let admitted = finding.admitted
         let isFailing = response.status >= 400
         var isRemembered = false
@@ -250,10 +251,8 @@ extension FetchStage {
         }
         var original = Original(
             admitted: admitted,
-            record: record(
-                of: response.body, response: stored, milliseconds: response.milliseconds, source: admitted.source,
-                finalURL: Self.finalURL(of: response), digest: response.digest),
-            body: response.body, outcome: .network, mayStore: refusal == nil, refusal: refusal?.rawValue,
+            record: try await record(of: response, as: stored, admitted, finalURL: Self.finalURL(of: response)),
+            body: response.content, outcome: .network, mayStore: refusal == nil, refusal: refusal?.rawValue,
             generation: finding.generation, fetchMilliseconds: response.milliseconds, forward: finding.forward)
         original.received = response.fields
         if original.mayStore, (200..<300).contains(response.status), unacceptedType(response.fields) != nil {
@@ -289,16 +288,16 @@ extension FetchStage {
     }
 
     /// The answer to a client's own conditions or range: its alone.
-    private func passed(_ response: FetchedResponse, _ finding: CacheFinding) -> Original {
+    private func passed(
+        _ response: FetchedResponse, _ finding: CacheFinding
+    ) async throws(PipelineError) -> Original {
         let stored = StoredResponse(
             status: response.status, fields: response.fields, requestTime: response.requestTime,
             responseTime: response.responseTime)
         return Original(
             admitted: finding.admitted,
-            record: record(
-                of: response.body, response: stored, milliseconds: response.milliseconds,
-                source: finding.admitted.source, digest: response.digest),
-            body: response.body, outcome: .network, mayStore: false,
+            record: try await record(of: response, as: stored, finding.admitted), body: response.content,
+            outcome: .network, mayStore: false,
             refusal: Storability.Refusal.conditional.rawValue,
             generation: finding.generation, fetchMilliseconds: response.milliseconds, forward: finding.forward)
     }
@@ -306,6 +305,11 @@ extension FetchStage {
     private static func finalURL(of response: FetchedResponse) -> String? {
         response.redirects.isEmpty ? nil : response.finalURL.normalised
     }
+}
+
+extension FetchedResponse {
+    /// The body, wherever it is.
+    fileprivate var content: EntryBody { file.map(EntryBody.file) ?? .bytes(body) }
 }
 
 extension Original {

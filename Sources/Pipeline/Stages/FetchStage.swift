@@ -22,7 +22,7 @@ struct FetchStage: Sendable {
         case .bytes(let bytes):
             let record = self.record(of: bytes, response: unconditional(), milliseconds: 0, source: admitted.source)
             return Original(
-                admitted: admitted, record: record, body: bytes, outcome: .none, mayStore: true,
+                admitted: admitted, record: record, body: .bytes(bytes), outcome: .none, mayStore: true,
                 generation: finding.generation)
         case .file(let path):
             return try await file(path, finding)
@@ -36,8 +36,8 @@ struct FetchStage: Sendable {
     func withBody(_ original: Original) async throws(PipelineError) -> Original {
         if original.body != nil { return original }
         var original = original
-        if let (bytes, tier) = await tiers.originalBody(original.record.digest) {
-            original.body = bytes
+        if let (body, tier) = await tiers.originalBody(original.record.digest) {
+            original.body = body
             original.tier = tier
             if original.outcome == .none { original.outcome = tier }
             return original
@@ -46,6 +46,17 @@ struct FetchStage: Sendable {
             admitted: original.admitted, verdict: .missing, forward: .miss, generation: original.generation,
             tier: .none, missingBody: original.record.digest)
         return try await self(again)
+    }
+
+    /// The bytes of an original that has its body, in memory: those of a file are read now.
+    func bytes(of original: Original) async throws(PipelineError) -> [UInt8] {
+        switch original.body {
+        case nil: return []
+        case .bytes(let bytes)?: return bytes
+        case .file(let file)?:
+            if let bytes = await threads.run({ file.bytes() }) { return bytes }
+            throw PipelineError(.fetchFailed, "\(original.admitted.displayName): \(EntryBody.lost)")
+        }
     }
 
     // MARK: Files
@@ -72,7 +83,7 @@ struct FetchStage: Sendable {
         }
         let (record, body) = try answer.get()
         let original = Original(
-            admitted: finding.admitted, record: record, body: body, outcome: .none, mayStore: true,
+            admitted: finding.admitted, record: record, body: body.map(EntryBody.bytes), outcome: .none, mayStore: true,
             generation: finding.generation)
         if body != nil { store(original, as: record) }
         return original
@@ -292,6 +303,27 @@ struct FetchStage: Sendable {
             // A body that is no image is stored like any other; asking for a variant of it then says so.
             header: response.status == 200 ? try? ImageHeader.probe(bytes) : nil, fetchMilliseconds: milliseconds,
             finalURL: finalURL)
+    }
+
+    /// The record of what an origin answered. A body in a file is looked at on a thread of ours: it blocks.
+    func record(
+        of response: FetchedResponse, as stored: StoredResponse, _ admitted: AdmittedRequest, finalURL: String? = nil
+    ) async throws(PipelineError) -> OriginalRecord {
+        guard let file = response.file else {
+            return record(
+                of: response.body, response: stored, milliseconds: response.milliseconds, source: admitted.source,
+                finalURL: finalURL, digest: response.digest)
+        }
+        let body = EntryBody.file(file)
+        let (digest, header) = await threads.run {
+            (response.digest ?? body.digest(), stored.status == 200 ? try? body.probe() : nil)
+        }
+        guard let digest else {
+            throw PipelineError(.fetchFailed, "\(admitted.displayName): \(EntryBody.lost)")
+        }
+        return OriginalRecord(
+            source: admitted.source, response: stored, digest: digest, length: file.count, header: header,
+            fetchMilliseconds: response.milliseconds, finalURL: finalURL)
     }
 
     /// What remembers failures of a request: no response by its source, an answer by what was asked with as well.

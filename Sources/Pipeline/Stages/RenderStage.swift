@@ -16,7 +16,7 @@ struct RenderStage: Sendable {
     func callAsFunction(_ original: Original) async throws(PipelineError) -> Variant {
         guard let recipe = original.admitted.request.recipe else { return try await whole(original) }
         // Why a body is no image is told from the body, which the record alone may not have brought along.
-        let original = original.record.header == nil ? try await fetch.withBody(original) : original
+        let original = original.record.header == nil ? try await withHeader(fetch.withBody(original)) : original
         let key = try plan(original, recipe).key
         if let variant = await stored(key, of: original) { return variant }
         let request = original.admitted.request
@@ -36,9 +36,9 @@ struct RenderStage: Sendable {
     /// The stored variant, or the stored original without a recipe; nil where something would have to be made.
     func cached(_ original: Original) async -> Variant? {
         guard let recipe = original.admitted.request.recipe else {
-            guard let (bytes, _) = await tiers.originalBody(original.record.digest) else { return nil }
+            guard let (body, _) = await tiers.originalBody(original.record.digest) else { return nil }
             var whole = original
-            whole.body = bytes
+            whole.body = body
             return try? await self.whole(whole)
         }
         guard let plan = try? plan(original, recipe) else { return nil }
@@ -76,14 +76,33 @@ struct RenderStage: Sendable {
     private func knownHeader(of original: Original) throws(PipelineError) -> ImageHeader {
         if let header = original.record.header { return header }
         // The record says "no image" without saying why; the body, where it is at hand, does.
-        if let body = original.body {
+        if case .bytes(let bytes)? = original.body {
             do throws(RenderError) {
-                return try ImageHeader.probe(body)
+                return try ImageHeader.probe(bytes)
             } catch {
                 throw PipelineError(error, source: original.admitted.displayName)
             }
         }
         throw PipelineError(.notAnImage, "\(original.admitted.displayName): not an image this pipeline reads")
+    }
+
+    /// The original; where its record has no header and its body is in a file, that is read on a thread of ours, to
+    /// say why it is no image.
+    private func withHeader(_ original: Original) async throws(PipelineError) -> Original {
+        guard original.record.header == nil, case .file(let file)? = original.body else { return original }
+        let probed = await fetch.threads.run {
+            Result { () throws(RenderError) in
+                guard let bytes = file.bytes() else { throw RenderError(.undecodable, EntryBody.lost) }
+                return try ImageHeader.probe(bytes)
+            }
+        }
+        do throws(RenderError) {
+            var original = original
+            original.record.header = try probed.get()
+            return original
+        } catch {
+            throw PipelineError(error, source: original.admitted.displayName)
+        }
     }
 
     private func stored(_ key: String, of original: Original) async -> Variant? {
@@ -97,11 +116,12 @@ struct RenderStage: Sendable {
     private func render(_ found: Original, _ recipe: Recipe, key: String) async throws(PipelineError) -> Variant {
         // A flight may have ended between the look-up and this one's start.
         if let variant = await stored(key, of: found) { return variant }
-        let original = try await fetch.withBody(found)
+        let original = try await withHeader(fetch.withBody(found))
         let plan = try plan(original, recipe)
         if plan.key != key, let variant = await stored(plan.key, of: original) { return variant }
         let job = RenderJob(
-            original: original.body ?? [], header: plan.header, recipe: recipe, output: plan.output, quality: quality,
+            original: Self.encoded(original.body), header: plan.header, recipe: recipe, output: plan.output,
+            quality: quality,
             limits: limits, masks: original.admitted.masks.mapValues(\.bytes))
         let began = ContinuousClock.now
         let rendered: RenderedVariant
@@ -130,9 +150,18 @@ struct RenderStage: Sendable {
         return variant
     }
 
+    /// A body in a file is read when its render begins: what waits for its turn takes no memory.
+    private static func encoded(_ body: EntryBody?) -> EncodedBytes {
+        switch body {
+        case nil: EncodedBytes([])
+        case .bytes(let bytes)?: EncodedBytes(bytes)
+        case .file(let file)?: EncodedBytes(count: file.count) { file.bytes() }
+        }
+    }
+
     /// The original itself.
     private func whole(_ found: Original) async throws(PipelineError) -> Variant {
-        let original = try await fetch.withBody(found)
+        let original = try await withHeader(fetch.withBody(found))
         let header = try knownHeader(of: original)
         let outcome: Outcome =
             switch original.outcome {
@@ -141,7 +170,8 @@ struct RenderStage: Sendable {
             default: .original
             }
         return Variant(
-            original: original, bytes: original.body ?? [], entry: nil, format: header.format, width: header.width,
+            original: original, bytes: try await fetch.bytes(of: original), entry: nil, format: header.format,
+            width: header.width,
             height: header.height, digest: original.record.digest, outcome: outcome)
     }
 }

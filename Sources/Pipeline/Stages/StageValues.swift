@@ -53,7 +53,7 @@ struct CacheFinding: Sendable {
     /// What this request selects of it.
     var record: OriginalRecord?
     /// The body of `record`, where the response itself is wanted.
-    var body: [UInt8]?
+    var body: EntryBody?
     var verdict: Verdict
     /// Why the origin is to be asked, if it is.
     var forward: CacheHandling.Forward?
@@ -68,7 +68,7 @@ struct CacheFinding: Sendable {
 struct Original: Sendable {
     @Boxed var admitted: AdmittedRequest
     @Boxed var record: OriginalRecord
-    var body: [UInt8]?
+    var body: EntryBody?
     var outcome: OriginalOutcome
     /// The tier that a stored body came from.
     var tier = OriginalOutcome.none

@@ -13,9 +13,26 @@ struct BodyFiles: Sendable {
     func path(_ digest: Digest) -> String { "\(folder)/bodies/\(digest.prefix(2))/\(digest)" }
 
     /// Writes a new temporary file, gone again when that fails.
-    func writeTemporary(_ body: [UInt8], sync: Bool) throws(StoreError) -> String {
+    ///
+    /// A file without a name on the same file system is taken over as it is, which moves no byte; any other is copied.
+    func writeTemporary(_ body: EntryBody, sync: Bool) throws(StoreError) -> String {
         let serial = Self.serial.add(1, ordering: .relaxed).newValue
         let path = "\(folder)/temporary/\(getpid())-\(serial)-\(String(UInt64.random(in: 0 ... .max), radix: 36))"
+        if case .file(let spooled) = body {
+            var isLinked = spooled.link(at: path)
+            if !isLinked, errno == ENOENT {
+                try Self.makeFolder("\(folder)/temporary")
+                isLinked = spooled.link(at: path)
+            }
+            if isLinked {
+                guard !sync || Glibc.fsync(spooled.descriptor) == 0 else {
+                    let cause = errno
+                    unlink(path)
+                    throw Self.failure("cannot write a body", cause, path)
+                }
+                return path
+            }
+        }
         var file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         if file < 0, errno == ENOENT {
             try Self.makeFolder("\(folder)/temporary")
@@ -23,17 +40,15 @@ struct BodyFiles: Sendable {
         }
         guard file >= 0 else { throw Self.failure("cannot create a temporary file", errno, path) }
         var failed: CInt = 0
-        body.withUnsafeBytes { data in
-            var at = 0
-            while at < data.count {
-                let count = write(file, data.baseAddress?.advanced(by: at), data.count - at)
-                if count < 0 {
-                    if errno == EINTR { continue }
-                    failed = errno
-                    return
-                }
-                at += count
+        switch body {
+        case .bytes(let bytes):
+            failed = bytes.withUnsafeBytes { Self.write($0, to: file) }
+        case .file(let spooled):
+            let isRead = spooled.forEachPiece { piece in
+                failed = Self.write(piece, to: file)
+                return failed == 0
             }
+            if !isRead, failed == 0 { failed = EIO }
         }
         if failed == 0, sync, Glibc.fsync(file) != 0 { failed = errno }
         if Glibc.close(file) != 0, failed == 0 { failed = errno }
@@ -42,6 +57,20 @@ struct BodyFiles: Sendable {
             throw Self.failure("cannot write a body", failed, path)
         }
         return path
+    }
+
+    /// Writes everything; 0, or the error's number.
+    private static func write(_ data: UnsafeRawBufferPointer, to file: CInt) -> CInt {
+        var at = 0
+        while at < data.count {
+            let count = Glibc.write(file, data.baseAddress?.advanced(by: at), data.count - at)
+            if count < 0 {
+                if errno == EINTR { continue }
+                return errno
+            }
+            at += count
+        }
+        return 0
     }
 
     /// Gives a temporary file its lasting name.
@@ -62,18 +91,26 @@ struct BodyFiles: Sendable {
         return lstat(path(digest), &info) == 0 && info.st_mode & S_IFMT == S_IFREG && Int(info.st_size) == length
     }
 
-    /// The file's bytes; nil when it is missing, is no regular file, or has another length.
-    func read(_ digest: Digest, length: Int) throws(StoreError) -> [UInt8]? {
+    /// The open file, for it to be read piece by piece; it stays whole for who has it when the entry is evicted. nil
+    /// when it is missing, is no regular file, or has another length.
+    func opened(_ digest: Digest, length: Int) throws(StoreError) -> SpooledBody? {
         let path = path(digest)
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file >= 0 else {
             if errno == ENOENT || errno == ELOOP || errno == ENOTDIR { return nil }
             throw Self.failure("cannot open a body", errno, path)
         }
-        defer { Glibc.close(file) }
+        let opened = SpooledBody(descriptor: file, count: length)
         var info = stat()
         guard fstat(file, &info) == 0 else { throw Self.failure("cannot read a body", errno, path) }
-        guard info.st_mode & S_IFMT == S_IFREG, Int(info.st_size) == length else { return nil }
+        return info.st_mode & S_IFMT == S_IFREG && Int(info.st_size) == length ? opened : nil
+    }
+
+    /// The file's bytes; nil when it is missing, is no regular file, or has another length.
+    func read(_ digest: Digest, length: Int) throws(StoreError) -> [UInt8]? {
+        guard let opened = try opened(digest, length: length) else { return nil }
+        defer { withExtendedLifetime(opened) {} }
+        let file = opened.descriptor
         var failed: CInt = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: length) { buffer, filled in
             while filled < length {
@@ -87,7 +124,7 @@ struct BodyFiles: Sendable {
                 filled += count
             }
         }
-        guard failed == 0 else { throw Self.failure("cannot read a body", failed, path) }
+        guard failed == 0 else { throw Self.failure("cannot read a body", failed, path(digest)) }
         return bytes.count == length ? bytes : nil
     }
 

@@ -1,7 +1,7 @@
 /// CRC-32C (Castagnoli polynomial, reflected), eight bytes a step: finds damaged bytes, proves nothing about intent.
 ///
 /// Source: RFC 3720 appendix B.4 for the polynomial and the test values; "slicing by 8" after Kounavis and Berry (2005).
-enum CRC32C {
+struct CRC32C {
     /// Table `t[k * 256 + b]`: the remainder of byte `b` followed by `k` zero bytes.
     private static let table: [UInt32] = {
         var table = [UInt32](repeating: 0, count: 8 * 256)
@@ -18,11 +18,27 @@ enum CRC32C {
     }()
 
     static func checksum(_ bytes: [UInt8]) -> UInt32 {
-        bytes.withUnsafeBytes { data in table.withUnsafeBufferPointer { checksum(data, $0) } }
+        var running = CRC32C()
+        bytes.withUnsafeBytes { running.update($0) }
+        return running.value
     }
 
-    private static func checksum(_ data: UnsafeRawBufferPointer, _ table: UnsafeBufferPointer<UInt32>) -> UInt32 {
-        var crc: UInt32 = .max
+    private var remainder: UInt32 = .max
+
+    init() {}
+
+    /// The checksum of everything taken in so far.
+    var value: UInt32 { ~remainder }
+
+    /// Takes further bytes in.
+    mutating func update(_ data: UnsafeRawBufferPointer) {
+        remainder = Self.table.withUnsafeBufferPointer { Self.continued(remainder, over: data, $0) }
+    }
+
+    private static func continued(
+        _ start: UInt32, over data: UnsafeRawBufferPointer, _ table: UnsafeBufferPointer<UInt32>
+    ) -> UInt32 {
+        var crc = start
         var at = 0
         while at + 8 <= data.count {
             let word = UInt64(littleEndian: data.loadUnaligned(fromByteOffset: at, as: UInt64.self)) ^ UInt64(crc)
@@ -36,6 +52,6 @@ enum CRC32C {
             crc = crc >> 8 ^ table[Int((crc ^ UInt32(data[at])) & 0xFF)]
             at += 1
         }
-        return ~crc
+        return crc
     }
 }

@@ -21,6 +21,12 @@ final class CacheTiers: Sendable {
     private let writer = OwnedThreads(count: 1)
     private let pendingBytes = Atomic<Int>(0)
     private let pendingLimit: Int
+    /// Bytes of the longest body that is taken from disk into memory.
+    private let longestInMemory: Int
+    /// Bodies in files that wait for the disk tier: until they are there this is the only place that has them.
+    private let waiting = Mutex<[Digest: (file: SpooledBody, stores: Int)]>([:])
+    /// What a waiting file counts as: it takes a descriptor, of which there are a thousand or so, and no memory.
+    private static let bytesOfWaitingFile = 1 << 20
     private let dropped = Atomic<Int>(0)
     private let troubles = Atomic<Int>(0)
     private let warn: @Sendable (String) -> Void
@@ -32,6 +38,7 @@ final class CacheTiers: Sendable {
         variants = MemoryStore(budget: configuration.memory.variants)
         self.readers = readers
         pendingLimit = configuration.writeBehindBytes
+        longestInMemory = configuration.fetch.spoolBytes
         warn = configuration.warn
         do throws(StoreError) {
             var settings = DiskStoreConfiguration()
@@ -113,17 +120,22 @@ final class CacheTiers: Sendable {
     /// What no bytes digest to; nothing needs to be kept to have them.
     private static let emptyDigest = sha256Hex([UInt8]())
 
-    /// The body of an original by its digest.
-    func originalBody(_ digest: Digest) async -> (bytes: [UInt8], tier: OriginalOutcome)? {
-        if digest == Self.emptyDigest { return ([], .memory) }
-        if let (_, bytes) = originals.entry(for: "body:" + digest) { return (bytes, .memory) }
+    /// The body of an original by its digest: a long one as a file that stays whole as long as somebody has it.
+    func originalBody(_ digest: Digest) async -> (body: EntryBody, tier: OriginalOutcome)? {
+        if digest == Self.emptyDigest { return (.bytes([]), .memory) }
+        if let (_, bytes) = originals.entry(for: "body:" + digest) { return (.bytes(bytes), .memory) }
         guard let disk else { return nil }
+        if let (file, _) = waiting.withLock({ $0[digest] }) { return (.file(file), .disk) }
         let generation = originals.generation
+        let longest = longestInMemory
         return await readers.run { [self] in
-            guard let body = attempt({ () throws(StoreError) in try disk.originalBody(digest: digest) }) ?? nil else {
-                return nil
+            let found = attempt { () throws(StoreError) in
+                try disk.originalBody(digest: digest, longest: longest)
             }
-            originals.insert([], body: body, for: "body:" + digest, generation: generation)
+            guard let body = found ?? nil else { return nil }
+            if case .bytes(let bytes) = body {
+                originals.insert([], body: bytes, for: "body:" + digest, generation: generation)
+            }
             return (body, .disk)
         }
     }
@@ -132,6 +144,7 @@ final class CacheTiers: Sendable {
     func tierOfOriginal(_ digest: Digest) async -> OriginalOutcome {
         if originals.peek("body:" + digest) != nil { return .memory }
         guard let disk else { return .none }
+        if waiting.withLock({ $0[digest] != nil }) { return .disk }
         return await readers.run { [self] in
             attempt { () throws(StoreError) in try disk.holdsOriginal(digest: digest) } == true ? .disk : .none
         }
@@ -153,25 +166,41 @@ final class CacheTiers: Sendable {
 
     // MARK: Storing
 
-    /// Keeps a record and, unless the source is a file, its body.
+    /// Keeps a record and, unless the source is a file, its body; one in a file goes to disk alone.
     ///
     /// - Parameter known: records of the source as they were looked up, in case memory has let them go since.
     func store(
-        _ record: OriginalRecord, body: [UInt8]?, storage: StorageOptions, generation: Generation,
+        _ record: OriginalRecord, body: EntryBody?, storage: StorageOptions, generation: Generation,
         known: [OriginalRecord] = []
     ) {
+        let isOnDisk = disk != nil && storage.contains(.originalsOnDisk)
+        // Before the record is found, so that its body is too.
+        if isOnDisk, case .file(let file)? = body { wait(for: record.digest, file) }
         if storage.contains(.originalsInMemory) {
             updateMemory(record, generation, known)
-            if let body {
+            if case .bytes(let bytes)? = body {
                 originals.insert(
-                    [], body: body, for: "body:" + record.digest, cost: record.fetchMilliseconds,
+                    [], body: bytes, for: "body:" + record.digest, cost: record.fetchMilliseconds,
                     generation: generation.originals)
             }
         }
-        guard storage.contains(.originalsOnDisk), let disk else { return }
-        writeBehind(bytes: body?.count ?? 0) { () throws(StoreError) in
-            _ = try disk.storeOriginal(record, body: body, generation: generation.disk)
+        guard isOnDisk, let disk else { return }
+        guard case .file? = body else {
+            writeBehind(bytes: body?.count ?? 0) { () throws(StoreError) in
+                _ = try disk.storeOriginal(record, content: body, generation: generation.disk)
+            }
+            return
         }
+        let isQueued = writeBehind(bytes: Self.bytesOfWaitingFile) { [self] () throws(StoreError) in
+            defer { endWaiting(for: record.digest) }
+            _ = try disk.storeOriginal(record, content: body, generation: generation.disk)
+        }
+        if !isQueued { endWaiting(for: record.digest) }
+    }
+
+    /// Whether a body may come as a file: where the disk tier takes it over, or nobody is to keep it.
+    func takesFiles(_ storage: StorageOptions) -> Bool {
+        disk != nil && (storage.contains(.originalsOnDisk) || !storage.contains(.originalsInMemory))
     }
 
     /// Replaces a record's fields and times after a 304.
@@ -278,16 +307,34 @@ final class CacheTiers: Sendable {
         }
     }
 
-    private func writeBehind(bytes: Int, _ write: @escaping @Sendable () throws(StoreError) -> Void) {
+    /// Notes one more store of a file; the same bytes may come twice, and the first to come will do for both.
+    private func wait(for digest: Digest, _ file: SpooledBody) {
+        waiting.withLock { $0[digest, default: (file, 0)].stores += 1 }
+    }
+
+    private func endWaiting(for digest: Digest) {
+        let last = waiting.withLock { waiting -> SpooledBody? in
+            guard let (file, stores) = waiting[digest] else { return nil }
+            waiting[digest] = stores > 1 ? (file, stores - 1) : nil
+            return file
+        }
+        // Closed outside the lock: the last reference to a file that was not stored frees its blocks.
+        withExtendedLifetime(last) {}
+    }
+
+    /// Queues a write; false where too many bytes wait already, and it is dropped.
+    @discardableResult
+    private func writeBehind(bytes: Int, _ write: @escaping @Sendable () throws(StoreError) -> Void) -> Bool {
         guard pendingBytes.load(ordering: .relaxed) + bytes <= pendingLimit else {
             dropped.add(1, ordering: .relaxed)
-            return
+            return false
         }
         pendingBytes.add(bytes, ordering: .relaxed)
         writer.submit { [self] in
             attempt(write)
             pendingBytes.subtract(bytes, ordering: .relaxed)
         }
+        return true
     }
 
     /// Says once that what was cached on disk is gone, and where its index lies.

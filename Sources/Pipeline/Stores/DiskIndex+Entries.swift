@@ -29,30 +29,35 @@ extension DiskIndex {
     ///
     /// - Parameter temporary: a temporary file that holds the body, taken or deleted; nil when it is small, or when
     ///   the body was there a moment ago.
-    func addBody(_ digest: Digest, _ bytes: [UInt8], checksum: UInt32, temporary: inout String?) throws(StoreError) {
+    func addBody(
+        _ digest: Digest, _ content: EntryBody, checksum: UInt32, temporary: inout String?
+    ) throws(StoreError) {
         let connection = try connection
         if let stored = try body(digest) {
-            guard stored.length == bytes.count, stored.checksum == checksum else {
+            guard stored.length == content.count, stored.checksum == checksum else {
                 throw StoreError(.invalid, "two bodies under digest \(digest)")
             }
             if stored.data == nil, !files.holds(digest, length: stored.length) {
-                try publish(digest, bytes, temporary: &temporary)
+                try publish(digest, content, temporary: &temporary)
             }
             try connection.run("UPDATE bodies SET refs = refs + 1 WHERE digest = ?1", .text(digest))
             return
         }
-        let isInline = bytes.count <= configuration.inlineLimit
-        if !isInline {
-            try publish(digest, bytes, temporary: &temporary)
+        var data: [UInt8]?
+        if content.count <= configuration.inlineLimit {
+            data = content.read()
+            guard data != nil else { throw StoreError(.io, "cannot read back the body under digest \(digest)") }
+        } else {
+            try publish(digest, content, temporary: &temporary)
             try connection.run("DELETE FROM discarded WHERE digest = ?1", .text(digest))
         }
         try connection.run(
             "INSERT INTO bodies (digest, length, checksum, refs, data) VALUES (?1, ?2, ?3, 1, ?4)", .text(digest),
-            .integer(bytes.count), .integer(Int(checksum)), isInline ? .blob(bytes) : .null)
+            .integer(content.count), .integer(Int(checksum)), data.map { .blob($0) } ?? .null)
     }
 
-    func publish(_ digest: Digest, _ bytes: [UInt8], temporary: inout String?) throws(StoreError) {
-        if temporary == nil { temporary = try files.writeTemporary(bytes, sync: configuration.fsync) }
+    func publish(_ digest: Digest, _ content: EntryBody, temporary: inout String?) throws(StoreError) {
+        if temporary == nil { temporary = try files.writeTemporary(content, sync: configuration.fsync) }
         guard let path = temporary else { return }
         try files.publish(path, as: digest)
         temporary = nil

@@ -152,17 +152,17 @@ extension DiskIndex {
 
     /// Adds the body of a record, unless it is there and whole.
     func addOriginal(
-        _ record: OriginalRecord, _ bytes: [UInt8], _ incoming: DiskStore.IncomingBody
+        _ record: OriginalRecord, _ content: EntryBody, _ incoming: DiskStore.IncomingBody
     ) throws(StoreError) {
         let connection = try connection
         let rows = try connection.rows("SELECT id FROM originals WHERE digest = ?1", .text(record.digest)) {
             $0.integer(0)
         }
         if let id = rows.first, let stored = try body(record.digest),
-            stored.length == bytes.count, stored.checksum == incoming.checksum
+            stored.length == content.count, stored.checksum == incoming.checksum
         {
-            if stored.data == nil, !files.holds(record.digest, length: bytes.count) {
-                try publish(record.digest, bytes, temporary: &incoming.temporary)
+            if stored.data == nil, !files.holds(record.digest, length: content.count) {
+                try publish(record.digest, content, temporary: &incoming.temporary)
             }
             touch(.originals, row: id)
             return
@@ -170,12 +170,12 @@ extension DiskIndex {
         for id in rows { try removeRow(.originals, id) }
         guard
             let place = try admit(
-                .originals, size: DiskTier.overhead + bytes.count, cost: record.fetchMilliseconds)
+                .originals, size: DiskTier.overhead + content.count, cost: record.fetchMilliseconds)
         else {
             note(.originals) { $0.refused += 1 }
             return
         }
-        try addBody(record.digest, bytes, checksum: incoming.checksum, temporary: &incoming.temporary)
+        try addBody(record.digest, content, checksum: incoming.checksum, temporary: &incoming.temporary)
         try connection.run(
             """
             INSERT INTO originals (size, cost, uses, since, priority, touched, digest) \
@@ -195,7 +195,7 @@ extension DiskIndex {
             note(.variants) { $0.refused += 1 }
             return false
         }
-        try addBody(entry.digest, bytes, checksum: incoming.checksum, temporary: &incoming.temporary)
+        try addBody(entry.digest, .bytes(bytes), checksum: incoming.checksum, temporary: &incoming.temporary)
         try connection.run(
             """
             INSERT INTO variants (size, cost, uses, since, priority, touched, key, original, digest, length, format, \

@@ -30,6 +30,13 @@ extension DiskStore {
     public func storeOriginal(
         _ record: OriginalRecord, body: [UInt8]?, generation: UInt64
     ) throws(StoreError) -> Bool {
+        try storeOriginal(record, content: body.map(EntryBody.bytes), generation: generation)
+    }
+
+    /// The same of a body that may lie in a file, which passes through memory in pieces alone.
+    func storeOriginal(
+        _ record: OriginalRecord, content body: EntryBody?, generation: UInt64
+    ) throws(StoreError) -> Bool {
         guard body == nil || body?.count == record.length else {
             throw StoreError(.invalid, "an original of \(body?.count ?? 0) bytes recorded as \(record.length)")
         }
@@ -37,7 +44,7 @@ extension DiskStore {
             try index.write { _ throws(StoreError) in
                 guard try index.mayStore([record.source, record.digest], generation: generation) else { return false }
                 guard try index.replace(record) else { return false }
-                if let bytes = incoming.bytes { try index.addOriginal(record, bytes, incoming) }
+                if let content = incoming.content { try index.addOriginal(record, content, incoming) }
                 return true
             }
         }
@@ -57,6 +64,12 @@ extension DiskStore {
 
     /// The bytes of an original; nil when they are not stored (any more) or were damaged.
     public func originalBody(digest: Digest) throws(StoreError) -> [UInt8]? {
+        guard case .bytes(let bytes)? = try originalBody(digest: digest, longest: .max) else { return nil }
+        return bytes
+    }
+
+    /// The same with a body of more than `longest` bytes as its open file, verified but not in memory.
+    func originalBody(digest: Digest, longest: Int) throws(StoreError) -> EntryBody? {
         let located = try perform { index throws(StoreError) -> Located? in
             let found = try index.connection.first(
                 """
@@ -73,7 +86,7 @@ extension DiskStore {
             return Located(digest: digest, body: found.body)
         }
         guard let located else { return nil }
-        return try verified(located, tier: .originals)
+        return try verified(located, tier: .originals, longest: longest)
     }
 
     /// Whether the bytes of an original are stored; without counting a use, and without reading them.

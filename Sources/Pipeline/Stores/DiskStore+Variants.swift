@@ -24,7 +24,9 @@ extension DiskStore {
             index.touch(.variants, row: row.id)
             return (entry, Located(digest: entry.digest, body: row.body))
         }
-        guard let found, let body = try verified(found.located, tier: .variants) else { return nil }
+        guard let found,
+            case .bytes(let body)? = try verified(found.located, tier: .variants, longest: .max)
+        else { return nil }
         return (found.entry, body)
     }
 
@@ -52,7 +54,7 @@ extension DiskStore {
         guard BodyFiles.isDigest(entry.key) else {
             throw StoreError(.invalid, "not a key of 64 hexadecimal digits: \(entry.key.prefix(80))")
         }
-        return try storing(entry.digest, body, tier: .variants) { index, incoming throws(StoreError) in
+        return try storing(entry.digest, .bytes(body), tier: .variants) { index, incoming throws(StoreError) in
             try index.write { _ throws(StoreError) in
                 let names = [entry.originalDigest] + (source.map { [$0] } ?? [])
                 guard try index.mayStore(names, generation: generation) else { return false }

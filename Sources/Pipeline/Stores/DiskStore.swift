@@ -72,17 +72,21 @@ public final class DiskStore: Sendable {
         var body: DiskIndex.StoredBody?
     }
 
-    /// The bytes of a body whose row was found, read and verified outside the lock; nil after damage, which is
-    /// removed, and when the entry was evicted meanwhile.
-    func verified(_ located: Located, tier: DiskTier) throws(StoreError) -> [UInt8]? {
+    /// A body whose row was found, read and verified outside the lock; nil after damage, which is removed, and when
+    /// the entry was evicted meanwhile.
+    ///
+    /// - Parameter longest: bytes of the longest body that is read into memory; a longer one is its open file.
+    func verified(_ located: Located, tier: DiskTier, longest: Int) throws(StoreError) -> EntryBody? {
         if let body = located.body {
-            let bytes: [UInt8]?
+            let found: EntryBody?
             if let data = body.data {
-                bytes = data
+                found = .bytes(data)
+            } else if body.length > longest {
+                found = try files.opened(located.digest, length: body.length).map(EntryBody.file)
             } else {
-                bytes = try files.read(located.digest, length: body.length)
+                found = try files.read(located.digest, length: body.length).map(EntryBody.bytes)
             }
-            if let bytes, bytes.count == body.length, CRC32C.checksum(bytes) == body.checksum { return bytes }
+            if let found, found.count == body.length, found.checksum() == body.checksum { return found }
         }
         try perform { index throws(StoreError) in
             index.note(tier) {
@@ -99,13 +103,15 @@ public final class DiskStore: Sendable {
 
     /// Stores a body together with what `insert` writes, or nothing.
     func storing<Result: Sendable>(
-        _ digest: Digest, _ body: [UInt8]?, tier: DiskTier,
+        _ digest: Digest, _ body: EntryBody?, tier: DiskTier,
         insert: (DiskIndex, IncomingBody) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
         guard BodyFiles.isDigest(digest) else {
             throw StoreError(.invalid, "not a digest of 64 hexadecimal digits: \(digest.prefix(80))")
         }
-        let incoming = IncomingBody(digest: digest, bytes: body)
+        guard let incoming = IncomingBody(digest: digest, content: body) else {
+            throw StoreError(.io, "cannot read back a body of \(body?.count ?? 0) bytes that was to be stored")
+        }
         defer { if let temporary = incoming.temporary { unlink(temporary) } }
         if let body, body.count > configuration.inlineLimit {
             // Written before the lock is taken, unless the same bytes are there already or will not be taken.
@@ -127,14 +133,16 @@ public final class DiskStore: Sendable {
     /// A body on its way in, with the temporary file that holds it, if it has one.
     final class IncomingBody {
         let digest: Digest
-        let bytes: [UInt8]?
+        let content: EntryBody?
         let checksum: UInt32
         var temporary: String?
 
-        init(digest: Digest, bytes: [UInt8]?) {
+        /// nil where a file cannot be read.
+        init?(digest: Digest, content: EntryBody?) {
+            guard let checksum = content.map({ $0.checksum() }) ?? 0 else { return nil }
             self.digest = digest
-            self.bytes = bytes
-            checksum = bytes.map(CRC32C.checksum) ?? 0
+            self.content = content
+            self.checksum = checksum
         }
     }
 }
