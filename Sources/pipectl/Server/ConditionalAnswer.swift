@@ -23,15 +23,15 @@ enum ConditionalAnswer {
         case .proceed:
             break
         }
-        let length = answer.body.count
+        let length = answer.length
         switch ByteRange.evaluate(requestFields: fields, response: stored, length: length, isHead: isHead) {
         case .whole:
             return answer
         case .part(let part):
-            let start = answer.body.startIndex
-            return ServerResponse(
-                status: 206, fields: unframed(ByteRange.partFields(answer.fields, part: part, length: length)),
-                body: answer.body[(start + part.lowerBound)..<(start + part.upperBound)], note: answer.note)
+            var partial = answer.cut(to: part)
+            partial.status = 206
+            partial.fields = unframed(ByteRange.partFields(answer.fields, part: part, length: length))
+            return partial
         case .unsatisfiable:
             return ServerResponse(
                 status: 416, fields: unframed(ByteRange.unsatisfiableFields(answer.fields, length: length)),

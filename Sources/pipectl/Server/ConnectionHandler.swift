@@ -1,6 +1,7 @@
 import Glibc
 import NIOCore
 import NIOHTTP1
+import NIOPosix
 import Pipeline
 
 /// One connection of a client: requests in, answers out, one at a time and in order.
@@ -52,6 +53,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private var began = ContinuousClock.now
     /// What is still to be sent of the answer's body; it shares its bytes with the caches.
     private var outgoing: ArraySlice<UInt8> = []
+    /// The same where it lies in a file.
+    private var outgoingFile: ServerResponse.FilePart?
     private var deadline: NIODeadline?
     private var timer: (at: NIODeadline, scheduled: Scheduled<Void>)?
 
@@ -235,16 +238,37 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
     private func send(_ response: ServerResponse, isHead: Bool, keepsAlive: Bool, announcesKeepAlive: Bool) {
         state = .sending
-        outgoing = response.mayHaveBody && !isHead ? response.body : []
+        let hasBody = response.mayHaveBody && !isHead
+        outgoing = hasBody ? response.body : []
+        outgoingFile = hasBody ? response.file : nil
         sendPart(after: response.headBytes(keepsAlive: keepsAlive, announcesKeepAlive: announcesKeepAlive))
     }
 
-    /// Copies and hands over the next part of the body, so that a large one is never copied as a whole.
+    /// Hands over the next part of the body, so that a large one is never copied or read as a whole.
     private func sendPart(after head: [UInt8] = []) {
         guard let context, case .sending = state else { return }
+        guard var rest = outgoingFile else {
+            let body = outgoing.prefix(Self.partBytes)
+            outgoing = outgoing.dropFirst(body.count)
+            return write(head, body)
+        }
+        let part = rest.removeFirst(Self.partBytes)
+        outgoingFile = rest.range.isEmpty ? nil : rest
+        let reading = NIOThreadPool.singleton.runIfActive(eventLoop: context.eventLoop) {
+            part.file.bytes(part.range)
+        }
+        reading.assumeIsolated().whenComplete { result in
+            guard case .sending = self.state else { return }
+            // What was announced cannot be sent: only a connection that breaks says so.
+            guard case .success(let bytes?) = result else { return self.abort() }
+            self.write(head, bytes[...])
+        }
+    }
+
+    /// Copies the bytes, and goes on with the next part when they are taken.
+    private func write(_ head: [UInt8], _ body: ArraySlice<UInt8>) {
+        guard let context else { return }
         arm(idle)
-        let body = outgoing.prefix(Self.partBytes)
-        outgoing = outgoing.dropFirst(body.count)
         var part = context.channel.allocator.buffer(capacity: head.count + body.count)
         part.writeBytes(head)
         part.writeBytes(body)
@@ -253,7 +277,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
             guard case .sending = self.state else { return }
             switch result {
             case .failure: self.close()
-            case .success where self.outgoing.isEmpty: self.sent()
+            case .success where self.outgoing.isEmpty && self.outgoingFile == nil: self.sent()
             // Not from within the write: a part that is taken at once would nest the next one in this one.
             case .success: context.eventLoop.assumeIsolated().execute { self.sendPart() }
             }
@@ -263,6 +287,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
     private func sent() {
         outgoing = []
+        outgoingFile = nil
         guard !endsAfterAnswer, !isDraining else { return lingers ? linger() : close() }
         state = .waiting
         progress.reset()
@@ -346,7 +371,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         log.write(
             RequestLog.Entry(
                 client: context?.remoteAddress?.ipAddress ?? "-", request: request, status: response.status,
-                bytes: response.body.count, note: response.note,
+                bytes: response.length, note: response.note,
                 milliseconds: request == nil ? 0 : Double((ContinuousClock.now - began) / .microseconds(1)) / 1000))
     }
 }

@@ -22,6 +22,8 @@ enum OriginalAnswer {
         let handling = original.handling.fieldValue()
         fields.append(HeaderField("Cache-Status", handling))
         fields.append(HeaderField("Via", "1.1 pipeline"))
-        return ServerResponse(status: original.status, fields: fields, body: original.body, note: handling)
+        var answer = ServerResponse(status: original.status, fields: fields, body: original.body, note: handling)
+        answer.file = original.file.map { ServerResponse.FilePart(file: $0, range: 0..<$0.count) }
+        return answer
     }
 }

@@ -34,6 +34,8 @@ struct ServerResponse: Sendable, Hashable {
     var fields: [HeaderField]
     /// What a GET carries; a HEAD is answered with the same value and sent without it.
     var body: ArraySlice<UInt8>
+    /// What a GET carries where it lies in a file; `body` is empty then.
+    var file: FilePart?
     /// What the log says beside the status: how the caches dealt with it, or an error's code.
     var note: String?
 
@@ -42,6 +44,37 @@ struct ServerResponse: Sendable, Hashable {
         self.fields = fields
         self.body = body as? ArraySlice<UInt8> ?? ArraySlice(body)
         self.note = note
+    }
+
+    /// A part of a file, read while it is sent.
+    struct FilePart: Sendable, Hashable {
+        let file: SpooledBody
+        var range: Range<Int>
+
+        /// Takes the first bytes away, at most so many.
+        mutating func removeFirst(_ most: Int) -> FilePart {
+            let first = range.prefix(most)
+            range = first.upperBound..<range.upperBound
+            return FilePart(file: file, range: first)
+        }
+    }
+
+    /// Bytes of what a GET carries.
+    var length: Int { file?.range.count ?? body.count }
+
+    /// The answer with a part of what it carries.
+    ///
+    /// - Parameter part: within `0..<length`.
+    func cut(to part: Range<Int>) -> ServerResponse {
+        var answer = self
+        if let file {
+            let start = file.range.lowerBound
+            answer.file?.range = (start + part.lowerBound)..<(start + part.upperBound)
+        } else {
+            let start = body.startIndex
+            answer.body = body[(start + part.lowerBound)..<(start + part.upperBound)]
+        }
+        return answer
     }
 
     /// The first value of a field.
@@ -71,7 +104,7 @@ struct ServerResponse: Sendable, Hashable {
             Self.append(field.value, to: &text)
             text += "\r\n".utf8
         }
-        if mayHaveBody { text += "Content-Length: \(body.count)\r\n".utf8 }
+        if mayHaveBody { text += "Content-Length: \(length)\r\n".utf8 }
         if !keepsAlive {
             text += "Connection: close\r\n".utf8
         } else if announcesKeepAlive {

@@ -54,6 +54,7 @@ struct Site: Sendable {
         // What the origin says is what is to be seen, redirects and answers to the client's own conditions included.
         asked.followsRedirects = false
         asked.forwardsConditionals = true
+        asked.acceptsFile = true
         asked.onInterim = InterimObserver { status, fields in
             // A length would be taken for that of a body, and an interim response has none (RFC 9110 §8.6).
             let kept = fields.filter { $0.name.lowercased() != "content-length" }
