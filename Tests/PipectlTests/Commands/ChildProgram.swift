@@ -138,6 +138,33 @@ final class ChildProgram: Sendable {
         return String(decoding: state.withLock { $0.errors }, as: UTF8.self)
     }
 
+    /// The most memory it has had so far (`VmHWM`), in bytes; nil once it has ended.
+    var peakMemory: Int? {
+        state.withLock { state -> String? in
+            // Within the lock, so that the number is this child's.
+            guard state.ended == nil, let bytes = ScratchFolder.bytes(at: "/proc/\(child)/status") else { return nil }
+            return String(decoding: bytes, as: UTF8.self)
+        }?
+        .split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
+        .flatMap { Int($0.filter(\.isNumber)) }.map { $0 * 1024 }
+    }
+
+    /// What its open files are called; nil once it has ended.
+    var openFiles: [String]? {
+        state.withLock { state -> [String]? in
+            guard state.ended == nil else { return nil }
+            var names: [String] = []
+            var buffer = [UInt8](repeating: 0, count: 4096)
+            for number in 0..<256 {
+                let length = buffer.withUnsafeMutableBytes { bytes in
+                    bytes.baseAddress.map { readlink("/proc/\(child)/fd/\(number)", $0, bytes.count) } ?? -1
+                }
+                if length > 0 { names.append(String(decoding: buffer[..<length], as: UTF8.self)) }
+            }
+            return names
+        }
+    }
+
     /// Sends a signal, unless the child has ended.
     func signal(_ number: Int32) {
         state.withLock { if $0.ended == nil { _ = kill(child, number) } }
