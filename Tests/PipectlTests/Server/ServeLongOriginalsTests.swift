@@ -61,7 +61,7 @@ extension CommandTests {
                     }
                 }
                 let peak = try #require(server.child.peakMemory)
-                #expect(peak - before < 80_000_000, "\(peak - before) bytes for \(8 * Self.megabytes) MB")
+                #expect(peak - before < 60_000_000, "\(peak - before) bytes for \(8 * Self.megabytes) MB")
                 #expect(origin.requests.count == 8)
 
                 let target = RunningServer.original(origin.url("/3"))
@@ -80,9 +80,9 @@ extension CommandTests {
             try await RunningServer.with(Self.patient + ["forwardFields=[\"Range\"]"]) { server in
                 let target = RunningServer.original(origin.url("/a"))
                 #expect(try await server.ask(target).body.count == Self.megabytes * 1_000_000)
-                let part = try await server.ask(target, ["Range": "bytes=1000000-1999999"])
-                #expect(part.status == 206 && part["content-range"] == "bytes 1000000-1999999/20000000")
-                #expect(sha256Hex(part.body) == sha256Hex(Array(Self.body("/a")[1_000_000..<2_000_000])))
+                let part = try await server.ask(target, ["Range": "bytes=1000007-1999999"])
+                #expect(part.status == 206 && part["content-range"] == "bytes 1000007-1999999/20000000")
+                #expect(sha256Hex(part.body) == sha256Hex(Array(Self.body("/a")[1_000_007..<2_000_000])))
                 #expect(origin.requests.count == 1)
             }
         }
