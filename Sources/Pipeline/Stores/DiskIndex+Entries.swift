@@ -100,7 +100,7 @@ extension DiskIndex {
         }
         let now = Self.now()
         var entry = EvictionEntry(size: size, cost: cost)
-        policies[tier]?.admit(&entry, now: now)
+        policies[tier]?.admit(&entry, wasEvicted: false, now: now)
         try connection.run(
             "UPDATE tiers SET bytes = bytes + ?2, entries = entries + 1, insertions = insertions + 1 WHERE name = ?1",
             .text(tier.rawValue), .integer(size))
@@ -128,7 +128,7 @@ extension DiskIndex {
             guard let (id, stored, placed) = found else { return false }
             var entry = placed
             // Uses that are noted but not written yet count too.
-            if let touch = touches[tier]?[id] { policies[tier]?.touch(&entry, now: touch.time) }
+            if let touch = touches[tier]?[id] { policies[tier]?.touch(&entry, uses: touch.uses, now: touch.time) }
             let priority = policies[tier]?.priority(of: entry) ?? stored
             if priority > stored {
                 try connection.run(

@@ -1,0 +1,87 @@
+import Glibc
+import Pipeline
+
+/// Replays a request trace through the product's eviction and sums what the hits were worth.
+///
+///     replay TRACE.gz CAPACITY_BYTES size|cost [gdsf-p|lru]
+///
+/// A trace is gzip'd text, one request a line: `KEY SIZE MS` the first time a key is asked for, `KEY` later; keys are
+/// 0, 1, 2, … in order of first appearance. `size`: every object costs the same to make again; `cost`: its MS. A miss
+/// is followed by an insertion. On stdout one line about the trace, one about the run, and last `HITS HIT_BYTES
+/// HIT_MS`, summed over the hits.
+@main
+struct Replay {
+    var trace = Trace()
+    var capacity = 0
+    var usesCost = false
+    var policy: any EvictionPolicy = GreedyDualSizeFrequency()
+
+    static func main() {
+        do throws(ReplayError) {
+            try Replay(CommandLine.arguments).run()
+        } catch {
+            let message = Array("replay: \(error.message)\n".utf8)
+            _ = write(STDERR_FILENO, message, message.count)
+            exit(1)
+        }
+    }
+
+    init(_ arguments: [String]) throws(ReplayError) {
+        guard (4...5).contains(arguments.count) else {
+            throw ReplayError("usage: replay TRACE.gz CAPACITY_BYTES size|cost [gdsf-p|lru]")
+        }
+        guard let bytes = Int(arguments[2]), bytes >= 0 else {
+            throw ReplayError("`\(arguments[2])` is no capacity: expected a number of bytes")
+        }
+        capacity = bytes
+        switch arguments[3] {
+        case "size": usesCost = false
+        case "cost": usesCost = true
+        default: throw ReplayError("`\(arguments[3])`: expected `size` or `cost`")
+        }
+        switch arguments.count == 5 ? arguments[4] : "gdsf-p" {
+        case "gdsf-p": policy = GreedyDualSizeFrequency()
+        case "lru": policy = LeastRecentlyUsed()
+        default: throw ReplayError("`\(arguments[4])`: expected `gdsf-p` or `lru`")
+        }
+        trace = try Trace(path: arguments[1])
+    }
+
+    func run() throws(ReplayError) {
+        print(
+            "trace: \(trace.requests.count) requests, \(trace.sizes.count) objects, footprint \(trace.footprint) bytes,",
+            "\(trace.requestedBytes) bytes and \(trace.requestedMilliseconds) ms requested")
+        var replay = EvictionReplay(capacity: capacity, policy: policy)
+        var hits = 0
+        var hitBytes = 0
+        var hitMilliseconds = 0
+        let begun = Self.cpuNanoseconds()
+        for key in trace.requests {
+            let size = trace.sizes[Int(key)]
+            let milliseconds = trace.milliseconds[Int(key)]
+            if replay.request(UInt64(key), size: size, cost: usesCost ? Double(milliseconds) : 1) {
+                hits += 1
+                hitBytes += size
+                hitMilliseconds += milliseconds
+            }
+            if replay.bytes > capacity { throw ReplayError("\(replay.bytes) bytes kept where \(capacity) are allowed") }
+        }
+        let spent = Self.cpuNanoseconds() - begun
+        print(
+            "run: \(spent / max(1, trace.requests.count)) ns CPU a request, \(replay.evictions) evictions,",
+            "\(replay.count) objects and \(replay.bytes) bytes kept,",
+            "\(replay.bookkeeping / max(1, replay.count)) bytes of bookkeeping an object")
+        print("\(hits) \(hitBytes) \(hitMilliseconds)")
+    }
+
+    private static func cpuNanoseconds() -> Int {
+        var time = timespec()
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+        return time.tv_sec * 1_000_000_000 + time.tv_nsec
+    }
+}
+
+struct ReplayError: Error {
+    var message: String
+    init(_ message: String) { self.message = message }
+}
