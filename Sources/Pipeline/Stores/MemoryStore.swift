@@ -15,8 +15,9 @@ public final class MemoryStore<Value: Sendable>: Sendable {
     /// - Parameters:
     ///   - budget: bytes for bodies, keys and overhead together; 0 keeps nothing.
     ///   - shards: number of locks; nil takes as many as leave 64 MB each, 1…16.
-    ///   - policy: what decides who goes; each shard has its own copy.
-    public init(budget: Int, shards: Int? = nil, policy: any EvictionPolicy = LeastRecentlyUsed()) {
+    ///   - policy: what decides who goes; each shard has its own copy. Default GDSF-P: what costs most to make again
+    ///     for its bytes and is asked for most stays.
+    public init(budget: Int, shards: Int? = nil, policy: any EvictionPolicy = GreedyDualSizeFrequency()) {
         let count = max(1, shards ?? min(16, budget / 64_000_000))
         self.budget = max(0, budget)
         self.shards = (0..<count).map { _ in Shard(budget: max(0, budget) / count, policy: policy) }
@@ -35,14 +36,16 @@ public final class MemoryStore<Value: Sendable>: Sendable {
     /// A mark to hand to `insert`: a removal after it makes that insertion void.
     public var generation: UInt64 { purges.load(ordering: .acquiring) }
 
-    /// Puts an entry in place of any under the same key, evicting others to make room.
+    /// Puts an entry in place of any under the same key, whose uses it takes over, evicting others to make room. The
+    /// newcomer itself may be the one to go when everything else is worth more to the policy.
     ///
     /// - Parameters:
     ///   - valueBytes: bytes the value itself takes beside the body, where that is more than a few words.
-    ///   - cost: milliseconds that making it again would take.
+    ///   - cost: milliseconds that making or fetching it again would take.
     ///   - generation: value of `generation` when the work began; nil skips the check.
-    /// - Returns: false when it was refused as too large, or dropped because of a removal since `generation`. What
-    ///   was under the key before is gone in every case but the last.
+    /// - Returns: false when it was refused as larger than its shard's budget (counted as refused), went at once
+    ///   (counted as evicted), or was dropped because of a removal since `generation`. What was under the key before is
+    ///   gone in every case but the last.
     @discardableResult
     public func insert(
         _ value: Value, body: [UInt8], for key: String, valueBytes: Int = 0, cost: Double = 1,

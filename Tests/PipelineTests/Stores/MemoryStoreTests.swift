@@ -37,9 +37,25 @@ import Testing
         #expect(store.counters.entries > 0)
     }
 
-    @Test func `the entry unused for longest goes first`() {
+    @Test func `what costs most to make again for its bytes stays, and a newcomer worth least is passed by`() {
         let size = 1_000 + 1 + MemoryStore<Int>.entryOverhead
         let store = MemoryStore<Int>(budget: 3 * size)
+        #expect(store.insert(1, body: body(1_000), for: "a", cost: 20))
+        #expect(store.insert(2, body: body(1_000), for: "b", cost: 30))
+        #expect(store.insert(3, body: body(1_000), for: "c", cost: 200))
+        #expect(!store.insert(4, body: body(1_000), for: "d", cost: 10))
+        #expect(store.peek("d") == nil && store.counters.entries == 3 && store.counters.evictions == 1)
+        #expect(store.counters.insertions == 4 && store.counters.refused == 0)
+        // Used once more, the cheapest outweighs the next one.
+        _ = store.entry(for: "a")
+        #expect(store.insert(5, body: body(1_000), for: "e", cost: 100))
+        #expect(store.peek("b") == nil && store.peek("a") != nil && store.peek("c") != nil)
+        #expect(store.counters.bytes == 3 * size && store.counters.evictions == 2)
+    }
+
+    @Test func `with LRU the entry unused for longest goes first`() {
+        let size = 1_000 + 1 + MemoryStore<Int>.entryOverhead
+        let store = MemoryStore<Int>(budget: 3 * size, policy: LeastRecentlyUsed())
         for (at, key) in ["a", "b", "c"].enumerated() { store.insert(at, body: body(1_000), for: key) }
         _ = store.entry(for: "a")
         store.insert(4, body: body(1_000), for: "d")
