@@ -18,7 +18,7 @@ final class CacheTiers: Sendable {
     /// Look-ups, which answers wait for.
     let readers: OwnedThreads
     /// Storing behind the answer; one thread, since SQLite has one writer.
-    private let writer = OwnedThreads(count: 1)
+    let writer = OwnedThreads(count: 1)
     private let pendingBytes = Atomic<Int>(0)
     private let pendingLimit: Int
     /// Bytes of the longest body that is taken from disk into memory.
