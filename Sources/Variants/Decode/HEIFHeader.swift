@@ -12,13 +12,13 @@ enum HEIFHeader {
     /// What the `ftyp` box announces: its major brand and the compatible ones, of which the first 64 are looked at.
     static func format(_ reader: ByteReader) -> ImageFormat? {
         guard let size = reader.uint32(0), size >= 16, reader.matches("ftyp", at: 4) else { return nil }
-        var brands: Set<String> = []
-        if let major = reader.fourCharacters(8) { brands.insert(major) }
-        for offset in stride(from: 16, to: min(size, 16 + 64 * 4), by: 4) {
-            if let brand = reader.fourCharacters(offset) { brands.insert(brand) }
+        var isHEIF = false
+        for offset in [8] + stride(from: 16, to: min(size, 16 + 64 * 4), by: 4) {
+            guard let brand = reader.fourCharacters(offset) else { continue }
+            if avifBrands.contains(brand) { return .avif }
+            isHEIF = isHEIF || heifBrands.contains(brand)
         }
-        if !brands.isDisjoint(with: avifBrands) { return .avif }
-        return brands.isDisjoint(with: heifBrands) ? nil : .heif
+        return isHEIF ? .heif : nil
     }
 
     static func parse(_ reader: ByteReader, format: ImageFormat) throws(RenderError) -> ImageHeader {
