@@ -49,7 +49,8 @@ extension CommandTests {
                         }
                     }
                 }
-                #expect(await server.child.end.exit == 137)
+                let ended = await server.child.end
+                #expect(ended.exit == 137, "\(ended.errors.suffix(2000))")
             }
             victim.withLock { $0 = nil }
             let before = origin.requests.count
