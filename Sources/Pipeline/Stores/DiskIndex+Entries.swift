@@ -86,60 +86,110 @@ extension DiskIndex {
     }
 
     /// Makes room for `size` bytes and says where the newcomer stands in the queue; the caller inserts its row next.
-    /// - Returns: nil when it is larger than the whole budget.
-    func admit(_ tier: DiskTier, size: Int, cost: Double) throws(StoreError) -> QueuePlace? {
+    ///
+    /// - Parameters:
+    ///   - key: what the entry is remembered by once it was evicted.
+    ///   - uses: uses of the entry it takes the place of.
+    /// - Returns: nil when it is larger than the whole budget, counted as refused, and when all that is there is worth
+    ///   more, counted as inserted and evicted.
+    func admit(
+        _ tier: DiskTier, _ key: GhostKey, size: Int, cost: Double, uses: Int = 0
+    ) throws(StoreError) -> QueuePlace? {
         let budget = budget(of: tier)
-        guard size <= budget else { return nil }
-        let connection = try connection
-        while true {
-            let used = try connection.first("SELECT bytes FROM tiers WHERE name = ?1", .text(tier.rawValue)) {
-                $0.integer(0)
-            }
-            if (used ?? 0) + size <= budget { break }
-            guard try evictOne(tier) else { break }
+        guard size <= budget, let policy = policies[tier] else {
+            note(tier) { $0.refused += 1 }
+            return nil
         }
+        let connection = try connection
         let now = Self.now()
         var entry = EvictionEntry(size: size, cost: cost)
-        policies[tier]?.admit(&entry, wasEvicted: false, now: now)
+        policy.admit(&entry, wasEvicted: try isGhost(tier, key), now: now)
+        entry.uses = max(entry.uses, UInt8(clamping: uses))
+        let priority = policy.priority(of: entry)
+        try connection.run("UPDATE tiers SET insertions = insertions + 1 WHERE name = ?1", .text(tier.rawValue))
+        while try bytes(in: tier) + size > budget {
+            guard try evictOne(tier, upTo: priority) else {
+                try wentAway(tier, entry, key, newcomers: 0)
+                return nil
+            }
+        }
         try connection.run(
-            "UPDATE tiers SET bytes = bytes + ?2, entries = entries + 1, insertions = insertions + 1 WHERE name = ?1",
-            .text(tier.rawValue), .integer(size))
+            "UPDATE tiers SET bytes = bytes + ?2, entries = entries + 1 WHERE name = ?1", .text(tier.rawValue),
+            .integer(size))
         return QueuePlace(
-            size: size, cost: cost, uses: Int(entry.uses), since: entry.since,
-            priority: policies[tier]?.priority(of: entry) ?? now, touched: now)
+            size: size, cost: cost, uses: Int(entry.uses), since: entry.since, priority: priority, touched: now)
+    }
+
+    /// Uses of a row that are noted and not written yet.
+    func notedUses(_ tier: DiskTier, _ id: Int) -> Int { Int(touches[tier]?[id]?.entry.uses ?? 0) }
+
+    private func bytes(in tier: DiskTier) throws(StoreError) -> Int {
+        try connection.first("SELECT bytes FROM tiers WHERE name = ?1", .text(tier.rawValue)) { $0.integer(0) } ?? 0
     }
 
     /// Evicts the entry at the front of the queue; one that was used since it was placed moves back first.
-    /// - Returns: false when the tier is empty.
-    private func evictOne(_ tier: DiskTier) throws(StoreError) -> Bool {
+    /// - Returns: false when there is none of this priority or a lower one.
+    private func evictOne(_ tier: DiskTier, upTo limit: Double) throws(StoreError) -> Bool {
         let connection = try connection
         let front = """
-            SELECT id, size, cost, uses, since, priority FROM \(tier.rawValue) ORDER BY priority LIMIT 1
+            SELECT id, size, cost, uses, since, priority, \(tier.keyColumns) FROM \(tier.rawValue) \
+            ORDER BY priority LIMIT 1
             """
         while true {
             let found = try connection.first(front) { row in
                 (
-                    row.integer(0), row.real(5),
-                    EvictionEntry(
+                    id: row.integer(0), priority: row.real(5), key: GhostKey(row.text(6), row.blob(7) ?? []),
+                    entry: EvictionEntry(
                         size: row.integer(1), cost: row.real(2), uses: UInt8(clamping: row.integer(3)),
                         since: row.real(4))
                 )
             }
-            guard let (id, stored, placed) = found else { return false }
-            var entry = placed
+            guard let found, found.priority <= limit else { return false }
+            var entry = found.entry
             // Uses that are noted but not written yet count too.
-            if let touch = touches[tier]?[id] { policies[tier]?.touch(&entry, uses: touch.uses, now: touch.time) }
-            let priority = policies[tier]?.priority(of: entry) ?? stored
-            if priority > stored {
+            if let touch = touches[tier]?[found.id]?.entry {
+                entry.count(uses: Int(touch.uses))
+                entry.since = max(entry.since, touch.since)
+            }
+            let priority = policies[tier]?.priority(of: entry) ?? found.priority
+            if priority > found.priority {
                 try connection.run(
-                    "UPDATE \(tier.rawValue) SET priority = ?2 WHERE id = ?1", .integer(id), .real(priority))
+                    "UPDATE \(tier.rawValue) SET priority = ?2 WHERE id = ?1", .integer(found.id), .real(priority))
                 continue
             }
-            policies[tier]?.evicted(entry)
-            try removeRow(tier, id)
-            try connection.run("UPDATE tiers SET evictions = evictions + 1 WHERE name = ?1", .text(tier.rawValue))
+            try removeRow(tier, found.id)
+            try wentAway(tier, entry, found.key, newcomers: 1)
             return true
         }
+    }
+
+    /// Counts and remembers an entry that is no longer there, and moves the clock.
+    /// - Parameter newcomers: entries that stay and are not counted yet.
+    private func wentAway(
+        _ tier: DiskTier, _ entry: EvictionEntry, _ key: GhostKey, newcomers: Int
+    ) throws(StoreError) {
+        let connection = try connection
+        policies[tier]?.evicted(entry)
+        let rows = try connection.rows(
+            """
+            UPDATE tiers SET evictions = evictions + 1, clock = max(clock, ?2), ghosts = ghosts + 1 WHERE name = ?1 \
+            RETURNING ghosts, entries
+            """, .text(tier.rawValue), .real(policies[tier]?.clock ?? 0)
+        ) { (number: $0.integer(0), entries: $0.integer(1)) }
+        guard policies[tier]?.remembersEvicted == true, let row = rows.first else { return }
+        try connection.run(
+            "INSERT OR REPLACE INTO ghosts VALUES (?1, ?2, ?3)", .text(tier.rawValue), .integer(row.number),
+            .integer(key.hash))
+        try connection.run(
+            "DELETE FROM ghosts WHERE tier = ?1 AND number <= ?2", .text(tier.rawValue),
+            .integer(row.number - row.entries - newcomers))
+    }
+
+    private func isGhost(_ tier: DiskTier, _ key: GhostKey) throws(StoreError) -> Bool {
+        guard policies[tier]?.remembersEvicted == true else { return false }
+        return try connection.first(
+            "SELECT 1 FROM ghosts WHERE tier = ?1 AND hash = ?2 LIMIT 1", .text(tier.rawValue), .integer(key.hash)
+        ) { _ in true } ?? false
     }
 
     // MARK: Removing

@@ -102,12 +102,19 @@ extension DiskIndex {
         let fields = EntryCoding.encode(record.response.fields)
         let selecting = EntryCoding.encode(record.response.selecting)
         let before = try connection.rows(
-            "DELETE FROM records WHERE source = ?1 AND selecting = ?2 RETURNING size, digest", .text(record.source),
-            .blob(selecting)
-        ) { (size: $0.integer(0), digest: $0.text(1)) }
-        for row in before { try uncharge(.records, row.size) }
+            "DELETE FROM records WHERE source = ?1 AND selecting = ?2 RETURNING size, digest, uses, id",
+            .text(record.source), .blob(selecting)
+        ) { (size: $0.integer(0), digest: $0.text(1), uses: $0.integer(2), id: $0.integer(3)) }
+        var uses = 0
+        for row in before {
+            try uncharge(.records, row.size)
+            uses = row.uses + notedUses(.records, row.id)
+            touches[.records]?[row.id] = nil
+        }
         let size = DiskTier.overhead + record.source.utf8.count + fields.count + selecting.count
-        let place = try admit(.records, size: size, cost: 1)
+        // Without its record a body is of no use, and neither are its validators: the cost is that of a fetch.
+        let place = try admit(
+            .records, GhostKey(record.source, selecting), size: size, cost: 30, uses: uses)
         if let place {
             let header = record.header
             try connection.run(
@@ -130,8 +137,6 @@ extension DiskIndex {
                 record.response.lifetimeLimit.map { .real($0) } ?? .null)
             try dropOldSelections(of: record.source)
             try link(record.source, record.digest)
-        } else {
-            note(.records) { $0.refused += 1 }
         }
         for row in before { try dropUnrecorded(row.digest) }
         return place != nil
@@ -170,11 +175,9 @@ extension DiskIndex {
         for id in rows { try removeRow(.originals, id) }
         guard
             let place = try admit(
-                .originals, size: DiskTier.overhead + content.count, cost: record.fetchMilliseconds)
-        else {
-            note(.originals) { $0.refused += 1 }
-            return
-        }
+                .originals, GhostKey(record.digest), size: DiskTier.overhead + content.count,
+                cost: record.fetchMilliseconds)
+        else { return }
         try addBody(record.digest, content, checksum: incoming.checksum, temporary: &incoming.temporary)
         try connection.run(
             """
@@ -188,11 +191,16 @@ extension DiskIndex {
         _ entry: VariantEntry, _ bytes: [UInt8], _ incoming: DiskStore.IncomingBody
     ) throws(StoreError) -> Bool {
         let connection = try connection
-        let rows = try connection.rows("SELECT id FROM variants WHERE key = ?1", .text(entry.key)) { $0.integer(0) }
-        for id in rows { try removeRow(.variants, id) }
+        let rows = try connection.rows("SELECT id, uses FROM variants WHERE key = ?1", .text(entry.key)) {
+            (id: $0.integer(0), uses: $0.integer(1))
+        }
+        var uses = 0
+        for row in rows {
+            uses = row.uses + notedUses(.variants, row.id)
+            try removeRow(.variants, row.id)
+        }
         let size = DiskTier.overhead + bytes.count + entry.recipe.utf8.count
-        guard let place = try admit(.variants, size: size, cost: entry.cost) else {
-            note(.variants) { $0.refused += 1 }
+        guard let place = try admit(.variants, GhostKey(entry.key), size: size, cost: entry.cost, uses: uses) else {
             return false
         }
         try addBody(entry.digest, .bytes(bytes), checksum: incoming.checksum, temporary: &incoming.temporary)

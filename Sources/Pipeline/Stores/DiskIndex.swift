@@ -21,7 +21,8 @@ final class DiskIndex: @unchecked Sendable {
     let rebuilds = RebuildCount()
 
     struct Touch {
-        var uses: Int
+        /// Uses, and the policy's clock at the last of them.
+        var entry = EvictionEntry(size: 1, cost: 1)
         var time: Double
     }
 
@@ -65,6 +66,7 @@ final class DiskIndex: @unchecked Sendable {
         } else {
             try migrate(connection)
         }
+        try readClocks(connection)
         opened = connection
         inode = currentInode()
     }
@@ -221,6 +223,7 @@ final class DiskIndex: @unchecked Sendable {
     ) throws(StoreError) -> Result {
         let connection = try connection
         let result = try connection.write { () throws(StoreError) in
+            try readClocks(connection)
             let result = try body(connection)
             try mergeNotes(connection)
             return result
@@ -256,6 +259,14 @@ final class DiskIndex: @unchecked Sendable {
 
     // MARK: Counters
 
+    /// Takes over how far the policies have come: other processes evict too, and a transaction may have failed.
+    private func readClocks(_ connection: SQLiteConnection) throws(StoreError) {
+        let rows = try connection.rows("SELECT name, clock FROM tiers") { (name: $0.text(0), clock: $0.real(1)) }
+        for row in rows {
+            if let tier = DiskTier(rawValue: row.name) { policies[tier]?.clock = row.clock }
+        }
+    }
+
     func note(_ tier: DiskTier, _ change: (inout StoreCounters) -> Void) {
         change(&noted[tier, default: StoreCounters()])
         notes += 1
@@ -264,8 +275,10 @@ final class DiskIndex: @unchecked Sendable {
     /// Notes a use of a row; written with the next insertion, or when the batch is full.
     func touch(_ tier: DiskTier, row: Int) {
         let now = Self.now()
-        touches[tier, default: [:]][row, default: Touch(uses: 0, time: now)].uses += 1
-        touches[tier]?[row]?.time = now
+        var touch = touches[tier]?[row] ?? Touch(time: now)
+        policies[tier]?.touch(&touch.entry, uses: 1, now: now)
+        touch.time = now
+        touches[tier, default: [:]][row] = touch
         notes += 1
         // A full disk must not turn a hit into an error: the notes wait.
         if notes >= nextFlush {
@@ -293,8 +306,8 @@ final class DiskIndex: @unchecked Sendable {
                 try connection.run(
                     """
                     UPDATE \(tier.rawValue) SET uses = min(255, uses + ?2), since = max(since, ?3), \
-                    touched = max(touched, ?3) WHERE id = ?1
-                    """, .integer(row), .integer(touch.uses), .real(touch.time))
+                    touched = max(touched, ?4) WHERE id = ?1
+                    """, .integer(row), .integer(Int(touch.entry.uses)), .real(touch.entry.since), .real(touch.time))
             }
         }
         for (tier, counters) in noted {

@@ -1,7 +1,7 @@
 /// The tables of the index (docs/entry-format.md describes every column).
 enum DiskSchema {
     /// Raised with every change of a table; an index with a higher number is refused.
-    static let version = 2
+    static let version = 3
     /// "IMPC": tells our index from another program's database.
     static let applicationID = 0x494D_5043
 
@@ -12,7 +12,7 @@ enum DiskSchema {
             name TEXT PRIMARY KEY, entries INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0,
             hits INTEGER NOT NULL DEFAULT 0, misses INTEGER NOT NULL DEFAULT 0, insertions INTEGER NOT NULL DEFAULT 0,
             evictions INTEGER NOT NULL DEFAULT 0, refused INTEGER NOT NULL DEFAULT 0,
-            corrupt INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+            corrupt INTEGER NOT NULL DEFAULT 0, \(policyColumns)) WITHOUT ROWID;
         INSERT INTO tiers (name) VALUES ('originals'), ('variants'), ('records');
         CREATE TABLE bodies (
             id INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, length INTEGER NOT NULL, checksum INTEGER NOT NULL,
@@ -39,6 +39,7 @@ enum DiskSchema {
         CREATE INDEX links_digest ON links (digest);
         CREATE TABLE purges (name TEXT PRIMARY KEY, generation INTEGER NOT NULL, time REAL NOT NULL) WITHOUT ROWID;
         CREATE TABLE discarded (digest TEXT PRIMARY KEY) WITHOUT ROWID;
+        \(ghosts)
         """
 
     /// What makes an index of the version before each into one of that version.
@@ -47,8 +48,32 @@ enum DiskSchema {
         ALTER TABLE records ADD COLUMN final_url TEXT;
         ALTER TABLE records ADD COLUMN assigned_lifetime REAL;
         ALTER TABLE records ADD COLUMN lifetime_limit REAL;
-        """
+        """,
+        // Priorities were times of use; the clock of GDSF-P begins at 0.
+        3: """
+        ALTER TABLE tiers ADD COLUMN clock REAL NOT NULL DEFAULT 0;
+        ALTER TABLE tiers ADD COLUMN ghosts INTEGER NOT NULL DEFAULT 0;
+        \(ghosts)
+        \(["records", "originals", "variants"].map(requeue).joined())
+        """,
     ]
+
+    private static func requeue(_ table: String) -> String {
+        """
+        UPDATE \(table) SET since = 0, priority = iif(uses <= 1, 0.5, uses) * (max(0, cost) / max(1, size));
+
+        """
+    }
+
+    /// What the policy of a tier knows beside the entries.
+    private static let policyColumns = "clock REAL NOT NULL DEFAULT 0, ghosts INTEGER NOT NULL DEFAULT 0"
+
+    /// The keys evicted last, by tier and number.
+    private static let ghosts = """
+        CREATE TABLE ghosts (
+            tier TEXT NOT NULL, number INTEGER NOT NULL, hash INTEGER NOT NULL, PRIMARY KEY (tier, number)) WITHOUT ROWID;
+        CREATE INDEX ghosts_hash ON ghosts (tier, hash);
+        """
 
     /// What eviction needs of an entry, the same in every tier; `touched` is Unix time whatever the policy's clock.
     private static let queueColumns = """
@@ -63,4 +88,26 @@ enum DiskTier: String, CaseIterable {
 
     /// Bytes charged beside body and strings: rows, indexes and the pages they leave half empty.
     static let overhead = 512
+
+    /// What tells an entry's key, in one or two columns of the tier's table.
+    var keyColumns: String {
+        switch self {
+        case .originals: "digest, NULL"
+        case .variants: "key, NULL"
+        case .records: "source, selecting"
+        }
+    }
+}
+
+/// What a key is remembered by after its entry was evicted: 64-bit FNV-1a, the same in every process. A collision costs
+/// no more than a place in the queue.
+struct GhostKey: Sendable, Hashable {
+    let hash: Int
+
+    init(_ key: String, _ selecting: [UInt8] = []) {
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        for byte in key.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        for byte in selecting { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        self.hash = Int(bitPattern: UInt(hash))
+    }
 }

@@ -25,7 +25,7 @@ extension DiskStore {
     ///   - body: the bytes under `record.digest`; nil when they are not to be stored. A body larger than the budget
     ///     is refused and counted, and the record is stored alone.
     ///   - generation: `generationNow()` when the work began.
-    /// - Returns: false when the source or the digest was purged since, or the record is larger than its budget.
+    /// - Returns: false when the source or the digest was purged since, or the record was not taken in.
     @discardableResult
     public func storeOriginal(
         _ record: OriginalRecord, body: [UInt8]?, generation: UInt64

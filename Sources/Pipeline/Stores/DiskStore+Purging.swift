@@ -52,7 +52,7 @@ extension DiskStore {
             try index.write { connection throws(StoreError) in
                 try connection.run(
                     "INSERT OR IGNORE INTO discarded SELECT digest FROM bodies WHERE data IS NULL")
-                for table in ["bodies", "records", "originals", "variants", "links", "purges"] {
+                for table in ["bodies", "records", "originals", "variants", "links", "purges", "ghosts"] {
                     try connection.run("DELETE FROM \(table)")
                 }
                 try connection.run("UPDATE tiers SET entries = 0, bytes = 0")

@@ -43,7 +43,8 @@ extension DiskStore {
     ///   - generation: `generationNow()` when the work began.
     ///   - source: whose original it was made from, so that a purge of that source finds it even when the source's
     ///     record has changed meanwhile.
-    /// - Returns: false when it was refused as larger than the budget, or the original or source was purged since.
+    /// - Returns: false when it was refused as larger than the budget, everything stored is worth more to the policy, or
+    ///   the original or source was purged since.
     @discardableResult
     public func storeVariant(
         _ entry: VariantEntry, body: [UInt8], generation: UInt64, source: String? = nil

@@ -21,11 +21,14 @@ public final class DiskStore: Sendable {
 
     /// Opens the cache in `folder`, creating both when they are not there.
     ///
+    /// - Parameter policy: what decides which entry of a tier goes; default GDSF-P. How far it has come is kept in the
+    ///   folder, so all processes should use the same one: budgets hold with different ones too, but the order in which
+    ///   entries go makes little sense for a while.
     /// - Throws: `.unavailable` when the folder cannot be created or opened, `.newerVersion` when a newer version of
     ///   this program wrote it; nothing is changed then.
     public init(
         folder: String, configuration: DiskStoreConfiguration = DiskStoreConfiguration(),
-        policy: any EvictionPolicy = LeastRecentlyUsed()
+        policy: any EvictionPolicy = GreedyDualSizeFrequency()
     ) throws(StoreError) {
         self.folder = folder
         self.configuration = configuration
