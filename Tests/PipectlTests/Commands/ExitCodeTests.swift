@@ -74,9 +74,9 @@ extension CommandTests {
         }
 
         @Test func `4: a closed port, a missing file, an empty cache`() async throws {
-            let origin = try LoopbackOrigin { _ in .close }
-            let url = origin.url("/a.jpg")
-            origin.stop()
+            let port = try RefusingPort()
+            defer { withExtendedLifetime(port) {} }
+            let url = port.url("/a.jpg")
             let closed = try await site.run(["get", url, "-o", "a.jpg"])
             #expect(closed.exit == 4, "\(closed.errors)")
             let missing = try await site.run(["get", site.folder("none.jpg"), "-o", "a.jpg"])

@@ -102,9 +102,9 @@ struct CircuitBreakerTests {
     }
 
     @Test func `refused connections open it, refused addresses and switching it off do not`() async throws {
-        let origin = try LoopbackOrigin { _ in .response(200) }
-        let url = origin.url("/")
-        origin.stop()
+        let port = try RefusingPort()
+        defer { withExtendedLifetime(port) {} }
+        let url = port.url("/")
         for (isOn, allow, last) in [
             (true, AddressRule.all, FetchError.Code.circuitOpen), (false, .all, .unreachable),
             (true, .none, .refusedAddress),

@@ -197,9 +197,9 @@ struct CurlTransportTests {
     }
 
     @Test func `an origin that is down is unreachable, a name without address unresolvable`() async throws {
-        let origin = try LoopbackOrigin { _ in .response(200) }
-        let url = origin.url("/")
-        origin.stop()
+        let port = try RefusingPort()
+        defer { withExtendedLifetime(port) {} }
+        let url = port.url("/")
         var configuration = FetchConfiguration()
         configuration.allowPrivateAddresses = .all
         let transport = CurlTransport(configuration)

@@ -1,0 +1,35 @@
+import Glibc
+
+/// A port of 127.0.0.1 that refuses connections, and that nobody else can take meanwhile: bound, but not listened on.
+public final class RefusingPort: Sendable {
+    private let descriptor: Int32
+    /// The port.
+    public let port: Int
+
+    /// Takes a port the system chooses.
+    public init() throws(OriginError) {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard descriptor >= 0 else { throw OriginError("cannot open a socket", errno) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        inet_pton(AF_INET, "127.0.0.1", &address.sin_addr)
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let fd = descriptor
+        let status = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                if bind(fd, pointer, length) != 0 { return errno }
+                return getsockname(fd, pointer, &length) == 0 ? 0 : errno
+            }
+        }
+        port = Int(UInt16(bigEndian: address.sin_port))
+        guard status == 0 else {
+            close(descriptor)
+            throw OriginError("cannot bind a port", status)
+        }
+    }
+
+    deinit { close(descriptor) }
+
+    /// The absolute URL of a path there.
+    public func url(_ path: String) -> String { "http://127.0.0.1:\(port)\(path)" }
+}
