@@ -24,6 +24,7 @@ public final class SpooledBody: Sendable, Hashable {
             descriptor = unnamed
             return
         }
+        // File systems without O_TMPFILE. The six letters are the pattern that mkstemp(3) asks for and replaces.
         var name = Array((folder + "/.spool-XXXXXX").utf8CString)
         descriptor = mkstemp(&name)
         guard descriptor >= 0 else { return nil }
