@@ -175,7 +175,8 @@ public final class ImagePipeline: Sendable {
     }
 
     /// Waits for abandoned requests that were to finish and for validations in the background (`fetch.totalSeconds` and
-    /// `limits.seconds` bound both), begins no more, stores what is waiting, then stops every thread. The pipeline answers nothing afterwards.
+    /// `limits.seconds` bound both), begins no more, stores what is waiting, then stops every thread. The pipeline
+    /// answers nothing afterwards.
     public func shutdown() async {
         await abandoned.drain()
         await background.close()

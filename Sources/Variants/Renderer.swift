@@ -1,3 +1,4 @@
+import CVips
 import Glibc
 
 /// Renders in this process, on threads of its own.
@@ -5,17 +6,17 @@ import Glibc
 /// Nothing protects the process from a decoder that crashes or cannot be stopped; that is what worker processes are
 /// for. libvips is loaded with the first render.
 public final class InProcessRenderer: Rendering {
-    private let threads = RenderThreads()
+    /// libvips evaluates on the thread that asks.
+    private let threads: OwnedThreads
     private let deadlines = RenderDeadlines()
 
     /// `threads`: how many renders run at once; by default one a core.
     public init(threads count: Int? = nil) {
-        threads.start(max(1, count ?? sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+        threads = OwnedThreads(count: max(1, count ?? sysconf(Int32(_SC_NPROCESSORS_ONLN)))) { cvips_leave_thread() }
         deadlines.start()
     }
 
     deinit {
-        threads.close()
         deadlines.close()
     }
 

@@ -1,5 +1,6 @@
 import Glibc
 import Pipeline
+import Variants
 
 /// What a batch needs of the pipeline.
 protocol BatchRendering: Sendable {
@@ -112,8 +113,8 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
         let sources = SourceGuard(input, outputFolder: options.outputFolder)
         let finisher = try BatchFinisher(options, sources: sources)
         let producer = BatchProducer(input, options, sources: sources)
-        let reading = SerialThread()
-        let writing = SerialThread()
+        let reading = OwnedThreads(count: 1)
+        let writing = OwnedThreads(count: 1)
         let concurrency = max(1, options.concurrency)
         let window = concurrency * 4
         let renderer = renderer

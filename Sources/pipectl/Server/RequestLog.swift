@@ -1,5 +1,6 @@
 import Pipeline
 import Synchronization
+import Variants
 
 /// A line on stderr for each request. Written by a thread of its own: stderr may be a pipe that nobody empties, and the
 /// event loops must not wait for it. Lines beyond those waiting are dropped and counted.
@@ -15,7 +16,7 @@ final class RequestLog: Sendable {
         var milliseconds: Double
     }
 
-    private let thread = SerialThread()
+    private let thread = OwnedThreads(count: 1)
     private let waiting = Atomic<Int>(0)
     private let dropped = Atomic<Int>(0)
     private static let limit = 4096
@@ -27,7 +28,7 @@ final class RequestLog: Sendable {
             return
         }
         waiting.add(1, ordering: .relaxed)
-        thread.post { [self] in
+        thread.submit { [self] in
             waiting.subtract(1, ordering: .relaxed)
             let lost = dropped.exchange(0, ordering: .relaxed)
             if lost > 0 { Console.error("pipectl: \(lost) requests were not logged: stderr is too slow") }

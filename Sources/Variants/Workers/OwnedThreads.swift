@@ -1,0 +1,166 @@
+import Glibc
+
+/// A few threads of our own for calls that block (libvips, SQLite, files), so that none holds one of the cooperative
+/// pool.
+///
+/// Jobs start in the order given; callers bound how much they submit. The threads end after the last job once nobody
+/// holds this value, or with `stop()`.
+package final class OwnedThreads: Sendable {
+    private let queue = Queue()
+
+    /// `atEnd` runs on each thread as its last call.
+    package init(count: Int, atEnd: @escaping @Sendable () -> Void = {}) {
+        for _ in 0..<count {
+            var thread = pthread_t()
+            let context = Unmanaged.passRetained(Start(queue: queue, atEnd: atEnd))
+            queue.opened()
+            if pthread_create(&thread, nil, { threadMain($0) }, context.toOpaque()) == 0 {
+                pthread_detach(thread)
+            } else {
+                queue.ended()
+                context.release()
+            }
+        }
+    }
+
+    deinit { queue.close() }
+
+    /// Runs `job` on one of the threads and returns what it returns.
+    package func run<Value: Sendable>(_ job: @escaping @Sendable () -> Value) async -> Value {
+        await withCheckedContinuation { continuation in
+            submit { continuation.resume(returning: job()) }
+        }
+    }
+
+    /// Puts a job behind those waiting; once stopped (or without threads) it runs at once on the caller's thread.
+    package func submit(_ job: @escaping @Sendable () -> Void) {
+        if !queue.append(job) { job() }
+    }
+
+    /// Returns when no job is waiting or running.
+    package func drain() { queue.drain() }
+
+    /// Drains, then ends the threads and waits for them.
+    package func stop() {
+        queue.drain()
+        queue.close()
+        queue.waitForEnd()
+    }
+}
+
+/// What a new thread is told.
+private final class Start: Sendable {
+    let queue: Queue
+    let atEnd: @Sendable () -> Void
+
+    init(queue: Queue, atEnd: @escaping @Sendable () -> Void) {
+        self.queue = queue
+        self.atEnd = atEnd
+    }
+}
+
+private func threadMain(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
+    guard let context else { return nil }
+    let start = Unmanaged<Start>.fromOpaque(context).takeRetainedValue()
+    while let job = start.queue.next() {
+        job()
+        start.queue.finished()
+    }
+    start.atEnd()
+    start.queue.ended()
+    return nil
+}
+
+// @unchecked Sendable: everything mutable is touched only with `mutex` held.
+private final class Queue: @unchecked Sendable {
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    /// Jobs came, or the queue was closed.
+    private let arrived = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    /// Nothing waits or runs any more, or a thread has ended.
+    private let settled = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    private var jobs: [@Sendable () -> Void] = []
+    private var head = 0
+    private var running = 0
+    private var threads = 0
+    private var isClosed = false
+
+    init() {
+        pthread_mutex_init(mutex, nil)
+        pthread_cond_init(arrived, nil)
+        pthread_cond_init(settled, nil)
+    }
+
+    /// The threads hold the queue: by now all have ended.
+    deinit {
+        pthread_cond_destroy(settled)
+        pthread_cond_destroy(arrived)
+        pthread_mutex_destroy(mutex)
+        settled.deallocate()
+        arrived.deallocate()
+        mutex.deallocate()
+    }
+
+    func opened() { locked { threads += 1 } }
+
+    func ended() {
+        locked {
+            threads -= 1
+            pthread_cond_broadcast(settled)
+        }
+    }
+
+    /// False when no thread would run the job.
+    func append(_ job: @escaping @Sendable () -> Void) -> Bool {
+        locked {
+            guard !isClosed, threads > 0 else { return false }
+            jobs.append(job)
+            pthread_cond_signal(arrived)
+            return true
+        }
+    }
+
+    /// The next job once there is one; nil when the queue is closed and empty.
+    func next() -> (@Sendable () -> Void)? {
+        locked {
+            while head == jobs.count {
+                if isClosed { return nil }
+                pthread_cond_wait(arrived, mutex)
+            }
+            let job = jobs[head]
+            head += 1
+            if head == jobs.count {
+                jobs.removeAll(keepingCapacity: true)
+                head = 0
+            } else if head >= 1024 {
+                jobs.removeFirst(head)
+                head = 0
+            }
+            running += 1
+            return job
+        }
+    }
+
+    func finished() {
+        locked {
+            running -= 1
+            if running == 0, head == jobs.count { pthread_cond_broadcast(settled) }
+        }
+    }
+
+    func close() {
+        locked {
+            isClosed = true
+            pthread_cond_broadcast(arrived)
+        }
+    }
+
+    func drain() { locked { while head < jobs.count || running > 0 { pthread_cond_wait(settled, mutex) } } }
+
+    func waitForEnd() { locked { while threads > 0 { pthread_cond_wait(settled, mutex) } } }
+
+    private func locked<Value>(_ body: () -> Value) -> Value {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        return body()
+    }
+}
