@@ -201,7 +201,7 @@ public final class LoopbackOrigin: Sendable {
         init(_ body: @escaping @Sendable () -> Void) { self.body = body }
     }
 
-    private static func start(_ body: @escaping @Sendable () -> Void) -> pthread_t? {
+    static func start(_ body: @escaping @Sendable () -> Void) -> pthread_t? {
         let work = Unmanaged.passRetained(Work(body))
         var thread = pthread_t()
         let status = pthread_create(

@@ -1,0 +1,96 @@
+import Glibc
+
+/// A network namespace that has nothing but its own loopback interface, which carries whatever addresses a test plants
+/// there: what goes to a forbidden address arrives at the test's own server, and nowhere else.
+///
+/// Linux keeps the namespace of each thread apart: a thread that has `enter`ed opens its sockets inside.
+public final class LoneNetwork: Sendable {
+    private let descriptor: Int32
+
+    /// Makes one whose loopback interface has `127.0.0.1` and these IPv4 addresses; nil where that is not permitted.
+    public init?(addresses: [String]) {
+        let descriptor = LoopbackOrigin.onOwnThread { () -> Int32 in
+            guard Self.call("unshare", { unsafeBitCast($0, to: Unshare.self)(Self.newNetwork) }),
+                Self.bringUp(addresses)
+            else { return -1 }
+            return open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC)
+        }
+        guard let descriptor, descriptor >= 0 else { return nil }
+        self.descriptor = descriptor
+    }
+
+    deinit { close(descriptor) }
+
+    /// Whether this process may make one (it needs CAP_SYS_ADMIN).
+    public static let isPermitted = LoneNetwork(addresses: []) != nil
+
+    /// The calling thread opens its sockets in this network from now on; false when that failed.
+    public func enter() -> Bool {
+        Self.call("setns") { unsafeBitCast($0, to: SetNamespace.self)(descriptor, Self.newNetwork) }
+    }
+
+    /// An origin on this network; see `LoopbackOrigin`.
+    public func origin(
+        host: String = "127.0.0.1", port: UInt16 = 0, handler: @escaping @Sendable (OriginRequest) -> OriginReply
+    ) throws -> LoopbackOrigin {
+        let started = LoopbackOrigin.onOwnThread { [self] in
+            Result<LoopbackOrigin, any Error> {
+                guard enter() else { throw OriginError("cannot enter the network namespace", errno) }
+                return try LoopbackOrigin(host: host, port: port, handler: handler)
+            }
+        }
+        guard let started else { throw OriginError("cannot start a thread", EAGAIN) }
+        return try started.get()
+    }
+
+    // The C library declares both for GNU sources alone, which Swift's module of it is not.
+    private typealias Unshare = @convention(c) (Int32) -> Int32
+    private typealias SetNamespace = @convention(c) (Int32, Int32) -> Int32
+
+    private static func call(_ name: String, _ function: (UnsafeMutableRawPointer) -> Int32) -> Bool {
+        guard let symbol = dlsym(nil, name) else { return false }
+        return function(symbol) == 0
+    }
+
+    /// CLONE_NEWNET of <linux/sched.h>.
+    private static let newNetwork: Int32 = 0x4000_0000
+
+    /// Sets the interface `lo` and one alias an address up, by the ioctls of netdevice(7).
+    private static func bringUp(_ addresses: [String]) -> Bool {
+        let socket = Glibc.socket(AF_INET, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard socket >= 0 else { return false }
+        defer { close(socket) }
+        // struct ifreq: 16 bytes of name, then a union of 24.
+        func request(_ code: UInt, _ name: String, _ fill: (inout [UInt8]) -> Void) -> Bool {
+            var bytes = [UInt8](repeating: 0, count: 40)
+            bytes.replaceSubrange(0..<name.utf8.count, with: name.utf8)
+            fill(&bytes)
+            return bytes.withUnsafeMutableBytes { ioctl(socket, code, $0.baseAddress!) } == 0
+        }
+        let setFlags: UInt = 0x8914
+        let setAddress: UInt = 0x8916
+        let isUp = request(setFlags, "lo") { $0[16] = UInt8(IFF_UP | IFF_RUNNING) }
+        return isUp
+            && addresses.enumerated().allSatisfy { index, text in
+                request(setAddress, "lo:\(index)") { bytes in
+                    bytes[16] = UInt8(AF_INET)
+                    var address = in_addr()
+                    inet_pton(AF_INET, text, &address)
+                    withUnsafeBytes(of: address) { bytes.replaceSubrange(20..<24, with: $0) }
+                }
+            }
+    }
+}
+
+extension LoopbackOrigin {
+    /// Runs `body` on a thread made for it and returns what it returns; nil when no thread can be started.
+    static func onOwnThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) -> Value? {
+        let box = ValueBox<Value>()
+        guard let thread = start({ box.value = body() }) else { return nil }
+        pthread_join(thread, nil)
+        return box.value
+    }
+
+    // @unchecked Sendable: written before the thread ends, read after it was joined.
+    private final class ValueBox<Value>: @unchecked Sendable { var value: Value? }
+}
