@@ -36,6 +36,8 @@ public struct PipelineConfiguration: Sendable {
     ///
     /// The rules of HTTP come first: what they forbid to store is not offered.
     public var willStore: (@Sendable (inout StoredOriginalCandidate) -> Bool)?
+    /// Takes the place of the disk tiers; tests bring their own, and `cacheFolder` is not looked at.
+    var store: (any Store)?
     /// Unix seconds; tests set their own clock.
     var now: @Sendable () -> Double = { ImagePipeline.unixTime() }
     /// Told once of each kind of trouble that costs no answer, such as a cache that cannot be written.

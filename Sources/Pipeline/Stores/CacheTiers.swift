@@ -10,11 +10,10 @@ final class CacheTiers: Sendable {
         var body: [UInt8]
     }
 
-    /// The records of a source under `record:` and its name, bodies under `body:` and their digest: records outlive
-    /// bodies here too, being smaller and as recently used.
+    let memory: MemoryTier
     let originals: MemoryStore<[OriginalRecord]>
     let variants: MemoryStore<VariantEntry>
-    let disk: DiskStore?
+    let disk: (any Store)?
     /// Look-ups, which answers wait for.
     let readers: OwnedThreads
     /// Storing behind the answer; one thread, since SQLite has one writer.
@@ -31,11 +30,12 @@ final class CacheTiers: Sendable {
     private let troubles = Atomic<Int>(0)
     private let warn: @Sendable (String) -> Void
     private let hasWarned = Atomic<Bool>(false)
-    private let hasToldOfRebuild = Atomic<Bool>(false)
+    private let hasToldOfNotice = Atomic<Bool>(false)
 
     init(_ configuration: PipelineConfiguration, readers: OwnedThreads) throws(PipelineError) {
-        originals = MemoryStore(budget: configuration.memory.originals)
-        variants = MemoryStore(budget: configuration.memory.variants)
+        memory = MemoryTier(configuration.memory)
+        originals = memory.originals
+        variants = memory.variants
         self.readers = readers
         pendingLimit = configuration.writeBehindBytes
         longestInMemory = configuration.fetch.spoolBytes
@@ -45,7 +45,9 @@ final class CacheTiers: Sendable {
             settings.originals = configuration.disk.originals
             settings.variants = configuration.disk.variants
             settings.fsync = configuration.fsync
-            if let folder = configuration.cacheFolder {
+            if let store = configuration.store {
+                disk = store
+            } else if let folder = configuration.cacheFolder {
                 disk = try DiskStore(folder: folder, configuration: settings)
             } else {
                 disk = nil
@@ -53,7 +55,7 @@ final class CacheTiers: Sendable {
         } catch {
             throw PipelineError(.cacheUnavailable, error.description, cause: error)
         }
-        tellOfRebuild()
+        tellOfNotice()
     }
 
     /// Stores dropped because the disk was too far behind, and disk failures met so far.
@@ -110,17 +112,12 @@ final class CacheTiers: Sendable {
         return await readers.run { [self] in
             let generation = readGeneration(known)
             let records = attempt { () throws(StoreError) in try disk.records(source: source) } ?? []
-            if !records.isEmpty { keepInMemory(records, of: source, generation.originals) }
+            if !records.isEmpty { memory.keep(records, of: source, generation: generation.originals) }
             return RecordLookup(records: records, generation: generation, tier: records.isEmpty ? .none : .disk)
         }
     }
 
-    private let updating = Mutex<Void>(())
     private let lastDiskGeneration = Atomic<UInt64>(0)
-    /// Milliseconds that fetching an original would take, where none was measured: 30, and 5 MB a second. A record alone
-    /// counts the 30: without it neither its body nor its validators are of use.
-    private static func fetchEstimate(bytes: Int) -> Double { 30 + Double(bytes) / 5_000 }
-
     /// What no bytes digest to; nothing needs to be kept to have them.
     private static let emptyDigest = sha256Hex([UInt8]())
 
@@ -139,7 +136,7 @@ final class CacheTiers: Sendable {
             guard let body = found ?? nil else { return nil }
             if case .bytes(let bytes) = body {
                 originals.insert(
-                    [], body: bytes, for: "body:" + digest, cost: Self.fetchEstimate(bytes: bytes.count),
+                    [], body: bytes, for: "body:" + digest, cost: MemoryTier.fetchEstimate(bytes: bytes.count),
                     generation: generation)
             }
             return (body, .disk)
@@ -183,12 +180,8 @@ final class CacheTiers: Sendable {
         // Before the record is found, so that its body is too.
         if isOnDisk, case .file(let file)? = body { wait(for: record.digest, file) }
         if storage.contains(.originalsInMemory) {
-            updateMemory(record, generation, known)
-            if case .bytes(let bytes)? = body {
-                originals.insert(
-                    [], body: bytes, for: "body:" + record.digest, cost: record.fetchMilliseconds,
-                    generation: generation.originals)
-            }
+            _ = memory.update(record, known: known, generation: generation.originals)
+            if case .bytes(let bytes)? = body { memory.keep(bytes, under: record, generation: generation.originals) }
         }
         guard isOnDisk, let disk else { return }
         guard case .file? = body else {
@@ -213,16 +206,17 @@ final class CacheTiers: Sendable {
     func freshen(
         _ record: OriginalRecord, storage: StorageOptions, generation: Generation, known: [OriginalRecord] = []
     ) {
-        if storage.contains(.originalsInMemory) { updateMemory(record, generation, known) }
+        if storage.contains(.originalsInMemory) {
+            _ = memory.update(record, known: known, generation: generation.originals)
+        }
         guard storage.contains(.originalsOnDisk), let disk else { return }
         writeBehind(bytes: 0) { () throws(StoreError) in _ = try disk.freshen(record) }
     }
 
     /// Removes a record that the origin has replaced by what may not be stored. Its variants stay under its digest.
     func forget(_ record: OriginalRecord) {
-        let key = "record:" + record.source
         let selecting = record.response.selecting
-        originals.update(key) { records in records.removeAll { $0.response.selecting == selecting } }
+        _ = memory.removeRecord(source: record.source, selecting: selecting)
         guard let disk else { return }
         writeBehind(bytes: 0) { () throws(StoreError) in
             _ = try disk.removeRecord(source: record.source, selecting: selecting)
@@ -258,11 +252,8 @@ final class CacheTiers: Sendable {
                 return .failure(error)
             }
         }
-        if let (records, _) = originals.peek("record:" + source) { digests.formUnion(records.map(\.digest)) }
         if case .success(let purged) = result { digests.formUnion(purged.digests) }
-        let names = Set(digests.map { "body:" + $0 } + ["record:" + source])
-        originals.remove { key, _ in names.contains(key) }
-        variants.remove(madeFrom: digests)
+        memory.purge(source: source, digests: digests)
         switch result {
         case .success(let purged):
             return purged
@@ -285,35 +276,6 @@ final class CacheTiers: Sendable {
     }
 
     // MARK: Private
-
-    private func updateMemory(_ record: OriginalRecord, _ generation: Generation, _ known: [OriginalRecord]) {
-        // Two selections of one source may arrive together; neither shall overwrite the other.
-        updating.withLock { _ in
-            var records = originals.peek("record:" + record.source)?.value ?? known
-            records.removeAll { $0.response.selecting == record.response.selecting }
-            records.append(record)
-            if records.count > OriginalRecord.selectionLimit {
-                records.sort { $0.response.responseTime < $1.response.responseTime }
-                records.removeFirst(records.count - OriginalRecord.selectionLimit)
-            }
-            keepInMemory(records, of: record.source, generation.originals)
-        }
-    }
-
-    private func keepInMemory(_ records: [OriginalRecord], of source: String, _ generation: UInt64) {
-        let bytes = records.reduce(0) { $0 + Self.bytes(of: $1) }
-        originals.insert(
-            records, body: [], for: "record:" + source, valueBytes: bytes, cost: Self.fetchEstimate(bytes: 0),
-            generation: generation)
-    }
-
-    /// What a record takes in memory: itself, its strings and their allocations' headers, about 64 bytes a string beside
-    /// its text.
-    private static func bytes(of record: OriginalRecord) -> Int {
-        record.response.fields.reduce(512 + 2 * record.source.utf8.count) { sum, field in
-            sum + 128 + field.name.utf8.count + field.value.utf8.count
-        }
-    }
 
     /// Notes one more store of a file; the same bytes may come twice, and the first to come will do for both.
     private func wait(for digest: Digest, _ file: SpooledBody) {
@@ -345,17 +307,15 @@ final class CacheTiers: Sendable {
         return true
     }
 
-    /// Says once that what was cached on disk is gone, and where its index lies.
-    private func tellOfRebuild() {
-        guard let disk, disk.rebuilds > 0, !hasToldOfRebuild.exchange(true, ordering: .relaxed) else { return }
-        warn(
-            "the index of the cache in \(disk.folder) was damaged; it was set aside as cache.sqlite.damaged and an "
-                + "empty one begun (`pipectl cache clear` removes it)")
+    /// Says once what the store has to tell, such as that what was cached is gone.
+    private func tellOfNotice() {
+        guard let notice = disk?.notice, !hasToldOfNotice.exchange(true, ordering: .relaxed) else { return }
+        warn(notice)
     }
 
     @discardableResult
     private func attempt<Value>(_ work: () throws(StoreError) -> Value) -> Value? {
-        defer { tellOfRebuild() }
+        defer { tellOfNotice() }
         do throws(StoreError) {
             return try work()
         } catch {

@@ -43,7 +43,7 @@ struct LongOriginalsTests {
             #expect(first.record.length == long.count && first.record.header?.format == .jpeg)
             await pipeline.drain()
             #expect(pipeline.memoryStatistics.originals.bytes < 100_000)
-            let disk = try #require(pipeline.tiers.disk)
+            let disk = try #require(pipeline.tiers.disk as? DiskStore)
             #expect(try disk.originalBody(digest: sha256Hex(long)) == long)
             let report = try disk.verify()
             #expect(report.damagedBodies + report.orphanFiles + report.missingFiles == 0)

@@ -1,0 +1,133 @@
+import Synchronization
+
+/// Both memory tiers as one store. Nothing in it blocks or throws: any thread may call it, event loops included.
+///
+/// In `originals` the records of a source are kept under `record:` and its name, bodies under `body:` and their digest:
+/// records outlive bodies, being smaller and as recently used.
+final class MemoryTier: Store {
+    let originals: MemoryStore<[OriginalRecord]>
+    let variants: MemoryStore<VariantEntry>
+    private let updating = Mutex<Void>(())
+
+    init(_ budgets: PipelineConfiguration.TierBudgets) {
+        originals = MemoryStore(budget: budgets.originals)
+        variants = MemoryStore(budget: budgets.variants)
+    }
+
+    /// Milliseconds that fetching an original would take, where none was measured: 30, and 5 MB a second. A record alone
+    /// counts the 30: without it neither its body nor its validators are of use.
+    static func fetchEstimate(bytes: Int) -> Double { 30 + Double(bytes) / 5_000 }
+
+    // MARK: Records
+
+    /// Puts a record among those of its source, the most recent `selectionLimit` of which are kept.
+    ///
+    /// - Parameter known: the others, in case they have been evicted since they were looked up.
+    func update(_ record: OriginalRecord, known: [OriginalRecord] = [], generation: UInt64?) -> Bool {
+        // Two selections of one source may arrive together; neither shall overwrite the other.
+        updating.withLock { _ in
+            var records = originals.peek("record:" + record.source)?.value ?? known
+            records.removeAll { $0.response.selecting == record.response.selecting }
+            records.append(record)
+            records.sort { $0.response.responseTime > $1.response.responseTime }
+            return keep(Array(records.prefix(OriginalRecord.selectionLimit)), of: record.source, generation: generation)
+        }
+    }
+
+    /// Keeps all records of a source in place of those that are there.
+    @discardableResult
+    func keep(_ records: [OriginalRecord], of source: String, generation: UInt64?) -> Bool {
+        let bytes = records.reduce(0) { $0 + Self.bytes(of: $1) }
+        return originals.insert(
+            records, body: [], for: "record:" + source, valueBytes: bytes, cost: Self.fetchEstimate(bytes: 0),
+            generation: generation)
+    }
+
+    /// What a record takes in memory: itself, its strings and their allocations' headers, about 64 bytes a string beside
+    /// its text.
+    private static func bytes(of record: OriginalRecord) -> Int {
+        record.response.fields.reduce(512 + 2 * record.source.utf8.count) { sum, field in
+            sum + 128 + field.name.utf8.count + field.value.utf8.count
+        }
+    }
+
+    func records(source: String) -> [OriginalRecord] { originals.entry(for: "record:" + source)?.value ?? [] }
+
+    func freshen(_ record: OriginalRecord) -> Bool {
+        let selecting = record.response.selecting
+        let isThere = originals.peek("record:" + record.source)?.value.contains { $0.response.selecting == selecting }
+        return isThere == true && update(record, generation: nil)
+    }
+
+    func removeRecord(source: String, selecting: [String: String?]) -> Bool {
+        var isThere = false
+        originals.update("record:" + source) { records in
+            isThere = records.contains { $0.response.selecting == selecting }
+            records.removeAll { $0.response.selecting == selecting }
+        }
+        return isThere
+    }
+
+    // MARK: Bodies
+
+    func originalBody(digest: Digest, longest: Int) -> EntryBody? {
+        (originals.entry(for: "body:" + digest)?.body).map(EntryBody.bytes)
+    }
+
+    func holdsOriginal(digest: Digest) -> Bool { originals.peek("body:" + digest) != nil }
+
+    /// A body in a file is too long for memory: its record is kept alone.
+    func storeOriginal(_ record: OriginalRecord, content: EntryBody?, generation: UInt64) -> Bool {
+        let generation = Self.split(generation).originals
+        guard update(record, generation: generation) else { return false }
+        if case .bytes(let bytes)? = content { keep(bytes, under: record, generation: generation) }
+        return true
+    }
+
+    func keep(_ body: [UInt8], under record: OriginalRecord, generation: UInt64) {
+        originals.insert(
+            [], body: body, for: "body:" + record.digest, cost: record.fetchMilliseconds, generation: generation)
+    }
+
+    // MARK: Variants
+
+    func variant(key: String) -> (entry: VariantEntry, body: [UInt8])? {
+        variants.entry(for: key).map { ($0.value, $0.body) }
+    }
+
+    func storeVariant(_ entry: VariantEntry, body: [UInt8], generation: UInt64, source: String?) -> Bool {
+        variants.insert(
+            entry, body: body, for: entry.key, cost: entry.cost, generation: Self.split(generation).variants)
+    }
+
+    // MARK: The whole
+
+    /// The generations of both tiers in one number, 32 bits each: more purges than a process lives to see.
+    func generationNow() -> UInt64 { originals.generation << 32 | variants.generation }
+
+    private static func split(_ generation: UInt64) -> (originals: UInt64, variants: UInt64) {
+        (generation >> 32, generation & 0xFFFF_FFFF)
+    }
+
+    @discardableResult
+    func purge(source: String, digests: Set<Digest>) -> PurgeResult {
+        let before = originals.counters.bytes + variants.counters.bytes
+        let records = originals.peek("record:" + source)?.value ?? []
+        var result = PurgeResult()
+        result.records = records.count
+        result.digests = digests.union(records.map(\.digest))
+        let names = Set(result.digests.map { "body:" + $0 } + ["record:" + source])
+        let removed = originals.remove { key, _ in names.contains(key) }
+        result.originals = removed - (records.isEmpty ? 0 : 1)
+        result.variants = variants.remove(madeFrom: result.digests)
+        result.bytes = max(0, before - originals.counters.bytes - variants.counters.bytes)
+        result.generation = generationNow()
+        return result
+    }
+
+    func statistics() -> (originals: StoreCounters, variants: StoreCounters, records: StoreCounters) {
+        (originals.counters, variants.counters, StoreCounters())
+    }
+
+    func close() {}
+}
