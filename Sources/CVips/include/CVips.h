@@ -29,7 +29,7 @@ typedef struct CVipsValue {
 /// Fundamental GTypes (`G_TYPE_MAKE_FUNDAMENTAL`) and the log level that is silenced.
 enum { CVIPS_TYPE_BOOLEAN = 20, CVIPS_TYPE_INT = 24, CVIPS_TYPE_DOUBLE = 60, CVIPS_LOG_WARNING = 16 };
 /// `VipsBandFormat` and `VipsInterpretation` values that are compared with.
-enum { CVIPS_FORMAT_UCHAR = 0, CVIPS_FORMAT_USHORT = 2 };
+enum { CVIPS_FORMAT_UCHAR = 0, CVIPS_FORMAT_USHORT = 2, CVIPS_FORMAT_FLOAT = 6, CVIPS_FORMAT_DOUBLE = 8 };
 enum {
     CVIPS_INTERPRETATION_MULTIBAND = 0,
     CVIPS_INTERPRETATION_BW = 1,

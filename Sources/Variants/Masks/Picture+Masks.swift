@@ -3,12 +3,8 @@ extension Picture {
     func masked(
         _ context: RenderContext, _ shape: (PixelSize) -> RoundedRectangle
     ) throws(RenderError) -> Picture {
-        var result = try settled(context)
-        let image = try result.image.withAlpha()
-        var pixels = try image.computed(context.control).array
-        shape(result.size).multiply(into: &pixels)
-        result.image = try Image(PixelStorage(pixels), width: result.size.width, height: result.size.height, bands: 4)
-            .labelled("srgb")
-        return result
+        try changed(context, addingAlpha: true) { pixels throws(RenderError) in
+            shape(pixels.size).multiply(into: pixels.bytes)
+        }
     }
 }

@@ -25,7 +25,8 @@ extension PixelBuffer {
         guard width > 0, height > 0 else { return self }
         var result = self
         let radii = [EdgeLength](repeating: .pixels(radius.isFinite ? radius : 0), count: 4)
-        RoundedRectangle(width: width, height: height, radii: radii).multiply(into: &result.pixels)
+        let shape = RoundedRectangle(width: width, height: height, radii: radii)
+        result.pixels.withUnsafeMutableBufferPointer { shape.multiply(into: $0) }
         return result
     }
 

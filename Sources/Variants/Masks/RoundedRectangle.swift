@@ -90,7 +90,7 @@ struct RoundedRectangle: Sendable {
     }
 
     /// Multiplies the alpha of `pixels` (4 bands) with the coverage.
-    func multiply(into pixels: inout [UInt8]) {
+    func multiply(into pixels: UnsafeMutableBufferPointer<UInt8>) {
         let top = max(corners[0].ry, corners[1].ry)
         let bottom = max(corners[2].ry, corners[3].ry)
         for row in 0..<height where Double(row) < top || Double(height - row) <= bottom + 1 {

@@ -21,9 +21,9 @@ extension Thumbnail {
         let resized = try picture.resized(
             to: geometry.scaled, quality: resample ?? context.quality, context)
         if geometry.output == geometry.scaled { return resized }
-        return mode == .pad
-            ? try resized.padded(to: geometry.output, anchor: anchor)
-            : try resized.cropped(to: geometry.output, anchor: anchor, context)
+        guard mode == .pad else { return try resized.cropped(to: geometry.output, anchor: anchor, context) }
+        let place = anchor.rectangle(resized.size, in: geometry.output)
+        return try resized.placed(on: geometry.output, x: place.x, y: place.y, colour: resized.uncovered)
     }
 }
 
@@ -34,6 +34,8 @@ extension Picture {
     ) throws(RenderError) -> Picture {
         if case .gravity(let gravity) = anchor, gravity == .attention || gravity == .entropy {
             let memory = try inMemory(context)
+            // Where to crop is computed at once, over all pixels.
+            context.control.watch(memory.image)
             return memory.replacing(
                 try VipsCall(
                     "smartcrop",
@@ -48,36 +50,39 @@ extension Picture {
 
     /// A part of a settled picture.
     func cropped(to part: PixelRectangle) throws(RenderError) -> Picture {
-        replacing(
-            try VipsCall(
-                "extract_area",
-                [
-                    "input": .image(image), "left": .int(part.x), "top": .int(part.y), "width": .int(part.width),
-                    "height": .int(part.height),
-                ]
-            ).image())
+        try replacing(image.area(part))
     }
 
-    /// A settled picture on a canvas of `canvas`, the rest in the background colour, else transparent.
-    func padded(to canvas: PixelSize, anchor: Anchor) throws(RenderError) -> Picture {
-        let place = anchor.rectangle(size, in: canvas)
-        let colour = background ?? Colour(red: 0, green: 0, blue: 0, alpha: 0)
-        var inner = image
-        if colour.alpha < 255 || inner.hasAlpha { inner = try inner.withAlpha() }
+    /// A settled picture on a canvas, with its top left pixel at `x`, `y`; the rest is `colour`.
+    func placed(on canvas: PixelSize, x: Int, y: Int, colour: Colour) throws(RenderError) -> Picture {
+        let inner = colour.alpha < 255 ? try image.withAlpha() : image
         var bands = [Double(colour.red), Double(colour.green), Double(colour.blue)]
         if inner.hasAlpha { bands.append(Double(colour.alpha)) }
         return replacing(
             try VipsCall(
                 "embed",
                 [
-                    "in": .image(inner), "x": .int(place.x), "y": .int(place.y), "width": .int(canvas.width),
+                    "in": .image(inner), "x": .int(x), "y": .int(y), "width": .int(canvas.width),
                     "height": .int(canvas.height), "extend": "background", "background": .doubles(bands),
                 ]
             ).image())
     }
+
+    /// What shows where the picture does not reach: the last `background`, else nothing.
+    var uncovered: Colour { background ?? Colour(red: 0, green: 0, blue: 0, alpha: 0) }
 }
 
 extension Image {
+    func area(_ part: PixelRectangle) throws(RenderError) -> Image {
+        try VipsCall(
+            "extract_area",
+            [
+                "input": .image(self), "left": .int(part.x), "top": .int(part.y), "width": .int(part.width),
+                "height": .int(part.height),
+            ]
+        ).image()
+    }
+
     /// With an alpha band, opaque where there was none.
     func withAlpha() throws(RenderError) -> Image {
         hasAlpha ? self : try VipsCall("bandjoin_const", ["in": .image(self), "c": .doubles([255])]).image()

@@ -55,27 +55,44 @@ final class Image: @unchecked Sendable {
     ///
     /// Doing so here rather than through a libvips sink keeps the work on our thread (its CPU clock then says what a
     /// render costs) and gives a place to stop.
-    func computed(_ control: RenderControl) throws(RenderError) -> PixelStorage {
+    ///
+    /// - Parameter tile: computed at once, instead of a strip; for what reads around each pixel from pixels in memory.
+    func computed(_ control: RenderControl, tile: PixelSize? = nil) throws(RenderError) -> PixelStorage {
         let (width, height) = (width, height)
-        let sampleBytes = format == Int(CVIPS_FORMAT_USHORT) ? 2 : 1
-        precondition(sampleBytes == 2 || format == Int(CVIPS_FORMAT_UCHAR), "8 and 16 bit only")
-        let rowBytes = width * bands * sampleBytes
-        let storage = PixelStorage(byteCount: rowBytes * height)
+        let sampleBytes: Int? = [CVIPS_FORMAT_UCHAR: 1, CVIPS_FORMAT_USHORT: 2, CVIPS_FORMAT_FLOAT: 4]
+            .first { Int($0.key) == format }?.value
+        guard let sampleBytes else { preconditionFailure("8 bit, 16 bit and float only") }
+        let pixelBytes = bands * sampleBytes
+        let storage = PixelStorage(byteCount: width * height * pixelBytes)
         guard let region = cvips.vips_region_new(pointer) else {
             throw RenderError(.undecodable, VipsLibrary.takeErrorText())
         }
         defer { cvips.g_object_unref(UnsafeMutableRawPointer(region)) }
-        var top = 0
-        while top < height {
-            try control.check()
-            let rows = min(Self.stripRows, height - top)
-            var length = 0
-            guard let strip = cvips.vips_region_fetch(region, 0, Int32(top), Int32(width), Int32(rows), &length) else {
-                throw RenderError(.undecodable, "the pixels cannot be decoded: \(VipsLibrary.takeErrorText())")
+        let tile = tile ?? PixelSize(width: width, height: Self.stripRows)
+        for top in stride(from: 0, to: height, by: tile.height) {
+            let rows = min(tile.height, height - top)
+            for left in stride(from: 0, to: width, by: tile.width) {
+                try control.check()
+                let columns = min(tile.width, width - left)
+                var length = 0
+                guard
+                    let part = cvips.vips_region_fetch(
+                        region, Int32(left), Int32(top), Int32(columns), Int32(rows), &length)
+                else {
+                    throw RenderError(.undecodable, "the pixels cannot be decoded: \(VipsLibrary.takeErrorText())")
+                }
+                defer { cvips.g_free(part) }
+                let bytes = UnsafeRawBufferPointer(start: part, count: min(length, rows * columns * pixelBytes))
+                guard columns < width else {
+                    storage.write(bytes, at: top * width * pixelBytes)
+                    continue
+                }
+                for row in 0..<rows {
+                    let line = bytes[(row * columns * pixelBytes)..<((row + 1) * columns * pixelBytes)]
+                    storage.write(
+                        UnsafeRawBufferPointer(rebasing: line), at: ((top + row) * width + left) * pixelBytes)
+                }
             }
-            storage.write(UnsafeRawBufferPointer(start: strip, count: min(length, rows * rowBytes)), at: top * rowBytes)
-            cvips.g_free(strip)
-            top += rows
         }
         return storage
     }
@@ -107,5 +124,10 @@ final class PixelStorage: @unchecked Sendable {
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int) {
         UnsafeMutableRawBufferPointer(rebasing: memory[offset...]).copyMemory(from: bytes)
+    }
+
+    /// The bytes to change in place, which only whoever made the storage may do, before sharing it.
+    var mutableBytes: UnsafeMutableBufferPointer<UInt8> {
+        UnsafeMutableRawBufferPointer(rebasing: memory[..<count]).assumingMemoryBound(to: UInt8.self)
     }
 }

@@ -26,13 +26,26 @@ public struct Picture: Sendable {
     }
 
     /// The picture with its pixels in memory, for what reads them in any order or more than once.
-    func inMemory(_ context: RenderContext) throws(RenderError) -> Picture {
+    ///
+    /// `tile`: see `Image.computed`.
+    func inMemory(_ context: RenderContext, tile: PixelSize? = nil) throws(RenderError) -> Picture {
+        // The size stays: `orient` comes through here with pixels that are yet to be turned.
         var result = try settled(context)
-        let pixels = try result.image.computed(context.control)
-        result.image = try Image(
-            pixels, width: result.image.width, height: result.image.height, bands: result.image.bands
-        ).labelled("srgb")
+        result.image = try result.image.inMemory(context.control, tile: tile)
         return result
+    }
+
+    /// The picture with its pixels changed in place by `change`.
+    func changed(
+        _ context: RenderContext, addingAlpha: Bool = false,
+        _ change: (EditablePixels) throws(RenderError) -> Void
+    ) throws(RenderError) -> Picture {
+        let settled = try settled(context)
+        let image = addingAlpha ? try settled.image.withAlpha() : settled.image
+        let storage = try image.computed(context.control)
+        try change(EditablePixels(bytes: storage.mutableBytes, size: settled.size, bands: image.bands))
+        return try settled.replacing(
+            Image(storage, width: image.width, height: image.height, bands: image.bands).labelled("srgb"))
     }
 
     /// The picture with pixels changed by `change`; the size stays.
@@ -82,7 +95,20 @@ public struct Picture: Sendable {
     }
 }
 
+/// Pixels while they are changed: 8 bits, 3 bands or 4 with alpha (not premultiplied), rows without padding.
+struct EditablePixels {
+    let bytes: UnsafeMutableBufferPointer<UInt8>
+    let size: PixelSize
+    let bands: Int
+}
+
 extension Image {
+    /// The image computed; see `computed` about `tile`.
+    func inMemory(_ control: RenderControl, tile: PixelSize? = nil) throws(RenderError) -> Image {
+        let storage = try computed(control, tile: tile)
+        return try Image(storage, width: width, height: height, bands: bands, format: format).labelled("srgb")
+    }
+
     /// The same pixels under another interpretation.
     func labelled(_ interpretation: String) throws(RenderError) -> Image {
         try VipsCall("copy", ["in": .image(self), "interpretation": .string(interpretation)]).image()

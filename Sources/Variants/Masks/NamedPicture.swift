@@ -1,0 +1,55 @@
+/// Pixels of a mask (1 band) or an overlay (4 bands), 8 bits, rows without padding.
+struct NamedPixels: Sendable {
+    let storage: PixelStorage
+    let size: PixelSize
+}
+
+/// Masks and overlays: pictures that a recipe names and that come along as encoded bytes.
+enum NamedPicture {
+    /// Opens `bytes` and makes pixels of the picture, which is upright and in sRGB, or takes those made before.
+    ///
+    /// - Parameters:
+    ///   - what: for messages, such as "mask `star`". What is wrong with the bytes is its fault, not the original's.
+    ///   - form: all that the pixels depend on beside the bytes, such as "mask:stretch:300x200".
+    static func pixels(
+        of bytes: [UInt8]?, _ what: String, form: String, _ context: RenderContext,
+        _ make: (Picture) throws(RenderError) -> Image
+    ) throws(RenderError) -> NamedPixels {
+        guard let bytes else { throw RenderError(.maskUnavailable, "there is no \(what)") }
+        if let known = ScaledPictures.shared.pixels(of: bytes, form) { return known }
+        do throws(RenderError) {
+            let pixels = try bytes.withUnsafeBytes { buffer in
+                Result { () throws(RenderError) in
+                    let image = try make(open(buffer, context))
+                    let size = PixelSize(width: image.width, height: image.height)
+                    return NamedPixels(storage: try image.computed(context.control), size: size)
+                }
+            }.get()
+            ScaledPictures.shared.keep(pixels, of: bytes, form)
+            return pixels
+        } catch {
+            if error.code == .cancelled || error.code == .deadline { throw error }
+            throw RenderError(.maskUnavailable, "\(what) cannot be used: \(error.message)")
+        }
+    }
+
+    /// The picture's limits are those of an original.
+    private static func open(
+        _ bytes: UnsafeRawBufferPointer, _ context: RenderContext
+    ) throws(RenderError) -> Picture {
+        let header = try ImageHeader.probe(bytes)
+        let (area, overflow) = header.width.multipliedReportingOverflow(by: header.height)
+        if overflow || area > context.limits.pixels {
+            throw RenderError(
+                .overLimit,
+                "\(header.width) × \(header.height) pixels are over the limit pixels of \(context.limits.pixels)")
+        }
+        let image = try Decoder.open(bytes, header.format)
+        try Decoder.check(image, header, shrink: 1)
+        // HEIF and AVIF carry their rotation in the container, and the decoder has applied it.
+        let orientation = header.format == .heif || header.format == .avif ? 1 : header.orientation
+        let size = PixelSize(width: image.width, height: image.height)
+        return try Picture(image: image, size: orientation >= 5 ? size.swapped : size, orientation: orientation)
+            .settled(context)
+    }
+}

@@ -1,0 +1,44 @@
+import Synchronization
+
+/// The pixels of named pictures at the sizes they were used at, so that a mask is not decoded and scaled for each
+/// picture of a series.
+final class ScaledPictures: Sendable {
+    static let shared = ScaledPictures(byteLimit: 32 << 20)
+
+    private struct Entry {
+        let bytes: [UInt8]
+        let form: String
+        let pixels: NamedPixels
+        var size: Int { bytes.count + pixels.storage.count }
+    }
+    /// Least recently used first.
+    private let entries = Mutex<[Entry]>([])
+    /// Encoded and decoded bytes together.
+    private let byteLimit: Int
+    /// So that finding one stays cheap.
+    private static let countLimit = 64
+
+    init(byteLimit: Int) { self.byteLimit = byteLimit }
+
+    /// The bytes are compared rather than a digest of them: equal arrays are mostly one array, which `==` sees at once.
+    func pixels(of bytes: [UInt8], _ form: String) -> NamedPixels? {
+        entries.withLock { entries in
+            guard let index = entries.firstIndex(where: { $0.form == form && $0.bytes == bytes }) else { return nil }
+            let entry = entries.remove(at: index)
+            entries.append(entry)
+            return entry.pixels
+        }
+    }
+
+    func keep(_ pixels: NamedPixels, of bytes: [UInt8], _ form: String) {
+        let entry = Entry(bytes: bytes, form: form, pixels: pixels)
+        // One that would push out most others is not worth it.
+        guard entry.size <= byteLimit / 4 else { return }
+        entries.withLock { entries in
+            entries.removeAll { $0.form == form && $0.bytes == bytes }
+            entries.append(entry)
+            var total = entries.reduce(0) { $0 + $1.size }
+            while total > byteLimit || entries.count > Self.countLimit { total -= entries.removeFirst().size }
+        }
+    }
+}
