@@ -135,9 +135,9 @@ import Testing
     @Test func `explanation has one sentence per step`() throws {
         let recipe = try Recipe("orient:off,frames:3,thumbnail:300x200:fill,rounded-mask:50%,blur:2,webp:max=20kB")
         #expect(recipe.explanation.count == 6)
-        #expect(recipe.explanation.allSatisfy { $0.hasSuffix(".") || $0.hasSuffix(".)") })
+        #expect(recipe.explanation.allSatisfy { $0.hasSuffix(".") })
         #expect(recipe.explanation[2].contains("300 × 200"))
-        #expect(recipe.explanation[4].contains("Not available yet"))
+        #expect(recipe.explanation[4] == "Blurs with a sigma of 2 px.")
         #expect(recipe.explanation[5] == "Writes WebP, the best quality that fits 20000 bytes.")
     }
 }

@@ -3,9 +3,8 @@ struct Blur: VariantOperation {
     static let token = "blur"
     static let grammar = "blur:S"
     static let ranges = "S 0.3…100, sigma in output pixels"
-    static let summary = "Blurs."
+    static let summary = "Blurs (Gaussian)."
     static let example = "blur:2.5"
-    static let isAvailable = false
 
     /// In pixels of the output.
     var sigma: Double

@@ -3,9 +3,8 @@ struct Sharpen: VariantOperation {
     static let token = "sharpen"
     static let grammar = "sharpen[:S]"
     static let ranges = "S 0.3…100 (1), sigma in output pixels"
-    static let summary = "Sharpens."
+    static let summary = "Sharpens (unsharp mask)."
     static let example = "sharpen:0.8"
-    static let isAvailable = false
 
     /// In pixels of the output.
     var sigma: Double

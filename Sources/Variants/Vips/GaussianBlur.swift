@@ -1,0 +1,74 @@
+import CVips
+import Glibc
+
+/// A Gaussian blur of pixels in memory, at a cost that hardly depends on sigma.
+///
+/// Small sigmas are convolved directly, in floats, along rows and then columns. Larger ones are convolved in a picture
+/// reduced by a whole factor, whose sigma there is `reducedSigma` to 1.5 times as much, and enlarged again: both
+/// resamplings are of a signal that the blur leaves without detail. What reducing blurs by itself is taken off the
+/// sigma, since variances add up.
+struct GaussianBlur {
+    /// The blurred image: floats, premultiplied where there is alpha. Lazy; it reads from memory.
+    let image: Image
+    /// What to compute at once, so that neighbouring parts do not work twice for their common surroundings.
+    let tile: PixelSize
+
+    /// The least sigma in a reduced picture.
+    private static let reducedSigma = 3.0
+    /// Where the Gaussian is cut off, in sigmas: less than a ten-thousandth of it lies outside.
+    private static let reach = 4.0
+
+    init(of image: Image, sigma: Double, _ context: RenderContext) throws(RenderError) {
+        let factor = Int(sigma / Self.reducedSigma)
+        let work = try image.premultiplied()
+        guard factor >= 2 else {
+            self.image = try Self.convolved(work, sigma)
+            tile = PixelSize(width: 512, height: max(16, Int(sigma * Self.reach) * 4))
+            return
+        }
+        // A margin of repeated edge pixels, so that the reduced picture has what the edge is blurred with.
+        let reduced = Double(factor)
+        let margin = Int((Self.reach * sigma / reduced).rounded(.up)) * factor
+        let (columns, rows) = ((image.width + factor - 1) / factor, (image.height + factor - 1) / factor)
+        let wide = try VipsCall(
+            "embed",
+            [
+                "in": .image(work), "x": .int(margin), "y": .int(margin), "width": .int(columns * factor + 2 * margin),
+                "height": .int(rows * factor + 2 * margin), "extend": "copy",
+            ]
+        ).image()
+        let floats = try VipsCall("cast", ["in": .image(wide), "format": "float"]).image()
+        let small = try Resize.scaled(
+            floats, to: PixelSize(width: wide.width / factor, height: wide.height / factor), kernel: "linear"
+        ).inMemory(context.control, tile: PixelSize(width: max(16, 512 / factor), height: max(16, 512 / factor)))
+        // The variance of a triangle that reaches `factor` pixels to each side, sampled once a pixel.
+        let square = reduced * reduced
+        let added = factor % 2 == 0 ? (square + 0.5) / 6 : (square - 1) / 6
+        let soft = try Self.convolved(small, ((sigma * sigma - added) / square).squareRoot())
+            .inMemory(context.control, tile: PixelSize(width: 256, height: 64))
+        // `resize` enlarges half a pixel off the grid that it reduces to, so the enlargement is placed here.
+        let place = (reduced - 1) / 2 - Double(margin)
+        self.image = try VipsCall(
+            "affine",
+            [
+                "in": .image(soft), "matrix": .doubles([reduced, 0, 0, reduced]), "interpolate": "bicubic",
+                "oarea": .string("0 0 \(image.width) \(image.height)"), "odx": .double(place), "ody": .double(place),
+                "premultiplied": true,
+            ]
+        ).image()
+        tile = PixelSize(width: 512, height: 64)
+    }
+
+    /// Along rows, then along columns.
+    private static func convolved(_ image: Image, _ sigma: Double) throws(RenderError) -> Image {
+        let radius = Int((sigma * reach).rounded(.up))
+        let weights = (-radius...radius).map { exp(-Double($0 * $0) / (2 * sigma * sigma)) }
+        let sum = weights.reduce(0, +)
+        let storage = PixelStorage(weights.map { $0 / sum }.withUnsafeBytes { [UInt8]($0) })
+        let mask = try Image(
+            storage, width: weights.count, height: 1, bands: 1, format: Int(CVIPS_FORMAT_DOUBLE))
+        return try VipsCall(
+            "convsep", ["in": .image(image), "mask": .image(mask), "precision": "float"]
+        ).image()
+    }
+}
