@@ -3,9 +3,8 @@ struct Brightness: VariantOperation {
     static let token = "brightness"
     static let grammar = "brightness:F"
     static let ranges = "F 0…4, 1 = unchanged"
-    static let summary = "Multiplies the brightness."
+    static let summary = "Multiplies the brightness, as CSS `brightness()` does."
     static let example = "brightness:1.2"
-    static let isAvailable = false
 
     /// 1 leaves the picture as it is.
     var factor: Double

@@ -3,9 +3,8 @@ struct Contrast: VariantOperation {
     static let token = "contrast"
     static let grammar = "contrast:F"
     static let ranges = "F 0…4, 1 = unchanged"
-    static let summary = "Multiplies the contrast."
+    static let summary = "Multiplies the contrast, as CSS `contrast()` does."
     static let example = "contrast:1.2"
-    static let isAvailable = false
 
     /// 1 leaves the picture as it is.
     var factor: Double

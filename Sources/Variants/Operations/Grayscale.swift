@@ -2,9 +2,8 @@
 struct Grayscale: VariantOperation {
     static let token = "grayscale"
     static let grammar = "grayscale"
-    static let summary = "Turns colours into shades of grey."
+    static let summary = "Turns colours into shades of grey, as CSS `grayscale(1)` does."
     static let example = "grayscale"
-    static let isAvailable = false
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {}
 

@@ -3,9 +3,8 @@ struct Saturation: VariantOperation {
     static let token = "saturation"
     static let grammar = "saturation:F"
     static let ranges = "F 0…4, 1 = unchanged"
-    static let summary = "Multiplies the saturation."
+    static let summary = "Multiplies the saturation, as CSS `saturate()` does."
     static let example = "saturation:1.2"
-    static let isAvailable = false
 
     /// 1 leaves the picture as it is.
     var factor: Double

@@ -3,9 +3,8 @@ struct Tint: VariantOperation {
     static let token = "tint"
     static let grammar = "tint:RRGGBB"
     static let ranges = "hex digits"
-    static let summary = "Turns colours into shades of one colour."
+    static let summary = "Turns colours into shades of one colour, from black through it to white."
     static let example = "tint:704214"
-    static let isAvailable = false
 
     var colour: Colour
 

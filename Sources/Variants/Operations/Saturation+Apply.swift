@@ -1,0 +1,10 @@
+extension Saturation {
+    /// CSS `saturate()`: the matrix of Filter Effects 1, §9.6, with its own rounded weights of luminance.
+    func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
+        let weights = [0.213, 0.715, 0.072]
+        let matrix = (0..<3).map { row in
+            (0..<3).map { column in weights[column] * (1 - factor) + (row == column ? factor : 0) }
+        }
+        return try picture.recoloured(context, matrix)
+    }
+}
