@@ -122,7 +122,7 @@ struct Render {
 
     private func open() throws(RenderError) -> (picture: Picture, metadata: KeptBlobs) {
         let plan = RenderPlan(job)
-        let isResized = job.recipe.steps.contains { $0 is Thumbnail || $0 is Scaled || $0 is Crop }
+        let isResized = job.recipe.steps.contains { $0 is Thumbnail || $0 is Scaled || $0 is Crop || $0 is Trim }
         if !isResized { try context.checkEdge(plan.size) }
         let image = try Decoder.open(original, job.header.format, shrink: plan.shrink)
         context.control.watch(image)

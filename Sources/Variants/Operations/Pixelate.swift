@@ -3,9 +3,8 @@ struct Pixelate: VariantOperation {
     static let token = "pixelate"
     static let grammar = "pixelate:N"
     static let ranges = "N 1…8192, edge of a block in pixels"
-    static let summary = "Makes blocks of one colour."
+    static let summary = "Makes blocks of one colour, the mean of what they cover."
     static let example = "pixelate:12"
-    static let isAvailable = false
 
     /// Edge of a block in pixels.
     var edge: Int

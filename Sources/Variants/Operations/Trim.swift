@@ -3,9 +3,8 @@ struct Trim: VariantOperation {
     static let token = "trim"
     static let grammar = "trim[:T]"
     static let ranges = "T 0…255 (10): how far from the border colour a pixel still counts as border"
-    static let summary = "Cuts off a border of even colour."
+    static let summary = "Cuts off a border of even colour; a picture that is nothing else stays as it is."
     static let example = "trim:20"
-    static let isAvailable = false
 
     /// How far, of 255, a pixel may be from the border's colour.
     var threshold: Int
