@@ -3,9 +3,8 @@ struct Border: VariantOperation {
     static let token = "border"
     static let grammar = "border:N:RRGGBB"
     static let ranges = "N 1…8192 px; hex digits"
-    static let summary = "Adds a frame of one colour around the picture."
+    static let summary = "Adds a frame of one colour around the picture, which grows by it."
     static let example = "border:4:000000"
-    static let isAvailable = false
 
     /// Pixels on each side.
     var width: Int

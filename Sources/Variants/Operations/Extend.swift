@@ -5,7 +5,6 @@ struct Extend: VariantOperation {
     static let ranges = "0…8192 px; one stands for all four: top, right, bottom, left"
     static let summary = "Adds a margin that shows the background."
     static let example = "extend:10:20:10:20"
-    static let isAvailable = false
 
     /// Pixels at the top, right, bottom and left; always four.
     var margins: [Int]
