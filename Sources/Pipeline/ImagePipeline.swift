@@ -42,7 +42,9 @@ public final class ImagePipeline: Sendable {
         limits = configuration.limits
         store = StoreStage(tiers: tiers, willStore: configuration.willStore)
         admit = AdmitStage(
-            masks: MaskFolder(configuration.masks), threads: threads, sources: configuration.fetch.sources)
+            masks: MaskFolder(configuration.masks),
+            overlays: MaskFolder(configuration.overlays, of: .overlay), threads: threads,
+            sources: configuration.fetch.sources)
         cache = CacheStage(tiers: tiers, caching: configuration.caching, now: now)
         fetch = FetchStage(
             cache: cache, tiers: tiers, transport: transport, caching: configuration.caching,

@@ -22,6 +22,8 @@ public struct PipelineConfiguration: Sendable {
     public var renderThreads: Int?
     /// The folder that `mask:NAME` looks into.
     public var masks: String?
+    /// The folder that `overlay:NAME` looks into.
+    public var overlays: String?
     /// Media types accepted from origins, with `*` for a subtype; the magic bytes decide in the end.
     public var acceptedTypes = ["image/*", "application/octet-stream"]
     /// Bytes waiting for the disk before further ones are dropped (and counted) instead of queued.

@@ -47,7 +47,7 @@ public enum Catalogue {
         + operations.map { type in
             Entry(
                 token: type.token, grammar: type.grammar, ranges: type.ranges, summary: type.summary,
-                example: type.example, isAvailable: type.isAvailable)
+                example: type.example)
         }
         + [PixelRatio.entry] + OutputSpecification.Kind.allCases.map(\.entry)
 

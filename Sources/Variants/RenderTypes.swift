@@ -154,7 +154,8 @@ public struct RenderJob: Sendable {
     public var quality: RenderQuality
     /// What the render may take.
     public var limits: RenderLimits
-    /// Encoded bytes of the named masks and overlays that the recipe uses.
+    /// Encoded bytes of the named masks and overlays that the recipe uses: masks under their names, overlays under
+    /// what `Recipe.overlayKey(_:)` gives, since a mask of the same name may be another picture.
     public var masks: [String: [UInt8]]
 
     /// A render of bytes at hand.

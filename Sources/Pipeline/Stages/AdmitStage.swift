@@ -11,6 +11,7 @@ extension ImageSource {
 /// Decides whether a request may be worked on, and under which identity.
 struct AdmitStage: Sendable {
     let masks: MaskFolder
+    let overlays: MaskFolder
     let threads: OwnedThreads
     /// Which hosts may be asked; looked at before any cache, so that what was stored earlier is refused too.
     var sources = HostPolicy()
@@ -24,14 +25,14 @@ struct AdmitStage: Sendable {
             throw PipelineError(.sourceRefused, "\(displayName): refused by policy: \(refusal)")
         }
         var named: [String: NamedFile] = [:]
-        for name in (request.recipe?.maskNames ?? []) + (request.recipe?.overlayNames ?? []) where named[name] == nil {
-            let masks = masks
-            let answer = await threads.run { () -> Result<NamedFile, PipelineError> in
-                do throws(PipelineError) { return .success(try masks.file(named: name)) } catch {
-                    return .failure(error)
-                }
+        let wanted =
+            (request.recipe?.maskNames ?? []).map { (key: $0, name: $0, folder: masks) }
+            + (request.recipe?.overlayNames ?? []).map { (key: Recipe.overlayKey($0), name: $0, folder: overlays) }
+        for (key, name, folder) in wanted {
+            let answer = await threads.run {
+                Result { () throws(PipelineError) in try folder.file(named: name) }
             }
-            named[name] = try answer.get()
+            named[key] = try answer.get()
         }
         var admitted = AdmittedRequest(
             request: request, origin: origin, source: source, displayName: displayName, masks: named, events: events,

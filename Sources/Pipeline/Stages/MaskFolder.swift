@@ -10,34 +10,41 @@ struct NamedFile: Sendable {
 
 /// Looks names up in one folder; a file is read again only when it has changed.
 final class MaskFolder: Sendable {
+    /// What the folder holds; the raw value is the word for it in messages.
+    enum Kind: String, Sendable { case mask, overlay }
     /// Extensions tried; a name found under two of them is a configuration error, since either could be meant.
     static let extensions = ["png", "webp", "jpg", "jpeg", "gif", "tif", "tiff", "avif"]
-    /// A mask larger than this is refused; alpha masks are small.
+    /// A file larger than this is refused; masks and overlays are small.
     static let byteLimit = 20_000_000
 
     private let folder: String?
+    private let kind: Kind
     private let known = Mutex<[String: (identity: String, file: NamedFile)]>([:])
 
-    init(_ folder: String?) { self.folder = folder }
+    init(_ folder: String?, of kind: Kind = .mask) {
+        self.folder = folder
+        self.kind = kind
+    }
 
     /// Blocks on the file system.
     func file(named name: String) throws(PipelineError) -> NamedFile {
         guard let folder else {
             throw PipelineError(
                 .maskUnavailable,
-                "mask `\(name)`: no mask folder is configured; set `masks` to a folder holding \(name).png")
+                "\(kind) `\(name)`: no \(kind) folder is configured; set `\(kind)s` to a folder holding \(name).png")
         }
         let candidates: [String] = Self.extensions.map { "\(folder)/\(name).\($0)" }
         let found = candidates.filter { access($0, F_OK) == 0 }
         guard let path = found.first else {
             throw PipelineError(
                 .maskUnavailable,
-                "mask `\(name)`: no \(name).png (or \(Self.extensions.dropFirst().joined(separator: ", "))) in \(folder)"
+                "\(kind) `\(name)`: no \(name).png (or \(Self.extensions.dropFirst().joined(separator: ", "))) in \(folder)"
             )
         }
         guard found.count == 1 else {
             throw PipelineError(
-                .maskUnavailable, "mask `\(name)` is ambiguous: \(found.joined(separator: " and ")); keep one of them")
+                .maskUnavailable,
+                "\(kind) `\(name)` is ambiguous: \(found.joined(separator: " and ")); keep one of them")
         }
         let read: LocalFile
         do throws(LocalFile.Failure) {
@@ -48,7 +55,7 @@ final class MaskFolder: Sendable {
             known.withLock { $0[name] = (read.identity, file) }
             return file
         } catch {
-            throw PipelineError(.maskUnavailable, "mask `\(name)`: \(error.message)", cause: error)
+            throw PipelineError(.maskUnavailable, "\(kind) `\(name)`: \(error.message)", cause: error)
         }
     }
 }

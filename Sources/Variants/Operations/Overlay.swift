@@ -6,7 +6,6 @@ struct Overlay: VariantOperation {
         "NAME as for masks; G `centre`, one of the nine places; opacity 0…1 (1); scale 0.01…100 (1), times its own size"
     static let summary = "Lays a named picture from the overlay folder over this one."
     static let example = "overlay:logo:gravity=south-east:opacity=0.8"
-    static let isAvailable = false
 
     var name: String
     /// Where it is placed; never `attention` or `entropy`.

@@ -12,8 +12,6 @@ public protocol VariantOperation: Sendable {
     static var summary: String { get }
     /// A step that parses, canonically written.
     static var example: String { get }
-    /// Whether rendering is built; a step that is not is refused at render.
-    static var isAvailable: Bool { get }
     /// Parses what follows the name.
     init(_ arguments: inout StepArguments) throws(RecipeError)
     /// Arguments in canonical form, defaults dropped: what follows the name, without the colons.
@@ -24,7 +22,7 @@ public protocol VariantOperation: Sendable {
     var alphaEffect: AlphaEffect { get }
     /// The step with its pixel quantities multiplied (`dpr`), integers rounded half up, at least 1.
     func multiplied(by ratio: Double) -> Self
-    /// Applies the step. The default refuses with `notAvailable`.
+    /// Applies the step.
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture
 }
 
@@ -42,14 +40,10 @@ public enum AlphaEffect: Sendable, Hashable {
 }
 
 extension VariantOperation {
-    public static var isAvailable: Bool { true }
     public static var ranges: String { "" }
     public var explanation: String { Self.summary }
     public var alphaEffect: AlphaEffect { .keeps }
     public func multiplied(by ratio: Double) -> Self { self }
-    public func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
-        throw RenderError(.notAvailable, "step `\(Self.token)` is not available yet; leave it out")
-    }
 
     /// The whole step in canonical form.
     var canonicalText: String { ([Self.token] + canonicalArguments).joined(separator: ":") }

@@ -9,9 +9,7 @@ extension Recipe {
         case .all: sentences.append("Decodes all frames.")
         case .count(let count): sentences.append("Decodes the first \(count) frames.")
         }
-        sentences += steps.map { step in
-            step.explanation + (type(of: step).isAvailable ? "" : " (Not available yet.)")
-        }
+        sentences += steps.map(\.explanation)
         if let output { sentences.append(output.explanation(keepsProfile: keepsProfile)) }
         return sentences
     }

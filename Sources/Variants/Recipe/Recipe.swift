@@ -56,6 +56,9 @@ extension Recipe: CustomStringConvertible {
     /// Names of the overlays used, each once, in order of use.
     public var overlayNames: [String] { Self.unique(steps.compactMap { ($0 as? Overlay)?.name }) }
 
+    /// The key of an overlay's bytes in `RenderJob.masks`; never a name that a mask can have.
+    public static func overlayKey(_ name: String) -> String { "overlay:" + name }
+
     private static func unique(_ names: [String]) -> [String] {
         var seen: Set<String> = []
         return names.filter { seen.insert($0).inserted }

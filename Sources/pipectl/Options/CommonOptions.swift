@@ -89,6 +89,7 @@ enum PipelineSettings {
         configuration.disk = .init(originals: disk.originals, variants: disk.variants)
         configuration.fsync = settings.bool("disk.fsync")
         configuration.masks = settings.masksFolder
+        configuration.overlays = settings.overlaysFolder
         configuration.acceptedTypes = settings.list("acceptedTypes")
         configuration.quality = RenderQuality(rawValue: settings.renderQuality) ?? .balanced
         configuration.renderThreads = settings.renderWorkers
