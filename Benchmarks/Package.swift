@@ -1,33 +1,23 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
+let settings: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+]
+let pipeline = Target.Dependency.product(name: "Pipeline", package: "image-pipeline")
+let variants = Target.Dependency.product(name: "Variants", package: "image-pipeline")
+
 let package = Package(
     name: "benchmarks",
     dependencies: [.package(name: "image-pipeline", path: "..")],
     targets: [
+        .executableTarget(name: "render-bench", dependencies: [variants], swiftSettings: settings),
+        .executableTarget(name: "fetch-bench", dependencies: [pipeline], swiftSettings: settings),
+        .target(name: "Traces", swiftSettings: settings),
+        .executableTarget(name: "replay", dependencies: [pipeline, "Traces"], swiftSettings: settings),
         .executableTarget(
-            name: "render-bench",
-            dependencies: [.product(name: "Variants", package: "image-pipeline")],
-            swiftSettings: [
-                .enableUpcomingFeature("ExistentialAny"),
-                .enableUpcomingFeature("MemberImportVisibility"),
-                .enableUpcomingFeature("InternalImportsByDefault"),
-            ]),
-        .executableTarget(
-            name: "fetch-bench",
-            dependencies: [.product(name: "Pipeline", package: "image-pipeline")],
-            swiftSettings: [
-                .enableUpcomingFeature("ExistentialAny"),
-                .enableUpcomingFeature("MemberImportVisibility"),
-                .enableUpcomingFeature("InternalImportsByDefault"),
-            ]),
-        .executableTarget(
-            name: "replay",
-            dependencies: [.product(name: "Pipeline", package: "image-pipeline")],
-            swiftSettings: [
-                .enableUpcomingFeature("ExistentialAny"),
-                .enableUpcomingFeature("MemberImportVisibility"),
-                .enableUpcomingFeature("InternalImportsByDefault"),
-            ]),
+            name: "store-bench", dependencies: [pipeline, variants, "Traces"], swiftSettings: settings),
     ]
 )

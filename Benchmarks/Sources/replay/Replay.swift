@@ -1,5 +1,6 @@
 import Glibc
 import Pipeline
+import Traces
 
 /// Replays a request trace through the product's eviction and sums what the hits were worth.
 ///
@@ -79,9 +80,4 @@ struct Replay {
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
         return time.tv_sec * 1_000_000_000 + time.tv_nsec
     }
-}
-
-struct ReplayError: Error {
-    var message: String
-    init(_ message: String) { self.message = message }
 }

@@ -1,21 +1,28 @@
 import Glibc
 
-/// A request trace in memory: keys in the order asked for, and the size and cost of each.
-struct Trace {
-    var requests: [UInt32] = []
+/// Why a trace cannot be read or replayed.
+public struct ReplayError: Error {
+    /// What happened, to what, and what was expected.
+    public var message: String
+    public init(_ message: String) { self.message = message }
+}
+
+/// A request trace in memory: keys in the order asked for, and the size and cost of each. `replay` describes the form.
+public struct Trace {
+    public var requests: [UInt32] = []
     /// Bytes, by key.
-    var sizes: [Int] = []
+    public var sizes: [Int] = []
     /// Milliseconds to make the object again, by key.
-    var milliseconds: [Int] = []
+    public var milliseconds: [Int] = []
 
-    var footprint: Int { sizes.reduce(0, +) }
-    var requestedBytes: Int { requests.reduce(0) { $0 + sizes[Int($1)] } }
-    var requestedMilliseconds: Int { requests.reduce(0) { $0 + milliseconds[Int($1)] } }
+    public var footprint: Int { sizes.reduce(0, +) }
+    public var requestedBytes: Int { requests.reduce(0) { $0 + sizes[Int($1)] } }
+    public var requestedMilliseconds: Int { requests.reduce(0) { $0 + milliseconds[Int($1)] } }
 
-    init() {}
+    public init() {}
 
     /// Unpacks a file through `gzip -dc` and reads it.
-    init(path: String) throws(ReplayError) {
+    public init(path: String) throws(ReplayError) {
         guard access(path, R_OK) == 0 else {
             throw ReplayError("cannot read \(path): \(String(cString: strerror(errno)))")
         }

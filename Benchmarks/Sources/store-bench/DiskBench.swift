@@ -1,0 +1,125 @@
+import Pipeline
+import Variants
+
+/// What the disk tier costs with so many entries in it.
+struct DiskBench {
+    let folder: String
+    let entries: Int
+    let hasOriginals: Bool
+    private let workload = Workload()
+    /// Entries that each figure of a put is taken over.
+    private var sample: Int { min(20_000, entries / 2) }
+    private var name: String { hasOriginals ? "mix" : "disk" }
+
+    init(_ folder: String, _ entries: Int, hasOriginals: Bool) throws {
+        self.folder = folder
+        self.entries = entries
+        self.hasOriginals = hasOriginals
+        if entries < 200 { throw BenchError("\(entries) entries are too few to measure: 200 or more") }
+    }
+
+    private func store(_ variants: Int) throws -> DiskStore {
+        var configuration = DiskStoreConfiguration()
+        configuration.originals = 1 << 50
+        configuration.records = 1 << 50
+        configuration.variants = variants
+        return try DiskStore(folder: folder, configuration: configuration)
+    }
+
+    func run() throws {
+        let memory = resident()
+        let store = try store(1 << 50)
+        guard try store.statistics().variants.entries == 0 else {
+            throw BenchError("\(folder) holds entries already: name a new folder")
+        }
+        try fill(store)
+        if !hasOriginals { report(name, entries, "resident", Double(resident() - memory) / 1e6, "MB") }
+        try hits(store)
+        store.close()
+        if !hasOriginals {
+            report(name, entries, "on-disk", Double(occupied(folder)) / Double(entries) - 8_000, "B/entry")
+        }
+    }
+
+    /// What eviction costs in a folder that `run` has filled.
+    func evict() throws {
+        let bytes = try store(1 << 50).statistics().variants.bytes
+        // Full to the brim: each newcomer, worth more than what is there, sends about one entry away.
+        var store = try self.store(bytes)
+        let count = min(5_000, sample)
+        let begun = cpu()
+        // Numbers that nobody else has put.
+        let first = 10 * entries
+        try put(first..<first + count, in: store, cost: 5_000)
+        let evictions = try store.statistics().variants.evictions
+        report(name, entries, "put-when-full", (cpu() - begun) / Double(count), "us")
+        store.close()
+
+        // A smaller budget: one newcomer, and everything that no longer fits.
+        store = try self.store(bytes - bytes / entries * (sample / 2))
+        let before = cpu()
+        try put(first + count..<first + count + 1, in: store, cost: 5_000)
+        let spent = cpu() - before
+        let gone = try store.statistics().variants.evictions - evictions
+        report(name, entries, "evict", spent / Double(max(1, gone)), "us")
+        store.close()
+    }
+
+    /// Puts all entries; the last of them are what is measured.
+    private func fill(_ store: DiskStore) throws {
+        try put(0..<entries - sample, in: store)
+        let begun = (cpu(), wall())
+        try put(entries - sample..<entries, in: store)
+        report(name, entries, "put", (cpu() - begun.0) / Double(sample), "us")
+        report(name, entries, "put-wall", (wall() - begun.1) / Double(sample), "us")
+    }
+
+    private func put(_ numbers: Range<Int>, in store: DiskStore, cost: Double? = nil) throws {
+        let generation = try store.generationNow()
+        for number in numbers {
+            if hasOriginals, number % 100 == 99 {
+                let body = workload.bytes(number, length: Workload.originalLength)
+                try store.storeOriginal(Workload.original(number), body: body, generation: generation)
+                continue
+            }
+            let entry = Workload.variant(number, length: Workload.length, cost: cost)
+            try store.storeVariant(
+                entry, body: workload.bytes(number, length: Workload.length), generation: generation,
+                source: Workload.source(number))
+        }
+    }
+
+    /// Hits on keys drawn evenly from all.
+    private func hits(_ store: DiskStore) throws {
+        var random = SplitMix(seed: 7)
+        let count = 20_000
+        let keys = (0..<count).map { _ in
+            let number = Int(random.next() % UInt64(entries))
+            return Workload.key(hasOriginals && number % 100 == 99 ? number - 1 : number)
+        }
+        for key in keys.prefix(200) { _ = try store.variant(key: key) }
+        let begun = (cpu(), wall())
+        var found = 0
+        for key in keys where try store.variant(key: key) != nil { found += 1 }
+        report(name, entries, "hit", (cpu() - begun.0) / Double(count), "us")
+        report(name, entries, "hit-wall", (wall() - begun.1) / Double(count), "us")
+        guard found == count else { throw BenchError("\(count - found) of \(count) entries were not found") }
+        guard hasOriginals else { return }
+        let originals = min(200, entries / 100)
+        let before = cpu()
+        for number in 0..<originals {
+            let body = try store.originalBody(digest: Workload.original(number * 100 + 99).digest)
+            guard body != nil else { throw BenchError("original \(number) was not found") }
+        }
+        report(name, entries, "hit-1MB", (cpu() - before) / Double(originals), "us")
+    }
+
+    static func open(_ folder: String, _ entries: Int) throws {
+        let begun = (cpu(), wall())
+        let store = try DiskStore(folder: folder)
+        _ = try store.variant(key: Workload.key(0))
+        let spent = (cpu() - begun.0, wall() - begun.1)
+        report("disk", entries, "open", spent.0 / 1_000, "ms")
+        report("disk", entries, "open-wall", spent.1 / 1_000, "ms")
+    }
+}

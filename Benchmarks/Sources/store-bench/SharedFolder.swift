@@ -1,0 +1,90 @@
+import Glibc
+import Pipeline
+
+/// Two processes on one folder: how fast one reads alone, and how fast while the other writes.
+struct SharedFolder {
+    let folder: String
+    /// Entries of `store-bench disk` that are there.
+    let entries: Int
+    private static let seconds = 2
+
+    init(_ folder: String, _ entries: Int) throws {
+        self.folder = folder
+        self.entries = entries
+    }
+
+    private func store() throws -> DiskStore {
+        var configuration = DiskStoreConfiguration()
+        configuration.variants = 1 << 50
+        return try DiskStore(folder: folder, configuration: configuration)
+    }
+
+    func run(rounds: Int) throws {
+        let writer = try store()
+        let workload = Workload()
+        let generation = try writer.generationNow()
+        var next = entries * 2
+        var ratios: [Double] = []
+        var rates: [Double] = []
+        var puts: [Double] = []
+        for _ in 0..<rounds {
+            let alone = try rate(of: startReader())
+            let reader = try startReader()
+            let begun = wall()
+            let first = next
+            while wall() - begun < Double(Self.seconds) * 1e6 {
+                let entry = Workload.variant(next, length: Workload.length)
+                try writer.storeVariant(
+                    entry, body: workload.bytes(next, length: Workload.length), generation: generation,
+                    source: Workload.source(next))
+                next += 1
+            }
+            puts.append(Double(next - first) / (wall() - begun) * 1e6)
+            ratios.append(try rate(of: reader) / alone)
+            rates.append(alone)
+        }
+        report("share", entries, "reads-alone", median(rates), "/s")
+        report("share", entries, "reads-kept", median(ratios), "x")
+        report("share", entries, "writes-meanwhile", median(puts), "/s")
+    }
+
+    private func startReader() throws -> UnsafeMutablePointer<FILE> {
+        let program = quoted(CommandLine.arguments[0])
+        guard let reader = popen("exec \(program) read \(quoted(folder)) \(entries) \(Self.seconds)", "r") else {
+            throw BenchError("cannot start a second process")
+        }
+        return reader
+    }
+
+    private func quoted(_ text: String) -> String {
+        "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
+    }
+
+    private func rate(of reader: UnsafeMutablePointer<FILE>) throws -> Double {
+        let text = line(of: reader)
+        guard pclose(reader) == 0, let rate = text.flatMap({ Double($0) }) else {
+            throw BenchError("the second process failed")
+        }
+        return rate
+    }
+
+    /// What the second process does: reads for so long and prints how many a second.
+    func read(seconds: Int) throws {
+        let store = try store()
+        var random = SplitMix(seed: 11)
+        let keys = (0..<20_000).map { _ in Workload.key(Int(random.next() % UInt64(entries))) }
+        for key in keys.prefix(500) { _ = try store.variant(key: key) }
+        var count = 0
+        let begun = wall()
+        while wall() - begun < Double(seconds) * 1e6 {
+            _ = try store.variant(key: keys[count % keys.count])
+            count += 1
+        }
+        print(Double(count) / (wall() - begun) * 1e6)
+    }
+}
+
+func median(_ values: [Double]) -> Double {
+    let sorted = values.sorted()
+    return sorted.isEmpty ? 0 : sorted[sorted.count / 2]
+}

@@ -1,0 +1,116 @@
+import Glibc
+import Pipeline
+import Traces
+
+/// Measures the stores; `Benchmarks/run-stores` makes a table of what it prints.
+///
+///     store-bench disk FOLDER ENTRIES         put and hit with entries of 8 kB in a new folder, which stays
+///     store-bench mix FOLDER ENTRIES          the same with an original of 1 MB in place of every hundredth entry
+///     store-bench open FOLDER ENTRIES         opening the folder, up to the answer to a first question
+///     store-bench share FOLDER ENTRIES ROUNDS a second process that reads, alone and while this one writes
+///     store-bench evict FOLDER ENTRIES        eviction in such a folder
+///     store-bench memory ENTRIES              the memory tier
+///     store-bench inline FOLDER COUNT         bodies inside the index against bodies in files, by length
+///     store-bench trace FOLDER TRACE.gz REQUESTS SHARE    a request trace through the disk tier, SHARE in percent
+///
+/// Each figure is a line of `CASE ENTRIES MEASURE VALUE UNIT`. Microseconds are CPU, user and system, of this process
+/// with all its threads, unless the measure ends in `wall`.
+@main
+struct StoreBench {
+    static func main() {
+        do {
+            try run(Array(CommandLine.arguments.dropFirst()))
+        } catch {
+            let text = (error as? BenchError)?.message ?? (error as? ReplayError)?.message ?? "\(error)"
+            let message = Array("store-bench: \(text)\n".utf8)
+            _ = write(STDERR_FILENO, message, message.count)
+            exit(1)
+        }
+    }
+
+    private static func run(_ arguments: [String]) throws {
+        switch (arguments.first ?? "", arguments.count) {
+        case ("disk", 3): try DiskBench(arguments[1], try count(arguments[2]), hasOriginals: false).run()
+        case ("mix", 3): try DiskBench(arguments[1], try count(arguments[2]), hasOriginals: true).run()
+        case ("evict", 3): try DiskBench(arguments[1], try count(arguments[2]), hasOriginals: false).evict()
+        case ("open", 3): try DiskBench.open(arguments[1], try count(arguments[2]))
+        case ("share", 4): try SharedFolder(arguments[1], try count(arguments[2])).run(rounds: try count(arguments[3]))
+        case ("read", 4): try SharedFolder(arguments[1], try count(arguments[2])).read(seconds: try count(arguments[3]))
+        case ("memory", 2): try MemoryBench(entries: try count(arguments[1])).run()
+        case ("inline", 3): try InlineBench(folder: arguments[1], count: try count(arguments[2])).run()
+        case ("trace", 5):
+            guard let share = Double(arguments[4]), share > 0 else {
+                throw BenchError("`\(arguments[4])`: expected a share of the footprint in percent")
+            }
+            let trace = try Trace(path: arguments[2])
+            try TraceBench(arguments[1], trace, requests: try count(arguments[3]), share: share / 100).run()
+        default:
+            throw BenchError(
+                """
+                usage: store-bench disk|mix|evict FOLDER ENTRIES | open FOLDER ENTRIES | share FOLDER ENTRIES ROUNDS | memory ENTRIES |
+                    inline FOLDER COUNT | trace FOLDER TRACE.gz REQUESTS SHARE
+                """)
+        }
+    }
+
+    private static func count(_ text: String) throws -> Int {
+        guard let number = Int(text), number > 0 else { throw BenchError("`\(text)`: expected a number above 0") }
+        return number
+    }
+}
+
+struct BenchError: Error {
+    var message: String
+    init(_ message: String) { self.message = message }
+}
+
+/// One line of the output.
+func report(_ name: String, _ entries: Int, _ measure: String, _ value: Double, _ unit: String) {
+    let tenths = (value * 100).rounded() / 100
+    print("\(name) \(entries) \(measure) \(tenths) \(unit)")
+    fflush(nil)
+}
+
+/// CPU of the process so far, user and system, all threads, in microseconds.
+func cpu() -> Double { microseconds(CLOCK_PROCESS_CPUTIME_ID) }
+
+/// Microseconds of a clock that only goes forward.
+func wall() -> Double { microseconds(CLOCK_MONOTONIC) }
+
+private func microseconds(_ clock: clockid_t) -> Double {
+    var time = timespec()
+    clock_gettime(clock, &time)
+    return Double(time.tv_sec) * 1e6 + Double(time.tv_nsec) / 1e3
+}
+
+/// The next line of a stream, without its end.
+func line(of stream: UnsafeMutablePointer<FILE>) -> String? {
+    var line = [CChar](repeating: 0, count: 128)
+    guard fgets(&line, Int32(line.count), stream) != nil else { return nil }
+    return String(decoding: line.prefix { $0 != 0 && $0 != 10 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+}
+
+/// Bytes of memory the process has resident.
+func resident() -> Int {
+    guard let file = fopen("/proc/self/statm", "r") else { return 0 }
+    defer { fclose(file) }
+    let pages = (line(of: file) ?? "").split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
+    return pages * Int(sysconf(Int32(_SC_PAGESIZE)))
+}
+
+/// Bytes on disk of a folder with all in it.
+func occupied(_ folder: String) -> Int {
+    var bytes = 0
+    guard let stream = opendir(folder) else { return 0 }
+    defer { closedir(stream) }
+    while let item = readdir(stream) {
+        let name = withUnsafePointer(to: &item.pointee.d_name) {
+            $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+        }
+        if name == "." || name == ".." { continue }
+        var info = stat()
+        guard lstat("\(folder)/\(name)", &info) == 0 else { continue }
+        bytes += info.st_mode & S_IFMT == S_IFDIR ? occupied("\(folder)/\(name)") : Int(info.st_blocks) * 512
+    }
+    return bytes
+}

@@ -1,0 +1,82 @@
+import Pipeline
+import Traces
+
+/// A request trace through the disk tier, whole bodies included, beside the policy alone.
+///
+/// The budget is a share of what all objects asked for take. The disk tier charges each entry for its rows too, so the
+/// policy is replayed twice: with the bytes of the bodies (`replay` does the same), and with the bytes charged, the
+/// budget being the same.
+struct TraceBench {
+    let folder: String
+    let trace: Trace
+    let requests: ArraySlice<UInt32>
+    let share: Double
+    private let bodies: [UInt8]
+
+    init(_ folder: String, _ trace: Trace, requests: Int, share: Double) throws {
+        self.folder = folder
+        self.trace = trace
+        self.requests = trace.requests.prefix(requests)
+        self.share = share
+        var random = SplitMix(seed: 2)
+        bodies = (0..<(trace.sizes.max() ?? 0)).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+    }
+
+    func run() throws {
+        let objects = Set(requests)
+        let footprint = objects.reduce(0) { $0 + trace.sizes[Int($1)] }
+        let capacity = Int(Double(footprint) * share)
+        for usesCost in [false, true] {
+            let measure = usesCost ? "cost" : "size"
+            var disk: DiskStore? = try store("\(folder)/\(measure)", capacity)
+            let overhead = try charged(for: try store("\(folder)/\(measure)-one", 1 << 40))
+            report("trace-\(measure)", requests.count, "policy", policy(capacity, usesCost, 0), "%")
+            report("trace-\(measure)", requests.count, "policy-charged", policy(capacity, usesCost, overhead), "%")
+            if let disk { report("trace-\(measure)", requests.count, "disk", try replay(disk, usesCost), "%") }
+            disk?.close()
+            disk = nil
+        }
+    }
+
+    private func store(_ folder: String, _ capacity: Int) throws -> DiskStore {
+        var configuration = DiskStoreConfiguration()
+        configuration.variants = capacity
+        return try DiskStore(folder: folder, configuration: configuration)
+    }
+
+    /// Bytes an entry is charged beside its body.
+    private func charged(for store: DiskStore) throws -> Int {
+        _ = try put(0, usesCost: false, in: store)
+        return try store.statistics().variants.bytes - trace.sizes[0]
+    }
+
+    private func policy(_ capacity: Int, _ usesCost: Bool, _ overhead: Int) -> Double {
+        var replay = EvictionReplay(capacity: capacity)
+        var hits = 0
+        for key in requests {
+            let cost = usesCost ? Double(trace.milliseconds[Int(key)]) : 1
+            if replay.request(UInt64(key), size: trace.sizes[Int(key)] + overhead, cost: cost) { hits += 1 }
+        }
+        return 100 * Double(hits) / Double(requests.count)
+    }
+
+    /// Every miss is followed by a put of a body of the object's length.
+    private func replay(_ store: DiskStore, _ usesCost: Bool) throws -> Double {
+        var hits = 0
+        for key in requests {
+            if try store.variant(key: Workload.key(Int(key))) != nil {
+                hits += 1
+            } else {
+                _ = try put(key, usesCost: usesCost, in: store)
+            }
+        }
+        return 100 * Double(hits) / Double(requests.count)
+    }
+
+    private func put(_ key: UInt32, usesCost: Bool, in store: DiskStore) throws -> Bool {
+        let length = trace.sizes[Int(key)]
+        let cost = usesCost ? Double(trace.milliseconds[Int(key)]) : 1
+        return try store.storeVariant(
+            Workload.variant(Int(key), length: length, cost: cost), body: Array(bodies[..<length]), generation: 1)
+    }
+}
