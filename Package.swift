@@ -28,10 +28,13 @@ let package = Package(
         .systemLibrary(name: "CWebP", pkgConfig: "libwebp", providers: [.apt(["libwebp-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "CVips", linkerSettings: [.linkedLibrary("dl")]),
+        .target(name: "CChecksum"),
         .target(name: "Variants", dependencies: ["CVips", "CWebP"], swiftSettings: settings),
         .target(
             name: "Pipeline",
-            dependencies: ["Variants", "CCurl", "CSQLite", .product(name: "Crypto", package: "swift-crypto")],
+            dependencies: [
+                "Variants", "CChecksum", "CCurl", "CSQLite", .product(name: "Crypto", package: "swift-crypto"),
+            ],
             swiftSettings: settings),
         .executableTarget(
             name: "pipectl",

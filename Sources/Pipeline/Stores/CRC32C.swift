@@ -1,4 +1,8 @@
+import CChecksum
+
 /// CRC-32C (Castagnoli polynomial, reflected), eight bytes a step: finds damaged bytes, proves nothing about intent.
+///
+/// By the processor where it can, some ten times as fast as by tables.
 ///
 /// Source: RFC 3720 appendix B.4 for the polynomial and the test values; "slicing by 8" after Kounavis and Berry (2005).
 struct CRC32C {
@@ -32,6 +36,17 @@ struct CRC32C {
 
     /// Takes further bytes in.
     mutating func update(_ data: UnsafeRawBufferPointer) {
+        if Self.isInstruction {
+            remainder = crc32c_continued(remainder, data.baseAddress, data.count)
+        } else {
+            updateByTable(data)
+        }
+    }
+
+    private static let isInstruction = crc32c_is_supported()
+
+    /// The same without the instruction.
+    mutating func updateByTable(_ data: UnsafeRawBufferPointer) {
         remainder = Self.table.withUnsafeBufferPointer { Self.continued(remainder, over: data, $0) }
     }
 

@@ -66,13 +66,17 @@ extension DiskIndex {
     /// Takes a reference away; with the last one the body goes.
     func releaseBody(_ digest: Digest) throws(StoreError) {
         let connection = try connection
-        try connection.run("UPDATE bodies SET refs = refs - 1 WHERE digest = ?1", .text(digest))
-        let gone = try connection.rows(
-            "DELETE FROM bodies WHERE digest = ?1 AND refs <= 0 RETURNING data IS NULL", .text(digest)
-        ) { $0.integer(0) != 0 }
-        if gone.first == true {
-            try connection.run("INSERT OR IGNORE INTO discarded VALUES (?1)", .text(digest))
+        let isFile = try connection.first(
+            "SELECT data IS NULL FROM bodies WHERE digest = ?1 AND refs <= 1", .text(digest)
+        ) {
+            $0.integer(0) != 0
         }
+        guard let isFile else {
+            try connection.run("UPDATE bodies SET refs = refs - 1 WHERE digest = ?1", .text(digest))
+            return
+        }
+        try connection.run("DELETE FROM bodies WHERE digest = ?1", .text(digest))
+        if isFile { try connection.run("INSERT OR IGNORE INTO discarded VALUES (?1)", .text(digest)) }
     }
 
     // MARK: Budgets
@@ -197,29 +201,34 @@ extension DiskIndex {
     /// Deletes one row with what hangs on it: its body reference, its bytes in the budget, links nothing needs.
     func removeRow(_ tier: DiskTier, _ id: Int) throws(StoreError) {
         let connection = try connection
+        // Each reads its row before it deletes it: RETURNING would fill a table of its own for one row.
+        let delete = "DELETE FROM \(tier.rawValue) WHERE id = ?1"
         switch tier {
         case .originals:
-            let gone = try connection.rows(
-                "DELETE FROM originals WHERE id = ?1 RETURNING size, digest", .integer(id)
-            ) { (size: $0.integer(0), digest: $0.text(1)) }
+            let gone = try connection.rows("SELECT size, digest FROM originals WHERE id = ?1", .integer(id)) {
+                (size: $0.integer(0), digest: $0.text(1))
+            }
             for row in gone {
+                try connection.run(delete, .integer(id))
                 try uncharge(tier, row.size)
                 try releaseBody(row.digest)
             }
         case .variants:
-            let gone = try connection.rows(
-                "DELETE FROM variants WHERE id = ?1 RETURNING size, digest, original", .integer(id)
-            ) { (size: $0.integer(0), digest: $0.text(1), original: $0.text(2)) }
+            let gone = try connection.rows("SELECT size, digest, original FROM variants WHERE id = ?1", .integer(id)) {
+                (size: $0.integer(0), digest: $0.text(1), original: $0.text(2))
+            }
             for row in gone {
+                try connection.run(delete, .integer(id))
                 try uncharge(tier, row.size)
                 try releaseBody(row.digest)
                 try dropLinks(row.original)
             }
         case .records:
-            let gone = try connection.rows(
-                "DELETE FROM records WHERE id = ?1 RETURNING size, digest", .integer(id)
-            ) { (size: $0.integer(0), digest: $0.text(1)) }
+            let gone = try connection.rows("SELECT size, digest FROM records WHERE id = ?1", .integer(id)) {
+                (size: $0.integer(0), digest: $0.text(1))
+            }
             for row in gone {
+                try connection.run(delete, .integer(id))
                 try uncharge(tier, row.size)
                 try dropUnrecorded(row.digest)
             }

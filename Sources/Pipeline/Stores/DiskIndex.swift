@@ -86,6 +86,7 @@ final class DiskIndex: @unchecked Sendable {
         try connection.execute(
             """
             PRAGMA mmap_size=0; PRAGMA journal_size_limit=8388608; PRAGMA trusted_schema=OFF;
+            PRAGMA cache_size=-\(DiskSchema.cachedKilobytes);
             PRAGMA synchronous=\(configuration.fsync ? "FULL" : "NORMAL");
             """)
         return (connection, isNew)
@@ -114,7 +115,8 @@ final class DiskIndex: @unchecked Sendable {
     /// Makes the tables. The caller holds the folder lock; another process may have been first.
     private func create(on connection: SQLiteConnection) throws(StoreError) {
         guard try checkVersion(connection) else { return }
-        try connection.execute("PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL")
+        try connection.execute(
+            "PRAGMA page_size=\(DiskSchema.pageSize); PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL")
         try connection.write { () throws(StoreError) in
             try connection.execute(DiskSchema.statements)
             try connection.execute(
@@ -222,14 +224,17 @@ final class DiskIndex: @unchecked Sendable {
         _ body: (SQLiteConnection) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
         let connection = try connection
+        var hasDiscarded = false
         let result = try connection.write { () throws(StoreError) in
             try readClocks(connection)
             let result = try body(connection)
             try mergeNotes(connection)
+            // Asked in here: outside it would be a transaction of its own.
+            hasDiscarded = try connection.first("SELECT 1 FROM discarded LIMIT 1") { _ in true } ?? false
             return result
         }
         forgetNotes()
-        sweepDiscarded()
+        if hasDiscarded { sweepDiscarded() }
         return result
     }
 
@@ -302,7 +307,8 @@ final class DiskIndex: @unchecked Sendable {
 
     private func mergeNotes(_ connection: SQLiteConnection) throws(StoreError) {
         for (tier, rows) in touches {
-            for (row, touch) in rows {
+            // In the order they lie in: rows of one page are written once.
+            for (row, touch) in rows.sorted(by: { $0.key < $1.key }) {
                 try connection.run(
                     """
                     UPDATE \(tier.rawValue) SET uses = min(255, uses + ?2), since = max(since, ?3), \

@@ -4,6 +4,12 @@ enum DiskSchema {
     static let version = 3
     /// "IMPC": tells our index from another program's database.
     static let applicationID = 0x494D_5043
+    /// Bytes of a page of a new index: two file operations each time it is written, whatever its size, so that a usual
+    /// thumbnail should need few of them (`Benchmarks/run-stores`). One that is there keeps the size it was made with.
+    static let pageSize = 8192
+    /// Pages kept in memory by each process, taken as they are used: the inner pages of the indexes for some million
+    /// entries.
+    static let cachedKilobytes = 16_384
 
     static let statements = """
         CREATE TABLE state (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;

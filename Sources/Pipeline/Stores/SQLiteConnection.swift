@@ -77,7 +77,7 @@ final class SQLiteConnection: @unchecked Sendable {
     /// - Returns: how many rows it inserted, changed or deleted.
     @discardableResult
     func run(_ sql: String, _ values: SQLiteValue...) throws(StoreError) -> Int {
-        _ = try collect(sql, values, limit: .max) { (_: SQLiteRow) -> Void in }
+        try step(sql, values) { _ in true }
         return Int(sqlite3_changes64(handle))
     }
 
@@ -85,14 +85,24 @@ final class SQLiteConnection: @unchecked Sendable {
     func rows<Result>(
         _ sql: String, _ values: SQLiteValue..., read: (SQLiteRow) -> Result
     ) throws(StoreError) -> [Result] {
-        try collect(sql, values, limit: .max, read)
+        var results: [Result] = []
+        try step(sql, values) { row in
+            results.append(read(row))
+            return true
+        }
+        return results
     }
 
     /// What `read` makes of the first row; nil without one.
     func first<Result>(
         _ sql: String, _ values: SQLiteValue..., read: (SQLiteRow) -> Result
     ) throws(StoreError) -> Result? {
-        try collect(sql, values, limit: 1, read).first
+        var result: Result?
+        try step(sql, values) { row in
+            result = read(row)
+            return false
+        }
+        return result
     }
 
     var lastInsertedRow: Int { Int(sqlite3_last_insert_rowid(handle)) }
@@ -100,10 +110,11 @@ final class SQLiteConnection: @unchecked Sendable {
     /// Runs `body` as one write transaction, taken at once so that it never has to be upgraded and fail half-way. An
     /// error undoes all of it.
     func write<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
-        try execute("BEGIN IMMEDIATE")
+        // Prepared once like all others: parsing them anew costs as much as a look-up.
+        try run("BEGIN IMMEDIATE")
         do throws(StoreError) {
             let result = try body()
-            try execute("COMMIT")
+            try run("COMMIT")
             return result
         } catch {
             // Some errors (a full disk) have rolled back already; a second failure would hide the first.
@@ -112,23 +123,22 @@ final class SQLiteConnection: @unchecked Sendable {
         }
     }
 
-    private func collect<Result>(
-        _ sql: String, _ values: [SQLiteValue], limit: Int, _ read: (SQLiteRow) -> Result
-    ) throws(StoreError) -> [Result] {
+    /// Runs a statement and hands over its rows for as long as `goesOn` says so.
+    private func step(
+        _ sql: String, _ values: [SQLiteValue], _ goesOn: (SQLiteRow) -> Bool
+    ) throws(StoreError) {
         let statement = try prepared(sql)
         defer {
             sqlite3_reset(statement)
             sqlite3_clear_bindings(statement)
         }
         for (offset, value) in values.enumerated() { try bind(value, at: Int32(offset + 1), of: statement) }
-        var results: [Result] = []
-        while results.count < limit {
+        while true {
             let status = sqlite3_step(statement)
-            if status == SQLITE_DONE { break }
+            if status == SQLITE_DONE { return }
             guard status == SQLITE_ROW else { throw failure(status) }
-            results.append(read(SQLiteRow(statement: statement)))
+            if !goesOn(SQLiteRow(statement: statement)) { return }
         }
-        return results
     }
 
     private func prepared(_ sql: String) throws(StoreError) -> OpaquePointer {

@@ -123,5 +123,10 @@ import Testing
         #expect(CRC32C.checksum(Array(0..<32)) == 0x46DD_794E)
         #expect(CRC32C.checksum(Array("123456789".utf8)) == 0xE306_9283)
         #expect(CRC32C.checksum([]) == 0)
+        for count in [1, 7, 8, 9, 63, 1_000] {
+            var byTable = CRC32C()
+            bytes(count, seed: count).withUnsafeBytes { byTable.updateByTable($0) }
+            #expect(CRC32C.checksum(bytes(count, seed: count)) == byTable.value)
+        }
     }
 }
