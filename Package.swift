@@ -59,6 +59,13 @@ let package = Package(
         .executableTarget(
             name: "masked-frames", dependencies: ["Pipeline", "Variants"],
             path: "samples/programs/MaskedFrames", swiftSettings: settings),
+        .target(name: "FaultyCalls", path: "Tests/FaultyCalls", linkerSettings: [.linkedLibrary("dl")]),
+        .executableTarget(
+            name: "store-worker",
+            dependencies: [
+                "FaultyCalls", "Pipeline", "TestSupport", "Variants", .product(name: "Crypto", package: "swift-crypto"),
+            ],
+            path: "Tests/StoreWorker", swiftSettings: settings),
         .systemLibrary(
             name: "CVipsHeaders", path: "Tests/CVipsHeaders", pkgConfig: "vips", providers: [.apt(["libvips-dev"])]),
         .target(name: "CVipsCheck", dependencies: ["CVipsHeaders"], path: "Tests/CVipsCheck"),

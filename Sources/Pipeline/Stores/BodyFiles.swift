@@ -73,10 +73,39 @@ struct BodyFiles: Sendable {
         return 0
     }
 
+    // MARK: Marks
+
+    /// Says in the folder that a body is about to get its lasting name, until the row that names it is committed: what a
+    /// kill in between leaves is found by its mark, without a look at all files.
+    func mark(_ digest: Digest) throws(StoreError) -> String {
+        let path = "\(folder)/temporary/\(digest).\(getpid())-\(Self.serial.add(1, ordering: .relaxed).newValue)"
+        let file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw Self.failure("cannot mark a body", errno, path) }
+        Glibc.close(file)
+        return path
+    }
+
+    /// All marks. Those seen under the write lock belong to nobody who is still at work.
+    func marks() -> [(path: String, digest: Digest)] {
+        Self.names(in: "\(folder)/temporary").compactMap { name in
+            Self.isMark(name) ? ("\(folder)/temporary/\(name)", String(name.prefix(64))) : nil
+        }
+    }
+
+    private static func isMark(_ name: String) -> Bool {
+        name.utf8.count > 65 && name.utf8.dropFirst(64).first == 0x2E && isDigest(String(name.prefix(64)))
+    }
+
+    // MARK: Bodies
+
     /// Gives a temporary file its lasting name.
     func publish(_ temporary: String, as digest: Digest) throws(StoreError) {
         let path = path(digest)
         if rename(temporary, path) == 0 { return }
+        if errno == EISDIR {
+            rmdir(path)
+            if rename(temporary, path) == 0 { return }
+        }
         if errno == ENOENT {
             try Self.makeFolder("\(folder)/bodies")
             try Self.makeFolder("\(folder)/bodies/\(digest.prefix(2))")
@@ -85,14 +114,20 @@ struct BodyFiles: Sendable {
         throw Self.failure("cannot publish a body", errno, path)
     }
 
+    /// Whether anything has the name of this body.
+    func isThere(_ digest: Digest) -> Bool {
+        var info = stat()
+        return lstat(path(digest), &info) == 0
+    }
+
     /// Whether a body file of this length is there; its content is not read.
     func holds(_ digest: Digest, length: Int) -> Bool {
         var info = stat()
-        return lstat(path(digest), &info) == 0 && info.st_mode & S_IFMT == S_IFREG && Int(info.st_size) == length
+        return lstat(path(digest), &info) == 0 && Self.isOurs(info) && Int(info.st_size) == length
     }
 
     /// The open file, for it to be read piece by piece; it stays whole for who has it when the entry is evicted. nil
-    /// when it is missing, is no regular file, or has another length.
+    /// when it is missing, is no regular file of this user (a link is not followed), or has another length.
     func opened(_ digest: Digest, length: Int) throws(StoreError) -> SpooledBody? {
         let path = path(digest)
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
@@ -103,8 +138,11 @@ struct BodyFiles: Sendable {
         let opened = SpooledBody(descriptor: file, count: length)
         var info = stat()
         guard fstat(file, &info) == 0 else { throw Self.failure("cannot read a body", errno, path) }
-        return info.st_mode & S_IFMT == S_IFREG && Int(info.st_size) == length ? opened : nil
+        return Self.isOurs(info) && Int(info.st_size) == length ? opened : nil
     }
+
+    /// Whether it is a regular file of this user: anything else is not what was stored.
+    static func isOurs(_ info: stat) -> Bool { info.st_mode & S_IFMT == S_IFREG && info.st_uid == geteuid() }
 
     /// The file's bytes; nil when it is missing, is no regular file, or has another length.
     func read(_ digest: Digest, length: Int) throws(StoreError) -> [UInt8]? {
@@ -128,31 +166,114 @@ struct BodyFiles: Sendable {
         return bytes.count == length ? bytes : nil
     }
 
-    /// Deletes a body file. A file that is not there is fine.
-    func remove(_ digest: Digest) { unlink(path(digest)) }
+    /// Deletes a body file, or what has its name. A file that is not there is fine.
+    func remove(_ digest: Digest) { Self.delete(path(digest)) }
 
-    /// Calls `visit` with the digest of every body file. Names that are not digests are nobody's business of ours.
-    func forEachBody(_ visit: (Digest) throws(StoreError) -> Void) throws(StoreError) {
-        for prefix in Self.names(in: "\(folder)/bodies") where prefix.utf8.count == 2 {
-            for name in Self.names(in: "\(folder)/bodies/\(prefix)") where Self.isDigest(name) && name.hasPrefix(prefix)
-            {
-                try visit(name)
-            }
-        }
+    /// Deletes a file, the link itself where it is one, or an empty folder.
+    static func delete(_ path: String) {
+        if unlink(path) != 0, errno == EISDIR { rmdir(path) }
+    }
+
+    /// The folders of bodies.
+    static let prefixes = (0..<256).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }
+
+    /// Whether there may be bodies.
+    var hasBodies: Bool { access("\(folder)/bodies", F_OK) == 0 }
+
+    /// Digests of the body files whose names begin so.
+    func bodies(in prefix: String) -> [Digest] {
+        Self.names(in: "\(folder)/bodies/\(prefix)").filter { Self.isDigest($0) && $0.hasPrefix(prefix) }
     }
 
     /// Paths of temporary files not written to for `seconds`: left behind by a killed process.
     func abandoned(after seconds: Int) -> [String] {
         let now = time(nil)
-        return Self.names(in: "\(folder)/temporary").map { "\(folder)/temporary/\($0)" }.filter { path in
-            var info = stat()
-            return lstat(path, &info) == 0 && info.st_mode & S_IFMT == S_IFREG && now - info.st_mtim.tv_sec >= seconds
-        }
+        return Self.names(in: "\(folder)/temporary").filter { !Self.isMark($0) }.map { "\(folder)/temporary/\($0)" }
+            .filter { path in
+                var info = stat()
+                return lstat(path, &info) == 0 && now - info.st_mtim.tv_sec >= seconds
+            }
     }
 
     /// Removes the database that a rebuild set aside.
     func removeSetAside() {
         for suffix in ["", "-wal", "-shm"] { unlink("\(folder)/cache.sqlite.damaged\(suffix)") }
+    }
+
+    // MARK: Folders
+
+    /// What this program makes in a cache folder.
+    private static let ownNames: Set<String> = ["cache.sqlite", "bodies", "temporary", "rebuild.lock"]
+
+    /// Makes the cache folder, or takes over the one that is there.
+    ///
+    /// - Throws: `.unavailable` when it belongs to another user, and when others may look into it and it holds files that
+    ///   are not the cache's. An empty folder and one of a cache are closed to others instead.
+    func claim() throws(StoreError) {
+        try Self.makeFolders(folder)
+        var info = stat()
+        guard stat(folder, &info) == 0 else { throw Self.failure("cannot look at the folder", errno, folder) }
+        guard info.st_uid == geteuid() else {
+            throw StoreError(
+                .unavailable,
+                "the folder belongs to user \(info.st_uid), this program runs as \(geteuid()): name another folder, or "
+                    + "run as its owner", path: folder)
+        }
+        guard info.st_mode & 0o077 != 0 else { return }
+        let names = Set(Self.names(in: folder))
+        guard names.isEmpty || !names.isDisjoint(with: Self.ownNames) else {
+            throw StoreError(
+                .unavailable,
+                "the folder is open to other users and holds files that are not a cache's: name an empty folder, or "
+                    + "close it with `chmod 700`", path: folder)
+        }
+        guard chmod(folder, 0o700) == 0 else { throw Self.failure("cannot close the folder to others", errno, folder) }
+    }
+
+    /// Deletes what is in the place of our folders and is none, such as a link to somewhere else.
+    /// - Returns: how many.
+    func removeFalseFolders() -> Int {
+        var removed = 0
+        for path in ["\(folder)/bodies", "\(folder)/temporary"] {
+            var info = stat()
+            guard lstat(path, &info) == 0, info.st_mode & S_IFMT != S_IFDIR else { continue }
+            unlink(path)
+            removed += 1
+        }
+        return removed
+    }
+
+    /// Whether all files of the database that are there are this user's own, which are closed to others.
+    func ownsDatabase() -> Bool {
+        for suffix in ["", "-wal", "-shm"] {
+            let path = "\(folder)/cache.sqlite\(suffix)"
+            var info = stat()
+            guard lstat(path, &info) == 0 else { continue }
+            guard Self.isOurs(info) else { return false }
+            if info.st_mode & 0o077 != 0 { chmod(path, 0o600) }
+        }
+        return true
+    }
+
+    /// Paths of what lies among the bodies and can be none: other names, links, files of other users.
+    func foreign() -> [String] {
+        let bodies = "\(folder)/bodies"
+        let known = Set(Self.prefixes)
+        var found: [String] = []
+        for prefix in Self.names(in: bodies) {
+            var info = stat()
+            guard lstat("\(bodies)/\(prefix)", &info) == 0 else { continue }
+            guard known.contains(prefix), info.st_mode & S_IFMT == S_IFDIR else {
+                found.append("\(bodies)/\(prefix)")
+                continue
+            }
+            for name in Self.names(in: "\(bodies)/\(prefix)") {
+                let path = "\(bodies)/\(prefix)/\(name)"
+                guard lstat(path, &info) == 0 else { continue }
+                if !Self.isDigest(name) || !name.hasPrefix(prefix) || !Self.isOurs(info) { found.append(path) }
+            }
+        }
+        return found
     }
 
     /// Creates a folder for this user alone; one that is there is left as it is.

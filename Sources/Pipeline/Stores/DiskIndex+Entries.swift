@@ -59,6 +59,7 @@ extension DiskIndex {
     func publish(_ digest: Digest, _ content: EntryBody, temporary: inout String?) throws(StoreError) {
         if temporary == nil { temporary = try files.writeTemporary(content, sync: configuration.fsync) }
         guard let path = temporary else { return }
+        marks.append(try files.mark(digest))
         try files.publish(path, as: digest)
         temporary = nil
     }
@@ -294,18 +295,5 @@ extension DiskIndex {
             if let purged, generation < UInt64(purged) { return false }
         }
         return true
-    }
-}
-
-extension DiskIndex {
-    /// Deletes a body file that no row names, under the write lock so that nobody is about to name it.
-    func removeUnreferenced(_ digest: Digest) throws(StoreError) {
-        let connection = try connection
-        try connection.write { () throws(StoreError) in
-            let isFile = try connection.first("SELECT data IS NULL FROM bodies WHERE digest = ?1", .text(digest)) {
-                $0.integer(0) != 0
-            }
-            if isFile != true { files.remove(digest) }
-        }
     }
 }

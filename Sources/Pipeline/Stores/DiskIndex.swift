@@ -13,6 +13,11 @@ final class DiskIndex: @unchecked Sendable {
     var noted: [DiskTier: StoreCounters] = [:]
     var notes = 0
     private var nextFlush: Int
+    /// Marks of the bodies renamed in by the transaction that runs.
+    var marks: [String] = []
+    /// Whether files of an index that is gone are still to be deleted.
+    var isSweeping = false
+    private var writes = 0
 
     private var opened: SQLiteConnection?
     private var inode: UInt64 = 0
@@ -33,7 +38,9 @@ final class DiskIndex: @unchecked Sendable {
         self.configuration = configuration
         nextFlush = configuration.touchBatch
         for tier in DiskTier.allCases { policies[tier] = policy }
-        try BodyFiles.makeFolders(folder)
+        try files.claim()
+        let removed = files.removeFalseFolders()
+        if removed > 0 { note(.originals) { $0.corrupt += removed } }
         do throws(StoreError) {
             try open()
         } catch {
@@ -66,9 +73,16 @@ final class DiskIndex: @unchecked Sendable {
         } else {
             try migrate(connection)
         }
+        try adopt(connection)
+    }
+
+    /// Goes on with this connection.
+    private func adopt(_ connection: SQLiteConnection) throws(StoreError) {
         try readClocks(connection)
+        isSweeping = try connection.first("SELECT 1 FROM state WHERE name = 'sweep'") { _ in true } ?? false
         opened = connection
         inode = currentInode()
+        reclaim()
     }
 
     /// Connects and looks at the version, before anything is written.
@@ -80,6 +94,9 @@ final class DiskIndex: @unchecked Sendable {
             Glibc.close(file)
         } else if errno != EEXIST {
             throw BodyFiles.failure("cannot open the cache", errno, path)
+        }
+        guard files.ownsDatabase() else {
+            throw StoreError(.damaged, "the index is no file of this user", path: path)
         }
         let connection = try SQLiteConnection(path: path, busyMilliseconds: Int32(configuration.busyMilliseconds))
         let isNew = try checkVersion(connection)
@@ -94,12 +111,15 @@ final class DiskIndex: @unchecked Sendable {
 
     /// - Returns: whether the database is still empty.
     private func checkVersion(_ connection: SQLiteConnection) throws(StoreError) -> Bool {
-        let version = try connection.first("PRAGMA user_version") { $0.integer(0) } ?? 0
-        let application = try connection.first("PRAGMA application_id") { $0.integer(0) } ?? 0
-        if version == 0, application == 0 {
-            let tables = try connection.first("SELECT count(*) FROM sqlite_schema") { $0.integer(0) } ?? 0
-            if tables == 0 { return true }
-        }
+        // In one statement: another process may be making the tables, and numbers of before and after would not agree.
+        let found = try connection.first(
+            """
+            SELECT user_version, application_id, (SELECT count(*) FROM sqlite_schema) \
+            FROM pragma_user_version, pragma_application_id
+            """
+        ) { (version: $0.integer(0), application: $0.integer(1), tables: $0.integer(2)) }
+        let (version, application) = (found?.version ?? 0, found?.application ?? 0)
+        if version == 0, application == 0, found?.tables == 0 { return true }
         guard application == DiskSchema.applicationID else {
             throw StoreError(.unavailable, "this database belongs to another program; name another folder", path: path)
         }
@@ -119,13 +139,13 @@ final class DiskIndex: @unchecked Sendable {
             "PRAGMA page_size=\(DiskSchema.pageSize); PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL")
         try connection.write { () throws(StoreError) in
             try connection.execute(DiskSchema.statements)
+            // Bodies of an index that is gone: nothing names them any more.
+            if files.hasBodies { try connection.run("INSERT INTO state VALUES ('sweep', 0)") }
             try connection.execute(
                 """
                 PRAGMA application_id=\(DiskSchema.applicationID); PRAGMA user_version=\(DiskSchema.version);
                 """)
         }
-        // Bodies of an index that is gone: nothing names them any more.
-        try files.forEachBody { digest throws(StoreError) in files.remove(digest) }
     }
 
     /// Brings the tables of an older version up to this one. Other processes of that version keep working on them.
@@ -154,7 +174,7 @@ final class DiskIndex: @unchecked Sendable {
         opened = nil
         inode = 0
         forgetNotes()
-        try BodyFiles.makeFolders(files.folder)
+        try files.claim()
         do throws(StoreError) {
             try open()
         } catch {
@@ -164,7 +184,9 @@ final class DiskIndex: @unchecked Sendable {
     }
 
     /// Sets a damaged database aside as `cache.sqlite.damaged` and starts an empty one, unless another process has.
-    func rebuild() throws(StoreError) {
+    ///
+    /// - Parameter isCertain: false keeps a database that seems sound when it is opened anew.
+    func rebuild(isCertain: Bool = true) throws(StoreError) {
         let before = inode
         opened?.close()
         opened = nil
@@ -172,12 +194,8 @@ final class DiskIndex: @unchecked Sendable {
         let lock = try FolderLock(path: "\(files.folder)/rebuild.lock")
         defer { lock.unlock() }
         if before == 0 || currentInode() == before {
-            if before == 0, let sound = try soundConnection() {
-                // Whoever held the lock before us has repaired it.
-                opened = sound
-                inode = currentInode()
-                return
-            }
+            // Without an index so far, whoever held the lock before us may have repaired it.
+            if !isCertain || before == 0, let sound = try soundConnection() { return try adopt(sound) }
             for suffix in ["", "-wal", "-shm"] { rename("\(path)\(suffix)", "\(path).damaged\(suffix)") }
         }
         let (connection, isNew) = try connect()
@@ -186,8 +204,7 @@ final class DiskIndex: @unchecked Sendable {
             try create(on: connection)
             try connection.run("UPDATE tiers SET corrupt = corrupt + 1 WHERE name = 'records'")
         }
-        opened = connection
-        inode = currentInode()
+        try adopt(connection)
     }
 
     /// A connection when the database turns out to be whole; nil when it is damaged.
@@ -224,17 +241,30 @@ final class DiskIndex: @unchecked Sendable {
         _ body: (SQLiteConnection) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
         let connection = try connection
+        let result: Result
         var hasDiscarded = false
-        let result = try connection.write { () throws(StoreError) in
-            try readClocks(connection)
-            let result = try body(connection)
-            try mergeNotes(connection)
-            // Asked in here: outside it would be a transaction of its own.
-            hasDiscarded = try connection.first("SELECT 1 FROM discarded LIMIT 1") { _ in true } ?? false
-            return result
+        do throws(StoreError) {
+            result = try connection.write { () throws(StoreError) in
+                try readClocks(connection)
+                let result = try body(connection)
+                try mergeNotes(connection)
+                // Asked in here: outside it would be a transaction of its own.
+                hasDiscarded = try connection.first("SELECT 1 FROM discarded LIMIT 1") { _ in true } ?? false
+                return result
+            }
+        } catch {
+            // What was renamed in and not committed goes by its mark, now or, when that fails too, later.
+            if !marks.isEmpty { reclaim() }
+            marks = []
+            throw error
         }
+        for mark in marks { unlink(mark) }
+        marks = []
         forgetNotes()
         if hasDiscarded { sweepDiscarded() }
+        if isSweeping { sweep() }
+        writes += 1
+        if writes % 64 == 0 { reclaim() }
         return result
     }
 

@@ -10,6 +10,8 @@ public struct VerifyReport: Sendable, Hashable {
     public var missingFiles = 0
     /// Body files that no row names.
     public var orphanFiles = 0
+    /// What lies among the bodies and can be none: other names, links, files of other users.
+    public var foreignFiles = 0
     /// Files of interrupted writes, untouched for ten minutes.
     public var abandonedFiles = 0
     /// Entries whose body has no row, and records that cannot be decoded.
@@ -28,7 +30,8 @@ public struct VerifyReport: Sendable, Hashable {
     /// Whether nothing was wrong.
     public var isClean: Bool {
         !isIndexDamaged
-            && damagedBodies + missingFiles + orphanFiles + abandonedFiles + brokenEntries + wrongReferences
+            && damagedBodies + missingFiles + orphanFiles + foreignFiles + abandonedFiles + brokenEntries
+                + wrongReferences
                 + wrongSums == 0
     }
 }
@@ -41,6 +44,12 @@ extension DiskStore {
         report.isRepaired = repair
         report.isIndexDamaged = try perform { index throws(StoreError) in try index.isDamaged(repair: repair) }
         if report.isIndexDamaged, !repair { return report }
+        // What has been left by the killed and is deleted by the next to write anyway is no fault.
+        try perform { index throws(StoreError) in
+            _ = try index.connection
+            index.reclaim()
+            while index.isSweeping, index.sweep() {}
+        }
         try verifyBodies(&report)
         try verifyFiles(&report)
         try perform { index throws(StoreError) in
@@ -90,26 +99,28 @@ extension DiskStore {
     }
 
     private func verifyFiles(_ report: inout VerifyReport) throws(StoreError) {
-        var orphans = 0
         let repair = report.isRepaired
-        try files.forEachBody { digest throws(StoreError) in
-            let isOrphan = try perform { index throws(StoreError) in
-                // Under the write lock: a file renamed in and not committed yet is no orphan.
-                try index.connection.write { () throws(StoreError) in
-                    let isNamed = try index.connection.first(
-                        """
-                        SELECT 1 FROM bodies WHERE digest = ?1 AND data IS NULL \
-                        UNION SELECT 1 FROM discarded WHERE digest = ?1
-                        """, .text(digest)
-                    ) { _ in true }
-                    if isNamed == nil, repair { index.files.remove(digest) }
-                    return isNamed == nil
-                }
-            }
-            if isOrphan { orphans += 1 }
+        let foreign = files.foreign()
+        report.foreignFiles = foreign.count
+        if repair, !foreign.isEmpty {
+            for path in foreign { BodyFiles.delete(path) }
+            try perform { index throws(StoreError) in index.note(.originals) { $0.corrupt += foreign.count } }
         }
-        report.orphanFiles = orphans
-        let abandoned = files.abandoned(after: 600)
+        for prefix in BodyFiles.prefixes {
+            for digest in files.bodies(in: prefix) {
+                let isOrphan = try perform { index throws(StoreError) in
+                    if try index.isNamed(digest) { return false }
+                    // Once more under the write lock: a file renamed in and not committed yet is no orphan.
+                    return try index.connection.write { () throws(StoreError) in
+                        let isOrphan = try !index.isNamed(digest) && files.isThere(digest)
+                        if isOrphan, repair { files.remove(digest) }
+                        return isOrphan
+                    }
+                }
+                if isOrphan { report.orphanFiles += 1 }
+            }
+        }
+        let abandoned = files.abandoned(after: configuration.graceSeconds)
         report.abandonedFiles = abandoned.count
         if repair {
             for path in abandoned { unlink(path) }

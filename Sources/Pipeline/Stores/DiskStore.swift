@@ -50,19 +50,22 @@ public final class DiskStore: Sendable {
         try perform { index throws(StoreError) in try index.flush() }
     }
 
-    /// Runs `body` on the index, once more on a new one when the first turns out to be damaged.
+    /// Runs `body` on the index. Where that turns out to be damaged, once more after opening it again, since a disk that
+    /// fails for a moment looks like damage too; where it still is, on a new one.
     func perform<Result: Sendable>(
         _ body: (DiskIndex) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
         try state.withLock { index throws(StoreError) -> Result in
             try index.reopenIfReplaced()
-            do throws(StoreError) {
-                return try body(index)
-            } catch {
-                guard error.code == .damaged else { throw error }
-                try index.rebuild()
-                return try body(index)
+            for isCertain in [false, true] {
+                do throws(StoreError) {
+                    return try body(index)
+                } catch {
+                    guard error.code == .damaged else { throw error }
+                    try index.rebuild(isCertain: isCertain)
+                }
             }
+            return try body(index)
         }
     }
 
@@ -124,13 +127,7 @@ public final class DiskStore: Sendable {
             }
             if isWanted { incoming.temporary = try files.writeTemporary(body, sync: configuration.fsync) }
         }
-        do throws(StoreError) {
-            return try perform { index throws(StoreError) in try insert(index, incoming) }
-        } catch {
-            // Renamed and then not committed: no row names the file. When this fails too, `verify` finds it.
-            try? perform { index throws(StoreError) in try index.removeUnreferenced(digest) }
-            throw error
-        }
+        return try perform { index throws(StoreError) in try insert(index, incoming) }
     }
 
     /// A body on its way in, with the temporary file that holds it, if it has one.

@@ -16,5 +16,9 @@ public struct DiskStoreConfiguration: Sendable, Hashable {
     /// Uses noted in memory before they are written to the index; default 512, so that a hit is not a write.
     public var touchBatch = 512
 
+    /// Seconds after which a body that is still being written counts as left behind by a killed process, and is deleted;
+    /// default 600.
+    public var graceSeconds = 600
+
     public init() {}
 }

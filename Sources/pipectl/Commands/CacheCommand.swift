@@ -253,6 +253,7 @@ struct CacheVerify: ParsableCommand {
             ("damagedBodies", "damaged bodies", report.damagedBodies),
             ("missingFiles", "missing files", report.missingFiles),
             ("orphanFiles", "files of no entry", report.orphanFiles),
+            ("foreignFiles", "foreign files", report.foreignFiles),
             ("abandonedFiles", "abandoned temporary files", report.abandonedFiles),
             ("brokenEntries", "broken entries", report.brokenEntries),
             ("wrongReferences", "wrong reference counts", report.wrongReferences),

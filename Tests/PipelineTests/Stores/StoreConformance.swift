@@ -264,12 +264,13 @@ extension Store {
     @Test(arguments: StoreKind.allCases) func `many may read and write at once`(kind: StoreKind) async throws {
         let store = try kind.open(folder, variants: 700_000)
         defer { store.close() }
+        let bodies = (0..<20).map { bytes($0 % 4 == 0 ? 80_000 : 2_000, seed: $0) }
         try await withThrowingTaskGroup(of: Void.self) { group in
             for task in 0..<4 {
                 group.addTask {
                     for round in 0..<60 {
                         let number = (round * 3 + task) % 20
-                        let body = bytes(number % 4 == 0 ? 80_000 : 2_000, seed: number)
+                        let body = bodies[number]
                         let entry = variant("\(number)", of: digest(body), body)
                         let original = record("http://\(number)/", body)
                         if round % 17 == 16 { _ = try store.purge(source: original.source, digests: []) }

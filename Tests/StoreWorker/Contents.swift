@@ -1,0 +1,62 @@
+import struct Crypto.SHA256
+import Pipeline
+import Variants
+
+/// What workers store: everything follows from a seed, so that whoever reads it knows what it must be.
+enum Contents {
+    /// Of bodies that several workers use at once.
+    static let sharedSeeds = 0..<12
+    static let keysPerWorker = 24
+    static let sourcesPerWorker = 8
+
+    /// Inside the index, at its limit, and files.
+    private static let lengths = [0, 1, 700, 20_000, 65_536, 65_537, 90_000, 250_000]
+
+    static func body(_ seed: Int) -> [UInt8] {
+        let length = lengths[seed % lengths.count]
+        var bytes = [UInt8](repeating: UInt8(truncatingIfNeeded: seed &* 37), count: length)
+        for (at, byte) in "\(seed) ".utf8.enumerated() where at < length { bytes[at] = byte }
+        return bytes
+    }
+
+    static func digest(_ bytes: [UInt8]) -> String { hex(SHA256.hash(data: bytes)) }
+    static func digest(_ seed: Int) -> String { digest(body(seed)) }
+
+    private static func hex(_ bytes: some Sequence<UInt8>) -> String {
+        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+
+    static func key(_ worker: Int, _ number: Int) -> String { digest(Array("\(worker)/\(number)".utf8)) }
+    static func source(_ worker: Int, _ number: Int) -> String { "http://\(worker)/\(number)" }
+
+    static func record(_ worker: Int, _ number: Int, body seed: Int, _ bytes: [UInt8]) -> OriginalRecord {
+        OriginalRecord(
+            source: source(worker, number),
+            response: StoredResponse(
+                status: 200, fields: [HeaderField("ETag", "\"\(seed)\"")], requestTime: 1, responseTime: 2),
+            digest: digest(bytes), length: bytes.count, header: nil, fetchMilliseconds: Double(1 + seed % 50))
+    }
+
+    static func variant(_ worker: Int, _ number: Int, body bytes: [UInt8], original: Int) -> VariantEntry {
+        VariantEntry(
+            key: key(worker, number), originalDigest: digest(original), digest: digest(bytes), length: bytes.count,
+            format: .webp, width: 3, height: 2, recipe: "thumbnail:3x2", cost: Double(1 + original % 20), created: 1)
+    }
+}
+
+/// Repeatable numbers (SplitMix64).
+struct Numbers: RandomNumberGenerator {
+    private var state: UInt64
+    init(_ seed: Int) { state = UInt64(truncatingIfNeeded: seed) }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var mixed = state
+        mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
+        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
+        return mixed ^ mixed >> 31
+    }
+
+    mutating func below(_ limit: Int) -> Int { Int(next() % UInt64(limit)) }
+    mutating func seed() -> Int { next() % 2 == 0 ? below(Contents.sharedSeeds.count) : below(4_000) }
+}

@@ -1,0 +1,92 @@
+import Pipeline
+
+/// What a folder must hold according to the ledgers of those who worked in it.
+struct Expectation {
+    /// The seeds a body may have, and whether it may be gone.
+    struct Allowed {
+        var seeds: Set<Int> = []
+        var mayBeAbsent = true
+        var description: String { "one of \(seeds.sorted())\(mayBeAbsent ? " or nothing" : "")" }
+    }
+
+    private let operations: [Operation]
+    private let purges: [Operation]
+
+    init(_ operations: [Operation]) {
+        self.operations = operations
+        purges = operations.filter { $0.kind == .purge }
+    }
+
+    /// What may be found under the key of a variant.
+    func variant(_ worker: Int, _ number: Int) -> Allowed {
+        var allowed = Allowed()
+        var last: Operation?
+        for operation in operations
+        where operation.kind == .variant && operation.worker == worker && operation.number == number {
+            switch operation.end {
+            case nil:
+                // Killed, or it threw: the old one or the new one.
+                allowed.seeds.insert(operation.body)
+                if let before = last, purged(before.original, since: before) != .no { allowed.mayBeAbsent = true }
+                if purged(operation.original, since: operation) != .no { allowed.mayBeAbsent = true }
+            case .some where operation.isDone:
+                allowed = Allowed(seeds: [operation.body], mayBeAbsent: false)
+                last = operation
+                switch purged(operation.original, since: operation) {
+                case .no: break
+                case .perhaps: allowed.mayBeAbsent = true
+                case .surely: allowed = Allowed()
+                }
+            default: break
+            }
+        }
+        return allowed
+    }
+
+    /// What may be the digest in the record of a source.
+    func record(_ worker: Int, _ number: Int) -> Allowed {
+        var allowed = Allowed()
+        for operation in operations
+        where operation.kind != .variant && operation.worker == worker && operation.number == number {
+            switch (operation.kind, operation.end) {
+            case (.original, nil): allowed.seeds.insert(operation.body)
+            case (.original, _):
+                if operation.isDone { allowed = Allowed(seeds: [operation.body], mayBeAbsent: false) }
+            case (_, nil): allowed.mayBeAbsent = true
+            default: allowed = Allowed()
+            }
+        }
+        return allowed
+    }
+
+    /// Whether the body of a source's original must be there: its record is, and nothing can have removed it since.
+    func mustHaveBody(_ worker: Int, _ number: Int) -> Int? {
+        let last = operations.last { $0.kind != .variant && $0.worker == worker && $0.number == number }
+        guard let last, last.kind == .original, last.isDone else { return nil }
+        return purged(last.body, since: last) == .no ? last.body : nil
+    }
+
+    private enum Answer { case no, perhaps, surely }
+
+    /// Whether a purge has removed what is made from an original, stored by `operation`.
+    private func purged(_ original: Int, since operation: Operation) -> Answer {
+        let digest = Contents.digest(original)
+        var answer = Answer.no
+        for purge in purges {
+            guard let end = purge.end else {
+                // Killed in the middle: it may have removed anything that was there before its worker's next call.
+                if isUnended(purge, after: operation) { answer = .perhaps }
+                continue
+            }
+            guard purge.digests.contains(digest), end >= operation.begin else { continue }
+            if let stored = operation.end, purge.begin > stored { return .surely }
+            answer = .perhaps
+        }
+        return answer
+    }
+
+    private func isUnended(_ purge: Operation, after operation: Operation) -> Bool {
+        let next = operations.first { $0.worker == purge.worker && $0.begin > purge.begin }
+        return (next?.begin ?? .max) >= operation.begin
+    }
+}

@@ -1,0 +1,205 @@
+import Glibc
+import Pipeline
+import TestSupport
+
+/// Rounds of workers on one folder, killed at random points; after each round the folder is compared with the ledgers.
+struct KillHarness {
+    private let program: String
+    private let home: String
+    private var numbers: Numbers
+    private var folder = ""
+    private var ledgers: [String] = []
+    private var budget = 0
+    private var epoch = 0
+    private var isRebuilt = false
+
+    private(set) var problems: [String] = []
+    private(set) var rounds = 0
+    private var processes = 0
+    private var kills = 0
+    private var windowKills = 0
+    private var checked = 0
+    private var evicted = 0
+    private var marks = 0
+
+    /// Rounds in one folder before its index is overwritten or another folder is begun.
+    private static let roundsPerEpoch = 6
+
+    init(program: String, home: String, seed: Int) {
+        self.program = program
+        self.home = home
+        numbers = Numbers(seed)
+    }
+
+    var summary: String {
+        """
+        rounds \(rounds), processes \(processes), killed \(kills), of them between rename and commit \(windowKills)
+        entries compared \(checked), gone because evicted \(evicted), renamed and never committed, reclaimed \(marks)
+        problems \(problems.count)
+        """
+    }
+
+    /// - Returns: false when something was wrong; `problems` says what.
+    mutating func round() -> Bool {
+        if rounds % Self.roundsPerEpoch == 0 { beginEpoch() }
+        rounds += 1
+        let count = 2 + numbers.below(3)
+        let log = "\(home)/window"
+        unlink(log)
+        var workers: [HelperProgram] = []
+        for id in 0..<count {
+            let ledger = "\(home)/ledger-\(epoch)-\(id)"
+            if !ledgers.contains(ledger) { ledgers.append(ledger) }
+            // Every other worker dies by its own hand after one of its first files got its name.
+            let dieAt = numbers.below(2) == 0 ? 1 + numbers.below(5) : 0
+            let words =
+                [program, "work", folder, ledger] + [id, numbers.below(1 << 30), budget, dieAt].map(String.init)
+            do {
+                workers.append(try HelperProgram(words + [log]))
+            } catch {
+                problems.append("round \(rounds): \(error)")
+                return false
+            }
+        }
+        processes += count
+        for worker in workers { _ = worker.line(startingWith: "ready") }
+        for worker in workers.shuffled(using: &numbers) {
+            usleep(UInt32(numbers.below(60_000)))
+            worker.stop()
+        }
+        for (id, worker) in workers.enumerated() {
+            if worker.waitForEnd() == 128 + SIGKILL { kills += 1 }
+            for line in worker.text.split(separator: "\n") where line.hasPrefix("!") {
+                problems.append("round \(rounds), worker \(id): \(line.dropFirst(2))")
+            }
+        }
+        var info = stat()
+        if stat(log, &info) == 0 { windowKills += Int(info.st_size) }
+        do throws(StoreError) {
+            try check()
+        } catch {
+            problems.append("round \(rounds): \(error.code): \(error)")
+        }
+        return problems.isEmpty
+    }
+
+    private mutating func beginEpoch() {
+        epoch += 1
+        ledgers = []
+        // Large enough that nothing is evicted, so that everything must be there; and too small for most of it.
+        budget = epoch % 2 == 1 ? 1 << 30 : 1_500_000
+        isRebuilt = epoch % 3 == 0 && !folder.isEmpty
+        guard isRebuilt else {
+            folder = "\(home)/cache-\(epoch)"
+            return
+        }
+        // The same folder with its index overwritten: a new one is begun, and the bodies of the old one are reclaimed.
+        let file = open("\(folder)/cache.sqlite", O_WRONLY)
+        let garbage = [UInt8](repeating: 0x5A, count: 8_192)
+        _ = pwrite(file, garbage, garbage.count, 0)
+        close(file)
+    }
+
+    // MARK: Checking
+
+    /// Compares a folder in which nobody works with what the ledgers say was stored in it.
+    mutating func compare(_ folder: String, ledgers: [String], budget: Int) {
+        self.folder = folder
+        self.ledgers = ledgers
+        self.budget = budget
+        do throws(StoreError) {
+            try check()
+        } catch {
+            problems.append("\(error.code): \(error)")
+        }
+    }
+
+    private mutating func check() throws(StoreError) {
+        marks += Self.names("\(folder)/temporary").filter { $0.contains(".") }.count
+        let store = try Worker.open(folder, budget: budget, graceSeconds: 0)
+        defer { store.close() }
+        let expectation = Expectation(ledgers.flatMap(Ledger.read))
+        var missing = (variants: 0, originals: 0)
+        for worker in 0..<ledgers.count {
+            for number in 0..<Contents.keysPerWorker {
+                let isMissing = try checkVariant(store, worker, number, expectation.variant(worker, number))
+                missing.variants += isMissing ? 1 : 0
+            }
+            for number in 0..<Contents.sourcesPerWorker {
+                try checkRecord(store, worker, number, expectation.record(worker, number))
+                guard let seed = expectation.mustHaveBody(worker, number) else { continue }
+                checked += 1
+                guard let body = try store.originalBody(digest: Contents.digest(seed)) else {
+                    missing.originals += 1
+                    continue
+                }
+                if body != Contents.body(seed) { note("original \(seed) is torn") }
+            }
+        }
+        try checkWhole(store, missing)
+    }
+
+    private mutating func note(_ problem: String) { problems.append("round \(rounds): \(problem)") }
+
+    /// - Returns: whether it is gone and would have to be there, were it not for the budget.
+    private mutating func checkVariant(
+        _ store: DiskStore, _ worker: Int, _ number: Int, _ allowed: Expectation.Allowed
+    ) throws(StoreError) -> Bool {
+        checked += 1
+        guard let (entry, body) = try store.variant(key: Contents.key(worker, number)) else {
+            return !allowed.mayBeAbsent
+        }
+        let isAllowed = allowed.seeds.contains { Contents.digest($0) == entry.digest }
+        if !isAllowed { note("variant \(worker)/\(number) is none of what it may be: \(allowed.description)") }
+        if Contents.digest(body) != entry.digest { note("variant \(worker)/\(number) is torn") }
+        return false
+    }
+
+    private mutating func checkRecord(
+        _ store: DiskStore, _ worker: Int, _ number: Int, _ allowed: Expectation.Allowed
+    ) throws(StoreError) {
+        checked += 1
+        let records = try store.records(source: Contents.source(worker, number))
+        guard let record = records.first else {
+            if !allowed.mayBeAbsent { note("the record of \(worker)/\(number) is gone: \(allowed.description)") }
+            return
+        }
+        let isAllowed = allowed.seeds.contains { Contents.digest($0) == record.digest }
+        if records.count > 1 || !isAllowed {
+            note("record \(worker)/\(number) is none of what it may be: \(allowed.description)")
+        }
+    }
+
+    private mutating func checkWhole(
+        _ store: DiskStore, _ missing: (variants: Int, originals: Int)
+    ) throws(StoreError) {
+        let counters = try store.statistics()
+        for (name, tier, gone) in [
+            ("variants", counters.variants, missing.variants), ("originals", counters.originals, missing.originals),
+        ] {
+            evicted += gone
+            if gone > tier.evictions { note("\(gone) \(name) are gone, \(tier.evictions) were evicted") }
+            if tier.bytes > budget { note("\(name) take \(tier.bytes) bytes of \(budget)") }
+            if tier.corrupt > 0 { note("\(tier.corrupt) \(name) were found damaged") }
+        }
+        // A rebuilt index says so by one.
+        if counters.records.corrupt > (isRebuilt ? 1 : 0) { note("\(counters.records.corrupt) records were damaged") }
+        let report = try store.verify()
+        if !report.isClean { note("\(report)") }
+        let left = Self.names("\(folder)/temporary")
+        if !left.isEmpty { note("left behind: \(left)") }
+    }
+
+    private static func names(_ folder: String) -> [String] {
+        guard let stream = opendir(folder) else { return [] }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while let item = readdir(stream) {
+            let name = withUnsafePointer(to: &item.pointee.d_name) {
+                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            if name != ".", name != ".." { names.append(name) }
+        }
+        return names
+    }
+}

@@ -1,0 +1,15 @@
+import Glibc
+
+/// Where a program of this package lies: beside the one that runs, as `swift build --build-tests` puts it.
+///
+/// - Throws: when it has not been built.
+public func builtProgram(_ name: String) throws(ProgramError) -> String {
+    guard let own = realpath("/proc/self/exe", nil) else { throw ProgramError("/proc is not there: \(errno)") }
+    defer { free(own) }
+    let folder = String(cString: own).split(separator: "/", omittingEmptySubsequences: false).dropLast()
+    let path = (folder + [name[...]]).joined(separator: "/")
+    guard access(path, X_OK) == 0 else {
+        throw ProgramError("\(path) is not there; `swift build --build-tests` makes it")
+    }
+    return path
+}
