@@ -3,7 +3,7 @@
 /// A queue of slots by stored priority, which a use leaves alone (`EvictionPolicy`), a table from key to slot, and the
 /// ghost ring. Bookkeeping takes at most 200 bytes an entry beside the value and the key's own storage. A value type
 /// without a lock.
-struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+struct CacheIndex<Key: CacheIndexKey, Value: Sendable>: Sendable {
     private struct Content: Sendable {
         var key: Key
         var value: Value
@@ -50,26 +50,28 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     // MARK: Looking up
 
     /// The value under `key`; notes a use.
-    mutating func use(_ key: Key) -> Value? {
-        guard let at = find(key, Self.hash(key)) else { return nil }
+    ///
+    /// - Parameter hash: the key's, where it is known already; so in all calls.
+    mutating func use(_ key: Key, hash: UInt64? = nil) -> Value? {
+        guard let at = find(key, hash ?? key.indexHash) else { return nil }
         calls += 1
         policy.touch(&slots[at].entry, uses: 1, now: calls)
         return contents[at]?.value
     }
 
     /// The value under `key`, without noting a use.
-    func peek(_ key: Key) -> Value? {
-        find(key, Self.hash(key)).flatMap { contents[$0]?.value }
+    func peek(_ key: Key, hash: UInt64? = nil) -> Value? {
+        find(key, hash ?? key.indexHash).flatMap { contents[$0]?.value }
     }
 
     /// What the policy knows of an entry.
-    func entry(of key: Key) -> EvictionEntry? { find(key, Self.hash(key)).map { slots[$0].entry } }
+    func entry(of key: Key) -> EvictionEntry? { find(key, key.indexHash).map { slots[$0].entry } }
 
     // MARK: Changing
 
     /// Changes a value in place; false when there is none. Its size stays as it was charged.
-    mutating func update(_ key: Key, _ change: (inout Value) -> Void) -> Bool {
-        guard let at = find(key, Self.hash(key)), var content = contents[at] else { return false }
+    mutating func update(_ key: Key, hash: UInt64? = nil, _ change: (inout Value) -> Void) -> Bool {
+        guard let at = find(key, hash ?? key.indexHash), var content = contents[at] else { return false }
         change(&content.value)
         contents[at] = content
         return true
@@ -79,8 +81,8 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     ///
     /// - Returns: whether it stays: false when it is larger than the whole budget, which evicts nobody, and when it is
     ///   worth less than all that is there. What was under the key is gone in either case.
-    mutating func insert(_ key: Key, _ value: Value, size: Int, cost: Double) -> Bool {
-        let hash = Self.hash(key)
+    mutating func insert(_ key: Key, hash known: UInt64? = nil, _ value: Value, size: Int, cost: Double) -> Bool {
+        let hash = known ?? key.indexHash
         let before = find(key, hash)
         guard size <= budget else {
             if let before { removeSlot(before, hash) }
@@ -88,7 +90,7 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         }
         calls += 1
         var entry = EvictionEntry(size: max(1, size), cost: cost)
-        policy.admit(&entry, wasEvicted: policy.remembersEvicted && ghosts.contains(UInt64(hash)), now: calls)
+        policy.admit(&entry, wasEvicted: policy.remembersEvicted && ghosts.contains(hash), now: calls)
         let at: Int
         if let before {
             at = before
@@ -111,8 +113,8 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
 
     /// Removes one entry, which is not remembered as evicted; false when there was none.
-    mutating func remove(_ key: Key) -> Bool {
-        let hash = Self.hash(key)
+    mutating func remove(_ key: Key, hash known: UInt64? = nil) -> Bool {
+        let hash = known ?? key.indexHash
         guard let at = find(key, hash) else { return false }
         removeSlot(at, hash)
         return true
@@ -124,7 +126,7 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         var removed = 0
         for at in contents.indices {
             guard let content = contents[at], matches(content.key, content.value) else { continue }
-            removeSlot(at, Self.hash(content.key))
+            removeSlot(at, content.key.indexHash)
             removed += 1
         }
         return removed
@@ -157,9 +159,9 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
             policy.evicted(entry)
             evictions += 1
             guard let key = contents[at]?.key else { return nil }
-            let hash = Self.hash(key)
+            let hash = key.indexHash
             removeSlot(at, hash)
-            if policy.remembersEvicted { ghosts.append(UInt64(hash), limit: count) }
+            if policy.remembersEvicted { ghosts.append(hash, limit: count) }
             return at
         }
         return nil
@@ -167,9 +169,7 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     // MARK: Slots
 
-    private static func hash(_ key: Key) -> UInt { UInt(bitPattern: key.hashValue) }
-
-    private func find(_ key: Key, _ hash: UInt) -> Int? {
+    private func find(_ key: Key, _ hash: UInt64) -> Int? {
         table.find(UInt32(truncatingIfNeeded: hash)) { contents[Int($0)]?.key == key }.map { Int($0) }
     }
 
@@ -186,7 +186,7 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         return at
     }
 
-    private mutating func removeSlot(_ at: Int, _ hash: UInt) {
+    private mutating func removeSlot(_ at: Int, _ hash: UInt64) {
         table.remove(UInt32(at), hash: UInt32(truncatingIfNeeded: hash))
         bytes -= slots[at].entry.size
         count -= 1

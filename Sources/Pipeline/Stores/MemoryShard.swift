@@ -29,8 +29,8 @@ struct MemoryShard<Value: Sendable>: Sendable {
         return counters
     }
 
-    mutating func find(_ key: String) -> (value: Value, body: [UInt8])? {
-        guard let stored = index.use(key) else {
+    mutating func find(_ key: String, _ hash: UInt64) -> (value: Value, body: [UInt8])? {
+        guard let stored = index.use(key, hash: hash) else {
             misses += 1
             return nil
         }
@@ -38,25 +38,27 @@ struct MemoryShard<Value: Sendable>: Sendable {
         return (stored.value, stored.body)
     }
 
-    func peek(_ key: String) -> (value: Value, body: [UInt8])? {
-        index.peek(key).map { ($0.value, $0.body) }
+    func peek(_ key: String, _ hash: UInt64) -> (value: Value, body: [UInt8])? {
+        index.peek(key, hash: hash).map { ($0.value, $0.body) }
     }
 
-    mutating func insert(_ key: String, value: Value, body: [UInt8], size: Int, cost: Double) -> Bool {
+    mutating func insert(
+        _ key: String, _ hash: UInt64, value: Value, body: [UInt8], size: Int, cost: Double
+    ) -> Bool {
         guard size <= index.budget else {
-            _ = index.remove(key)
+            _ = index.remove(key, hash: hash)
             refused += 1
             return false
         }
         insertions += 1
-        return index.insert(key, Stored(value: value, body: body), size: size, cost: cost)
+        return index.insert(key, hash: hash, Stored(value: value, body: body), size: size, cost: cost)
     }
 
-    mutating func update(_ key: String, _ change: (inout Value) -> Void) -> Bool {
-        index.update(key) { change(&$0.value) }
+    mutating func update(_ key: String, _ hash: UInt64, _ change: (inout Value) -> Void) -> Bool {
+        index.update(key, hash: hash) { change(&$0.value) }
     }
 
-    mutating func remove(_ key: String) -> Bool { index.remove(key) }
+    mutating func remove(_ key: String, _ hash: UInt64) -> Bool { index.remove(key, hash: hash) }
 
     mutating func remove(where matches: (String, Value) -> Bool) -> Int {
         index.remove { key, stored in matches(key, stored.value) }

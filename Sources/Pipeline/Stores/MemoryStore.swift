@@ -24,13 +24,17 @@ public final class MemoryStore<Value: Sendable>: Sendable {
     }
 
     /// The entry under `key`; counts a hit or a miss.
+    @_specialize(where Value == VariantEntry)
+    @_specialize(where Value == [OriginalRecord])
     public func entry(for key: String) -> (value: Value, body: [UInt8])? {
-        shard(of: key).state.withLock { $0.find(key) }
+        let hash = key.indexHash
+        return shard(of: hash).state.withLock { $0.find(key, hash) }
     }
 
     /// The entry under `key`, without counting or noting a use.
     public func peek(_ key: String) -> (value: Value, body: [UInt8])? {
-        shard(of: key).state.withLock { $0.peek(key) }
+        let hash = key.indexHash
+        return shard(of: hash).state.withLock { $0.peek(key, hash) }
     }
 
     /// A mark to hand to `insert`: a removal after it makes that insertion void.
@@ -52,23 +56,26 @@ public final class MemoryStore<Value: Sendable>: Sendable {
         generation: UInt64? = nil
     ) -> Bool {
         let size = body.count + key.utf8.count + valueBytes + Self.entryOverhead
-        return shard(of: key).state.withLock { state in
+        let hash = key.indexHash
+        return shard(of: hash).state.withLock { state in
             // Checked under the lock: a removal raises the counter before it visits this shard.
             if let generation, generation != purges.load(ordering: .acquiring) { return false }
-            return state.insert(key, value: value, body: body, size: size, cost: cost)
+            return state.insert(key, hash, value: value, body: body, size: size, cost: cost)
         }
     }
 
     /// Changes the value kept under `key` and leaves its body: a stored response that was freshened.
     @discardableResult
     public func update(_ key: String, _ change: (inout Value) -> Void) -> Bool {
-        shard(of: key).state.withLock { $0.update(key, change) }
+        let hash = key.indexHash
+        return shard(of: hash).state.withLock { $0.update(key, hash, change) }
     }
 
     /// Removes one entry; false when there was none.
     @discardableResult
     public func remove(_ key: String) -> Bool {
-        shard(of: key).state.withLock { $0.remove(key) }
+        let hash = key.indexHash
+        return shard(of: hash).state.withLock { $0.remove(key, hash) }
     }
 
     /// Removes every entry for which `matches` holds, and voids insertions begun before. Visits all entries.
@@ -100,8 +107,9 @@ public final class MemoryStore<Value: Sendable>: Sendable {
         return sum
     }
 
-    private func shard(of key: String) -> Shard {
-        shards.count == 1 ? shards[0] : shards[Int(UInt(bitPattern: key.hashValue) % UInt(shards.count))]
+    /// By the upper bits of a hash: a shard's table goes by the lower ones.
+    private func shard(of hash: UInt64) -> Shard {
+        shards[Int(truncatingIfNeeded: (hash >> 32) * UInt64(shards.count) >> 32)]
     }
 
     private final class Shard: Sendable {
