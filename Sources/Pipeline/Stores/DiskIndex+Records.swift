@@ -175,7 +175,7 @@ extension DiskIndex {
         for id in rows { try removeRow(.originals, id) }
         guard
             let place = try admit(
-                .originals, GhostKey(record.digest), size: DiskTier.overhead + content.count,
+                .originals, GhostKey(record.digest), size: DiskTier.charge(body: content.count),
                 cost: record.fetchMilliseconds)
         else { return }
         try addBody(record.digest, content, checksum: incoming.checksum, temporary: &incoming.temporary)
@@ -199,7 +199,7 @@ extension DiskIndex {
             uses = row.uses + notedUses(.variants, row.id)
             try removeRow(.variants, row.id)
         }
-        let size = DiskTier.overhead + bytes.count + entry.recipe.utf8.count
+        let size = DiskTier.charge(body: bytes.count)
         guard let place = try admit(.variants, GhostKey(entry.key), size: size, cost: entry.cost, uses: uses) else {
             return false
         }

@@ -92,8 +92,12 @@ enum DiskSchema {
 enum DiskTier: String, CaseIterable {
     case originals, variants, records
 
-    /// Bytes charged beside body and strings: rows, indexes and the pages they leave half empty.
+    /// Bytes charged for a record beside its strings, and the least that anything with a body is charged.
     static let overhead = 512
+
+    /// Bytes charged for an entry with a body: those of the body, so that budgets mean what they say and the policy
+    /// weighs what it saves. Rows and indexes come on top; without a least charge they alone could fill a disk.
+    static func charge(body bytes: Int) -> Int { max(bytes, overhead) }
 
     /// What tells an entry's key, in one or two columns of the tier's table.
     var keyColumns: String {

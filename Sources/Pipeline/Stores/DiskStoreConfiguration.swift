@@ -1,4 +1,7 @@
 /// How a `DiskStore` uses its folder.
+///
+/// Budgets count bodies, each as 512 bytes at least; rows and indexes come on top, about 900 bytes an entry
+/// (docs/benchmarks.md).
 public struct DiskStoreConfiguration: Sendable, Hashable {
     /// Bytes for bodies of originals; default 2 GB, a few thousand photographs.
     public var originals = 2_000_000_000

@@ -6,7 +6,7 @@ import Testing
     let folder = CacheFolder()
     private let body = bytes(2_000, seed: 1)
     /// Bytes that one variant with this body is charged.
-    private var size: Int { DiskTier.overhead + body.count + "thumbnail:30x20".utf8.count }
+    private var size: Int { DiskTier.charge(body: body.count) }
 
     private func store(_ budget: Int) throws -> DiskStore {
         var configuration = DiskStoreConfiguration()
@@ -106,7 +106,7 @@ import Testing
             let found = try store.variant(key: entry.key)
             #expect((found != nil) == isInMemory, "round \(round)")
             if found == nil {
-                let size = DiskTier.overhead + object.body.count + entry.recipe.utf8.count
+                let size = DiskTier.charge(body: object.body.count)
                 let stays = index.insert(object.name, round, size: size, cost: object.cost)
                 #expect(try store.storeVariant(entry, body: object.body, generation: 1) == stays, "round \(round)")
             }
