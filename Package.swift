@@ -29,7 +29,8 @@ let package = Package(
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .target(name: "CVips", linkerSettings: [.linkedLibrary("dl")]),
         .target(name: "CChecksum"),
-        .target(name: "Variants", dependencies: ["CVips", "CWebP"], swiftSettings: settings),
+        .target(name: "CResample"),
+        .target(name: "Variants", dependencies: ["CResample", "CVips", "CWebP"], swiftSettings: settings),
         .target(
             name: "Pipeline",
             dependencies: [

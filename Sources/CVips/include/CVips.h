@@ -65,6 +65,8 @@ enum {
     F(size_t, vips_image_get_typeof, (const VipsImage *image, const char *name)) \
     F(int, vips_image_get_blob, \
       (const VipsImage *image, const char *name, const void *_Nullable *_Nonnull data, size_t *length)) \
+    F(void, vips_image_set_blob_copy, \
+        (VipsImage * image, const char *name, const void *_Nullable data, size_t length)) \
     F(void, vips_image_set_kill, (VipsImage * image, int kill)) \
     F(size_t, vips_image_get_type, (void)) \
     F(size_t, vips_blob_get_type, (void)) \

@@ -45,56 +45,72 @@ final class Image: @unchecked Sendable {
         return [UInt8](UnsafeRawBufferPointer(start: start, count: length))
     }
 
+    /// Takes over the colour profile of another image; only for an image nobody else has yet.
+    func copyProfile(from other: Image) {
+        let name = "icc-profile-data"
+        guard let profile = other.blob(name) else { return }
+        profile.withUnsafeBytes { cvips.vips_image_set_blob_copy(pointer, name, $0.baseAddress, $0.count) }
+    }
+
     /// Whether a metadata field is there.
     func has(_ name: String) -> Bool { cvips.vips_image_get_typeof(pointer, name) != 0 }
 
     /// Makes every evaluation that reads from this image fail soon; callable from any thread.
     func kill() { cvips.vips_image_set_kill(pointer, 1) }
 
-    /// Computes all pixels on the calling thread, top to bottom in strips, as sequential loaders need.
-    ///
-    /// Doing so here rather than through a libvips sink keeps the work on our thread (its CPU clock then says what a
-    /// render costs) and gives a place to stop.
+    /// All pixels, computed on the calling thread.
     ///
     /// - Parameter tile: computed at once, instead of a strip; for what reads around each pixel from pixels in memory.
     func computed(_ control: RenderControl, tile: PixelSize? = nil) throws(RenderError) -> PixelStorage {
-        let (width, height) = (width, height)
+        let width = width
         let sampleBytes: Int? = [CVIPS_FORMAT_UCHAR: 1, CVIPS_FORMAT_USHORT: 2, CVIPS_FORMAT_FLOAT: 4]
             .first { Int($0.key) == format }?.value
         guard let sampleBytes else { preconditionFailure("8 bit, 16 bit and float only") }
         let pixelBytes = bands * sampleBytes
         let storage = PixelStorage(byteCount: width * height * pixelBytes)
+        try forEachTile(tile, control) { bytes, left, top, size in
+            guard size.width < width else {
+                storage.write(bytes, at: top * width * pixelBytes)
+                return
+            }
+            for row in 0..<size.height {
+                let line = bytes[(row * size.width * pixelBytes)..<((row + 1) * size.width * pixelBytes)]
+                storage.write(UnsafeRawBufferPointer(rebasing: line), at: ((top + row) * width + left) * pixelBytes)
+            }
+        }
+        return storage
+    }
+
+    /// Computes all pixels on the calling thread, top to bottom in tiles or, by default, strips of whole rows, as
+    /// sequential loaders need.
+    ///
+    /// Doing so here rather than through a libvips sink keeps the work on our thread (its CPU clock then says what a
+    /// render costs) and gives a place to stop.
+    func forEachTile(
+        _ tile: PixelSize? = nil, _ control: RenderControl,
+        _ body: (_ pixels: UnsafeRawBufferPointer, _ left: Int, _ top: Int, _ size: PixelSize) -> Void
+    ) throws(RenderError) {
+        let (width, height) = (width, height)
         guard let region = cvips.vips_region_new(pointer) else {
             throw RenderError(.undecodable, VipsLibrary.takeErrorText())
         }
         defer { cvips.g_object_unref(UnsafeMutableRawPointer(region)) }
         let tile = tile ?? PixelSize(width: width, height: Self.stripRows)
         for top in stride(from: 0, to: height, by: tile.height) {
-            let rows = min(tile.height, height - top)
             for left in stride(from: 0, to: width, by: tile.width) {
                 try control.check()
-                let columns = min(tile.width, width - left)
+                let size = PixelSize(width: min(tile.width, width - left), height: min(tile.height, height - top))
                 var length = 0
                 guard
                     let part = cvips.vips_region_fetch(
-                        region, Int32(left), Int32(top), Int32(columns), Int32(rows), &length)
+                        region, Int32(left), Int32(top), Int32(size.width), Int32(size.height), &length)
                 else {
                     throw RenderError(.undecodable, "the pixels cannot be decoded: \(VipsLibrary.takeErrorText())")
                 }
-                defer { cvips.g_free(part) }
-                let bytes = UnsafeRawBufferPointer(start: part, count: min(length, rows * columns * pixelBytes))
-                guard columns < width else {
-                    storage.write(bytes, at: top * width * pixelBytes)
-                    continue
-                }
-                for row in 0..<rows {
-                    let line = bytes[(row * columns * pixelBytes)..<((row + 1) * columns * pixelBytes)]
-                    storage.write(
-                        UnsafeRawBufferPointer(rebasing: line), at: ((top + row) * width + left) * pixelBytes)
-                }
+                body(UnsafeRawBufferPointer(start: part, count: length), left, top, size)
+                cvips.g_free(part)
             }
         }
-        return storage
     }
 
     /// The height libvips' own sinks use (`VIPS__FATSTRIP_HEIGHT`): its line caches are sized for it.

@@ -89,7 +89,10 @@ public struct Picture: Sendable {
         var result = self
         let stored = orientation >= 5 ? target.swapped : target
         if isRaw, !Resize.accepts(image) { try result.convert() }
-        result.image = try Resize.resize(result.image, to: stored, linear: quality != .fast, isRaw: result.isRaw)
+        result.image =
+            try Reduction.accepts(result.image, stored)
+            ? Reduction.resize(result.image, to: stored, context.control)
+            : Resize.resize(result.image, to: stored, linear: quality != .fast, isRaw: result.isRaw)
         result.size = target
         return try result.settled(context)
     }

@@ -1,6 +1,7 @@
 import CVips
 
-/// Scaling to an exact size, in gamma space as stored or in linear light.
+/// Scaling to an exact size by libvips, in gamma space as stored or in linear light, for what `Reduction` does not take:
+/// enlarging and 16 bits.
 ///
 /// Linear light goes through 16-bit look-up tables of the sRGB curve (IEC 61966-2-1) around libvips' own resampler.
 /// Alpha is premultiplied while resizing, so that transparent pixels lend no colour.

@@ -1,0 +1,99 @@
+import Testing
+
+@testable import Variants
+
+struct ReductionTests {
+    /// Pixels of a picture shrunk by `Reduction`.
+    private func reduced(
+        _ pixels: [UInt8], width: Int, height: Int, bands: Int, to target: PixelSize
+    ) throws -> [UInt8] {
+        try VipsLibrary.load()
+        let image = try Image(PixelStorage(pixels), width: width, height: height, bands: bands)
+            .labelled(bands < 3 ? "b-w" : "srgb")
+        try #require(Reduction.accepts(image, target))
+        let control = RenderControl(seconds: 10)
+        return try Reduction.resize(image, to: target, control).computed(control).array
+    }
+
+    /// Noise, the same each time.
+    private func noise(_ count: Int) -> [UInt8] {
+        var state: UInt32 = 1
+        return (0..<count).map { _ in
+            state = state &* 1_664_525 &+ 1_013_904_223
+            return UInt8(state >> 24)
+        }
+    }
+
+    @Test(arguments: [
+        (64, 48, 32, 24), (61, 47, 13, 9), (200, 3, 7, 2), (5, 301, 5, 19), (1, 1, 1, 1), (33, 17, 1, 1),
+        (40, 30, 40, 7),
+        (40, 30, 39, 30), (700, 9, 699, 8),
+    ])
+    func `every sample is that of the reference in doubles`(
+        width: Int, height: Int, outWidth: Int, outHeight: Int
+    ) throws {
+        let rgb = noise(width * height * 3)
+        let result = try reduced(
+            rgb, width: width, height: height, bands: 3, to: PixelSize(width: outWidth, height: outHeight))
+        var rgba = [UInt8](repeating: 255, count: width * height * 4)
+        for index in 0..<(width * height) { for band in 0..<3 { rgba[index * 4 + band] = rgb[index * 3 + band] } }
+        let reference = LinearLightReference.resized(
+            PixelBuffer(width: width, height: height, pixels: rgba), width: outWidth, height: outHeight)
+        #expect(result.count == outWidth * outHeight * 3)
+        for index in 0..<(outWidth * outHeight) {
+            for band in 0..<3 {
+                let difference = Int(result[index * 3 + band]) - Int(reference.pixels[index * 4 + band])
+                #expect(abs(difference) <= 1, "pixel \(index), band \(band)")
+            }
+        }
+    }
+
+    @Test(arguments: 1...4)
+    func `a flat picture keeps its colour, whatever the bands`(bands: Int) throws {
+        for value in [0, 1, 2, 9, 10, 11, 12, 60, 128, 200, 254, 255] as [UInt8] {
+            var pixel = [UInt8](repeating: value, count: bands)
+            if bands == 2 || bands == 4 { pixel[bands - 1] = 255 }
+            let pixels = (0..<(50 * 37)).flatMap { _ in pixel }
+            let result = try reduced(
+                pixels, width: 50, height: 37, bands: bands, to: PixelSize(width: 9, height: 8))
+            #expect(result == (0..<72).flatMap { _ in pixel }, "value \(value)")
+        }
+    }
+
+    @Test func `transparent pixels lend no colour, and alpha is averaged as it is`() throws {
+        // Columns in turn: opaque red, and green that is not to be seen.
+        let pixels = (0..<(32 * 32)).flatMap { index -> [UInt8] in
+            index % 2 == 0 ? [200, 0, 0, 255] : [0, 255, 0, 0]
+        }
+        let result = try reduced(pixels, width: 32, height: 32, bands: 4, to: PixelSize(width: 4, height: 4))
+        for index in 0..<16 {
+            #expect(Array(result[(index * 4)..<(index * 4 + 3)]) == [200, 0, 0])
+            // Not 128 alike: at the edges one of the two repeats.
+            #expect((110...145).contains(result[index * 4 + 3]))
+        }
+        let nothing = [UInt8](repeating: 0, count: 32 * 32 * 4)
+        let empty = try reduced(nothing, width: 32, height: 32, bands: 4, to: PixelSize(width: 4, height: 4))
+        #expect(empty == [UInt8](repeating: 0, count: 64))
+    }
+
+    @Test func `what would grow, or has 16 bits, is not taken`() throws {
+        try VipsLibrary.load()
+        let bytes = try Image(PixelStorage(noise(300)), width: 10, height: 10, bands: 3).labelled("srgb")
+        #expect(Reduction.accepts(bytes, PixelSize(width: 10, height: 10)))
+        #expect(!Reduction.accepts(bytes, PixelSize(width: 11, height: 10)))
+        #expect(!Reduction.accepts(bytes, PixelSize(width: 10, height: 11)))
+        let wide = try VipsCall("cast", ["in": .image(bytes), "format": "ushort"]).image().labelled("rgb16")
+        #expect(!Reduction.accepts(wide, PixelSize(width: 5, height: 5)))
+    }
+
+    @Test func `a render that was stopped does not go on`() throws {
+        try VipsLibrary.load()
+        let image = try Image(PixelStorage(noise(300 * 200 * 3)), width: 300, height: 200, bands: 3).labelled("srgb")
+        let control = RenderControl(seconds: 10)
+        control.stop(.cancelled)
+        let error = #expect(throws: RenderError.self) {
+            try Reduction.resize(image, to: PixelSize(width: 30, height: 20), control)
+        }
+        #expect(error?.code == .cancelled)
+    }
+}
