@@ -30,7 +30,9 @@ let package = Package(
         .target(name: "CVips", linkerSettings: [.linkedLibrary("dl")]),
         .target(name: "CChecksum"),
         .target(name: "CResample"),
-        .target(name: "Variants", dependencies: ["CResample", "CVips", "CWebP"], swiftSettings: settings),
+        .target(name: "CSandbox", cSettings: [.define("_GNU_SOURCE")]),
+        .target(
+            name: "Variants", dependencies: ["CResample", "CSandbox", "CVips", "CWebP"], swiftSettings: settings),
         .target(
             name: "Pipeline",
             dependencies: [

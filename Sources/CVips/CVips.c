@@ -1,9 +1,11 @@
+#define _GNU_SOURCE  // dladdr
 #include "CVips.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
 CVipsTable cvips;
 
@@ -60,6 +62,24 @@ static void load(void) {
 const char *cvips_load(void) {
     pthread_once(&once, load);
     return atomic_load(&loaded) ? NULL : failure;
+}
+
+int cvips_load_module(const char *name) {
+    // libvips keeps its modules beside itself, in a folder named after its version.
+    Dl_info library;
+    if (!atomic_load(&loaded) || !dladdr(*(void **)&cvips.vips_init, &library) || !library.dli_fname) return 0;
+    const char *slash = strrchr(library.dli_fname, '/');
+    if (!slash) return 0;
+    char path[1024];
+    int length = snprintf(path, sizeof path, "%.*s/vips-modules-%d.%d/vips-%s.so", (int)(slash - library.dli_fname),
+                          library.dli_fname, cvips.vips_version(0), cvips.vips_version(1), name);
+    if (length < 0 || (size_t)length >= sizeof path) return 0;
+    void *loader = dlopen("libgmodule-2.0.so.0", RTLD_NOW | RTLD_LOCAL);
+    if (!loader) return 0;
+    void *(*open_module)(const char *, int) = NULL;
+    *(void **)&open_module = dlsym(loader, "g_module_open");
+    // Bound at once: nothing is looked up in files any more once a worker has locked itself down.
+    return open_module && open_module(path, 0) != NULL;
 }
 
 void cvips_leave_thread(void) {

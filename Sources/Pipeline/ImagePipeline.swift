@@ -36,9 +36,7 @@ public final class ImagePipeline: Sendable {
         var fetching = configuration.fetch
         if fetching.spoolFolder == nil { fetching.spoolFolder = configuration.cacheFolder }
         transport = configuration.transport ?? RetryingTransport(CurlTransport(fetching), configuration: fetching)
-        renderer =
-            configuration.renderer
-            ?? InProcessRenderer(threads: configuration.renderThreads ?? Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) + 1)
+        renderer = Self.renderer(configuration)
         limits = configuration.limits
         store = StoreStage(tiers: tiers, willStore: configuration.willStore)
         admit = AdmitStage(
@@ -55,6 +53,32 @@ public final class ImagePipeline: Sendable {
             tiers: tiers, renderer: renderer, quality: configuration.quality, limits: configuration.limits,
             flights: Flights(), fetch: fetch, store: store, now: now)
     }
+
+    private static func renderer(_ configuration: PipelineConfiguration) -> any Rendering {
+        if let renderer = configuration.renderer { return renderer }
+        switch configuration.isolation {
+        case .inProcess:
+            return InProcessRenderer(
+                threads: configuration.renderThreads ?? Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) + 1)
+        case .workers(let workers): return WorkerPool(workers)
+        }
+    }
+
+    /// Starts the render workers ahead of the first request, and says what they are locked down by; nil where renders run
+    /// in this process.
+    ///
+    /// Throws `workersUnavailable` or `libraryUnavailable`; requests that need no render are answered all the same.
+    public func prepareWorkers() async throws(PipelineError) -> WorkerProtection? {
+        guard let pool = renderer as? WorkerPool else { return nil }
+        do throws(RenderError) {
+            return try await pool.prepare()
+        } catch {
+            throw PipelineError(error.code == .libraryUnavailable ? .libraryUnavailable : .workersUnavailable, error.message)
+        }
+    }
+
+    /// What has become of the render workers; nil where renders run in this process.
+    public var workerStatistics: WorkerStatistics? { (renderer as? WorkerPool)?.statistics }
 
     /// Answers a request. Cancelling the calling task stops the work unless somebody else waits for it too.
     public func respond(to request: ImageRequest) async throws(PipelineError) -> ImageResponse {
@@ -182,6 +206,7 @@ public final class ImagePipeline: Sendable {
     public func shutdown() async {
         await abandoned.drain()
         await background.close()
+        await renderer.shutdown()
         await tiers.close()
         await transport.shutdown()
         // Joining blocks, and a pool cannot join itself: one last thread sees the others out.

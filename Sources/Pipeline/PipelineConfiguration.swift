@@ -18,7 +18,11 @@ public struct PipelineConfiguration: Sendable {
     public var quality = RenderQuality.balanced
     /// What a render may take.
     public var limits = RenderLimits()
-    /// Threads that render; nil: one more than cores, since a render waits for nothing but the processor.
+    /// Where pictures are decoded: in this process by default, which a decoder that crashes or is taken over then takes
+    /// along. `.workers` renders in processes of their own; whoever fetches what strangers publish wants that.
+    public var isolation = RenderIsolation.inProcess
+    /// Renders at once in this process; nil: one more than cores, since a render waits for nothing but the processor.
+    /// Workers have their own number.
     public var renderThreads: Int?
     /// The folder that `mask:NAME` looks into.
     public var masks: String?
@@ -30,7 +34,7 @@ public struct PipelineConfiguration: Sendable {
     public var writeBehindBytes = 256 << 20
     /// Replaces the libcurl transport.
     public var transport: (any Transport)?
-    /// Replaces the renderer in this process.
+    /// Replaces the renderer, whatever `isolation` says.
     public var renderer: (any Rendering)?
     /// Asked once for every original about to be stored and for every one freshened by a 304: false keeps it, and the
     /// variants of it, from being stored; what it changes of the candidate is stored instead. It is called on the way to

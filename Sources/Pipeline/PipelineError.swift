@@ -42,6 +42,10 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         public static let renderFailed = Code("renderFailed")
         /// The render took longer than `limits.seconds`.
         public static let renderDeadline = Code("renderDeadline")
+        /// The process that rendered crashed or answered nonsense, or did so a short while ago with the same original.
+        public static let renderCrashed = Code("renderCrashed")
+        /// Render workers cannot be started.
+        public static let workersUnavailable = Code("workersUnavailable")
         /// libvips is missing; the message names the package.
         public static let libraryUnavailable = Code("libraryUnavailable")
         /// The cache folder cannot be opened, or is of a newer version.
@@ -80,6 +84,8 @@ extension PipelineError {
             case .cancelled: .cancelled
             case .deadline: .renderDeadline
             case .libraryUnavailable: .libraryUnavailable
+            case .crashed, .workerProtocol, .poisonous: .renderCrashed
+            case .workerUnavailable: .workersUnavailable
             }
         self.init(code, "\(source): \(error.message)", cause: error)
     }

@@ -111,11 +111,13 @@ public struct EncodedBytes: Sendable {
     /// How many there are.
     public let count: Int
     private let origin: Origin
+    private let openFile: (@Sendable () -> Int32?)?
 
     /// Bytes that are at hand.
     public init(_ bytes: [UInt8]) {
         count = bytes.count
         origin = .bytes(bytes)
+        openFile = nil
     }
 
     /// Bytes that are somewhere else.
@@ -123,10 +125,18 @@ public struct EncodedBytes: Sendable {
     /// - Parameters:
     ///   - count: how many there are.
     ///   - read: gets them; called on the thread that renders, which it may block. nil where that fails.
-    public init(count: Int, read: @escaping @Sendable () -> [UInt8]?) {
+    ///   - open: where they are a whole file that nobody changes, opens it once more, for reading only; the descriptor is
+    ///     the caller's to close. A worker process then reads the file itself.
+    public init(
+        count: Int, read: @escaping @Sendable () -> [UInt8]?, open: (@Sendable () -> Int32?)? = nil
+    ) {
         self.count = count
         origin = .file(read)
+        openFile = open
     }
+
+    /// A descriptor of the file that holds exactly these bytes, for reading only; nil where there is none.
+    func openedFile() -> Int32? { openFile?() }
 
     /// The bytes; may block. Throws `undecodable` where they cannot be read.
     public func bytes() throws(RenderError) -> [UInt8] {
@@ -234,7 +244,7 @@ public struct PixelBuffer: Sendable, Hashable {
 }
 
 /// Why a render failed.
-public struct RenderError: Error, Sendable, CustomStringConvertible {
+public struct RenderError: Error, Sendable, Hashable, CustomStringConvertible {
     /// What went wrong, stable across versions.
     public enum Code: String, Sendable {
         /// The magic bytes are of no known image format, or the bytes are empty.
@@ -258,6 +268,14 @@ public struct RenderError: Error, Sendable, CustomStringConvertible {
         case deadline
         /// libvips is missing or too old; the message names the package to install.
         case libraryUnavailable
+        /// The worker process that rendered ended by a signal or of its own accord.
+        case crashed
+        /// The worker process answered nonsense and was ended.
+        case workerProtocol
+        /// The original ended a worker a short while ago and is not tried again yet.
+        case poisonous
+        /// Worker processes cannot be started.
+        case workerUnavailable
     }
     /// What went wrong.
     public var code: Code
@@ -277,4 +295,10 @@ public protocol Rendering: Sendable {
     func render(_ job: RenderJob) async throws(RenderError) -> RenderedVariant
     /// Decodes to sRGB RGBA for display, after the recipe's steps; `job.output` is ignored.
     func pixels(_ job: RenderJob) async throws(RenderError) -> PixelBuffer
+    /// Ends what renders, once that has finished what it was given. Nothing is rendered afterwards.
+    func shutdown() async
+}
+
+extension Rendering {
+    public func shutdown() async {}
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Glibc
+import Variants
 
 /// The command: `pipectl get | batch | info | recipe | recipes | cache | serve`.
 @main
@@ -30,6 +31,8 @@ struct Pipectl: AsyncParsableCommand {
         ])
 
     static func main() async {
+        // Before anything else, and before there is a second thread: a worker knows no commands.
+        RenderWorker.runIfAsked()
         // A reader that goes away is an error of the write, not the end of the process.
         signal(SIGPIPE, SIG_IGN)
         Interruption.arm()

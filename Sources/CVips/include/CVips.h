@@ -118,6 +118,10 @@ extern CVipsTable cvips __attribute__((swift_attr("nonisolated(unsafe)")));
 /// Loads and starts libvips once for the process, from any thread. NULL, or what went wrong (static text).
 const char *_Nullable cvips_load(void);
 
+/// Loads one of libvips' own modules (`heif`), for a process in which libvips was kept from loading all of them. Only after
+/// `cvips_load`. Whether it is there now.
+int cvips_load_module(const char *name);
+
 /// Frees what libvips keeps for the calling thread; does nothing before libvips is loaded.
 void cvips_leave_thread(void);
 

@@ -65,6 +65,13 @@ public final class SpooledBody: Sendable, Hashable {
         linkat(AT_FDCWD, "/proc/self/fd/\(descriptor)", AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0
     }
 
+    /// The same file opened once more, for reading only, so that whoever is handed it can change nothing; the caller's to
+    /// close. nil where that fails.
+    func reopenedForReading() -> Int32? {
+        let file = open("/proc/self/fd/\(descriptor)", O_RDONLY | O_CLOEXEC)
+        return file < 0 ? nil : file
+    }
+
     /// The whole body, read now: blocks. nil where the disk fails.
     public func bytes() -> [UInt8]? { bytes(0..<count) }
 

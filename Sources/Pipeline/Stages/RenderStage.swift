@@ -155,7 +155,8 @@ struct RenderStage: Sendable {
         switch body {
         case nil: EncodedBytes([])
         case .bytes(let bytes)?: EncodedBytes(bytes)
-        case .file(let file)?: EncodedBytes(count: file.count) { file.bytes() }
+        case .file(let file)?:
+            EncodedBytes(count: file.count, read: { file.bytes() }, open: { file.reopenedForReading() })
         }
     }
 

@@ -46,6 +46,7 @@ struct ServeCommand: AsyncParsableCommand {
         } catch {
             throw CommandFailure(error)
         }
+        await Self.prepareWorkers(of: pipeline)
         let server: HTTPServer
         do throws(HTTPServer.StartError) {
             server = try await HTTPServer.start(Site(pipeline: pipeline, settings: serving, now: Self.unixTime))
@@ -60,6 +61,20 @@ struct ServeCommand: AsyncParsableCommand {
         }
         if !(await Patience.waits(Self.patience, for: { await pipeline.shutdown() })), !common.quiet {
             Console.error("pipectl: stopped before everything was stored")
+        }
+    }
+
+    /// Starts the render workers, and says what keeps them in: not everything is to be had everywhere.
+    private static func prepareWorkers(of pipeline: ImagePipeline) async {
+        do throws(PipelineError) {
+            if let protection = try await pipeline.prepareWorkers() {
+                Console.error("render workers: \(protection)")
+            } else {
+                Console.error("render workers: none (render.isolation is inProcess): a decoder that crashes ends the server")
+            }
+        } catch {
+            // Originals and what is cached can be served all the same.
+            Console.error("pipectl: nothing can be rendered: \(error.message)")
         }
     }
 

@@ -39,8 +39,14 @@ struct CommonOptions: ParsableArguments {
     }
 
     /// A pipeline as the settings say.
-    func pipeline(_ settings: Settings) throws(CommandFailure) -> ImagePipeline {
-        let configuration = try PipelineSettings.configuration(settings)
+    ///
+    /// - Parameter isPrewarmed: whether render workers are started at once, for commands with many renders ahead.
+    func pipeline(_ settings: Settings, isPrewarmed: Bool = false) throws(CommandFailure) -> ImagePipeline {
+        var configuration = try PipelineSettings.configuration(settings)
+        if case .workers(var workers) = configuration.isolation {
+            workers.isPrewarmed = isPrewarmed
+            configuration.isolation = .workers(workers)
+        }
         do throws(PipelineError) {
             return try ImagePipeline(configuration)
         } catch {
@@ -72,7 +78,8 @@ enum PipelineSettings {
         "fetch.redirects", "fetch.http2", "fetch.rate", "fetch.breaker", "sources.allow", "sources.deny", "hosts",
         "retries", "defaultMaxAge", "private", "memory.originals", "memory.variants",
         "disk.originals", "disk.variants", "disk.fsync", "render.workers", "render.quality", "limits.pixels",
-        "limits.bytes", "limits.frames", "limits.scans", "limits.outputEdge", "limits.seconds",
+        "limits.bytes", "limits.frames", "limits.scans", "limits.outputEdge", "limits.seconds", "limits.workerMemory",
+        "render.isolation",
     ]
 
     static func configuration(_ settings: Settings) throws(CommandFailure) -> PipelineConfiguration {
@@ -93,6 +100,7 @@ enum PipelineSettings {
         configuration.acceptedTypes = settings.list("acceptedTypes")
         configuration.quality = RenderQuality(rawValue: settings.renderQuality) ?? .balanced
         configuration.renderThreads = settings.renderWorkers
+        if settings.text("render.isolation") != "inProcess" { configuration.isolation = .workers(workers(settings)) }
         configuration.caching.isPrivate = settings.bool("private")
         let maximumAge = settings.integer("defaultMaxAge")
         configuration.caching.defaultMaxAge = maximumAge > 0 ? maximumAge : nil
@@ -137,6 +145,19 @@ enum PipelineSettings {
         }
         configuration.warn = { Console.error("pipectl: " + $0) }
         return configuration
+    }
+
+    /// Workers that are this very program.
+    private static func workers(_ settings: Settings) -> WorkerConfiguration {
+        var workers = WorkerConfiguration()
+        workers.executable = "/proc/self/exe"
+        workers.count = settings.renderWorkers
+        workers.memory = settings.bytes("limits.workerMemory")
+        workers.warn = { Console.error("pipectl: " + $0) }
+        // For tests of what a defective decoder may do (docs/workers.md); nothing else of the environment is handed on.
+        let faults = WorkerConfiguration.faultsVariable
+        if settings.environment[faults] != nil { workers.environment = [faults + "=1"] }
+        return workers
     }
 
     /// The recipe with the configured presets; nil stays nil.

@@ -71,6 +71,7 @@ extension Problem.Kind {
     static let notAnImage = Self("not-an-image", 415, "The original is no image of an accepted format")
     static let undecodable = Self("undecodable", 422, "The original is damaged")
     static let renderFailed = Self("render-failed", 422, "The recipe cannot be made of this original")
+    static let renderCrashed = Self("render-crashed", 422, "The original makes a decoder fail")
     static let fieldsTooLarge = Self("fields-too-large", 431, "The header fields are too large")
     static let internalError = Self("internal-error", 500, "The server has a problem")
     static let notAvailable = Self("not-available", 501, "The recipe needs what this server cannot do")
@@ -86,7 +87,7 @@ extension Problem.Kind {
         malformedRequest, invalidSource, invalidRecipe, missingMask, badSignature, recipeNotAllowed, sourceRefused,
         unknownPath, notFound, methodNotAllowed, requestTimeout, preconditionFailed, bodyTooLarge, overLimit,
         targetTooLong, notAnImage,
-        undecodable, renderFailed, fieldsTooLarge, internalError, notAvailable, originFailed, overloaded,
+        undecodable, renderFailed, renderCrashed, fieldsTooLarge, internalError, notAvailable, originFailed, overloaded,
         originTimeout, notCached, renderTimeout, unsupportedVersion,
     ]
 }
@@ -109,6 +110,7 @@ extension Problem {
         .unsupportedFormat: (.notAnImage, true), .undecodable: (.undecodable, false),
         .renderFailed: (.renderFailed, true), .notAvailable: (.notAvailable, true),
         .fetchFailed: (.originFailed, false), .fetchTimedOut: (.originTimeout, false),
-        .notCached: (.notCached, false), .renderDeadline: (.renderTimeout, true), .cancelled: (.overloaded, false),
+        .notCached: (.notCached, false), .renderDeadline: (.renderTimeout, true),
+        .renderCrashed: (.renderCrashed, false), .cancelled: (.overloaded, false),
     ]
 }

@@ -1,0 +1,211 @@
+import CSandbox
+import Glibc
+
+/// One render while a worker has it: waits for the answer, stops it when its caller leaves or its time is over, kills what
+/// does not stop, and believes nothing it has not checked.
+struct Exchange {
+    private let core: PoolCore
+    private let pending: PendingRender
+    private let files: HandedFiles
+    private let worker: WorkerProcess
+    private let wakeup: Int32
+    /// Called when the worker has been ended.
+    private let onEnd: () -> Void
+    private let began = Clock.monotonic.seconds
+
+    init(
+        _ core: PoolCore, _ pending: PendingRender, _ files: HandedFiles, _ worker: WorkerProcess, _ wakeup: Int32,
+        onEnd: @escaping () -> Void
+    ) {
+        self.core = core
+        self.pending = pending
+        self.files = files
+        self.worker = worker
+        self.wakeup = wakeup
+        self.onEnd = onEnd
+    }
+
+    private var job: RenderJob { pending.job }
+
+    private var deadlineError: RenderError {
+        RenderError(.deadline, "the render took longer than limits.seconds, \(job.limits.seconds) s")
+    }
+
+    func outcome() throws(RenderError) -> RenderedOutput {
+        var stopped: RenderError?
+        var end = began + job.limits.seconds
+        while true {
+            let left = end - Clock.monotonic.seconds
+            if left <= 0 {
+                if let stopped { throw killed(stopped) }
+                stopped = deadlineError
+                end = stop()
+                continue
+            }
+            var watched = [
+                pollfd(fd: worker.requests, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: stopped == nil ? wakeup : -1, events: Int16(POLLIN), revents: 0),
+            ]
+            guard poll(&watched, 2, Int32(min(left * 1000, 1e9).rounded(.up))) > 0 else { continue }
+            if watched[0].revents != 0 { return try answered(worker.answer(), stopped) }
+            if watched[1].revents != 0 {
+                var count: UInt64 = 0
+                _ = read(wakeup, &count, 8)
+                if pending.isCancelled {
+                    stopped = PendingRender.cancelled
+                    end = stop()
+                }
+            }
+        }
+    }
+
+    /// Asks for a stop; gives when it must have happened.
+    private func stop() -> Double {
+        worker.stop(pending.id)
+        return Clock.monotonic.seconds + WorkerConfiguration.grace
+    }
+
+    /// Ends a worker that did not stop.
+    private func killed(_ reason: RenderError) -> RenderError {
+        _ = worker.end()
+        onEnd()
+        core.count(\.killed)
+        guard reason.code == .deadline else { return reason }
+        let error = RenderError(.deadline, reason.message + ", and could not be stopped: its worker was killed")
+        core.remember(job, error.message)
+        core.configuration.warn("render worker \(worker.child) was killed: \(summary): \(reason.message)")
+        return error
+    }
+
+    private func answered(
+        _ answer: WorkerProcess.Answer, _ stopped: RenderError?
+    ) throws(RenderError) -> RenderedOutput {
+        switch answer {
+        case .gone: throw crashed()
+        case .nonsense(let problem): throw nonsense(problem)
+        case .reply(.ready): throw nonsense("readiness in the middle of a render")
+        case .reply(.failed(let id, let code, let message)):
+            guard id == pending.id else { throw nonsense("an answer to another render") }
+            throw failure(code, message, stopped)
+        case .reply(.finished(let finished)):
+            guard finished.id == pending.id else { throw nonsense("an answer to another render") }
+            do throws(MessageError) {
+                return try checked(finished)
+            } catch {
+                throw nonsense(error.problem)
+            }
+        }
+    }
+
+    /// What a worker's error means here: some are not for workers to say.
+    private func failure(_ code: RenderError.Code, _ message: String, _ stopped: RenderError?) -> RenderError {
+        switch code {
+        case .cancelled, .deadline:
+            return stopped ?? nonsense("it stopped without having been told to")
+        case .crashed, .workerProtocol, .poisonous, .workerUnavailable:
+            return nonsense("an error that is not for workers to report")
+        default:
+            return stopped ?? RenderError(code, message.plain(limit: 1000))
+        }
+    }
+
+    private func crashed() -> RenderError {
+        let ended = worker.end()
+        onEnd()
+        core.count(\.crashed)
+        let remarks = worker.remarks
+        // Text of the worker's decides nothing but this hint.
+        let isMemory = remarks.map { $0.contains("alloc") || $0.contains("memory") } ?? false
+        let hint =
+            isMemory ? "; it may have needed more memory than limits.workerMemory, \(core.configuration.memory) bytes" : ""
+        let error = RenderError(.crashed, "the render worker \(ended) while it rendered this original\(hint)")
+        core.remember(job, error.message)
+        core.configuration.warn(
+            "render worker \(worker.child) \(ended): \(summary)" + (remarks.map { ": " + $0 } ?? ""))
+        return error
+    }
+
+    private func nonsense(_ problem: String) -> RenderError {
+        _ = worker.end()
+        onEnd()
+        core.count(\.killed)
+        let error = RenderError(.workerProtocol, "the render worker's answer was refused: \(problem.plain(limit: 200))")
+        core.remember(job, error.message)
+        core.configuration.warn("render worker \(worker.child) was killed: \(summary): \(error.message)")
+        return error
+    }
+
+    /// What was rendered, for a log.
+    private var summary: String {
+        "\(job.original.count) bytes of \(job.header.format.rawValue) with `\(job.recipe)`"
+    }
+
+    // MARK: The output
+
+    /// The output, copied and checked: its length, its format and its size are what the worker says they are.
+    private func checked(_ finished: WorkerReply.Finished) throws(MessageError) -> RenderedOutput {
+        let edge = job.limits.outputEdge
+        guard finished.width <= edge, finished.height <= edge else {
+            throw MessageError("an output of \(finished.width) × \(finished.height) pixels")
+        }
+        guard finished.count > 0, finished.count <= job.limits.outputBytes else {
+            throw MessageError("an output of \(finished.count) bytes")
+        }
+        switch pending.kind {
+        case .pixels:
+            guard finished.count == finished.width * finished.height * 4 else {
+                throw MessageError("\(finished.count) bytes for \(finished.width) × \(finished.height) pixels")
+            }
+            let pixels = try bytes(finished.count)
+            return .pixels(PixelBuffer(width: finished.width, height: finished.height, pixels: pixels))
+        case .variant:
+            let bytes = try bytes(finished.count)
+            try check(bytes, finished)
+            // Times cannot be longer than the whole; what they are within it is the worker's word.
+            let most = (Clock.monotonic.seconds - began) * 1000
+            return .variant(
+                RenderedVariant(
+                    bytes: bytes, format: job.output.format, width: finished.width, height: finished.height,
+                    hasAlpha: finished.hasAlpha,
+                    milliseconds: (
+                        min(finished.decode, most), min(finished.operations, most), min(finished.encode, most)
+                    ),
+                    cpuMilliseconds: min(finished.cpu, most * 2)))
+        }
+    }
+
+    /// Our own copy: the file stays the worker's to change.
+    private func bytes(_ count: Int) throws(MessageError) -> [UInt8] {
+        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
+            while filled < count, let start = buffer.baseAddress {
+                let got = pread(files.output, start + filled, count - filled, off_t(filled))
+                if got < 0, errno == EINTR { continue }
+                guard got > 0 else { return }
+                filled += got
+            }
+        }
+        guard bytes.count == count else { throw MessageError("\(bytes.count) bytes where it says \(count)") }
+        return bytes
+    }
+
+    private func check(_ bytes: [UInt8], _ finished: WorkerReply.Finished) throws(MessageError) {
+        let format = job.output.format
+        // Our own parser reads no more of JPEG XL than its first bytes.
+        if format == .jxl {
+            let isMatch = bytes.withUnsafeBytes { ImageHeader.detectFormat(ByteReader($0)) == .jxl }
+            if !isMatch { throw MessageError("an output that is no \(format.rawValue)") }
+            return
+        }
+        let header: ImageHeader
+        do throws(RenderError) {
+            header = try ImageHeader.probe(bytes)
+        } catch {
+            throw MessageError("an output that is no \(format.rawValue)")
+        }
+        guard header.format == format, header.width == finished.width, header.height == finished.height else {
+            throw MessageError(
+                "\(header.format.rawValue) of \(header.width) × \(header.height) pixels where it says "
+                    + "\(format.rawValue) of \(finished.width) × \(finished.height)")
+        }
+    }
+}

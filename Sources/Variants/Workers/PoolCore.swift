@@ -1,0 +1,229 @@
+import CSandbox
+import Glibc
+import Synchronization
+
+/// What the threads of a pool share: the queue, and what is known of workers.
+final class PoolCore: Sendable {
+    /// What a slot does next.
+    enum Step {
+        case render(PendingRender)
+        /// Start a worker before anything asks for it.
+        case start
+        /// Wait to be woken; at most so many milliseconds, -1 for ever.
+        case wait(Int32)
+        case end
+    }
+
+    private struct Slot {
+        let slot: WorkerSlot
+        var isIdle = false
+        var hasWorker = false
+        var running: UInt64?
+    }
+
+    private struct State {
+        var queue = RenderQueue<PendingRender>()
+        var slots: [Slot] = []
+        /// Threads that have not ended.
+        var threads = 0
+        var lastID: UInt64 = 0
+        var keepsWorkers: Bool
+        var isClosing = false
+        var backoff = StartBackoff()
+        var poison = PoisonList()
+        var protection: WorkerProtection?
+        var statistics = WorkerStatistics()
+        var awaitingStart: [CheckedContinuation<Result<WorkerProtection, RenderError>, Never>] = []
+        var awaitingEnd: [CheckedContinuation<Void, Never>] = []
+    }
+
+    let configuration: WorkerConfiguration
+    private let count: Int
+    private let state: Mutex<State>
+
+    init(_ configuration: WorkerConfiguration) {
+        self.configuration = configuration
+        count = max(1, configuration.count ?? Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) + 1)
+        state = Mutex(State(keepsWorkers: configuration.isPrewarmed))
+        if configuration.isPrewarmed { startAll() }
+    }
+
+    // MARK: What callers ask for
+
+    func newID() -> UInt64 {
+        state.withLock { state in
+            state.lastID += 1
+            return state.lastID
+        }
+    }
+
+    func submit(_ pending: PendingRender) {
+        let refusal = state.withLock { state -> RenderError? in
+            if pending.isCancelled { return PendingRender.cancelled }
+            if state.isClosing { return RenderError(.workerUnavailable, "the render workers have been shut down") }
+            state.queue.push(pending, id: pending.id, priority: pending.priority)
+            // A worker that is there before one that has to be started.
+            let idle =
+                state.slots.firstIndex { $0.isIdle && $0.hasWorker } ?? state.slots.firstIndex { $0.isIdle }
+            if let idle {
+                state.slots[idle].isIdle = false
+                state.slots[idle].slot.wake()
+                return nil
+            }
+            if state.slots.count < count { addSlot(&state) }
+            guard state.threads > 0 else {
+                _ = state.queue.remove(id: pending.id)
+                return RenderError(.workerUnavailable, "render workers cannot be started: the system gives no thread")
+            }
+            return nil
+        }
+        if let refusal { pending.finish(.failure(refusal)) }
+    }
+
+    /// Takes a render out of the queue, or has its worker stop it.
+    func cancel(_ pending: PendingRender) {
+        pending.cancel()
+        let waiting = state.withLock { state -> PendingRender? in
+            if let waiting = state.queue.remove(id: pending.id) { return waiting }
+            state.slots.first { $0.running == pending.id }?.slot.wake()
+            return nil
+        }
+        waiting?.finish(.failure(PendingRender.cancelled))
+    }
+
+    func prepare(_ continuation: CheckedContinuation<Result<WorkerProtection, RenderError>, Never>) {
+        let known = state.withLock { state -> Result<WorkerProtection, RenderError>? in
+            if state.isClosing {
+                return .failure(RenderError(.workerUnavailable, "the render workers have been shut down"))
+            }
+            state.keepsWorkers = true
+            if let protection = state.protection { return .success(protection) }
+            state.awaitingStart.append(continuation)
+            return nil
+        }
+        startAll()
+        if let known { continuation.resume(returning: known) }
+    }
+
+    /// Starts all threads, each of which starts its worker, and wakes those that wait without one.
+    private func startAll() {
+        state.withLock { state in
+            while !state.isClosing, state.slots.count < count, addSlot(&state) {}
+            for slot in state.slots where slot.isIdle && !slot.hasWorker { slot.slot.wake() }
+        }
+    }
+
+    /// Adds a thread. false where the system has none to give.
+    @discardableResult
+    private func addSlot(_ state: inout State) -> Bool {
+        guard let slot = WorkerSlot(index: state.slots.count, core: self), slot.start() else { return false }
+        state.slots.append(Slot(slot: slot))
+        state.threads += 1
+        return true
+    }
+
+    var protection: WorkerProtection? { state.withLock { $0.protection } }
+    var statistics: WorkerStatistics { state.withLock { $0.statistics } }
+
+    /// Ends the threads and their workers once nothing waits for them.
+    func close() {
+        state.withLock { state in
+            state.isClosing = true
+            for slot in state.slots { slot.slot.wake() }
+        }
+    }
+
+    func shutdown() async {
+        close()
+        await withCheckedContinuation { continuation in
+            let isDone = state.withLock { state in
+                if state.threads > 0 { state.awaitingEnd.append(continuation) }
+                return state.threads == 0
+            }
+            if isDone { continuation.resume() }
+        }
+    }
+
+    // MARK: What slots ask for
+
+    func next(_ index: Int, hasWorker: Bool) -> Step {
+        state.withLock { state in
+            state.slots[index].running = nil
+            state.slots[index].hasWorker = hasWorker
+            if let pending = state.queue.pop() {
+                state.slots[index].isIdle = false
+                state.slots[index].running = pending.id
+                return .render(pending)
+            }
+            if state.isClosing { return .end }
+            state.slots[index].isIdle = true
+            guard state.keepsWorkers, !hasWorker else { return .wait(-1) }
+            let delay = state.backoff.delay(now: Clock.monotonic.seconds)
+            return delay > 0 ? .wait(Int32((delay * 1000).rounded(.up))) : .start
+        }
+    }
+
+    /// The last a slot does.
+    func left(_ index: Int) {
+        let waiting = state.withLock { state -> [CheckedContinuation<Void, Never>] in
+            state.slots[index].isIdle = false
+            state.threads -= 1
+            guard state.threads == 0 else { return [] }
+            defer { state.awaitingEnd = [] }
+            return state.awaitingEnd
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+
+    /// Why no worker is to be started now; nil where one may be.
+    func startRefusal() -> RenderError? {
+        state.withLock { $0.backoff.delay(now: Clock.monotonic.seconds) > 0 ? $0.backoff.reason : nil }
+    }
+
+    func started(_ result: Result<WorkerProtection, RenderError>) {
+        let waiting = state.withLock { state in
+            switch result {
+            case .success(let protection):
+                state.backoff.succeeded()
+                state.protection = protection
+                state.statistics.started += 1
+            case .failure(let error):
+                state.backoff.failed(error, now: Clock.monotonic.seconds)
+            }
+            defer { state.awaitingStart = [] }
+            return state.awaitingStart
+        }
+        for continuation in waiting { continuation.resume(returning: result) }
+    }
+
+    func count(_ what: WritableKeyPath<WorkerStatistics, Int>) {
+        state.withLock { $0.statistics[keyPath: what] += 1 }
+    }
+
+    // MARK: Poisonous originals
+
+    /// Refuses an original that ended a worker a short while ago.
+    func checkPoison(_ job: RenderJob) throws(RenderError) {
+        guard state.withLock({ $0.poison.mayContain(count: job.original.count) }) else { return }
+        let fingerprint = try job.original.bytes().withUnsafeBytes { PoisonList.Fingerprint($0) }
+        let now = Clock.monotonic.seconds
+        let entry = state.withLock { state in
+            let entry = state.poison.entry(fingerprint, now: now)
+            if entry != nil { state.statistics.refused += 1 }
+            return entry
+        }
+        guard let entry else { return }
+        throw RenderError(
+            .poisonous,
+            "not rendered: \(Int((now - entry.since).rounded())) s ago this original did this: \(entry.reason); "
+                + "it is tried again in \(Int((entry.until - now).rounded(.up))) s")
+    }
+
+    func remember(_ job: RenderJob, _ reason: String) {
+        // An original that cannot be read any more will not end another worker.
+        guard let bytes = try? job.original.bytes() else { return }
+        let fingerprint = bytes.withUnsafeBytes { PoisonList.Fingerprint($0) }
+        let seconds = configuration.poisonSeconds
+        state.withLock { $0.poison.add(fingerprint, reason: reason, now: Clock.monotonic.seconds, seconds: seconds) }
+    }
+}

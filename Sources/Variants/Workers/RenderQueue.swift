@@ -1,0 +1,41 @@
+/// Work that waits for a worker: the most urgent first, equals in the order they came, and every fourth time whoever has
+/// waited longest, so that a stream of urgent work holds nothing up for ever.
+struct RenderQueue<Element> {
+    private struct Entry {
+        var id: UInt64
+        var priority: UInt8
+        var element: Element
+    }
+
+    /// Oldest first; what waits here is bounded by whoever admits requests.
+    private var entries: [Entry] = []
+    private var taken = 0
+
+    var count: Int { entries.count }
+    var isEmpty: Bool { entries.isEmpty }
+
+    mutating func push(_ element: Element, id: UInt64, priority: UInt8) {
+        entries.append(Entry(id: id, priority: priority, element: element))
+    }
+
+    mutating func pop() -> Element? {
+        guard !entries.isEmpty else { return nil }
+        taken &+= 1
+        if taken % 4 == 0 { return entries.removeFirst().element }
+        var best = 0
+        for index in entries.indices.dropFirst() where entries[index].priority > entries[best].priority { best = index }
+        return entries.remove(at: best).element
+    }
+
+    /// Takes out what was pushed under an id; nil where it is not waiting any more.
+    mutating func remove(id: UInt64) -> Element? {
+        guard let index = entries.firstIndex(where: { $0.id == id }) else { return nil }
+        return entries.remove(at: index).element
+    }
+
+    /// Takes out everything.
+    mutating func removeAll() -> [Element] {
+        defer { entries = [] }
+        return entries.map(\.element)
+    }
+}

@@ -1,0 +1,283 @@
+import CSandbox
+import CVips
+import Glibc
+import Synchronization
+
+/// A program's other life: a process that renders for another one, locked down, and knows nothing else.
+///
+/// `WorkerPool` starts a program again with `render-worker` as its only argument. `pipectl` understands it; a program of
+/// your own does when `runIfAsked()` is the first thing it calls, before it has a second thread.
+public enum RenderWorker {
+    /// The hidden subcommand.
+    public static let argument = "render-worker"
+
+    /// Becomes a worker and never returns where the program was started as one; returns at once otherwise.
+    ///
+    /// `render-worker --check` locks the process down, tries what is forbidden, and prints how each attempt ended.
+    public static func runIfAsked() {
+        let words = CommandLine.arguments
+        guard words.count > 1, words[1] == argument else { return }
+        if words.count > 2, words[2] == "--check" {
+            exit(WorkerCheck.run(executes: words.count > 3 && words[3] == "execute"))
+        }
+        exit(WorkerProgram.run(memory: words.count > 2 ? UInt64(words[2]) : nil))
+    }
+}
+
+/// The worker's side: receives requests, renders, answers. Runs on the main thread; a second one listens for stops.
+enum WorkerProgram {
+    /// The smallest allowance that makes sense, and what is taken where none is named.
+    private static let defaultMemory: UInt64 = 1 << 30
+
+    static func run(memory: UInt64?) -> Int32 {
+        guard isStartedByParent() else {
+            complain("\(RenderWorker.argument) is started by the program itself, not by hand")
+            return 2
+        }
+        // A terminal's ^C and a service's stop are for the front process, which lets renders finish. It ends its workers.
+        for number in [SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ] { signal(number, SIG_IGN) }
+        var failure = ""
+        if let problem = cvips_load() {
+            failure = String(cString: problem)
+        } else if !VipsLibrary.has("heifload_buffer") {
+            // Where it is missing AVIF is refused like any format that is not built in.
+            _ = cvips_load_module("heif")
+        }
+        // It looks at files, which nothing does any more once the process is locked down.
+        let revision = RenderRevision.current
+        let protection = lock(memory: memory ?? defaultMemory)
+        let ready = WorkerReply.Ready(revision: revision, protection: protection, failure: failure)
+        guard send(.ready(ready)), failure.isEmpty else { return 1 }
+        return WorkerLoop(hasFaults: getenv(WorkerConfiguration.faultsVariable) != nil).run()
+    }
+
+    static func lock(memory: UInt64) -> WorkerProtection {
+        var locks = CSandboxLocks(memory: memory, file_bytes: 512 << 20)
+        var report = CSandboxReport()
+        csandbox_lock(&locks, &report)
+        return WorkerProtection(report)
+    }
+
+    /// Whether descriptor 3 is a socket made by this process's parent, under the same user.
+    private static func isStartedByParent() -> Bool {
+        var process = pid_t()
+        var user = uid_t()
+        return csandbox_peer(Int32(CSANDBOX_REQUESTS), &process, &user) == 0 && process == getppid() && user == getuid()
+    }
+
+    static func send(_ reply: WorkerReply) -> Bool {
+        let bytes = reply.bytes
+        return csandbox_send(Int32(CSANDBOX_REQUESTS), bytes, bytes.count, nil, 0) == 0
+    }
+
+    static func complain(_ text: String) {
+        let bytes = Array((text + "\n").utf8)
+        _ = write(STDERR_FILENO, bytes, bytes.count)
+    }
+}
+
+/// What a running worker is at.
+private final class CurrentRender: Sendable {
+    private struct State {
+        var id: UInt64 = 0
+        var control: RenderControl?
+        /// The last render that was to stop; it may not have begun yet.
+        var stopped: UInt64 = 0
+    }
+    private let state = Mutex(State())
+
+    func begin(_ id: UInt64, _ control: RenderControl) {
+        let isStopped = state.withLock { state in
+            state.id = id
+            state.control = control
+            return state.stopped == id
+        }
+        if isStopped { control.stop(.cancelled) }
+    }
+
+    func end() { state.withLock { $0.control = nil } }
+
+    func stop(_ id: UInt64) {
+        let control = state.withLock { state in
+            state.stopped = id
+            return state.id == id ? state.control : nil
+        }
+        control?.stop(.cancelled)
+    }
+
+    /// Listens for stops until the front process is gone.
+    func listen() {
+        var buffer = [UInt8](repeating: 0, count: 64)
+        while true {
+            let count = csandbox_receive(Int32(CSANDBOX_STOPS), &buffer, buffer.count, nil, 0, nil)
+            guard count > 0 else { return }
+            if let stop = try? WorkerStop(Array(buffer[..<count])) { self.stop(stop.id) }
+        }
+    }
+}
+
+/// Requests one after another, until the front process closes its end.
+private struct WorkerLoop {
+    let hasFaults: Bool
+    private let current = CurrentRender()
+
+    init(hasFaults: Bool) { self.hasFaults = hasFaults }
+
+    func run() -> Int32 {
+        var thread = pthread_t()
+        let listener = Unmanaged.passRetained(current)
+        let status = pthread_create(
+            &thread, nil,
+            { context in
+                if let context { Unmanaged<CurrentRender>.fromOpaque(context).takeRetainedValue().listen() }
+                return nil
+            }, listener.toOpaque())
+        guard status == 0 else {
+            WorkerProgram.complain("no thread: \(status)")
+            return 1
+        }
+        pthread_detach(thread)
+        var buffer = [UInt8](repeating: 0, count: WorkerProtocol.messageLimit)
+        var descriptors = [Int32](repeating: -1, count: WorkerProtocol.maskLimit + 2)
+        while true {
+            var held = 0
+            let count = csandbox_receive(
+                Int32(CSANDBOX_REQUESTS), &buffer, buffer.count, &descriptors, descriptors.count, &held)
+            guard count > 0 else { return count == 0 ? 0 : 1 }
+            let request: WorkerRequest
+            do throws(MessageError) {
+                request = try WorkerRequest(Array(buffer[..<count]))
+            } catch {
+                WorkerProgram.complain("a request that is none: \(error.problem)")
+                return 1
+            }
+            let reply = answer(request, Array(descriptors[..<held]))
+            for descriptor in descriptors[..<held] { close(descriptor) }
+            guard WorkerProgram.send(reply) else { return 1 }
+        }
+    }
+
+    private func answer(_ request: WorkerRequest, _ descriptors: [Int32]) -> WorkerReply {
+        do throws(RenderError) {
+            return .finished(try render(request, descriptors))
+        } catch {
+            return .failed(id: request.id, error.code, message: error.message)
+        }
+    }
+
+    private func render(
+        _ request: WorkerRequest, _ descriptors: [Int32]
+    ) throws(RenderError) -> WorkerReply.Finished {
+        guard descriptors.count == 2 + request.masks.count else {
+            throw RenderError(.encodingFailed, "\(descriptors.count) descriptors came with \(request.masks.count) masks")
+        }
+        let original = try MappedFile(descriptors[0], count: request.count)
+        var job = RenderJob(
+            original: EncodedBytes(count: request.count, read: { nil }), header: request.header,
+            recipe: try Self.recipe(request.recipe), output: request.output, quality: request.quality,
+            limits: request.limits)
+        for (index, mask) in request.masks.enumerated() {
+            job.masks[mask.name] = [UInt8](try MappedFile(descriptors[2 + index], count: mask.count).bytes)
+        }
+        let control = RenderControl(seconds: request.limits.seconds)
+        current.begin(request.id, control)
+        defer {
+            current.end()
+            control.finish()
+        }
+        do throws(RenderError) {
+            let fault = hasFaults ? WorkerFault.named(in: original.bytes) : nil
+            try fault?.happen()
+            try control.check()
+            let render = Render(job, original.bytes, control)
+            var finished: WorkerReply.Finished
+            switch request.kind {
+            case .variant:
+                let variant = try render.variant()
+                finished = WorkerReply.Finished(variant, id: request.id)
+                try Self.write(variant.bytes, to: descriptors[1])
+            case .pixels:
+                let pixels = try render.pixels()
+                finished = WorkerReply.Finished(pixels, id: request.id)
+                try Self.write(pixels.pixels, to: descriptors[1])
+            }
+            fault?.corrupt(&finished, output: descriptors[1])
+            return finished
+        } catch {
+            // What fails after a stop fails because of it, whatever libvips calls it.
+            throw control.stopError ?? error
+        }
+    }
+
+    private static func recipe(_ text: String) throws(RenderError) -> Recipe {
+        do throws(RecipeError) {
+            return try Recipe(text)
+        } catch {
+            throw RenderError(.notApplicable, "recipe `\(text)`: \(error.description)")
+        }
+    }
+
+    private static func write(_ bytes: [UInt8], to file: Int32) throws(RenderError) {
+        var written = 0
+        while written < bytes.count {
+            let count = bytes.withUnsafeBytes { pwrite(file, $0.baseAddress.map { $0 + written }, $0.count - written, written) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else {
+                throw RenderError(.overLimit, "the output of \(bytes.count) bytes is more than a worker may write")
+            }
+            written += count
+        }
+    }
+}
+
+extension WorkerReply.Finished {
+    fileprivate init(_ variant: RenderedVariant, id: UInt64) {
+        self.init(
+            id: id, count: variant.bytes.count, width: variant.width, height: variant.height,
+            hasAlpha: variant.hasAlpha, decode: variant.milliseconds.decode,
+            operations: variant.milliseconds.operations, encode: variant.milliseconds.encode,
+            cpu: variant.cpuMilliseconds)
+    }
+
+    fileprivate init(_ pixels: PixelBuffer, id: UInt64) {
+        self.init(
+            id: id, count: pixels.pixels.count, width: pixels.width, height: pixels.height, hasAlpha: true, decode: 0,
+            operations: 0, encode: 0, cpu: 0)
+    }
+}
+
+/// A file as memory to read from, as long as the value lives.
+struct MappedFile: ~Copyable {
+    let bytes: UnsafeRawBufferPointer
+
+    init(_ file: Int32, count: Int) throws(RenderError) {
+        guard count > 0 else { throw RenderError(.notAnImage, "there are no bytes") }
+        // All pages at once: a fault for each would cost more than reading.
+        guard let start = mmap(nil, count, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file, 0), start != MAP_FAILED else {
+            throw RenderError(.undecodable, "\(count) bytes cannot be mapped: \(String(cString: strerror(errno)))")
+        }
+        bytes = UnsafeRawBufferPointer(start: start, count: count)
+    }
+
+    deinit { munmap(UnsafeMutableRawPointer(mutating: bytes.baseAddress), bytes.count) }
+}
+
+/// Shows that the locks hold: what `render-worker --check` prints.
+enum WorkerCheck {
+    /// - Parameter executes: also tries to start a program, which ends the process where seccomp is in force.
+    static func run(executes: Bool) -> Int32 {
+        let parent = getppid()
+        let protection = WorkerProgram.lock(memory: 1 << 30)
+        let attempts: [(String, Int32)] = [
+            ("open", csandbox_attempt_open("/etc/passwd")), ("connect", csandbox_attempt_socket()),
+            ("fork", csandbox_attempt_fork()), ("signal", csandbox_attempt_signal(parent)),
+            ("limits", csandbox_attempt_limits()),
+        ]
+        print("in force: \(protection)")
+        for (name, status) in attempts { print("\(name): \(status == 0 ? "allowed" : "denied")") }
+        guard executes else { return 0 }
+        fflush(nil)
+        print("execute: \(csandbox_attempt_execute("/bin/true") == 0 ? "allowed" : "denied")")
+        return 0
+    }
+}

@@ -1,0 +1,80 @@
+import Glibc
+
+/// Where pictures are decoded and encoded.
+public enum RenderIsolation: Sendable {
+    /// In the calling process: nothing to install beside the library, and nothing that protects the process from a decoder
+    /// that crashes, hangs or is taken over. For pictures whose origin is trusted.
+    case inProcess
+    /// In child processes that are locked down (`WorkerProtection`): a picture that ends one costs its own request.
+    case workers(WorkerConfiguration)
+}
+
+/// How render workers are run. Set by mutation.
+public struct WorkerConfiguration: Sendable {
+    /// Renders at once; nil: one more than processors, since copying and waiting take turns with computing.
+    public var count: Int?
+    /// The program that becomes a worker when started with `RenderWorker.argument`; nil: `pipectl` in the folder of the
+    /// running program, then in `PATH`. It has to be of the same version as this library.
+    public var executable: String?
+    /// Bytes a worker's address space may grow beyond what it has when it starts; default 1 GiB.
+    public var memory = 1 << 30
+    /// Renders after which a worker is replaced; default 1,000. What leaks or fragments in a decoder ends with it.
+    public var renders = 1000
+    /// Resident bytes after which an idle worker is replaced, checked every sixteenth render; default 512 MiB.
+    public var residentBytes = 512 << 20
+    /// Seconds for which an original that ended a worker is refused without trying; default 60. 0: it is tried each time.
+    public var poisonSeconds = 60.0
+    /// Whether all workers are started at once and kept, as servers want; off, each starts with the first render that
+    /// needs it.
+    public var isPrewarmed = false
+    /// Told of each worker that ended other than by being told to, with what it wrote before.
+    public var warn: @Sendable (String) -> Void = { _ in }
+    /// Further variables, each `NAME=value`, of a worker's environment, which is empty but for what libvips is told in it.
+    package var environment: [String] = []
+    /// Set in a worker's environment it makes originals able to set off faults, for tests (`WorkerFault`).
+    package static let faultsVariable = "IMAGE_PIPELINE_WORKER_FAULTS"
+
+    public init() {}
+
+    /// How long a stopped render may take to free its worker before that is killed; seconds.
+    static let grace = 0.1
+    /// How long a worker may take from start to readiness; seconds. Loading libvips takes 0.05, but machines may be busy.
+    static let startSeconds = 30.0
+
+    /// What libvips and the allocator are told. No modules (AVIF's is loaded by name), no temporary files, and few arenas,
+    /// since one thread does nearly all the work.
+    func variables() -> [String] {
+        var variables = [
+            "LC_ALL=C", "VIPSHOME=/nonexistent", "VIPS_DISC_THRESHOLD=1024g", "VIPS_WARNING=0", "MALLOC_ARENA_MAX=2",
+            "SWIFT_BACKTRACE=enable=no",
+        ]
+        // Where the loader finds what the pipeline's own process found.
+        if let path = getenv("LD_LIBRARY_PATH") { variables.append("LD_LIBRARY_PATH=" + String(cString: path)) }
+        return variables + environment
+    }
+
+    /// The program to start. Throws `workerUnavailable` where there is none.
+    func program() throws(RenderError) -> String {
+        if let executable {
+            if access(executable, X_OK) == 0 { return executable }
+            throw RenderError(
+                .workerUnavailable,
+                "render workers cannot be started: \(executable): \(String(cString: strerror(errno)))")
+        }
+        var folders: [String] = []
+        if let own = realpath("/proc/self/exe", nil) {
+            let path = String(cString: own)
+            free(own)
+            if let slash = path.lastIndex(of: "/") { folders.append(String(path[..<slash])) }
+        }
+        folders += (getenv("PATH").map { String(cString: $0) } ?? "").split(separator: ":").map(String.init)
+        for folder in folders where folder.hasPrefix("/") {
+            let path = folder + "/pipectl"
+            if access(path, X_OK) == 0 { return path }
+        }
+        throw RenderError(
+            .workerUnavailable,
+            "render workers cannot be started: no pipectl beside this program or in PATH; install it, or name the program "
+                + "(WorkerConfiguration.executable), or choose RenderIsolation.inProcess for trusted pictures")
+    }
+}

@@ -1,0 +1,86 @@
+import CSandbox
+import Glibc
+
+/// Faults a test plants, as a defective decoder would have them: an original that ends in `pipectl-fault:NAME` sets one off
+/// in the worker that renders it, where `IMAGE_PIPELINE_WORKER_FAULTS` is set in the environment of `pipectl`.
+///
+/// They exist in every build, so that the very program that is shipped can be tested. They give nothing away: whoever may
+/// name originals can cost the worker that renders them, which is what workers are for.
+enum WorkerFault: String, CaseIterable {
+    /// Reads from nowhere.
+    case segv
+    case abort
+    /// Ends without an answer.
+    case exit
+    /// Never answers and heeds no stop.
+    case hang
+    /// Asks for memory until there is none.
+    case memory
+    /// Writes more than any output may have.
+    case flood
+    /// Sends bytes that are no message.
+    case nonsense
+    /// Answers for another render.
+    case stranger
+    /// Claims more bytes than it wrote.
+    case count
+    /// Claims another size than the output has.
+    case size
+    /// Leaves an output that is no picture.
+    case garbage
+    /// Opens a file.
+    case open
+    /// Opens a connection.
+    case connect
+    /// Starts a program.
+    case execute
+
+    private static let marker = "pipectl-fault:"
+
+    /// The fault named at the end of an original.
+    static func named(in bytes: UnsafeRawBufferPointer) -> WorkerFault? {
+        let end = String(decoding: bytes.suffix(64), as: UTF8.self)
+        return allCases.first { end.hasSuffix(marker + $0.rawValue) }
+    }
+
+    /// What happens instead of rendering, if anything.
+    func happen() throws(RenderError) {
+        switch self {
+        case .segv: _ = UnsafePointer<UInt8>(bitPattern: 16)?.pointee == 0 ? Glibc.exit(3) : Glibc.exit(4)
+        case .abort: Glibc.abort()
+        case .exit: Glibc.exit(7)
+        case .hang: while true { usleep(1000) }
+        case .memory:
+            while let memory = malloc(64 << 20) { memset(memory, 1, 4096) }
+            WorkerProgram.complain("failed to allocate \(64 << 20) bytes")
+            Glibc.abort()
+        case .nonsense:
+            let bytes = [UInt8](repeating: 0xA5, count: 300)
+            _ = csandbox_send(Int32(CSANDBOX_REQUESTS), bytes, bytes.count, nil, 0)
+        case .open: try Self.report(csandbox_attempt_open("/etc/passwd"))
+        case .connect: try Self.report(csandbox_attempt_socket())
+        case .execute: try Self.report(csandbox_attempt_execute("/bin/true"))
+        case .flood, .stranger, .count, .size, .garbage: break
+        }
+    }
+
+    private static func report(_ status: Int32) throws(RenderError) {
+        throw RenderError(.notApplicable, status == 0 ? "it was allowed" : "it was denied")
+    }
+
+    /// What becomes of a finished render.
+    func corrupt(_ finished: inout WorkerReply.Finished, output: Int32) {
+        switch self {
+        case .stranger: finished.id &+= 1
+        case .count: finished.count += 1
+        case .size: finished.width += 1
+        case .garbage: ftruncate(output, 0); ftruncate(output, off_t(finished.count))
+        case .flood:
+            let part = [UInt8](repeating: 1, count: 1 << 20)
+            var at = 0
+            while pwrite(output, part, part.count, off_t(at)) == part.count { at += part.count }
+            finished.count = at
+        default: break
+        }
+    }
+}

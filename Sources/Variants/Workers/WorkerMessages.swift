@@ -1,0 +1,226 @@
+// Messages between the pipeline and its workers, one each way a render, over a socket that keeps their boundaries.
+//
+//     pipeline ─ WorkerRequest + descriptors: original, output, masks ─▶ worker     requests socket
+//     pipeline ◀─ WorkerReply: ready, finished or failed ── worker
+//     pipeline ─ WorkerStop ─▶ worker                                               stops socket
+//
+// Integers are little-endian, texts follow their length (UInt16). The worker is trusted with nothing: whatever it sends
+// is read with every bound checked, and what it says of the output is checked against the output's bytes.
+
+/// What begins every message.
+enum WorkerProtocol {
+    /// `IPW` and the version; raised with every change of a message.
+    static let magic: UInt32 = 0x4950_5701
+    /// No message is longer.
+    static let messageLimit = 32_768
+    /// Masks and overlays of one recipe.
+    static let maskLimit = 2 * Recipe.stepLimit
+    /// No original, mask or output is longer.
+    static let byteRange = 0...(1 << 40)
+}
+
+/// A render as it is told to a worker; the bytes come as descriptors: original, output, then one for each mask.
+struct WorkerRequest: Sendable, Hashable {
+    /// What is asked for.
+    enum Kind: UInt8, Sendable { case variant = 1, pixels = 2 }
+
+    struct Mask: Sendable, Hashable {
+        var name: String
+        var count: Int
+    }
+
+    var id: UInt64
+    var kind: Kind
+    /// Bytes of the original.
+    var count: Int
+    var header: ImageHeader
+    /// Canonical text.
+    var recipe: String
+    var output: ResolvedOutput
+    var quality: RenderQuality
+    var limits: RenderLimits
+    var masks: [Mask]
+
+    var bytes: [UInt8] {
+        var writer = MessageWriter()
+        writer.integer(WorkerProtocol.magic)
+        writer.integer(id)
+        writer.integer(kind.rawValue)
+        writer.count(count)
+        writer.text(header.format.rawValue)
+        for value in [header.width, header.height, header.pages, header.orientation, header.scans, header.profileBytes] {
+            writer.count(value)
+        }
+        writer.flag(header.hasAlpha)
+        writer.text(recipe)
+        writer.text(output.format.rawValue)
+        writer.count(output.quality)
+        writer.flag(output.isLossless)
+        writer.count(output.maxBytes ?? 0)
+        writer.flag(output.isProgressive)
+        writer.count(output.keep.rawValue)
+        writer.text(quality.rawValue)
+        let numbers = [
+            limits.pixels, limits.bytes, limits.frames, limits.scans, limits.outputEdge, limits.profileBytes,
+        ]
+        for value in numbers { writer.count(value) }
+        writer.double(limits.seconds)
+        writer.count(masks.count)
+        for mask in masks {
+            writer.text(mask.name)
+            writer.count(mask.count)
+        }
+        return writer.bytes
+    }
+}
+
+extension WorkerRequest {
+    init(_ bytes: [UInt8]) throws(MessageError) {
+        var reader = MessageReader(bytes)
+        guard try reader.integer(UInt32.self) == WorkerProtocol.magic else { throw MessageError("another protocol") }
+        id = try reader.integer(UInt64.self)
+        guard let kind = Kind(rawValue: try reader.integer(UInt8.self)) else { throw MessageError("an unknown kind") }
+        self.kind = kind
+        let bytes = WorkerProtocol.byteRange
+        count = try reader.count("a length", bytes)
+        let format = try reader.choice("format", ImageFormat.self)
+        var numbers: [Int] = []
+        for what in ["a width", "a height", "a number of pages", "an orientation", "a number of scans", "a profile"] {
+            numbers.append(try reader.count(what, 0...(1 << 40)))
+        }
+        header = ImageHeader(
+            format: format, width: numbers[0], height: numbers[1], pages: numbers[2], hasAlpha: try reader.flag(),
+            orientation: numbers[3], scans: numbers[4], profileBytes: numbers[5])
+        recipe = try reader.text("a recipe", limit: Recipe.characterLimit * 4)
+        output = ResolvedOutput(format: try reader.choice("format", ImageFormat.self))
+        output.quality = try reader.count("a quality", 0...100)
+        output.isLossless = try reader.flag()
+        let budget = try reader.count("a budget", bytes)
+        output.maxBytes = budget > 0 ? budget : nil
+        output.isProgressive = try reader.flag()
+        output.keep = KeptMetadata(rawValue: try reader.count("metadata", 0...7))
+        quality = try reader.choice("quality", RenderQuality.self)
+        limits = RenderLimits()
+        limits.pixels = try reader.count("a limit", bytes)
+        limits.bytes = try reader.count("a limit", bytes)
+        limits.frames = try reader.count("a limit", bytes)
+        limits.scans = try reader.count("a limit", bytes)
+        limits.outputEdge = try reader.count("a limit", bytes)
+        limits.profileBytes = try reader.count("a limit", bytes)
+        limits.seconds = try reader.amount("seconds")
+        masks = []
+        for _ in 0..<(try reader.count("a number of masks", 0...WorkerProtocol.maskLimit)) {
+            masks.append(
+                Mask(name: try reader.text("a name", limit: 256), count: try reader.count("a mask", bytes)))
+        }
+        try reader.finish()
+    }
+}
+
+/// Asks a worker to stop the render it is at; what has ended by then is not affected.
+struct WorkerStop: Sendable, Hashable {
+    var id: UInt64
+
+    init(id: UInt64) { self.id = id }
+
+    var bytes: [UInt8] {
+        var writer = MessageWriter()
+        writer.integer(WorkerProtocol.magic)
+        writer.integer(id)
+        return writer.bytes
+    }
+
+    init(_ bytes: [UInt8]) throws(MessageError) {
+        var reader = MessageReader(bytes)
+        guard try reader.integer(UInt32.self) == WorkerProtocol.magic else { throw MessageError("another protocol") }
+        id = try reader.integer(UInt64.self)
+        try reader.finish()
+    }
+}
+
+/// What a worker says.
+enum WorkerReply: Sendable, Hashable {
+    /// It has started and locked itself down.
+    case ready(Ready)
+    case finished(Finished)
+    case failed(id: UInt64, RenderError.Code, message: String)
+
+    struct Ready: Sendable, Hashable {
+        /// `RenderRevision.current` of the worker's program; another one makes other variants.
+        var revision: String
+        var protection: WorkerProtection
+        /// Why it cannot render; empty when it can.
+        var failure: String
+    }
+
+    struct Finished: Sendable, Hashable {
+        var id: UInt64
+        /// Bytes in the output.
+        var count: Int
+        var width: Int
+        var height: Int
+        var hasAlpha: Bool
+        /// Milliseconds: decode, operations, encode, and CPU over all three.
+        var decode: Double
+        var operations: Double
+        var encode: Double
+        var cpu: Double
+    }
+
+    /// Bytes of a message or revision text; longer ones are cut by whoever sends and refused by whoever reads.
+    static let textLimit = 4096
+
+    var bytes: [UInt8] {
+        var writer = MessageWriter()
+        writer.integer(WorkerProtocol.magic)
+        switch self {
+        case .ready(let ready):
+            writer.integer(UInt8(1))
+            writer.text(ready.revision)
+            writer.integer(ready.protection.bits)
+            writer.count(ready.protection.landlock)
+            writer.text(String(ready.failure.prefix(Self.textLimit / 4)))
+        case .finished(let finished):
+            writer.integer(UInt8(2))
+            writer.integer(finished.id)
+            for value in [finished.count, finished.width, finished.height] { writer.count(value) }
+            writer.flag(finished.hasAlpha)
+            for value in [finished.decode, finished.operations, finished.encode, finished.cpu] { writer.double(value) }
+        case .failed(let id, let code, let message):
+            writer.integer(UInt8(3))
+            writer.integer(id)
+            writer.text(code.rawValue)
+            writer.text(String(message.prefix(Self.textLimit / 4)))
+        }
+        return writer.bytes
+    }
+
+    init(_ bytes: [UInt8]) throws(MessageError) {
+        var reader = MessageReader(bytes)
+        guard try reader.integer(UInt32.self) == WorkerProtocol.magic else { throw MessageError("another protocol") }
+        switch try reader.integer(UInt8.self) {
+        case 1:
+            let revision = try reader.text("a revision", limit: Self.textLimit)
+            let protection = WorkerProtection(
+                bits: try reader.integer(UInt32.self), landlock: try reader.count("a version", 0...1000))
+            let failure = try reader.text("a message", limit: Self.textLimit)
+            self = .ready(Ready(revision: revision, protection: protection, failure: failure))
+        case 2:
+            let id = try reader.integer(UInt64.self)
+            let count = try reader.count("a length", WorkerProtocol.byteRange)
+            let edges = 1...(1 << 24)
+            self = .finished(
+                Finished(
+                    id: id, count: count, width: try reader.count("a width", edges),
+                    height: try reader.count("a height", edges), hasAlpha: try reader.flag(),
+                    decode: try reader.amount("a time"), operations: try reader.amount("a time"),
+                    encode: try reader.amount("a time"), cpu: try reader.amount("a time")))
+        case 3:
+            let id = try reader.integer(UInt64.self)
+            let code = try reader.choice("error", RenderError.Code.self)
+            self = .failed(id: id, code, message: try reader.text("a message", limit: Self.textLimit))
+        default: throw MessageError("an unknown kind")
+        }
+        try reader.finish()
+    }
+}

@@ -1,0 +1,208 @@
+import CSandbox
+import Glibc
+
+/// One worker as the front process sees it: a child, its two sockets, and the file its stderr goes to.
+///
+/// Belongs to one thread, which also started it: the child ends when that thread does.
+final class WorkerProcess {
+    /// What came over the socket.
+    enum Answer {
+        case reply(WorkerReply)
+        /// What no worker says.
+        case nonsense(String)
+        /// The worker has closed its end: it has ended, or is about to.
+        case gone
+    }
+
+    let child: pid_t
+    /// Readable when the worker has answered or ended.
+    let requests: Int32
+    private let stops: Int32
+    private let notes: Int32
+    /// What it says it is locked down by.
+    private(set) var protection = WorkerProtection(bits: 0, landlock: 0)
+    /// Renders it was given.
+    var renders = 0
+    private var isReaped = false
+
+    private init(child: pid_t, requests: Int32, stops: Int32, notes: Int32) {
+        self.child = child
+        self.requests = requests
+        self.stops = stops
+        self.notes = notes
+    }
+
+    deinit {
+        if !isReaped { _ = end() }
+        for descriptor in [requests, stops, notes] { close(descriptor) }
+    }
+
+    /// Starts a worker and waits until it is ready.
+    static func start(_ configuration: WorkerConfiguration) throws(RenderError) -> WorkerProcess {
+        let worker = try spawn(try configuration.program(), configuration)
+        switch worker.answer(within: WorkerConfiguration.startSeconds) {
+        case .reply(.ready(let ready)):
+            if !ready.failure.isEmpty { throw RenderError(.libraryUnavailable, ready.failure.plain(limit: 600)) }
+            guard ready.revision == RenderRevision.current else {
+                throw RenderError(
+                    .workerUnavailable,
+                    "render workers cannot be used: they are of another version (\(ready.revision.plain(limit: 200))) "
+                        + "than this program (\(RenderRevision.current)); start it again, or install matching ones")
+            }
+            worker.protection = ready.protection
+            return worker
+        case .reply, .nonsense:
+            throw RenderError(.workerUnavailable, "a render worker started with an answer nobody asked for")
+        case .gone:
+            let ended = worker.end()
+            throw RenderError(
+                .workerUnavailable, "a render worker \(ended) at its start\(worker.remarks.map { ": " + $0 } ?? "")")
+        case nil:
+            throw RenderError(
+                .workerUnavailable, "a render worker was not ready after \(WorkerConfiguration.startSeconds) s")
+        }
+    }
+
+    private static func spawn(
+        _ program: String, _ configuration: WorkerConfiguration
+    ) throws(RenderError) -> WorkerProcess {
+        var ends: [Int32] = [-1, -1, -1, -1]
+        defer { for end in [ends[1], ends[3]] where end >= 0 { close(end) } }
+        var status = ends.withUnsafeMutableBufferPointer { ends -> Int32 in
+            guard let start = ends.baseAddress else { return -EINVAL }
+            let status = csandbox_socket_pair(start)
+            return status == 0 ? csandbox_socket_pair(start + 2) : status
+        }
+        let notes = status == 0 ? csandbox_memory_file("worker-notes") : -1
+        if status == 0, notes < 0 { status = notes }
+        var child = pid_t()
+        if status == 0 {
+            var words = cStrings(["pipectl", RenderWorker.argument, String(configuration.memory)])
+            var variables = cStrings(configuration.variables())
+            defer { for text in words + variables { free(text) } }
+            status = -csandbox_spawn(program, &words, &variables, ends[1], ends[3], notes, &child)
+        }
+        guard status == 0 else {
+            for descriptor in [ends[0], ends[2], notes] where descriptor >= 0 { close(descriptor) }
+            throw RenderError(
+                .workerUnavailable,
+                "render workers cannot be started: \(program): \(String(cString: strerror(-status)))")
+        }
+        return WorkerProcess(child: child, requests: ends[0], stops: ends[2], notes: notes)
+    }
+
+    /// Copies for C, with the nil that ends such a list; the caller's to free.
+    private static func cStrings(_ texts: [String]) -> [UnsafeMutablePointer<CChar>?] {
+        texts.map { strdup($0) } + [nil]
+    }
+
+    /// Whether it has ended, or has said something nobody asked for, which ends it.
+    var hasLeft: Bool {
+        var watched = pollfd(fd: requests, events: Int16(POLLIN), revents: 0)
+        return poll(&watched, 1, 0) > 0
+    }
+
+    /// Bytes of memory in use; 0 where the system does not say.
+    var residentBytes: Int {
+        let file = open("/proc/\(child)/statm", O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return 0 }
+        defer { close(file) }
+        var buffer = [UInt8](repeating: 0, count: 128)
+        let count = read(file, &buffer, buffer.count)
+        let fields = String(decoding: buffer[..<max(0, count)], as: UTF8.self).split(separator: " ")
+        return (fields.count > 1 ? Int(fields[1]) ?? 0 : 0) * Int(sysconf(Int32(_SC_PAGESIZE)))
+    }
+
+    /// Gives it a render. false: it is not there to take it.
+    func send(_ request: WorkerRequest, _ descriptors: [Int32], limits: RenderLimits) -> Bool {
+        renders += 1
+        // In whole seconds of its life so far. Twice the wall time, since libraries may use a thread of their own, and
+        // beyond that it is ended by the kernel, whatever becomes of this process.
+        let used = max(0, csandbox_cpu_seconds(child))
+        let seconds = min(used + 2 * limits.seconds + 2, 1e9)
+        // Where limits cannot be set the deadline still holds.
+        _ = csandbox_limit_child(child, UInt64(seconds.rounded(.up)), UInt64(limits.outputBytes))
+        let bytes = request.bytes
+        return csandbox_send(requests, bytes, bytes.count, descriptors, descriptors.count) == 0
+    }
+
+    /// Asks it to stop a render.
+    func stop(_ id: UInt64) {
+        let bytes = WorkerStop(id: id).bytes
+        // A worker that does not listen is killed soon after.
+        _ = csandbox_send(stops, bytes, bytes.count, nil, 0)
+    }
+
+    /// What it says, once `requests` is readable.
+    func answer() -> Answer {
+        var buffer = [UInt8](repeating: 0, count: WorkerProtocol.messageLimit)
+        let count = csandbox_receive(requests, &buffer, buffer.count, nil, 0, nil)
+        if count == 0 || count == -Int(ECONNRESET) { return .gone }
+        guard count > 0 else { return .nonsense("a message of the wrong form") }
+        do throws(MessageError) {
+            return .reply(try WorkerReply(Array(buffer[..<count])))
+        } catch {
+            return .nonsense(error.problem)
+        }
+    }
+
+    private func answer(within seconds: Double) -> Answer? {
+        let deadline = Clock.monotonic.seconds + seconds
+        var watched = pollfd(fd: requests, events: Int16(POLLIN), revents: 0)
+        while case let left = deadline - Clock.monotonic.seconds, left > 0 {
+            if poll(&watched, 1, Int32((left * 1000).rounded(.up))) > 0 { return answer() }
+        }
+        return nil
+    }
+
+    /// Kills it where it still runs, and says how it ended: `was killed by SIGSEGV`, `ended with exit code 7`.
+    func end() -> String {
+        guard !isReaped else { return "ended" }
+        isReaped = true
+        // One that is on its way out keeps the reason it had.
+        kill(child, SIGKILL)
+        var status: Int32 = 0
+        while waitpid(child, &status, 0) < 0 {
+            // Somebody else in this process has waited for it.
+            if errno != EINTR { return "ended" }
+        }
+        let number = status & 0x7F
+        if number == 0 { return "ended with exit code \(status >> 8 & 0xFF)" }
+        return "was killed by \(Self.signalNames[number] ?? "signal \(number)")"
+    }
+
+    private static let signalNames: [Int32: String] = [
+        SIGABRT: "SIGABRT", SIGBUS: "SIGBUS", SIGFPE: "SIGFPE", SIGILL: "SIGILL", SIGKILL: "SIGKILL",
+        SIGSEGV: "SIGSEGV", SIGSYS: "SIGSYS", SIGTERM: "SIGTERM", SIGTRAP: "SIGTRAP", SIGXCPU: "SIGXCPU",
+    ]
+
+    /// The last words it wrote to stderr, in one line; nil when it wrote none.
+    var remarks: String? {
+        let end = lseek(notes, 0, SEEK_END)
+        guard end > 0 else { return nil }
+        var buffer = [UInt8](repeating: 0, count: Int(min(end, 1024)))
+        let count = pread(notes, &buffer, buffer.count, end - off_t(buffer.count))
+        let text = String(decoding: buffer[..<max(0, count)], as: UTF8.self).plain(limit: 400)
+        return text.isEmpty ? nil : text
+    }
+}
+
+extension RenderLimits {
+    /// Bytes no output is longer than: a picture of the longest edges, or all pixels there may be, uncompressed, and room
+    /// for metadata.
+    var outputBytes: Int {
+        func bytes(_ pixels: (Int, Bool)) -> Int {
+            let (bytes, overflow) = pixels.0.multipliedReportingOverflow(by: 4)
+            return pixels.1 || overflow || bytes < 0 || bytes > 1 << 38 ? 1 << 38 : bytes
+        }
+        return max(bytes(outputEdge.multipliedReportingOverflow(by: outputEdge)), bytes((pixels, false))) + 8 << 20
+    }
+}
+
+extension String {
+    /// What somebody else wrote, for a message: one line of printable characters.
+    func plain(limit: Int) -> String {
+        let words = unicodeScalars.map { $0.properties.generalCategory == .control ? " " : Character($0) }
+        return String(String(words).split(separator: " ", omittingEmptySubsequences: true).joined(separator: " ").prefix(limit))
+    }
+}

@@ -1,0 +1,78 @@
+import CSandbox
+
+/// What keeps a render worker in: reported by the worker itself when it has locked itself down, before it sees any picture.
+public struct WorkerProtection: Sendable, Hashable, CustomStringConvertible {
+    /// Address space, file size, open files and core dumps are limited; CPU time is from render to render.
+    public var limitsResources: Bool
+    /// No program it starts could have more rights (`PR_SET_NO_NEW_PRIVS`).
+    public var hasNoNewPrivileges: Bool
+    /// It has given up every capability, also where the pipeline runs as root.
+    public var hasNoCapabilities: Bool
+    /// No other process of the same user can read its memory.
+    public var isNotDumpable: Bool
+    /// It ends with the process that started it, however that ends.
+    public var diesWithParent: Bool
+    /// A list of permitted system calls, for all of its threads: no file opened, no connection, no process.
+    public var filtersCalls: Bool
+    /// Version of Landlock, which denies the file system and the network; 0 where the kernel has none.
+    public var landlock: Int
+
+    private static var names: [(path: WritableKeyPath<WorkerProtection, Bool>, name: String)] {
+        [
+            (\.filtersCalls, "seccomp"), (\.hasNoNewPrivileges, "no_new_privs"),
+            (\.hasNoCapabilities, "no capabilities"), (\.limitsResources, "resource limits"),
+            (\.isNotDumpable, "not dumpable"), (\.diesWithParent, "ends with its parent"),
+        ]
+    }
+
+    /// What is in force.
+    public var inForce: [String] {
+        (landlock > 0 ? ["Landlock (version \(landlock))"] : [])
+            + Self.names.filter { self[keyPath: $0.path] }.map(\.name)
+    }
+
+    /// What this kernel, or what surrounds the process, does not grant; empty where all is in force.
+    public var missing: [String] {
+        (landlock > 0 ? [] : ["Landlock"]) + Self.names.filter { !self[keyPath: $0.path] }.map(\.name)
+    }
+
+    /// For example `seccomp, no_new_privs; not in force: Landlock`.
+    public var description: String {
+        let present = inForce.isEmpty ? "nothing" : inForce.joined(separator: ", ")
+        return missing.isEmpty ? present : "\(present); not in force: \(missing.joined(separator: ", "))"
+    }
+
+    init(bits: UInt32, landlock: Int) {
+        self.init(
+            limitsResources: false, hasNoNewPrivileges: false, hasNoCapabilities: false, isNotDumpable: false,
+            diesWithParent: false, filtersCalls: false, landlock: landlock)
+        for (index, entry) in Self.names.enumerated() { self[keyPath: entry.path] = bits >> index & 1 == 1 }
+    }
+
+    init(
+        limitsResources: Bool, hasNoNewPrivileges: Bool, hasNoCapabilities: Bool, isNotDumpable: Bool,
+        diesWithParent: Bool, filtersCalls: Bool, landlock: Int
+    ) {
+        self.limitsResources = limitsResources
+        self.hasNoNewPrivileges = hasNoNewPrivileges
+        self.hasNoCapabilities = hasNoCapabilities
+        self.isNotDumpable = isNotDumpable
+        self.diesWithParent = diesWithParent
+        self.filtersCalls = filtersCalls
+        self.landlock = landlock
+    }
+
+    init(_ report: CSandboxReport) {
+        self.init(
+            limitsResources: report.resource_limits != 0, hasNoNewPrivileges: report.no_new_privileges != 0,
+            hasNoCapabilities: report.no_capabilities != 0, isNotDumpable: report.not_dumpable != 0,
+            diesWithParent: report.dies_with_parent != 0, filtersCalls: report.seccomp != 0,
+            // Landlock binds the thread that asks for it: with others running it protects nothing.
+            landlock: report.threads == 1 ? Int(report.landlock) : 0)
+    }
+
+    /// One bit for each of `names`, the first lowest.
+    var bits: UInt32 {
+        Self.names.enumerated().reduce(0) { $0 | (self[keyPath: $1.element.path] ? 1 << UInt32($1.offset) : 0) }
+    }
+}

@@ -1,0 +1,204 @@
+import CSandbox
+import Glibc
+
+/// A thread that keeps one worker busy: takes a render, hands it over, watches its deadline, checks the answer.
+// @unchecked Sendable: `worker` is touched by the slot's own thread only.
+final class WorkerSlot: @unchecked Sendable {
+    private let index: Int
+    private let core: PoolCore
+    /// Counts up to wake the thread.
+    private let wakeup: Int32
+    private var worker: WorkerProcess?
+
+    init?(index: Int, core: PoolCore) {
+        self.index = index
+        self.core = core
+        wakeup = csandbox_wakeup()
+        if wakeup < 0 { return nil }
+    }
+
+    deinit { if wakeup >= 0 { close(wakeup) } }
+
+    /// Starts the thread; false where the system has none to give.
+    func start() -> Bool {
+        var thread = pthread_t()
+        let context = Unmanaged.passRetained(self)
+        let status = pthread_create(
+            &thread, nil,
+            { context in
+                if let context { Unmanaged<WorkerSlot>.fromOpaque(context).takeRetainedValue().run() }
+                return nil
+            }, context.toOpaque())
+        if status == 0 { pthread_detach(thread) } else { context.release() }
+        return status == 0
+    }
+
+    /// Makes the thread look again; from any thread.
+    func wake() {
+        var one: UInt64 = 1
+        // A counter that is full wakes as well.
+        _ = write(wakeup, &one, 8)
+    }
+
+    private func run() {
+        while true {
+            switch core.next(index, hasWorker: worker != nil) {
+            case .render(let pending):
+                let outcome: PendingRender.Outcome
+                do throws(RenderError) {
+                    outcome = .success(try render(pending))
+                } catch {
+                    outcome = .failure(error)
+                }
+                pending.finish(outcome)
+                recycle()
+            case .start:
+                do throws(RenderError) {
+                    worker = try startWorker()
+                } catch {
+                    core.configuration.warn(error.message)
+                }
+            case .wait(let milliseconds):
+                wait(milliseconds)
+            case .end:
+                worker = nil
+                core.left(index)
+                return
+            }
+        }
+    }
+
+    /// Waits to be woken, or for the worker to end without having been asked for anything.
+    private func wait(_ milliseconds: Int32) {
+        var watched = [
+            pollfd(fd: wakeup, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: worker?.requests ?? -1, events: Int16(POLLIN), revents: 0),
+        ]
+        guard poll(&watched, 2, milliseconds) > 0 else { return }
+        if watched[0].revents != 0 { drainWakeup() }
+        if watched[1].revents != 0 { discard() }
+    }
+
+    private func drainWakeup() {
+        var count: UInt64 = 0
+        _ = read(wakeup, &count, 8)
+    }
+
+    /// Lets go of a worker that ended, or spoke, while it had nothing to do.
+    private func discard() {
+        guard let worker else { return }
+        let ended = worker.end()
+        core.count(\.crashed)
+        core.configuration.warn("render worker \(worker.child) \(ended) while it was idle" + remarks(of: worker))
+        self.worker = nil
+    }
+
+    private func remarks(of worker: WorkerProcess) -> String { worker.remarks.map { ": " + $0 } ?? "" }
+
+    private func startWorker() throws(RenderError) -> WorkerProcess {
+        if let refusal = core.startRefusal() { throw refusal }
+        do throws(RenderError) {
+            let worker = try WorkerProcess.start(core.configuration)
+            core.started(.success(worker.protection))
+            return worker
+        } catch {
+            core.started(.failure(error))
+            throw error
+        }
+    }
+
+    /// Replaces a worker that has done its share.
+    private func recycle() {
+        guard let worker else { return }
+        let configuration = core.configuration
+        let isLarge = worker.renders % 16 == 0 && worker.residentBytes > configuration.residentBytes
+        guard worker.renders >= configuration.renders || isLarge else { return }
+        _ = worker.end()
+        core.count(\.recycled)
+        self.worker = nil
+    }
+
+    // MARK: One render
+
+    private func render(_ pending: PendingRender) throws(RenderError) -> RenderedOutput {
+        if pending.isCancelled { throw PendingRender.cancelled }
+        let job = pending.job
+        try core.checkPoison(job)
+        let request = try WorkerRequest(pending)
+        let files = try HandedFiles(job)
+        // A worker that ended while it was idle takes nothing; what was never begun is given to another one, once.
+        for _ in 0..<2 {
+            if let worker, worker.hasLeft { discard() }
+            let current: WorkerProcess
+            if let worker { current = worker } else { current = try startWorker() }
+            worker = current
+            if current.send(request, files.descriptors, limits: job.limits) {
+                return try Exchange(core, pending, files, current, wakeup) { self.worker = nil }.outcome()
+            }
+            discard()
+        }
+        throw RenderError(.crashed, "the render worker ended before it could begin")
+    }
+}
+
+extension WorkerRequest {
+    init(_ pending: PendingRender) throws(RenderError) {
+        let job = pending.job
+        let masks = job.masks.keys.sorted().map { Mask(name: $0, count: job.masks[$0]?.count ?? 0) }
+        guard masks.count <= WorkerProtocol.maskLimit else {
+            throw RenderError(.notApplicable, "a recipe uses at most \(WorkerProtocol.maskLimit) masks and overlays")
+        }
+        self.init(
+            id: pending.id, kind: pending.kind, count: job.original.count, header: job.header,
+            recipe: job.recipe.description, output: job.output, quality: job.quality, limits: job.limits, masks: masks)
+    }
+}
+
+/// The files of one render: original, output, masks. The worker gets descriptors of them; none outlives the render here.
+final class HandedFiles {
+    private(set) var descriptors: [Int32] = []
+    var output: Int32 { descriptors[1] }
+
+    init(_ job: RenderJob) throws(RenderError) {
+        descriptors.append(try Self.original(job.original))
+        descriptors.append(try Self.memoryFile("variant"))
+        for name in job.masks.keys.sorted() { descriptors.append(try Self.sealed(job.masks[name] ?? [], "mask")) }
+    }
+
+    deinit { for descriptor in descriptors { close(descriptor) } }
+
+    /// The file that holds the original, for reading only, or a copy in memory.
+    private static func original(_ original: EncodedBytes) throws(RenderError) -> Int32 {
+        if let file = original.openedFile() {
+            var status = stat()
+            if fstat(file, &status) == 0, status.st_size == original.count { return file }
+            close(file)
+        }
+        return try sealed(try original.bytes(), "original")
+    }
+
+    private static func memoryFile(_ name: String) throws(RenderError) -> Int32 {
+        let file = csandbox_memory_file(name)
+        if file >= 0 { return file }
+        throw RenderError(.workerUnavailable, "no file in memory: \(String(cString: strerror(-file)))")
+    }
+
+    /// A copy that nobody can change any more.
+    private static func sealed(_ bytes: [UInt8], _ name: String) throws(RenderError) -> Int32 {
+        let file = try memoryFile(name)
+        var written = 0
+        while written < bytes.count {
+            let count = bytes.withUnsafeBytes { write(file, $0.baseAddress.map { $0 + written }, $0.count - written) }
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else {
+                let reason = String(cString: strerror(errno))
+                close(file)
+                throw RenderError(.workerUnavailable, "no memory for \(bytes.count) bytes: \(reason)")
+            }
+            written += count
+        }
+        // Where it cannot be sealed only the worker could change it, and nobody reads it but the worker.
+        _ = csandbox_seal(file)
+        return file
+    }
+}
