@@ -73,7 +73,8 @@ public final class ImagePipeline: Sendable {
         do throws(RenderError) {
             return try await pool.prepare()
         } catch {
-            throw PipelineError(error.code == .libraryUnavailable ? .libraryUnavailable : .workersUnavailable, error.message)
+            throw PipelineError(
+                error.code == .libraryUnavailable ? .libraryUnavailable : .workersUnavailable, error.message)
         }
     }
 

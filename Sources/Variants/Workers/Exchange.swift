@@ -117,7 +117,8 @@ struct Exchange {
         // Text of the worker's decides nothing but this hint.
         let isMemory = remarks.map { $0.contains("alloc") || $0.contains("memory") } ?? false
         let hint =
-            isMemory ? "; it may have needed more memory than limits.workerMemory, \(core.configuration.memory) bytes" : ""
+            isMemory
+            ? "; it may have needed more memory than limits.workerMemory, \(core.configuration.memory) bytes" : ""
         let error = RenderError(.crashed, "the render worker \(ended) while it rendered this original\(hint)")
         core.remember(job, error.message)
         core.configuration.warn(

@@ -23,9 +23,9 @@ final class PoolCore: Sendable {
 
     private struct State {
         var queue = RenderQueue<PendingRender>()
-        var slots: [Slot] = []
-        /// Threads that have not ended.
-        var threads = 0
+        /// By number, from 0; those whose threads have not ended.
+        var slots: [Int: Slot] = [:]
+        var lastSlot = -1
         var lastID: UInt64 = 0
         var keepsWorkers: Bool
         var isClosing = false
@@ -63,15 +63,14 @@ final class PoolCore: Sendable {
             if state.isClosing { return RenderError(.workerUnavailable, "the render workers have been shut down") }
             state.queue.push(pending, id: pending.id, priority: pending.priority)
             // A worker that is there before one that has to be started.
-            let idle =
-                state.slots.firstIndex { $0.isIdle && $0.hasWorker } ?? state.slots.firstIndex { $0.isIdle }
-            if let idle {
-                state.slots[idle].isIdle = false
-                state.slots[idle].slot.wake()
+            let idle = state.slots.filter { $0.value.isIdle }
+            if let (index, chosen) = idle.first(where: { $0.value.hasWorker }) ?? idle.first {
+                state.slots[index]?.isIdle = false
+                chosen.slot.wake()
                 return nil
             }
             if state.slots.count < count { addSlot(&state) }
-            guard state.threads > 0 else {
+            guard !state.slots.isEmpty else {
                 _ = state.queue.remove(id: pending.id)
                 return RenderError(.workerUnavailable, "render workers cannot be started: the system gives no thread")
             }
@@ -85,7 +84,7 @@ final class PoolCore: Sendable {
         pending.cancel()
         let waiting = state.withLock { state -> PendingRender? in
             if let waiting = state.queue.remove(id: pending.id) { return waiting }
-            state.slots.first { $0.running == pending.id }?.slot.wake()
+            state.slots.values.first { $0.running == pending.id }?.slot.wake()
             return nil
         }
         waiting?.finish(.failure(PendingRender.cancelled))
@@ -109,27 +108,28 @@ final class PoolCore: Sendable {
     private func startAll() {
         state.withLock { state in
             while !state.isClosing, state.slots.count < count, addSlot(&state) {}
-            for slot in state.slots where slot.isIdle && !slot.hasWorker { slot.slot.wake() }
+            for slot in state.slots.values where slot.isIdle && !slot.hasWorker { slot.slot.wake() }
         }
     }
 
     /// Adds a thread. false where the system has none to give.
     @discardableResult
     private func addSlot(_ state: inout State) -> Bool {
-        guard let slot = WorkerSlot(index: state.slots.count, core: self), slot.start() else { return false }
-        state.slots.append(Slot(slot: slot))
-        state.threads += 1
+        guard let slot = WorkerSlot(index: state.lastSlot + 1, core: self), slot.start() else { return false }
+        state.lastSlot += 1
+        state.slots[state.lastSlot] = Slot(slot: slot)
         return true
     }
 
     var protection: WorkerProtection? { state.withLock { $0.protection } }
+    var running: Int { state.withLock { $0.slots.values.count { $0.running != nil } } }
     var statistics: WorkerStatistics { state.withLock { $0.statistics } }
 
     /// Ends the threads and their workers once nothing waits for them.
     func close() {
         state.withLock { state in
             state.isClosing = true
-            for slot in state.slots { slot.slot.wake() }
+            for slot in state.slots.values { slot.slot.wake() }
         }
     }
 
@@ -137,8 +137,8 @@ final class PoolCore: Sendable {
         close()
         await withCheckedContinuation { continuation in
             let isDone = state.withLock { state in
-                if state.threads > 0 { state.awaitingEnd.append(continuation) }
-                return state.threads == 0
+                if !state.slots.isEmpty { state.awaitingEnd.append(continuation) }
+                return state.slots.isEmpty
             }
             if isDone { continuation.resume() }
         }
@@ -148,31 +148,29 @@ final class PoolCore: Sendable {
 
     func next(_ index: Int, hasWorker: Bool) -> Step {
         state.withLock { state in
-            state.slots[index].running = nil
-            state.slots[index].hasWorker = hasWorker
+            state.slots[index]?.running = nil
+            state.slots[index]?.hasWorker = hasWorker
             if let pending = state.queue.pop() {
-                state.slots[index].isIdle = false
-                state.slots[index].running = pending.id
+                state.slots[index]?.isIdle = false
+                state.slots[index]?.running = pending.id
                 return .render(pending)
             }
             if state.isClosing { return .end }
-            state.slots[index].isIdle = true
+            state.slots[index]?.isIdle = true
             guard state.keepsWorkers, !hasWorker else { return .wait(-1) }
             let delay = state.backoff.delay(now: Clock.monotonic.seconds)
             return delay > 0 ? .wait(Int32((delay * 1000).rounded(.up))) : .start
         }
     }
 
-    /// The last a slot does.
-    func left(_ index: Int) {
-        let waiting = state.withLock { state -> [CheckedContinuation<Void, Never>] in
-            state.slots[index].isIdle = false
-            state.threads -= 1
-            guard state.threads == 0 else { return [] }
+    /// Forgets a slot whose thread ends: nobody wakes it any more. Gives who waits for the last one.
+    func leave(_ index: Int) -> [CheckedContinuation<Void, Never>] {
+        state.withLock { state in
+            state.slots[index] = nil
+            guard state.slots.isEmpty else { return [] }
             defer { state.awaitingEnd = [] }
             return state.awaitingEnd
         }
-        for continuation in waiting { continuation.resume() }
     }
 
     /// Why no worker is to be started now; nil where one may be.

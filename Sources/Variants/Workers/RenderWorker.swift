@@ -169,44 +169,55 @@ private struct WorkerLoop {
         _ request: WorkerRequest, _ descriptors: [Int32]
     ) throws(RenderError) -> WorkerReply.Finished {
         guard descriptors.count == 2 + request.masks.count else {
-            throw RenderError(.encodingFailed, "\(descriptors.count) descriptors came with \(request.masks.count) masks")
+            throw RenderError(
+                .encodingFailed, "\(descriptors.count) descriptors came with \(request.masks.count) masks")
         }
-        let original = try MappedFile(descriptors[0], count: request.count)
         var job = RenderJob(
             original: EncodedBytes(count: request.count, read: { nil }), header: request.header,
             recipe: try Self.recipe(request.recipe), output: request.output, quality: request.quality,
             limits: request.limits)
         for (index, mask) in request.masks.enumerated() {
-            job.masks[mask.name] = [UInt8](try MappedFile(descriptors[2 + index], count: mask.count).bytes)
+            // One of no bytes fails where it is used, with its name.
+            guard mask.count > 0 else { continue }
+            job.masks[mask.name] = try MappedFile.with(descriptors[2 + index], count: mask.count) { [UInt8]($0) }
         }
         let control = RenderControl(seconds: request.limits.seconds)
         current.begin(request.id, control)
-        defer {
-            current.end()
-            control.finish()
-        }
-        do throws(RenderError) {
-            let fault = hasFaults ? WorkerFault.named(in: original.bytes) : nil
-            try fault?.happen()
-            try control.check()
-            let render = Render(job, original.bytes, control)
-            var finished: WorkerReply.Finished
-            switch request.kind {
-            case .variant:
-                let variant = try render.variant()
-                finished = WorkerReply.Finished(variant, id: request.id)
-                try Self.write(variant.bytes, to: descriptors[1])
-            case .pixels:
-                let pixels = try render.pixels()
-                finished = WorkerReply.Finished(pixels, id: request.id)
-                try Self.write(pixels.pixels, to: descriptors[1])
+        defer { current.end() }
+        return try MappedFile.with(descriptors[0], count: request.count) {
+            bytes throws(RenderError) -> WorkerReply.Finished in
+            // Before the bytes go: no stop may touch an image that reads from them.
+            defer { control.finish() }
+            do throws(RenderError) {
+                return try render(job, request, bytes, control, output: descriptors[1])
+            } catch {
+                // What fails after a stop fails because of it, whatever libvips calls it.
+                throw control.stopError ?? error
             }
-            fault?.corrupt(&finished, output: descriptors[1])
-            return finished
-        } catch {
-            // What fails after a stop fails because of it, whatever libvips calls it.
-            throw control.stopError ?? error
         }
+    }
+
+    private func render(
+        _ job: RenderJob, _ request: WorkerRequest, _ bytes: UnsafeRawBufferPointer, _ control: RenderControl,
+        output: Int32
+    ) throws(RenderError) -> WorkerReply.Finished {
+        let fault = hasFaults ? WorkerFault.named(in: bytes) : nil
+        try fault?.happen()
+        try control.check()
+        let render = Render(job, bytes, control)
+        var finished: WorkerReply.Finished
+        switch request.kind {
+        case .variant:
+            let variant = try render.variant()
+            finished = WorkerReply.Finished(variant, id: request.id)
+            try Self.write(variant.bytes, to: output)
+        case .pixels:
+            let pixels = try render.pixels()
+            finished = WorkerReply.Finished(pixels, id: request.id)
+            try Self.write(pixels.pixels, to: output)
+        }
+        fault?.corrupt(&finished, output: output)
+        return finished
     }
 
     private static func recipe(_ text: String) throws(RenderError) -> Recipe {
@@ -220,7 +231,9 @@ private struct WorkerLoop {
     private static func write(_ bytes: [UInt8], to file: Int32) throws(RenderError) {
         var written = 0
         while written < bytes.count {
-            let count = bytes.withUnsafeBytes { pwrite(file, $0.baseAddress.map { $0 + written }, $0.count - written, written) }
+            let count = bytes.withUnsafeBytes {
+                pwrite(file, $0.baseAddress.map { $0 + written }, $0.count - written, written)
+            }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else {
                 throw RenderError(.overLimit, "the output of \(bytes.count) bytes is more than a worker may write")
@@ -246,20 +259,20 @@ extension WorkerReply.Finished {
     }
 }
 
-/// A file as memory to read from, as long as the value lives.
-struct MappedFile: ~Copyable {
-    let bytes: UnsafeRawBufferPointer
-
-    init(_ file: Int32, count: Int) throws(RenderError) {
+/// Files as memory.
+enum MappedFile {
+    /// Shows a file's first `count` bytes as memory that stays valid during the call.
+    static func with<Value>(
+        _ file: Int32, count: Int, _ body: (UnsafeRawBufferPointer) throws(RenderError) -> Value
+    ) throws(RenderError) -> Value {
         guard count > 0 else { throw RenderError(.notAnImage, "there are no bytes") }
         // All pages at once: a fault for each would cost more than reading.
         guard let start = mmap(nil, count, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file, 0), start != MAP_FAILED else {
             throw RenderError(.undecodable, "\(count) bytes cannot be mapped: \(String(cString: strerror(errno)))")
         }
-        bytes = UnsafeRawBufferPointer(start: start, count: count)
+        defer { munmap(start, count) }
+        return try body(UnsafeRawBufferPointer(start: start, count: count))
     }
-
-    deinit { munmap(UnsafeMutableRawPointer(mutating: bytes.baseAddress), bytes.count) }
 }
 
 /// Shows that the locks hold: what `render-worker --check` prints.

@@ -74,7 +74,9 @@ enum WorkerFault: String, CaseIterable {
         case .stranger: finished.id &+= 1
         case .count: finished.count += 1
         case .size: finished.width += 1
-        case .garbage: ftruncate(output, 0); ftruncate(output, off_t(finished.count))
+        case .garbage:
+            let zeros = [UInt8](repeating: 0, count: finished.count)
+            _ = pwrite(output, zeros, zeros.count, 0)
         case .flood:
             let part = [UInt8](repeating: 1, count: 1 << 20)
             var at = 0

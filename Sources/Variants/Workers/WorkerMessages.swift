@@ -48,7 +48,8 @@ struct WorkerRequest: Sendable, Hashable {
         writer.integer(kind.rawValue)
         writer.count(count)
         writer.text(header.format.rawValue)
-        for value in [header.width, header.height, header.pages, header.orientation, header.scans, header.profileBytes] {
+        for value in [header.width, header.height, header.pages, header.orientation, header.scans, header.profileBytes]
+        {
             writer.count(value)
         }
         writer.flag(header.hasAlpha)

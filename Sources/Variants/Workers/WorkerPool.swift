@@ -58,6 +58,9 @@ public final class WorkerPool: Rendering {
     /// What has become of workers so far.
     public var statistics: WorkerStatistics { core.statistics }
 
+    /// Renders that a thread has taken and not finished.
+    var running: Int { core.running }
+
     /// Lets what was given finish, ends all workers, and returns when none is left.
     public func shutdown() async { await core.shutdown() }
 }

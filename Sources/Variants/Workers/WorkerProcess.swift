@@ -203,6 +203,7 @@ extension String {
     /// What somebody else wrote, for a message: one line of printable characters.
     func plain(limit: Int) -> String {
         let words = unicodeScalars.map { $0.properties.generalCategory == .control ? " " : Character($0) }
-        return String(String(words).split(separator: " ", omittingEmptySubsequences: true).joined(separator: " ").prefix(limit))
+        return String(
+            String(words).split(separator: " ", omittingEmptySubsequences: true).joined(separator: " ").prefix(limit))
     }
 }

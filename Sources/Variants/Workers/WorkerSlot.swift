@@ -17,9 +17,7 @@ final class WorkerSlot: @unchecked Sendable {
         if wakeup < 0 { return nil }
     }
 
-    deinit { if wakeup >= 0 { close(wakeup) } }
-
-    /// Starts the thread; false where the system has none to give.
+    /// Starts the thread, which closes what the slot holds when it ends; false where the system has none to give.
     func start() -> Bool {
         var thread = pthread_t()
         let context = Unmanaged.passRetained(self)
@@ -29,7 +27,12 @@ final class WorkerSlot: @unchecked Sendable {
                 if let context { Unmanaged<WorkerSlot>.fromOpaque(context).takeRetainedValue().run() }
                 return nil
             }, context.toOpaque())
-        if status == 0 { pthread_detach(thread) } else { context.release() }
+        if status == 0 {
+            pthread_detach(thread)
+        } else {
+            context.release()
+            close(wakeup)
+        }
         return status == 0
     }
 
@@ -62,7 +65,9 @@ final class WorkerSlot: @unchecked Sendable {
                 wait(milliseconds)
             case .end:
                 worker = nil
-                core.left(index)
+                let waiting = core.leave(index)
+                close(wakeup)
+                for continuation in waiting { continuation.resume() }
                 return
             }
         }

@@ -70,7 +70,8 @@ struct ServeCommand: AsyncParsableCommand {
             if let protection = try await pipeline.prepareWorkers() {
                 Console.error("render workers: \(protection)")
             } else {
-                Console.error("render workers: none (render.isolation is inProcess): a decoder that crashes ends the server")
+                Console.error(
+                    "render workers: none (render.isolation is inProcess): a decoder that crashes ends the server")
             }
         } catch {
             // Originals and what is cached can be served all the same.

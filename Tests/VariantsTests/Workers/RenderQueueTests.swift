@@ -1,0 +1,77 @@
+import Testing
+
+@testable import Variants
+
+@Suite struct RenderQueueTests {
+    @Test func `the most urgent goes first, and equals in the order they came`() {
+        var queue = RenderQueue<String>()
+        for (id, (name, priority)) in [("a", 1), ("b", 9), ("c", 9), ("d", 5)].enumerated() {
+            queue.push(name, id: UInt64(id), priority: UInt8(priority))
+        }
+        #expect([queue.pop(), queue.pop(), queue.pop(), queue.pop(), queue.pop()] == ["b", "c", "d", "a", nil])
+    }
+
+    @Test func `a stream of urgent work holds nothing up for ever`() {
+        var queue = RenderQueue<Int>()
+        queue.push(-1, id: 0, priority: 0)
+        var taken: [Int] = []
+        for number in 1...8 {
+            queue.push(number, id: UInt64(number), priority: 9)
+            if let next = queue.pop() { taken.append(next) }
+        }
+        #expect(taken.prefix(4).contains(-1))
+    }
+
+    @Test func `what is taken out is not given to a worker`() {
+        var queue = RenderQueue<String>()
+        queue.push("a", id: 1, priority: 0)
+        queue.push("b", id: 2, priority: 0)
+        #expect(queue.remove(id: 1) == "a" && queue.remove(id: 1) == nil)
+        #expect(queue.pop() == "b" && queue.isEmpty)
+    }
+}
+
+@Suite struct PoisonListTests {
+    private func fingerprint(_ bytes: [UInt8]) -> PoisonList.Fingerprint {
+        bytes.withUnsafeBytes { PoisonList.Fingerprint($0) }
+    }
+
+    @Test func `an original is refused until its time is over, and no other one is`() {
+        var list = PoisonList()
+        list.add(fingerprint([1, 2, 3]), reason: "it crashed", now: 100, seconds: 60)
+        #expect(list.mayContain(count: 3) && !list.mayContain(count: 4))
+        #expect(list.entry(fingerprint([1, 2, 4]), now: 101) == nil)
+        let entry = list.entry(fingerprint([1, 2, 3]), now: 159)
+        #expect(entry?.since == 100 && entry?.until == 160 && entry?.reason == "it crashed")
+        #expect(list.entry(fingerprint([1, 2, 3]), now: 160) == nil)
+        #expect(!list.mayContain(count: 3))
+    }
+
+    @Test func `the table is bounded, and forgets the oldest`() {
+        var list = PoisonList(limit: 3)
+        for value in UInt8(0)..<5 {
+            list.add(fingerprint([value]), reason: "", now: Double(value), seconds: 100)
+        }
+        #expect(list.count == 3)
+        #expect(list.entry(fingerprint([1]), now: 5) == nil && list.entry(fingerprint([2]), now: 5) != nil)
+    }
+}
+
+@Suite struct StartBackoffTests {
+    @Test func `each failure in a row doubles the pause, up to half a minute, and a start that works ends it`() {
+        var backoff = StartBackoff()
+        var pauses: [Double] = []
+        for _ in 0..<12 {
+            #expect(backoff.delay(now: 1000 + 100) == 0)
+            backoff = {
+                var next = backoff; next.failed(RenderError(.workerUnavailable, "why"), now: 1000); return next
+            }()
+            pauses.append(backoff.delay(now: 1000))
+        }
+        let expected = [0.1, 0.2, 0.4, 0.8]
+        #expect(zip(pauses, expected).allSatisfy { abs($0 - $1) < 1e-9 })
+        #expect(pauses.last == 30 && backoff.reason?.message == "why")
+        backoff.succeeded()
+        #expect(backoff.delay(now: 1000) == 0 && backoff.reason == nil)
+    }
+}

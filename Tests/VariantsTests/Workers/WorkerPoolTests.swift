@@ -1,0 +1,308 @@
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Variants
+
+/// Pools whose workers are the built `pipectl`. One after another, since descriptors and children are counted.
+@Suite(.serialized) struct WorkerPoolTests {
+    private static func configuration(_ change: (inout WorkerConfiguration) -> Void = { _ in }) -> WorkerConfiguration {
+        var configuration = WorkerConfiguration()
+        configuration.count = 1
+        configuration.environment = [WorkerConfiguration.faultsVariable + "=1"]
+        change(&configuration)
+        return configuration
+    }
+
+    /// A small picture; with a fault, one that sets it off.
+    private static func job(_ fault: WorkerFault? = nil, seconds: Double = 100) throws -> RenderJob {
+        let bytes = try RenderFixture.jpeg(RenderFixture.gradientImage(120, 90))
+        var job = RenderFixture.job(
+            bytes + (fault.map { Array("pipectl-fault:\($0.rawValue)".utf8) } ?? []), .jpeg, 120, 90,
+            RenderFixture.recipe(Thumbnail(box: PixelBox(width: 30, height: 30))), ResolvedOutput(format: .png))
+        job.limits.seconds = seconds
+        return job
+    }
+
+    private static func error(_ pool: WorkerPool, _ job: RenderJob) async -> RenderError? {
+        do throws(RenderError) {
+            _ = try await pool.render(job)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    /// What children of this process there are that render.
+    private static func workers() -> Int {
+        var count = 0
+        for number in processes() where FileText.read("/proc/\(number)/cmdline").contains(RenderWorker.argument) {
+            let status = FileText.read("/proc/\(number)/status")
+            count += status.contains("PPid:\t\(getpid())\n") ? 1 : 0
+        }
+        return count
+    }
+
+    /// Children that have ended and that nobody waited for.
+    private static func zombies() -> Int {
+        processes().count { number in
+            let status = FileText.read("/proc/\(number)/status")
+            return status.contains("PPid:\t\(getpid())\n") && status.contains("State:\tZ")
+        }
+    }
+
+    private static func processes() -> [Int] { FolderEntries.names("/proc").compactMap { Int($0) } }
+
+    private static func openFiles() -> Int { FolderEntries.names("/proc/self/fd").count }
+
+    @Test func `a worker makes the bytes and pixels that this process makes`() async throws {
+        let pool = WorkerPool(Self.configuration())
+        let job = try Self.job()
+        let here = try await RenderFixture.renderer.render(job)
+        let there = try await pool.render(job)
+        #expect(there.bytes == here.bytes && there.width == 30 && there.height == 23 && !there.hasAlpha)
+        #expect(there.cpuMilliseconds > 0)
+        #expect(try await pool.pixels(job) == RenderFixture.renderer.pixels(job))
+        #expect(
+            pool.statistics
+                == {
+                    var one = WorkerStatistics(); one.started = 1; return one
+                }())
+        await pool.shutdown()
+    }
+
+    @Test func `what cannot be rendered is told in the words of the renderer`() async throws {
+        let pool = WorkerPool(Self.configuration())
+        var job = try Self.job()
+        job.original = EncodedBytes(Array(try job.original.bytes().dropLast(400)))
+        #expect(await Self.error(pool, job)?.code == .undecodable)
+        job = try Self.job()
+        job.recipe = RenderFixture.recipe(NamedMask(name: "star"))
+        #expect(await Self.error(pool, job)?.code == .maskUnavailable)
+        job.masks = ["star": try RenderFixture.png(RenderFixture.image(8, 8, bands: 1) { x, _ in [x < 4 ? 0 : 255] })]
+        #expect(try await pool.render(job).hasAlpha)
+        job.limits.pixels = 5
+        #expect(await Self.error(pool, job)?.code == .overLimit)
+        #expect(pool.statistics.started == 1)
+        await pool.shutdown()
+    }
+
+    @Test(arguments: [
+        (WorkerFault.segv, "was killed by SIGSEGV"), (.abort, "was killed by SIGABRT"), (.exit, "exit code 7"),
+        (.memory, "limits.workerMemory"), (.execute, "was killed by SIGSYS"),
+    ]) func `a worker that dies costs one request, and says how`(fault: WorkerFault, words: String) async throws {
+        let told = Mutex<[String]>([])
+        let pool = WorkerPool(
+            Self.configuration {
+                $0.memory = 256 << 20
+                $0.warn = { text in told.withLock { $0.append(text) } }
+            })
+        let error = await Self.error(pool, try Self.job(fault))
+        #expect(error?.code == .crashed && error?.message.contains(words) == true, "\(error?.message ?? "no error")")
+        #expect(await Self.error(pool, try Self.job()) == nil)
+        #expect(pool.statistics.crashed == 1 && pool.statistics.started == 2)
+        #expect(told.withLock { $0.count } == 1)
+        await pool.shutdown()
+    }
+
+    @Test(arguments: [WorkerFault.nonsense, .stranger, .count, .size, .garbage, .flood])
+    func `a worker whose answer is not true is killed, and its answer refused`(fault: WorkerFault) async throws {
+        let pool = WorkerPool(Self.configuration())
+        var job = try Self.job(fault)
+        // What may be written at most is then some megabytes.
+        job.limits.outputEdge = 100
+        job.limits.pixels = 20_000
+        let error = await Self.error(pool, job)
+        #expect(error?.code == .workerProtocol, "\(error?.message ?? "no error")")
+        #expect(await Self.error(pool, try Self.job()) == nil)
+        #expect(pool.statistics.killed == 1 && pool.statistics.started == 2)
+        await pool.shutdown()
+    }
+
+    @Test(arguments: [WorkerFault.open, .connect]) func `a worker that opens a file or a connection is denied`(
+        fault: WorkerFault
+    ) async throws {
+        let pool = WorkerPool(Self.configuration())
+        let error = await Self.error(pool, try Self.job(fault))
+        #expect(error?.code == .notApplicable && error?.message == "it was denied")
+        #expect(pool.statistics.started == 1)
+        await pool.shutdown()
+    }
+
+    @Test func `a render that hangs is ended at its deadline, and the next one succeeds`() async throws {
+        let pool = WorkerPool(Self.configuration())
+        let error = await Self.error(pool, try Self.job(.hang, seconds: 0.05))
+        #expect(error?.code == .deadline && error?.message.contains("killed") == true)
+        #expect(await Self.error(pool, try Self.job()) == nil)
+        #expect(pool.statistics.killed == 1)
+        await pool.shutdown()
+    }
+
+    @Test func `an original that ended a worker is refused for a while, with the reason`() async throws {
+        let pool = WorkerPool(Self.configuration())
+        _ = await Self.error(pool, try Self.job(.segv))
+        let error = await Self.error(pool, try Self.job(.segv))
+        #expect(error?.code == .poisonous && error?.message.contains("SIGSEGV") == true)
+        #expect(error?.message.contains("tried again in 60 s") == true, "\(error?.message ?? "")")
+        #expect(pool.statistics.crashed == 1 && pool.statistics.refused == 1)
+        let trying = WorkerPool(Self.configuration { $0.poisonSeconds = 0 })
+        for _ in 0..<2 { #expect(await Self.error(trying, try Self.job(.exit))?.code == .crashed) }
+        await pool.shutdown()
+        await trying.shutdown()
+    }
+
+    @Test func `a cancelled render is stopped where it heeds that, and killed where it does not`() async throws {
+        let pool = WorkerPool(Self.configuration())
+        for fault in [WorkerFault.hang, nil] {
+            var job = try Self.job(fault)
+            if fault == nil {
+                job.original = EncodedBytes(try RenderFixture.jpeg(RenderFixture.gradientImage(1200, 900)))
+                job.header = ImageHeader(format: .jpeg, width: 1200, height: 900)
+                job.recipe = RenderFixture.recipe(Scaled(factor: 4))
+            }
+            let slow = job
+            let task = Task { await Self.error(pool, slow) }
+            while pool.running == 0 { await Task.yield() }
+            task.cancel()
+            #expect(await task.value?.code == .cancelled)
+            #expect(await Self.error(pool, try Self.job()) == nil)
+        }
+        #expect(pool.statistics.crashed == 0)
+        await pool.shutdown()
+    }
+
+    @Test func `a render cancelled while it waits never reaches a worker`() async throws {
+        let pool = WorkerPool(Self.configuration())
+        let hanging = try Self.job(.hang)
+        let first = Task { await Self.error(pool, hanging) }
+        while pool.running == 0 { await Task.yield() }
+        let waiting = try Self.job()
+        let second = Task { await Self.error(pool, waiting) }
+        second.cancel()
+        #expect(await second.value?.code == .cancelled)
+        first.cancel()
+        #expect(await first.value?.code == .cancelled)
+        await pool.shutdown()
+    }
+
+    @Test func `workers are replaced after their share of renders, unnoticed`() async throws {
+        let pool = WorkerPool(Self.configuration { $0.renders = 2 })
+        for _ in 0..<5 { #expect(await Self.error(pool, try Self.job()) == nil) }
+        #expect(pool.statistics.started == 3 && pool.statistics.recycled == 2)
+        await pool.shutdown()
+    }
+
+    @Test func `a worker killed while it is idle costs nothing`() async throws {
+        let pool = WorkerPool(Self.configuration())
+        #expect(await Self.error(pool, try Self.job()) == nil)
+        for number in Self.processes() {
+            let isWorker = FileText.read("/proc/\(number)/cmdline").contains(RenderWorker.argument)
+            let isOurs = FileText.read("/proc/\(number)/status").contains("PPid:\t\(getpid())\n")
+            if isWorker, isOurs { kill(pid_t(number), SIGKILL) }
+        }
+        for _ in 0..<3 { #expect(await Self.error(pool, try Self.job()) == nil) }
+        #expect(pool.statistics.started == 2 && pool.statistics.crashed == 1)
+        await pool.shutdown()
+    }
+
+    @Test(arguments: [
+        ("/nonexistent/pipectl", "No such file"), ("/bin/true", "ended with exit code 0 at its start"),
+        ("/bin/cat", "at its start"),
+    ]) func `a program that is no worker is an error, and is not started over and over`(
+        program: String, words: String
+    ) async throws {
+        let pool = WorkerPool(Self.configuration { $0.executable = program })
+        let error = await Self.error(pool, try Self.job())
+        #expect(error?.code == .workerUnavailable && error?.message.contains(words) == true, "\(error?.message ?? "")")
+        await #expect(throws: RenderError.self) { try await pool.prepare() }
+        #expect(pool.statistics.started == 0)
+        await pool.shutdown()
+        #expect(await Self.error(pool, try Self.job())?.code == .workerUnavailable)
+    }
+
+    @Test func `prepared workers are all there before the first render, and say what keeps them in`() async throws {
+        let pool = WorkerPool(Self.configuration { $0.count = 2 })
+        let protection = try await pool.prepare()
+        #expect(protection.hasNoNewPrivileges && protection.limitsResources && protection.diesWithParent)
+        #expect(pool.protection == protection)
+        while pool.statistics.started < 2 { await Task.yield() }
+        #expect(Self.workers() == 2)
+        await pool.shutdown()
+        #expect(Self.workers() == 0)
+    }
+
+    @Test func `nothing is left of a pool: no process, no descriptor`() async throws {
+        // What the first pool of a process opens for good is not a leak of the second.
+        for round in 0..<2 {
+            let before = Self.openFiles()
+            let pool = WorkerPool(Self.configuration { $0.count = 2 })
+            await withTaskGroup(of: Void.self) { group in
+                for fault in [nil, WorkerFault.segv, nil, .garbage, nil, .exit] {
+                    group.addTask { if let job = try? Self.job(fault) { _ = await Self.error(pool, job) } }
+                }
+            }
+            await pool.shutdown()
+            #expect(Self.workers() == 0 && Self.zombies() == 0)
+            if round == 1 { #expect(Self.openFiles() == before) }
+        }
+    }
+
+    @Test func `a pool that is dropped ends its workers`() async throws {
+        var pool: WorkerPool? = WorkerPool(Self.configuration())
+        if let pool { _ = try await pool.prepare() }
+        #expect(Self.workers() == 1)
+        pool = nil
+        while Self.workers() > 0 { await Task.yield() }
+    }
+
+    @Test func `the locks hold where the kernel has them`() throws {
+        let folder = FileText.read("/proc/self/comm")
+        #expect(!folder.isEmpty)
+        let check = try HelperProgram([try Self.configuration().program(), RenderWorker.argument, "--check"])
+        #expect(check.waitForEnd() == 0)
+        let text = check.text
+        if text.contains("seccomp"), !text.contains("not in force") {
+            for attempt in ["open", "connect", "fork", "signal", "limits"] {
+                #expect(text.contains("\(attempt): denied"), "\(text)")
+            }
+            let executing = try HelperProgram(
+                [try Self.configuration().program(), RenderWorker.argument, "--check", "execute"])
+            #expect(executing.waitForEnd() == 128 + SIGSYS)
+        }
+    }
+
+    @Test func `nobody but the process that started it gets a worker to work`() throws {
+        let worker = try HelperProgram([try Self.configuration().program(), RenderWorker.argument])
+        #expect(worker.waitForEnd() == 2)
+        #expect(worker.text.contains("not by hand"))
+    }
+}
+
+/// Small files of the system, as text.
+enum FileText {
+    static func read(_ path: String) -> String {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return "" }
+        defer { close(file) }
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        let count = Glibc.read(file, &buffer, buffer.count)
+        return String(decoding: buffer[..<max(0, count)], as: UTF8.self)
+    }
+}
+
+/// Names in a folder.
+enum FolderEntries {
+    static func names(_ path: String) -> [String] {
+        guard let folder = opendir(path) else { return [] }
+        defer { closedir(folder) }
+        var names: [String] = []
+        while let entry = readdir(folder) {
+            names.append(
+                withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+                    String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+                })
+        }
+        return names
+    }
+}
