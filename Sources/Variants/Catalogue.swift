@@ -25,6 +25,16 @@ public enum Catalogue {
         Overlay.self,
     ]
 
+    /// The output formats, one line per member, in the order of the documentation.
+    static let outputs: [any OutputEncoder.Type] = [
+        JPEGOutput.self,
+        PNGOutput.self,
+        WebPOutput.self,
+        AVIFOutput.self,
+        GIFOutput.self,
+        JXLOutput.self,
+    ]
+
     /// What is documented of a step or an output.
     public struct Entry: Sendable, Hashable {
         /// The name in recipe text.
@@ -49,7 +59,7 @@ public enum Catalogue {
                 token: type.token, grammar: type.grammar, ranges: type.ranges, summary: type.summary,
                 example: type.example)
         }
-        + [PixelRatio.entry] + OutputSpecification.Kind.allCases.map(\.entry)
+        + [PixelRatio.entry] + outputs.map { $0.entry } + OutputSpecification.chosenLater
 
     /// All names a step may have.
     static let tokens = entries.map(\.token)
@@ -58,6 +68,11 @@ public enum Catalogue {
 
     /// The operation of that name, if there is one.
     static func operation(named token: String) -> (any VariantOperation.Type)? { operationsByToken[token] }
+
+    private static let outputsByFormat = Dictionary(uniqueKeysWithValues: outputs.map { ($0.format, $0) })
+
+    /// The encoder of a format; nil for formats that are only read.
+    static func output(of format: ImageFormat) -> (any OutputEncoder.Type)? { outputsByFormat[format] }
 }
 
 extension Catalogue {
@@ -89,37 +104,38 @@ extension Catalogue {
     }
 }
 
-extension OutputSpecification.Kind {
+extension OutputEncoder {
     /// The documentation of this output.
-    var entry: Catalogue.Entry {
-        let (options, ranges, summary, example) =
-            switch self {
-            case .jpeg:
-                (
-                    "[:Q][:progressive]", "Q 1…100 (80)",
-                    "JPEG; alpha is flattened onto the last `background`, else white.", "jpeg:85:progressive"
-                )
-            case .png: ("[:lossless][:progressive]", "", "PNG, always lossless.", "png")
-            case .webp: ("[:Q|lossless]", "Q 1…100 (80)", "WebP.", "webp:max=20kB")
-            case .avif: ("[:Q|lossless]", "Q 1…100 (50)", "AVIF.", "avif:60")
-            case .gif: ("[:lossless]", "", "GIF; alpha becomes all or nothing.", "gif")
-            case .jxl: ("[:Q|lossless]", "Q 1…100 (80)", "JPEG XL.", "jxl:lossless")
-            case .auto:
-                (
-                    "[:Q|lossless][:progressive]", "Q 1…100 (the format's)",
-                    "The best format the client takes, else as `original`.", "auto"
-                )
-            case .original:
-                (
-                    "[:Q|lossless][:progressive]", "Q 1…100 (the format's)",
-                    "The original's format where it can be written, else JPEG, or PNG with alpha.", "original:keep=icc"
-                )
-            }
-        let common = "`max=` a size (`20kB`, `20KiB`), `keep=` `exif`, `icc`, `xmp` joined by `+`"
-        let available: Set<Self> = [.jpeg, .png, .webp, .avif, .gif, .auto, .original]
+    static var entry: Catalogue.Entry {
+        let lossless = ["[:Q]", "[:Q|lossless]", "[:lossless]"][
+            losslessness == .never ? 0 : losslessness == .onRequest ? 1 : 2]
+        return OutputSpecification.entry(
+            format.rawValue, lossless + (canBeProgressive ? "[:progressive]" : ""),
+            quality: losslessness == .always ? nil : String(defaultQuality), holds: holds, summary: summary,
+            example: example)
+    }
+}
+
+extension OutputSpecification {
+    /// The documentation of the outputs that leave the format to the picture or the client.
+    static let chosenLater = [
+        entry(
+            "auto", "[:Q|lossless][:progressive]", quality: "the format's", holds: [.exif, .icc, .xmp],
+            summary: "The best format the client takes, else as `original`.", example: "auto"),
+        entry(
+            "original", "[:Q|lossless][:progressive]", quality: "the format's", holds: [.exif, .icc, .xmp],
+            summary: "The original's format where it can be written, else JPEG, or PNG with alpha.",
+            example: "original:keep=icc"),
+    ]
+
+    fileprivate static func entry(
+        _ token: String, _ options: String, quality: String?, holds: KeptMetadata, summary: String, example: String
+    ) -> Catalogue.Entry {
+        let names = KeptMetadata.names.filter { holds.contains($0.value) }.map { "`\($0.name)`" }
+        let list = names.joined(separator: ", ") + (names.count > 1 ? " joined by `+`" : "")
+        let ranges = (quality.map { "Q 1…100 (\($0)); " } ?? "") + "`max=` a size (`20kB`, `20KiB`), `keep=` " + list
         return Catalogue.Entry(
-            token: rawValue, grammar: rawValue + options + "[:max=SIZE][:keep=LIST]",
-            ranges: ranges.isEmpty ? common : ranges + "; " + common, summary: summary, example: example,
-            isAvailable: available.contains(self))
+            token: token, grammar: token + options + "[:max=SIZE][:keep=LIST]", ranges: ranges, summary: summary,
+            example: example)
     }
 }

@@ -33,6 +33,9 @@ public enum ImageFormat: String, Sendable, Hashable, CaseIterable {
     /// Whether the format stores an alpha band at all (GIF: only fully transparent or fully opaque).
     public var holdsAlpha: Bool { self != .jpeg }
 
+    /// Whether animations are read and written in this format.
+    var holdsFrames: Bool { self == .gif || self == .webp }
+
     /// Whether the format stores an ICC profile; pictures for one that does not are converted to sRGB.
     public var holdsProfile: Bool { self != .gif && self != .svg }
 }

@@ -1,9 +1,13 @@
+import Synchronization
+
 /// What a step may use besides the picture: how to resize, the limits, the named masks, and whether to go on.
 public struct RenderContext: Sendable {
     let quality: RenderQuality
     let limits: RenderLimits
     let masks: [String: [UInt8]]
     let control: RenderControl
+    /// What steps cut out after looking at the picture.
+    let windows = FrameWindows()
 
     /// Refuses a result with an edge beyond `limits.outputEdge`.
     func checkEdge(_ size: PixelSize) throws(RenderError) {
@@ -14,5 +18,30 @@ public struct RenderContext: Sendable {
                 "an edge of \(edge) px (\(size.width) × \(size.height)) is over the limit outputEdge of \(limits.outputEdge)"
             )
         }
+    }
+}
+
+/// The parts of the picture that steps choose by looking at it (`trim`, `gravity=attention`), chosen in the first frame of an
+/// animation and used for all: frames keep one size, and the picture does not jump.
+final class FrameWindows: Sendable {
+    private struct State {
+        var chosen: [PixelRectangle] = []
+        var next = 0
+    }
+    private let state = Mutex(State())
+
+    /// Before the steps are applied to a frame.
+    func beginFrame() { state.withLock { $0.next = 0 } }
+
+    /// The part that was chosen in the first frame at this point of the recipe, else what `choose` finds.
+    func window(_ choose: () throws(RenderError) -> PixelRectangle) throws(RenderError) -> PixelRectangle {
+        let known = state.withLock { state -> PixelRectangle? in
+            defer { state.next += 1 }
+            return state.next < state.chosen.count ? state.chosen[state.next] : nil
+        }
+        if let known { return known }
+        let window = try choose()
+        state.withLock { $0.chosen.append(window) }
+        return window
     }
 }

@@ -16,6 +16,8 @@ struct RenderPlan: Sendable, Hashable {
         size = orientation >= 5 ? stored.swapped : stored
         shrink = 1
 
+        // libvips shrinks no frames of an animation but the first.
+        if job.frameCount > 1 { return }
         // Only where the recipe starts with a resize: any other first step needs all pixels.
         let target: PixelSize
         var quality = job.quality
@@ -49,6 +51,9 @@ struct RenderPlan: Sendable, Hashable {
 }
 
 extension RenderJob {
+    /// Frames decoded and written.
+    var frameCount: Int { recipe.decodedFrames(of: header, into: output.format) }
+
     /// Refuses what the header says is too much, before a decoder sees the bytes.
     func checkLimits() throws(RenderError) {
         func check(_ what: String, _ value: Int, _ limit: Int, _ name: String) throws(RenderError) {
@@ -57,29 +62,24 @@ extension RenderJob {
             }
         }
         try check("an original", original.count, limits.bytes, "bytes")
-        var frames = 1
-        switch recipe.frames {
-        case .first: break
-        case .all: frames = header.pages
-        case .count(let count): frames = min(count, header.pages)
-        }
-        try check("a number of frames", frames, limits.frames, "frames")
+        let frames = frameCount
         let (area, overflow) = header.width.multipliedReportingOverflow(by: header.height)
         let (pixels, overflowOfAll) = area.multipliedReportingOverflow(by: frames)
+        let fitting = overflow || area < 1 ? 0 : min(limits.frames, limits.pixels / area)
+        let remedy = frames > 1 && fitting > 0 ? "; `frames:\(fitting)` fits" : ""
+        if frames > limits.frames {
+            throw RenderError(
+                .overLimit, "a number of frames of \(frames) is over the limit frames of \(limits.frames)" + remedy)
+        }
         if overflow || overflowOfAll || pixels > limits.pixels {
             var message = "\(header.width) × \(header.height) pixels"
             if frames > 1 { message += " × \(frames) frames" }
-            message += " are over the limit pixels of \(limits.pixels)"
-            if !overflow, frames > 1, area <= limits.pixels { message += "; \(limits.pixels / area) frames fit" }
-            throw RenderError(.overLimit, message)
+            throw RenderError(.overLimit, message + " are over the limit pixels of \(limits.pixels)" + remedy)
         }
         try check("a number of JPEG scans", header.scans, limits.scans, "scans")
         try check("an ICC profile size", header.profileBytes, limits.profileBytes, "profileBytes")
         if header.width < 1 || header.height < 1 {
             throw RenderError(.undecodable, "the header names an empty picture")
-        }
-        if frames > 1 {
-            throw RenderError(.notAvailable, "rendering more than one frame is not available yet; leave out `frames`")
         }
     }
 }

@@ -9,7 +9,10 @@ public enum RenderRevision {
 
     /// The libraries by the names Debian's loader finds them under. A name is a link to the file of one version, so that
     /// the version is known without loading any of them.
-    private static let libraries = ["libvips.so.42", "libjpeg.so.62", "libpng16.so.16", "libheif.so.1", "libcgif.so.0"]
+    private static let libraries = [
+        "libvips.so.42", "libjpeg.so.62", "libpng16.so.16", "libheif.so.1", "libjxl.so.0.7", "libcgif.so.0",
+        "libimagequant.so.0",
+    ]
 
     /// For example `1 libvips.so.42.15.1 libjpeg.so.62.3.0 … webp-66052`; constant for the life of the process.
     public static let current: String = {

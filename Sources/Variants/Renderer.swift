@@ -85,23 +85,16 @@ struct Render {
     }
 
     func variant() throws(RenderError) -> RenderedVariant {
-        try Encoder.checkAvailability(job.output)
-        let (decoded, metadata) = try open()
+        try Encoding.checkAvailability(job.output)
+        let (frames, metadata) = try open(frames: job.frameCount)
         let opened = Clock.monotonic.seconds
-        var picture = try applySteps(to: decoded)
-        if !job.output.format.holdsAlpha, picture.image.hasAlpha {
-            let white = Colour(red: 255, green: 255, blue: 255)
-            picture = try picture.flattened(onto: picture.background ?? white)
-        }
-        let pixels = EncodablePixels(
-            storage: try picture.image.computed(context.control), width: picture.image.width,
-            height: picture.image.height, bands: picture.image.bands
-        ).droppingOpaqueAlpha()
+        let (pixels, profile) = try finished(frames)
         let computed = Clock.monotonic.seconds
         let computedCPU = Clock.threadCPU.seconds
         var kept = metadata
-        if job.output.keep.contains(.icc) { kept.profile = picture.profile }
-        let bytes = try Encoder.encode(pixels, job.output, kept, context.control)
+        if job.output.keep.contains(.icc) { kept.profile = profile }
+        let bytes = try Encoding.encode(
+            pixels, EncodeJob(output: job.output, kept: kept, control: context.control))
         let ended = Clock.monotonic.seconds
         return RenderedVariant(
             bytes: bytes, format: job.output.format, width: pixels.width, height: pixels.height,
@@ -114,19 +107,19 @@ struct Render {
     }
 
     func pixels() throws(RenderError) -> PixelBuffer {
-        let picture = try applySteps(to: try open().picture)
+        let picture = try applySteps(to: picture(of: try open(frames: 1).frames, 0))
         let image = try picture.image.withAlpha()
         let pixels = try image.computed(context.control)
         return PixelBuffer(width: image.width, height: image.height, pixels: pixels.array)
     }
 
-    private func open() throws(RenderError) -> (picture: Picture, metadata: KeptBlobs) {
+    private func open(frames: Int) throws(RenderError) -> (frames: FrameSequence, metadata: KeptBlobs) {
         let plan = RenderPlan(job)
         let isResized = job.recipe.steps.contains { $0 is Thumbnail || $0 is Scaled || $0 is Crop || $0 is Trim }
         if !isResized { try context.checkEdge(plan.size) }
-        let image = try Decoder.open(original, job.header.format, shrink: plan.shrink)
+        let image = try Decoder.open(original, job.header.format, shrink: plan.shrink, frames: frames)
         context.control.watch(image)
-        try Decoder.check(image, job.header, shrink: plan.shrink)
+        try Decoder.check(image, job.header, shrink: plan.shrink, frames: frames)
         if let profile = image.blob("icc-profile-data"), profile.count > job.limits.profileBytes {
             throw RenderError(
                 .overLimit,
@@ -138,12 +131,53 @@ struct Render {
             metadata.exif = job.recipe.orients ? exif.map(KeptBlobs.upright) : exif
         }
         if job.output.keep.contains(.xmp) { metadata.xmp = image.blob("xmp-data") }
-        let size = plan.shrink > 1 ? plan.size : PixelSize(width: image.width, height: image.height)
+        return (try FrameSequence(image, count: frames), metadata)
+    }
+
+    /// One frame as decoded.
+    private func picture(of frames: FrameSequence, _ index: Int) throws(RenderError) -> Picture {
+        let plan = RenderPlan(job)
+        let size = plan.shrink > 1 ? plan.size : PixelSize(width: frames.width, height: frames.height)
         let oriented = plan.shrink == 1 && plan.orientation >= 5 ? size.swapped : size
-        let picture = Picture(
-            image: image, size: oriented, orientation: plan.orientation,
+        return Picture(
+            image: try frames.frame(index), size: oriented, orientation: plan.orientation,
             keepsProfile: job.recipe.keepsProfile && job.output.format.holdsProfile)
-        return (picture, metadata)
+    }
+
+    /// All frames with the steps applied, and the profile that describes them.
+    private func finished(
+        _ frames: FrameSequence
+    ) throws(RenderError) -> (pixels: EncodablePixels, profile: [UInt8]?) {
+        var picture = try finishedFrame(frames, 0)
+        let first = picture.image
+        if frames.count > 1, first.width * first.height * frames.count > job.limits.pixels {
+            throw RenderError(
+                .overLimit,
+                "\(frames.count) frames of \(first.width) × \(first.height) pixels are over the limit pixels of "
+                    + "\(job.limits.pixels); `frames:\(max(1, job.limits.pixels / (first.width * first.height)))` fits")
+        }
+        let frameBytes = first.byteCount
+        let storage = PixelStorage(byteCount: frameBytes * frames.count)
+        for index in 0..<frames.count {
+            if index > 0 { picture = try finishedFrame(frames, index) }
+            let image = picture.image
+            guard image.width == first.width, image.height == first.height, image.bands == first.bands else {
+                throw RenderError(.notApplicable, "the steps give the frames of the animation different sizes")
+            }
+            try image.compute(into: storage, at: index * frameBytes, context.control)
+        }
+        let pixels = EncodablePixels(
+            storage: storage, width: first.width, height: first.height, bands: first.bands, timing: frames.timing)
+        return (pixels.droppingOpaqueAlpha(), picture.profile)
+    }
+
+    /// One frame with the steps applied, without alpha where the output holds none.
+    private func finishedFrame(_ frames: FrameSequence, _ index: Int) throws(RenderError) -> Picture {
+        context.windows.beginFrame()
+        let picture = try applySteps(to: try picture(of: frames, index))
+        guard !job.output.format.holdsAlpha, picture.image.hasAlpha else { return picture }
+        let white = Colour(red: 255, green: 255, blue: 255)
+        return try picture.flattened(onto: picture.background ?? white)
     }
 
     private func applySteps(to decoded: Picture) throws(RenderError) -> Picture {

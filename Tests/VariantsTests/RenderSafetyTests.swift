@@ -22,8 +22,10 @@ import Testing
             { $0.limits.bytes = 10 }, { $0.limits.pixels = 1199 },
             { $0.header.scans = 65 }, { $0.header.profileBytes = 5 << 20 }, { $0.limits.outputEdge = 39 },
             { job in
+                job.header.format = .gif
                 job.header.pages = 300
                 job.recipe.frames = .all
+                job.output.format = .gif
             },
         ]
         for change in changes {

@@ -65,8 +65,13 @@ enum {
     F(size_t, vips_image_get_typeof, (const VipsImage *image, const char *name)) \
     F(int, vips_image_get_blob, \
       (const VipsImage *image, const char *name, const void *_Nullable *_Nonnull data, size_t *length)) \
-    F(void, vips_image_set_blob_copy, \
-        (VipsImage * image, const char *name, const void *_Nullable data, size_t length)) \
+    F(int, vips_image_get_int, (const VipsImage *image, const char *name, int *number)) \
+    F(int, vips_image_get_array_int, (VipsImage * image, const char *name, int *_Nullable *_Nonnull out, int *count)) \
+    F(int, vips_image_get_xoffset, (const VipsImage *image)) \
+    F(int, vips_image_get_yoffset, (const VipsImage *image)) \
+    F(void, vips_image_set_int, (VipsImage * image, const char *name, int number)) \
+    F(void, vips_image_set_array_int, (VipsImage * image, const char *name, const int *array, int count)) \
+    F(void, vips_image_set_blob_copy, (VipsImage * image, const char *name, const void *data, size_t length)) \
     F(void, vips_image_set_kill, (VipsImage * image, int kill)) \
     F(size_t, vips_image_get_type, (void)) \
     F(size_t, vips_blob_get_type, (void)) \

@@ -61,15 +61,9 @@ struct RenderStage: Sendable {
         let admitted = original.admitted
         let header = try knownHeader(of: original)
         let output = recipe.resolvedOutput(for: header, negotiated: admitted.request.negotiated)
-        let frames =
-            switch recipe.frames {
-            case .first: 1
-            case .all: header.pages
-            case .count(let count): min(count, header.pages)
-            }
         let key = CacheKey.variant(
-            originalDigest: original.record.digest, recipe: recipe, output: output, quality: quality, frames: frames,
-            masks: admitted.masks.mapValues(\.digest))
+            originalDigest: original.record.digest, recipe: recipe, output: output, quality: quality,
+            frames: recipe.decodedFrames(of: header, into: output.format), masks: admitted.masks.mapValues(\.digest))
         return Plan(header: header, output: output, key: key)
     }
 

@@ -2,9 +2,10 @@
 /// some files).
 enum Decoder {
     /// Opens `bytes`, which must stay valid as long as the image. Pixels are decoded when they are asked for, top to
-    /// bottom only.
+    /// bottom only. `frames` above 1 gives as many frames of a GIF or WebP, each below the one before, put together as a
+    /// viewer shows them.
     static func open(
-        _ bytes: UnsafeRawBufferPointer, _ format: ImageFormat, shrink: Int = 1
+        _ bytes: UnsafeRawBufferPointer, _ format: ImageFormat, shrink: Int = 1, frames: Int = 1
     ) throws(RenderError) -> Image {
         if bytes.isEmpty { throw RenderError(.notAnImage, "there are no bytes") }
         switch format {
@@ -19,12 +20,16 @@ enum Decoder {
             return try VipsCall(
                 "webpload_buffer",
                 [
-                    "buffer": .bytes(bytes), "scale": .double(1 / Double(shrink)), "access": "sequential",
-                    "fail-on": "truncated",
+                    "buffer": .bytes(bytes), "scale": .double(1 / Double(shrink)), "n": .int(frames),
+                    "access": "sequential", "fail-on": "truncated",
                 ]
             ).image()
         case .png: return try plain("pngload_buffer", bytes)
-        case .gif: return try plain("gifload_buffer", bytes)
+        case .gif:
+            return try VipsCall(
+                "gifload_buffer",
+                ["buffer": .bytes(bytes), "n": .int(frames), "access": "sequential", "fail-on": "truncated"]
+            ).image()
         case .tiff: return try plain("tiffload_buffer", bytes)
         case .avif, .heif: return try plain("heifload_buffer", bytes)
         case .jxl, .svg:
@@ -42,11 +47,14 @@ enum Decoder {
     }
 
     /// Refuses an image whose decoder sees another size than the header that limits were checked against.
-    static func check(_ image: Image, _ header: ImageHeader, shrink: Int) throws(RenderError) {
+    static func check(
+        _ image: Image, _ header: ImageHeader, shrink: Int, frames: Int = 1
+    ) throws(RenderError) {
         let isRotated = header.format == .heif || header.format == .avif
         let slack = shrink > 1 ? 1 : 0
         func agrees(_ width: Int, _ height: Int) -> Bool {
-            abs(image.width - max(1, width / shrink)) <= slack && abs(image.height - max(1, height / shrink)) <= slack
+            abs(image.width - max(1, width / shrink)) <= slack
+                && abs(image.height - max(1, height / shrink) * frames) <= slack
         }
         // libvips' WebP loader gives frames of an animation in full, whatever scale it is asked for.
         let isWhole = header.format == .webp && image.width == header.width && image.height == header.height

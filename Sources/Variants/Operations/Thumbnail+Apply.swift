@@ -36,14 +36,18 @@ extension Picture {
             let memory = try inMemory(context)
             // Where to crop is computed at once, over all pixels.
             context.control.watch(memory.image)
-            return memory.replacing(
-                try VipsCall(
+            let window = try context.windows.window { () throws(RenderError) in
+                let found = try VipsCall(
                     "smartcrop",
                     [
                         "input": .image(memory.image), "width": .int(target.width), "height": .int(target.height),
                         "interesting": .string(gravity.rawValue),
                     ]
-                ).image())
+                ).image()
+                let place = found.offset
+                return PixelRectangle(x: -place.x, y: -place.y, width: target.width, height: target.height)
+            }
+            return try memory.cropped(to: window)
         }
         return try cropped(to: anchor.rectangle(target, in: size))
     }

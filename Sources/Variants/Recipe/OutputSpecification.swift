@@ -33,10 +33,14 @@ extension OutputSpecification.Kind {
         }
     }
 
+    /// nil where the format is decided later: every option may be written then.
+    private var encoder: (any OutputEncoder.Type)? { format.flatMap(Catalogue.output(of:)) }
+
     /// PNG and GIF have no quality to choose.
-    var isAlwaysLossless: Bool { self == .png || self == .gif }
-    var canBeLossless: Bool { self != .jpeg }
-    var canBeProgressive: Bool { format == nil || self == .jpeg || self == .png }
+    var isAlwaysLossless: Bool { encoder?.losslessness == .always }
+    var canBeLossless: Bool { encoder?.losslessness != .never }
+    var canBeProgressive: Bool { encoder?.canBeProgressive ?? true }
+    var holds: KeptMetadata { encoder?.holds ?? [.exif, .icc, .xmp] }
 }
 
 extension OutputSpecification {
@@ -61,7 +65,8 @@ extension OutputSpecification {
         }
         if options.flags.contains("progressive") {
             guard kind.canBeProgressive else {
-                throw arguments.error("`progressive` goes with `jpeg`, `png`, `auto` and `original` only")
+                let names = Self.Kind.allCases.filter(\.canBeProgressive).map { "`\($0.rawValue)`" }
+                throw arguments.error("`progressive` goes with \(names.joined(separator: ", ")) only")
             }
             isProgressive = true
         }
@@ -73,6 +78,10 @@ extension OutputSpecification {
                     throw arguments.error(
                         "`keep=` must list `exif`, `icc` or `xmp` joined by `+`, not `\(RecipeError.shown(name))`",
                         suggestion: Spelling.nearest(to: name, in: known))
+                }
+                guard kind.holds.contains(found.value) else {
+                    throw arguments.error(
+                        "`\(kind.rawValue)` files hold no \(name); expected `keep=\(kind.holds.text)`")
                 }
                 keep.insert(found.value)
             }
@@ -97,10 +106,9 @@ extension OutputSpecification {
         return Self.defaultQuality(of: format, hasBudget: maxBytes != nil)
     }
 
-    /// 80, for AVIF 50; with a byte budget 100, since then the budget decides.
+    /// The format's own; with a byte budget 100, since then the budget decides.
     static func defaultQuality(of format: ImageFormat, hasBudget: Bool) -> Int {
-        if hasBudget { return 100 }
-        return format == .avif ? 50 : 80
+        hasBudget ? 100 : Catalogue.output(of: format)?.defaultQuality ?? 80
     }
 }
 

@@ -3,7 +3,9 @@ extension Recipe {
     ///
     /// `original`: JPEG, PNG, WebP, GIF and AVIF stay what they are, other formats become JPEG. Whoever asked for no
     /// format in so many words gets PNG where the result has alpha that the format cannot hold (JPEG; GIF with partial
-    /// alpha), or where `lossless` was asked and the format is JPEG. An explicit `jpeg` flattens instead.
+    /// alpha), or where `lossless` was asked and the format is JPEG. An explicit `jpeg` flattens instead. Options that the
+    /// format does not have (`progressive`, metadata it has no place for) are dropped. Where several frames are asked for, a
+    /// negotiated format without animation gives way to the original's.
     ///
     /// - Parameters:
     ///   - header: the original's.
@@ -12,23 +14,26 @@ extension Recipe {
     public func resolvedOutput(for header: ImageHeader, negotiated: ImageFormat? = nil) -> ResolvedOutput {
         let written = output ?? OutputSpecification(.auto)
         let format = written.kind.format ?? chosenFormat(for: header, negotiated: negotiated, written)
-        let isAlwaysLossless = format == .png || format == .gif
-        let isLossless = isAlwaysLossless || written.isLossless && format != .jpeg
+        let encoder = Catalogue.output(of: format)
+        let isLossless =
+            encoder?.losslessness == .always || encoder?.losslessness == .onRequest && written.isLossless
         let defaultQuality = OutputSpecification.defaultQuality(of: format, hasBudget: written.maxBytes != nil)
+        let keep = keepsProfile ? written.keep.union(.icc) : written.keep
         return ResolvedOutput(
             format: format,
             quality: isLossless ? 100 : written.quality ?? defaultQuality,
             isLossless: isLossless,
             maxBytes: written.maxBytes,
-            isProgressive: written.isProgressive && (format == .jpeg || format == .png),
-            keep: keepsProfile
-                ? format.holdsProfile ? written.keep.union(.icc) : written.keep.subtracting(.icc) : written.keep)
+            isProgressive: written.isProgressive && encoder?.canBeProgressive == true,
+            keep: keep.intersection(encoder?.holds ?? []))
     }
 
     private func chosenFormat(
         for header: ImageHeader, negotiated: ImageFormat?, _ written: OutputSpecification
     ) -> ImageFormat {
-        let wanted = written.kind == .original ? nil : negotiated
+        var wanted = written.kind == .original ? nil : negotiated
+        // Whoever asks for frames wants them moving.
+        if wanted?.holdsFrames == false, decodedFrames(of: header, into: header.format) > 1 { wanted = nil }
         let format: ImageFormat =
             switch wanted ?? header.format {
             case .jpeg, .png, .webp, .gif, .avif: wanted ?? header.format

@@ -34,6 +34,10 @@ final class Image: @unchecked Sendable {
     var bands: Int { Int(cvips.vips_image_get_bands(pointer)) }
     var format: Int { Int(cvips.vips_image_get_format(pointer)) }
     var interpretation: Int { Int(cvips.vips_image_get_interpretation(pointer)) }
+    /// Where the image's own origin lies: after cutting out a part, minus its place.
+    var offset: (x: Int, y: Int) {
+        (Int(cvips.vips_image_get_xoffset(pointer)), Int(cvips.vips_image_get_yoffset(pointer)))
+    }
     var hasAlpha: Bool { cvips.vips_image_hasalpha(pointer) != 0 }
 
     /// A metadata field's bytes (`exif-data`, `xmp-data`, `icc-profile-data`), nil where it is absent.
@@ -45,40 +49,88 @@ final class Image: @unchecked Sendable {
         return [UInt8](UnsafeRawBufferPointer(start: start, count: length))
     }
 
-    /// Takes over the colour profile of another image; only for an image nobody else has yet.
+    /// Takes over the colour profile of another image; only of an image that nobody else has yet.
     func copyProfile(from other: Image) {
         let name = "icc-profile-data"
-        guard let profile = other.blob(name) else { return }
-        profile.withUnsafeBytes { cvips.vips_image_set_blob_copy(pointer, name, $0.baseAddress, $0.count) }
+        if let profile = other.blob(name) { set(name, profile) }
     }
 
     /// Whether a metadata field is there.
     func has(_ name: String) -> Bool { cvips.vips_image_get_typeof(pointer, name) != 0 }
 
+    /// A metadata field that is a whole number, nil where it is absent.
+    func integer(_ name: String) -> Int? {
+        var number: Int32 = 0
+        guard has(name), cvips.vips_image_get_int(pointer, name, &number) == 0 else { return nil }
+        return Int(number)
+    }
+
+    /// A metadata field that is a list of whole numbers, nil where it is absent.
+    func integers(_ name: String) -> [Int]? {
+        var start: UnsafeMutablePointer<Int32>?
+        var count: Int32 = 0
+        guard has(name), cvips.vips_image_get_array_int(pointer, name, &start, &count) == 0, let start else {
+            return nil
+        }
+        return UnsafeBufferPointer(start: start, count: Int(count)).map(Int.init)
+    }
+
+    /// Sets a metadata field; only of an image that nobody else has yet.
+    func set(_ name: String, _ number: Int) { cvips.vips_image_set_int(pointer, name, Int32(clamping: number)) }
+
+    /// Sets a metadata field; only of an image that nobody else has yet.
+    func set(_ name: String, _ numbers: [Int]) {
+        let numbers = numbers.map { Int32(clamping: $0) }
+        cvips.vips_image_set_array_int(pointer, name, numbers, Int32(numbers.count))
+    }
+
+    /// Sets a metadata field; only of an image that nobody else has yet.
+    func set(_ name: String, _ bytes: [UInt8]) {
+        bytes.withUnsafeBytes { bytes in
+            if let start = bytes.baseAddress {
+                cvips.vips_image_set_blob_copy(pointer, name, start, bytes.count)
+            }
+        }
+    }
+
     /// Makes every evaluation that reads from this image fail soon; callable from any thread.
     func kill() { cvips.vips_image_set_kill(pointer, 1) }
 
-    /// All pixels, computed on the calling thread.
+    /// All pixels, computed on the calling thread. 8 bit, 16 bit and float only.
     ///
     /// - Parameter tile: computed at once, instead of a strip; for what reads around each pixel from pixels in memory.
     func computed(_ control: RenderControl, tile: PixelSize? = nil) throws(RenderError) -> PixelStorage {
-        let width = width
+        let storage = PixelStorage(byteCount: byteCount)
+        try compute(into: storage, at: 0, control, tile: tile)
+        return storage
+    }
+
+    /// The bytes of all pixels. 8 bit, 16 bit and float only.
+    var byteCount: Int { width * height * pixelBytes }
+
+    private var pixelBytes: Int {
         let sampleBytes: Int? = [CVIPS_FORMAT_UCHAR: 1, CVIPS_FORMAT_USHORT: 2, CVIPS_FORMAT_FLOAT: 4]
             .first { Int($0.key) == format }?.value
         guard let sampleBytes else { preconditionFailure("8 bit, 16 bit and float only") }
-        let pixelBytes = bands * sampleBytes
-        let storage = PixelStorage(byteCount: width * height * pixelBytes)
+        return bands * sampleBytes
+    }
+
+    /// As `computed`, into a part of `storage` that has `byteCount` bytes from `offset` on.
+    func compute(
+        into storage: PixelStorage, at offset: Int, _ control: RenderControl, tile: PixelSize? = nil
+    ) throws(RenderError) {
+        let (width, pixelBytes) = (width, pixelBytes)
         try forEachTile(tile, control) { bytes, left, top, size in
             guard size.width < width else {
-                storage.write(bytes, at: top * width * pixelBytes)
+                storage.write(bytes, at: offset + top * width * pixelBytes)
                 return
             }
             for row in 0..<size.height {
                 let line = bytes[(row * size.width * pixelBytes)..<((row + 1) * size.width * pixelBytes)]
-                storage.write(UnsafeRawBufferPointer(rebasing: line), at: ((top + row) * width + left) * pixelBytes)
+                storage.write(
+                    UnsafeRawBufferPointer(rebasing: line), at: offset + ((top + row) * width + left) * pixelBytes)
             }
         }
-        return storage
     }
 
     /// Computes all pixels on the calling thread, top to bottom in tiles or, by default, strips of whole rows, as

@@ -1,0 +1,60 @@
+/// The frames of an original that a recipe decodes: one, or several of an animation.
+///
+/// Frames come one after the other, first to last, each to be used up before the next: they are decoded as they are asked
+/// for, and only the current one is in memory.
+struct FrameSequence {
+    /// All frames, each below the one before.
+    private let strip: Image
+    let count: Int
+    /// nil for a still picture.
+    let timing: FrameTiming?
+
+    /// Throws `undecodable` where the file does not have as many frames.
+    init(_ strip: Image, count: Int) throws(RenderError) {
+        self.strip = strip
+        self.count = count
+        guard count > 1 else {
+            timing = nil
+            return
+        }
+        let delays = strip.integers("delay") ?? []
+        guard strip.height % count == 0, delays.count >= count else {
+            throw RenderError(
+                .undecodable, "the animation has fewer frames than the \(count) its header says; it may be cut short")
+        }
+        // libvips reads a GIF's delay of 0 as the 100 ms that viewers take it for.
+        timing = FrameTiming(delays: Array(delays.prefix(count)), loops: max(0, strip.integer("loop") ?? 0))
+    }
+
+    /// What is common to all frames: metadata, and what stops them.
+    var source: Image { strip }
+    var width: Int { strip.width }
+    var height: Int { strip.height / count }
+
+    /// A frame as an image of its own, so that no step reads across its edges into the next.
+    func frame(_ index: Int) throws(RenderError) -> Image {
+        if count == 1 { return strip }
+        return try VipsCall(
+            "extract_area",
+            [
+                "input": .image(strip), "left": 0, "top": .int(index * height), "width": .int(width),
+                "height": .int(height),
+            ]
+        ).image()
+    }
+}
+
+extension Recipe {
+    /// How many frames a render of this recipe decodes.
+    ///
+    /// One unless `frames` asks for more, the original is an animated GIF or WebP, and so is what is written: other outputs
+    /// take the first frame.
+    public func decodedFrames(of header: ImageHeader, into format: ImageFormat) -> Int {
+        guard header.format.holdsFrames, format.holdsFrames else { return 1 }
+        switch frames {
+        case .first: return 1
+        case .all: return max(1, header.pages)
+        case .count(let count): return max(1, min(count, header.pages))
+        }
+    }
+}

@@ -1,0 +1,29 @@
+/// AVIF through libheif's AV1 encoder.
+///
+/// Chroma has half the resolution below quality 90, the full one from there on and where `lossless` is asked. AVIF files
+/// hold luma and chroma here, never RGB, so `lossless` means what their rounding leaves: 1 of 255 in a few pixels.
+struct AVIFOutput: OutputEncoder {
+    static let format = ImageFormat.avif
+    static let summary = "AVIF."
+    static let example = "avif:60"
+    static let losslessness = Losslessness.onRequest
+    static let defaultQuality = 50
+    static let saver: (operation: String, package: String)? = ("heifsave_buffer", "libheif1")
+
+    private let job: EncodeJob
+
+    init(_ job: EncodeJob) { self.job = job }
+
+    func encode(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8] {
+        let image = try pixels.image()
+        job.control.watch(image)
+        let bytes = try image.saved(
+            by: "heifsave_buffer",
+            [
+                "in": .image(image), "compression": "av1", "bitdepth": 8, "Q": .int(quality),
+                "lossless": .bool(job.output.isLossless),
+                "subsample-mode": job.output.isLossless ? "off" : "auto", "strip": true,
+            ])
+        return try job.kept.inserted(intoAVIF: bytes)
+    }
+}

@@ -1,0 +1,59 @@
+/// JPEG through libjpeg-turbo.
+///
+/// Huffman tables are made for the picture, which takes off 4 to 12 % (docs/benchmarks.md). Chroma has half the resolution
+/// below quality 90, as libvips and libjpeg's own programs choose, and the full one from there on. Trellis quantisation and
+/// other tables need mozjpeg, which Debian's libvips does not have.
+struct JPEGOutput: OutputEncoder {
+    static let format = ImageFormat.jpeg
+    static let summary = "JPEG; alpha is flattened onto the last `background`, else white."
+    static let example = "jpeg:85:progressive"
+    static let losslessness = Losslessness.never
+    static let canBeProgressive = true
+    static let saver: (operation: String, package: String)? = ("jpegsave_buffer", "libjpeg62-turbo")
+
+    private let job: EncodeJob
+
+    init(_ job: EncodeJob) { self.job = job }
+
+    func encode(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8] {
+        let image = try pixels.image()
+        job.control.watch(image)
+        let bytes = try image.saved(
+            by: "jpegsave_buffer",
+            [
+                "in": .image(image), "Q": .int(quality), "interlace": .bool(job.output.isProgressive),
+                "optimize-coding": true, "subsample-mode": "auto", "strip": true,
+            ])
+        return job.kept.inserted(intoJPEG: bytes)
+    }
+}
+
+extension KeptBlobs {
+    /// As APP1 (EXIF, XMP) and APP2 (ICC, in parts of at most 65,519 bytes) behind SOI and JFIF's APP0.
+    ///
+    /// What a segment cannot hold (64 KiB) is left out. Sources: Exif 2.32 §4.7.2, XMP part 3 §1.1.3, ICC.1 annex B.4.
+    func inserted(intoJPEG jpeg: [UInt8]) -> [UInt8] {
+        guard !isEmpty, jpeg.count > 4 else { return jpeg }
+        var segments: [UInt8] = []
+        func append(_ marker: UInt8, _ body: [UInt8]) {
+            let length = body.count + 2
+            guard length <= 0xFFFF else { return }
+            segments += [0xFF, marker, UInt8(length >> 8), UInt8(length & 0xFF)] + body
+        }
+        if let tiff { append(0xE1, Self.exifPrefix + tiff) }
+        if let xmp { append(0xE1, [UInt8]("http://ns.adobe.com/xap/1.0/\0".utf8) + xmp) }
+        if let profile {
+            let parts = stride(from: 0, to: profile.count, by: 65519).map {
+                profile[$0..<min($0 + 65519, profile.count)]
+            }
+            if parts.count <= 255 {
+                for (index, part) in parts.enumerated() {
+                    append(0xE2, [UInt8]("ICC_PROFILE\0".utf8) + [UInt8(index + 1), UInt8(parts.count)] + part)
+                }
+            }
+        }
+        let hasJFIF = jpeg[2] == 0xFF && jpeg[3] == 0xE0 && jpeg.count > 6
+        let at = hasJFIF ? min(jpeg.count, 4 + (Int(jpeg[4]) << 8 | Int(jpeg[5]))) : 2
+        return jpeg[..<at] + segments + jpeg[at...]
+    }
+}

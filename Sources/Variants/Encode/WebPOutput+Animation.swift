@@ -1,0 +1,41 @@
+import CWebP
+
+extension WebPOutput {
+    /// An animation. libwebp's own encoder finds what changes from frame to frame; frames that change nothing lengthen the
+    /// one before them.
+    func animation(
+        _ pixels: EncodablePixels, _ timing: FrameTiming, quality: Int
+    ) throws(RenderError) -> [UInt8] {
+        var options = WebPAnimEncoderOptions()
+        guard WebPAnimEncoderOptionsInit(&options) != 0 else { throw Self.versionMismatch }
+        options.anim_params.loop_count = Int32(min(timing.loops, 65_535))
+        options.anim_params.bgcolor = 0
+        guard let encoder = WebPAnimEncoderNew(Int32(pixels.width), Int32(pixels.height), &options) else {
+            throw RenderError(.encodingFailed, "libwebp has no memory for the animation")
+        }
+        defer { WebPAnimEncoderDelete(encoder) }
+        func refusal() -> RenderError {
+            let reason = WebPAnimEncoderGetError(encoder).map { String(cString: $0) } ?? ""
+            return RenderError(.encodingFailed, "libwebp refuses the animation: \(reason)")
+        }
+
+        var config = try configuration(quality: quality)
+        var start = 0
+        for (index, delay) in timing.delays.enumerated() {
+            try job.control.check()
+            let added = try withPicture(pixels, frame: index, usesARGB: true) { picture in
+                WebPAnimEncoderAdd(encoder, &picture, Int32(clamping: start), &config) != 0
+            }
+            try job.control.check()
+            if !added { throw refusal() }
+            // RFC 9649 §2.7.1.1: a duration has 24 bits.
+            start += min(max(0, delay), 0xFF_FFFF)
+        }
+        guard WebPAnimEncoderAdd(encoder, nil, Int32(clamping: start), nil) != 0 else { throw refusal() }
+        var data = WebPData()
+        WebPDataInit(&data)
+        defer { WebPDataClear(&data) }
+        guard WebPAnimEncoderAssemble(encoder, &data) != 0, let bytes = data.bytes else { throw refusal() }
+        return [UInt8](UnsafeBufferPointer(start: bytes, count: data.size))
+    }
+}

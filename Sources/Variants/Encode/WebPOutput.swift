@@ -1,0 +1,127 @@
+import CWebP
+
+/// WebP, still or animated, through libwebp itself: unlike libvips' saver it can be stopped while it encodes.
+///
+/// Lossless files keep every pixel that can be seen; what is under an alpha of 0 is smoothed away.
+struct WebPOutput: OutputEncoder {
+    static let format = ImageFormat.webp
+    static let summary = "WebP, also animated (`frames:all`)."
+    static let example = "webp:max=20kB"
+    static let losslessness = Losslessness.onRequest
+
+    let job: EncodeJob
+
+    init(_ job: EncodeJob) { self.job = job }
+
+    func encode(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8] {
+        guard pixels.width <= WEBP_MAX_DIMENSION, pixels.height <= WEBP_MAX_DIMENSION else {
+            throw RenderError(
+                .notApplicable,
+                "WebP holds at most \(WEBP_MAX_DIMENSION) px an edge, not \(pixels.width) × \(pixels.height); make the "
+                    + "picture smaller or choose another output")
+        }
+        let bytes =
+            if let timing = pixels.timing {
+                try animation(pixels, timing, quality: quality)
+            } else {
+                try still(pixels, quality: quality)
+            }
+        return job.kept.wrapped(webP: bytes, pixels)
+    }
+
+    /// libwebp's settings for one picture or frame.
+    func configuration(quality: Int) throws(RenderError) -> WebPConfig {
+        var config = WebPConfig()
+        guard WebPConfigInit(&config) != 0 else { throw Self.versionMismatch }
+        // Of a lossless file the quality is the effort.
+        config.quality = job.output.isLossless ? 75 : Float(quality)
+        config.lossless = job.output.isLossless ? 1 : 0
+        return config
+    }
+
+    static var versionMismatch: RenderError {
+        RenderError(.encodingFailed, "libwebp is of another version than its headers")
+    }
+
+    /// Calls `body` with a picture of the pixels of one frame that stops when the render does.
+    func withPicture<Value>(
+        _ pixels: EncodablePixels, frame: Int, usesARGB: Bool,
+        _ body: (inout WebPPicture) throws(RenderError) -> Value
+    ) throws(RenderError) -> Value {
+        var picture = WebPPicture()
+        guard WebPPictureInit(&picture) != 0 else { throw Self.versionMismatch }
+        defer { WebPPictureFree(&picture) }
+        picture.use_argb = usesARGB ? 1 : 0
+        picture.width = Int32(pixels.width)
+        picture.height = Int32(pixels.height)
+        let source = pixels.frame(frame)
+        guard let start = source.bindMemory(to: UInt8.self).baseAddress else {
+            throw RenderError(.encodingFailed, "there are no pixels")
+        }
+        let rowBytes = Int32(pixels.width * pixels.bands)
+        let imported =
+            pixels.bands == 4
+            ? WebPPictureImportRGBA(&picture, start, rowBytes) : WebPPictureImportRGB(&picture, start, rowBytes)
+        guard imported != 0 else { throw RenderError(.encodingFailed, "libwebp has no memory for the picture") }
+        picture.progress_hook = { _, picture in
+            guard let user = picture?.pointee.user_data else { return 1 }
+            return Unmanaged<RenderControl>.fromOpaque(user).takeUnretainedValue().isStopped ? 0 : 1
+        }
+        picture.user_data = Unmanaged.passUnretained(job.control).toOpaque()
+        defer { withExtendedLifetime(job.control) {} }
+        return try body(&picture)
+    }
+
+    private func still(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8] {
+        var config = try configuration(quality: quality)
+        return try withPicture(pixels, frame: 0, usesARGB: job.output.isLossless) { picture throws(RenderError) in
+            var writer = WebPMemoryWriter()
+            WebPMemoryWriterInit(&writer)
+            defer { WebPMemoryWriterClear(&writer) }
+            let status = withUnsafeMutablePointer(to: &writer) { writer in
+                picture.writer = WebPMemoryWrite
+                picture.custom_ptr = UnsafeMutableRawPointer(writer)
+                return WebPEncode(&config, &picture)
+            }
+            try job.control.check()
+            guard status != 0, let memory = writer.mem else {
+                throw RenderError(
+                    .encodingFailed, "libwebp refuses the picture (error \(picture.error_code.rawValue))")
+            }
+            return [UInt8](UnsafeBufferPointer(start: memory, count: writer.size))
+        }
+    }
+}
+
+extension KeptBlobs {
+    /// As ICCP, EXIF and XMP chunks of an extended file (RFC 9649 §2.7) around the chunks of another.
+    func wrapped(webP file: [UInt8], _ pixels: EncodablePixels) -> [UInt8] {
+        guard !isEmpty else { return file }
+        var chunks: [UInt8] = []
+        func append(_ type: String, _ body: [UInt8]) {
+            chunks += [UInt8](type.utf8) + Bytes.littleEndian(body.count, 4) + body
+            if body.count % 2 == 1 { chunks.append(0) }
+        }
+        var flags: UInt8 = pixels.bands == 4 ? 0x10 : 0
+        let isExtended = file.count > 20 && file[12..<16].elementsEqual("VP8X".utf8)
+        // Animation and alpha stay as they are said to be.
+        if isExtended { flags |= file[20] & 0x12 }
+        if profile != nil { flags |= 0x20 }
+        if exif != nil { flags |= 0x08 }
+        if xmp != nil { flags |= 0x04 }
+        append(
+            "VP8X",
+            [flags, 0, 0, 0] + Bytes.littleEndian(pixels.width - 1, 3) + Bytes.littleEndian(pixels.height - 1, 3))
+        if let profile { append("ICCP", profile) }
+        var at = 12
+        while at + 8 <= file.count {
+            let length = (0..<4).reduce(0) { $0 | Int(file[at + 4 + $1]) << (8 * $1) }
+            let end = min(file.count, at + 8 + length + length % 2)
+            if !file[at..<(at + 4)].elementsEqual("VP8X".utf8) { chunks += file[at..<end] }
+            at = end
+        }
+        if let tiff { append("EXIF", tiff) }
+        if let xmp { append("XMP ", xmp) }
+        return [UInt8]("RIFF".utf8) + Bytes.littleEndian(chunks.count + 4, 4) + [UInt8]("WEBP".utf8) + chunks
+    }
+}

@@ -1,0 +1,217 @@
+import Testing
+
+@testable import Variants
+
+/// Animated GIF and WebP in, animated GIF and WebP out.
+@Suite struct AnimationTests {
+    /// A moving picture: an opaque ground, then patches with each disposal, one of them with holes.
+    static let sample: HandmadeAnimation = {
+        func patch(
+            _ x: Int, _ y: Int, _ width: Int, _ height: Int, _ delay: Int, _ disposal: HandmadeAnimation.Disposal,
+            _ pixel: (Int, Int) -> [UInt8]
+        ) -> HandmadeAnimation.Frame {
+            HandmadeAnimation.Frame(
+                x: x, y: y, width: width, height: height, delay: delay, disposal: disposal,
+                pixels: (0..<(width * height)).map { pixel($0 % width, $0 / width) })
+        }
+        return HandmadeAnimation(
+            width: 26, height: 18,
+            frames: [
+                patch(0, 0, 26, 18, 120, .keep) { x, y in [UInt8(x / 2 * 18), UInt8(y / 2 * 25), 90, 255] },
+                patch(4, 2, 9, 7, 30, .clear) { x, y in x == y ? [0, 0, 0, 0] : [250, UInt8(y * 30), 10, 255] },
+                patch(10, 6, 12, 8, 1000, .keep) { x, _ in [20, UInt8(x * 20), 240, 255] },
+                patch(0, 10, 20, 6, 70, .keep) { x, y in (x + y) % 3 == 0 ? [0, 0, 0, 0] : [9, 200, 30, 255] },
+                patch(2, 0, 22, 18, 250, .keep) { x, y in (x / 2 + y) % 2 == 0 ? [255, 255, 0, 255] : [0, 0, 0, 0] },
+            ])
+    }()
+
+    /// With a frame that is taken back, which only GIF can say.
+    static let restoring: HandmadeAnimation = {
+        var animation = sample
+        animation.frames[3].disposal = .restore
+        return animation
+    }()
+
+    static func files() throws -> [(bytes: [UInt8], seen: [PixelBuffer])] {
+        [(sample.gif, sample.composed), (restoring.gif, restoring.composed), (try sample.webp(), sample.composed)]
+    }
+
+    private func render(_ bytes: [UInt8], _ recipe: String) async throws -> [UInt8] {
+        try await RenderFixture.renderer.render(RenderSamples.job(bytes, recipe, quality: .balanced)).bytes
+    }
+
+    /// Pixels that can be seen, so that nothing depends on what lies under an alpha of 0.
+    static func visible(_ picture: PixelBuffer) -> PixelBuffer {
+        var result = picture
+        for at in stride(from: 0, to: result.pixels.count, by: 4) where result.pixels[at + 3] == 0 {
+            result.pixels.replaceSubrange(at..<(at + 4), with: [0, 0, 0, 0])
+        }
+        return result
+    }
+
+    @Test(arguments: ["gif", "webp:lossless"])
+    func `every frame is seen as it was`(output: String) async throws {
+        for (bytes, seen) in try Self.files() {
+            let result = try RenderSamples.frames(try await render(bytes, "frames:all," + output))
+            #expect(result.map(Self.visible) == seen.map(Self.visible))
+        }
+    }
+
+    @Test func `a lossy WebP animation stays near`() async throws {
+        for (bytes, seen) in try Self.files() {
+            let result = try RenderSamples.frames(try await render(bytes, "frames:all,scaled:8,webp:90"))
+            #expect(result.count == seen.count)
+            for (frame, expected) in zip(result, seen) {
+                let png = try RenderFixture.png(
+                    Image(PixelStorage(expected.pixels), width: 26, height: 18, bands: 4).labelled("srgb"))
+                let large = try await RenderFixture.renderer.pixels(
+                    RenderSamples.job(png, "scaled:8", quality: .balanced))
+                let distance = try #require(
+                    ColourDifference.mean(RenderOutputTests.onGrey(frame), RenderOutputTests.onGrey(large)))
+                #expect(distance < 3)
+            }
+        }
+    }
+
+    @Test(arguments: [0, 1, 3], ["gif", "webp", "webp:lossless"])
+    func `delays and the number of plays stay`(loops: Int, output: String) async throws {
+        var animation = Self.sample
+        animation.loops = loops
+        let expected = AnimationTimes(delays: [120, 30, 1000, 70, 250], loops: loops)
+        for bytes in [animation.gif, try animation.webp()] {
+            #expect(try AnimationTimes(bytes) == expected)
+            #expect(try AnimationTimes(try await render(bytes, "frames:all," + output)) == expected)
+            #expect(try AnimationTimes(try await render(bytes, "frames:all,circle,scaled:2," + output)) == expected)
+        }
+    }
+
+    @Test func `GIF delays are hundredths of a second, and none below one`() async throws {
+        var animation = Self.sample
+        for (index, delay) in [4, 14, 15, 1, 0].enumerated() { animation.frames[index].delay = delay }
+        let gif = try await render(try animation.webp(), "frames:all,gif")
+        #expect(try AnimationTimes(gif).delays == [10, 10, 20, 10, 0])
+        let webp = try await render(try animation.webp(), "frames:all,webp:lossless")
+        #expect(try AnimationTimes(webp).delays.prefix(4) == [4, 14, 15, 1])
+    }
+
+    @Test(arguments: [
+        "thumbnail:13x9", "thumbnail:11x11:fill", "thumbnail:20x20:pad", "scaled:3", "circle", "rounded-mask:3:0:5:1",
+        "mask:half", "crop:7x5+3+4", "crop:9x9:gravity=south-east", "rotate:90", "rotate:180", "flip:hv",
+        "background:336699", "thumbnail:12x12,flip:v,circle,background:ff000080,rotate:270",
+    ])
+    func `every step acts on every frame as on a picture of its own`(steps: String) async throws {
+        let mask = try RenderFixture.png(RenderFixture.image(8, 8, bands: 1) { x, _ in [x < 4 ? 40 : 255] })
+        for (bytes, seen) in try Self.files() {
+            var job = try RenderSamples.job(bytes, "frames:all,\(steps),webp:lossless", quality: .balanced)
+            job.masks = ["half": mask]
+            let variant = try await RenderFixture.renderer.render(job)
+            let result = try RenderSamples.shown(variant.bytes, delays: Self.sample.frames.map(\.delay))
+            for (frame, picture) in zip(result, seen) {
+                let image = try Image(PixelStorage(picture.pixels), width: 26, height: 18, bands: 4).labelled("srgb")
+                var alone = try RenderSamples.job(RenderFixture.png(image), steps, quality: .balanced)
+                alone.masks = job.masks
+                let expected = try await RenderFixture.renderer.pixels(alone)
+                #expect(Self.visible(frame) == Self.visible(expected))
+                #expect(frame.width == variant.width && frame.height == variant.height)
+            }
+        }
+    }
+
+    @Test func `what a step looks for is looked for in the first frame`() async throws {
+        let bytes = try ProbeSampleTests.read("originals/balloon.gif")
+        for gravity in ["attention", "entropy"] {
+            let crop = "crop:60x50:gravity=\(gravity)"
+            let result = try RenderSamples.shown(
+                try await render(bytes, "frames:all,\(crop),webp:lossless"), delays: AnimationTimes(bytes).delays)
+            let whole = try RenderSamples.frames(bytes)
+            let first = try await RenderFixture.renderer.pixels(RenderSamples.job(bytes, crop))
+            #expect(whole.count == 12 && result[0] == first)
+            let places = try whole.indices.map { index in
+                try #require(Self.place(of: result[index], in: whole[index]))
+            }
+            #expect(Set(places).count == 1)
+        }
+    }
+
+    /// Where `part` is found, as row × width + column.
+    private static func place(of part: PixelBuffer, in whole: PixelBuffer) -> Int? {
+        for top in 0...(whole.height - part.height) {
+            for left in 0...(whole.width - part.width) {
+                let agrees = (0..<part.height).allSatisfy { row in
+                    let at = ((top + row) * whole.width + left) * 4
+                    let from = row * part.width * 4
+                    return whole.pixels[at..<(at + part.width * 4)].elementsEqual(
+                        part.pixels[from..<(from + part.width * 4)])
+                }
+                if agrees { return top * whole.width + left }
+            }
+        }
+        return nil
+    }
+
+    @Test func `frames N takes the first N, and other outputs the first`() async throws {
+        let two = try await render(Self.sample.gif, "frames:2,webp:lossless")
+        #expect(try RenderSamples.frames(two).map(Self.visible) == Self.sample.composed.prefix(2).map(Self.visible))
+        #expect(try AnimationTimes(two).delays == [120, 30])
+        let many = try await render(Self.sample.gif, "frames:100,gif")
+        #expect(try ImageHeader.probe(many).pages == 5)
+        for recipe in ["webp:lossless", "frames:1,gif", "frames:all,png", "frames:all,jxl:lossless,png"].dropLast() {
+            let still = try await render(Self.sample.gif, recipe)
+            #expect(try ImageHeader.probe(still).pages == 1)
+            #expect(try await RenderSamples.decoded(still) == Self.sample.composed[0])
+        }
+    }
+
+    @Test func `auto keeps an animation where frames are asked for`() throws {
+        let header = try ImageHeader.probe(Self.sample.gif)
+        #expect(header.pages == 5)
+        func format(_ recipe: String, _ negotiated: ImageFormat?) throws -> ImageFormat {
+            try Recipe(recipe).resolvedOutput(for: header, negotiated: negotiated).format
+        }
+        #expect(try format("frames:all,auto", .avif) == .gif)
+        #expect(try format("frames:all,auto", .webp) == .webp)
+        #expect(try format("auto", .avif) == .avif)
+    }
+
+    @Test func `the limits count the frames that are decoded, and name the number that fits`() async throws {
+        func refusal(_ recipe: String, _ change: (inout RenderLimits) -> Void) async throws -> RenderError? {
+            var job = try RenderSamples.job(Self.sample.gif, recipe)
+            change(&job.limits)
+            do throws(RenderError) {
+                _ = try await RenderFixture.renderer.render(job)
+                return nil
+            } catch {
+                return error
+            }
+        }
+        let area = 26 * 18
+        let tooLarge = try await refusal("frames:all,gif") { $0.pixels = area * 3 + 5 }
+        #expect(tooLarge?.code == .overLimit && tooLarge?.message.contains("`frames:3` fits") == true)
+        let tooMany = try await refusal("frames:4,webp") { $0.frames = 2 }
+        #expect(tooMany?.code == .overLimit && tooMany?.message.contains("`frames:2` fits") == true)
+        let enlarged = try await refusal("frames:all,scaled:3,webp") { $0.pixels = area * 9 * 2 }
+        #expect(enlarged?.code == .overLimit && enlarged?.message.contains("`frames:2` fits") == true)
+        for recipe in ["gif", "frames:3,gif", "frames:all,png", "frames:all,jpeg"] {
+            #expect(try await refusal(recipe) { $0.pixels = area * 3 } == nil)
+        }
+    }
+
+    @Test func `an animation cut short is undecodable`() async throws {
+        for bytes in [Self.sample.gif, try Self.sample.webp()] {
+            var job = try RenderSamples.job(bytes, "frames:all,webp")
+            job.original = EncodedBytes(Array(bytes.dropLast(bytes.count / 3)))
+            await #expect(throws: RenderError.self) { try await RenderFixture.renderer.render(job) }
+        }
+    }
+
+    @Test func `a stopped render stops between frames`() throws {
+        let control = RenderControl(seconds: 1)
+        let pixels = EncodablePixels(
+            storage: PixelStorage([UInt8](repeating: 9, count: 300 * 300 * 3 * 4)), width: 300, height: 300, bands: 3,
+            timing: FrameTiming(delays: [1, 1, 1, 1], loops: 0))
+        control.stop(.cancelled)
+        let job = EncodeJob(output: ResolvedOutput(format: .webp), kept: KeptBlobs(), control: control)
+        let error = #expect(throws: RenderError.self) { try WebPOutput(job).encode(pixels, quality: 80) }
+        #expect(error?.code == .cancelled)
+    }
+}
