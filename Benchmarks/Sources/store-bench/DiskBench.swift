@@ -50,7 +50,7 @@ struct DiskBench {
         let begun = cpu()
         // Numbers that nobody else has put.
         let first = 10 * entries
-        try put(first..<first + count, in: store, cost: 5_000)
+        try put(first..<first + count, in: store, cost: 5_000, together: 16)
         let evictions = try store.statistics().variants.evictions
         report(name, entries, "put-when-full", (cpu() - begun) / Double(count), "us")
         store.close()
@@ -67,26 +67,45 @@ struct DiskBench {
 
     /// Puts all entries; the last of them are what is measured.
     private func fill(_ store: DiskStore) throws {
-        try put(0..<entries - sample, in: store)
-        let begun = (cpu(), wall())
-        try put(entries - sample..<entries, in: store)
-        report(name, entries, "put", (cpu() - begun.0) / Double(sample), "us")
-        report(name, entries, "put-wall", (wall() - begun.1) / Double(sample), "us")
+        let half = sample / 2
+        try put(0..<entries - sample, in: store, together: 16)
+        for (measure, numbers) in [
+            ("put", entries - sample..<entries - half), ("put-together", entries - half..<entries),
+        ] {
+            let begun = (cpu(), wall())
+            try put(numbers, in: store, together: measure == "put" ? 1 : 16)
+            report(name, entries, measure, (cpu() - begun.0) / Double(numbers.count), "us")
+            report(name, entries, measure + "-wall", (wall() - begun.1) / Double(numbers.count), "us")
+        }
     }
 
-    private func put(_ numbers: Range<Int>, in store: DiskStore, cost: Double? = nil) throws {
+    /// - Parameter count: how many share a transaction, as they do behind an answer.
+    private func put(
+        _ numbers: Range<Int>, in store: DiskStore, cost: Double? = nil, together count: Int = 1
+    ) throws {
         let generation = try store.generationNow()
-        for number in numbers {
-            if hasOriginals, number % 100 == 99 {
-                let body = workload.bytes(number, length: Workload.originalLength)
-                try store.storeOriginal(Workload.original(number), body: body, generation: generation)
-                continue
+        for start in stride(from: numbers.lowerBound, to: numbers.upperBound, by: count) {
+            let some = start..<min(numbers.upperBound, start + count)
+            if count == 1 {
+                try put(start, in: store, cost, generation)
+            } else {
+                try store.together { () throws(StoreError) in
+                    for number in some { try put(number, in: store, cost, generation) }
+                }
             }
-            let entry = Workload.variant(number, length: Workload.length, cost: cost)
-            try store.storeVariant(
-                entry, body: workload.bytes(number, length: Workload.length), generation: generation,
-                source: Workload.source(number))
         }
+    }
+
+    private func put(_ number: Int, in store: DiskStore, _ cost: Double?, _ generation: UInt64) throws(StoreError) {
+        if hasOriginals, number % 100 == 99 {
+            let body = workload.bytes(number, length: Workload.originalLength)
+            try store.storeOriginal(Workload.original(number), body: body, generation: generation)
+            return
+        }
+        let entry = Workload.variant(number, length: Workload.length, cost: cost)
+        try store.storeVariant(
+            entry, body: workload.bytes(number, length: Workload.length), generation: generation,
+            source: Workload.source(number))
     }
 
     /// Hits on keys drawn evenly from all.

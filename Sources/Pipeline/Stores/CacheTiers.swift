@@ -16,17 +16,14 @@ final class CacheTiers: Sendable {
     let disk: (any Store)?
     /// Look-ups, which answers wait for.
     let readers: OwnedThreads
-    /// Storing behind the answer; one thread, since SQLite has one writer.
-    let writer = OwnedThreads(count: 1)
-    private let pendingBytes = Atomic<Int>(0)
-    private let pendingLimit: Int
+    /// Storing behind the answer.
+    let writer: WriteBehind
     /// Bytes of the longest body that is taken from disk into memory.
     private let longestInMemory: Int
-    /// Bodies in files that wait for the disk tier: until they are there this is the only place that has them.
-    private let waiting = Mutex<[Digest: (file: SpooledBody, stores: Int)]>([:])
+    /// What waits for the disk tier: until it is there this may be the only place that has it.
+    private let waiting = WaitingEntries()
     /// What a waiting file counts as: it takes a descriptor, of which there are a thousand or so, and no memory.
     private static let bytesOfWaitingFile = 1 << 20
-    private let dropped = Atomic<Int>(0)
     private let troubles = Atomic<Int>(0)
     private let warn: @Sendable (String) -> Void
     private let hasWarned = Atomic<Bool>(false)
@@ -37,7 +34,6 @@ final class CacheTiers: Sendable {
         originals = memory.originals
         variants = memory.variants
         self.readers = readers
-        pendingLimit = configuration.writeBehindBytes
         longestInMemory = configuration.fetch.spoolBytes
         warn = configuration.warn
         do throws(StoreError) {
@@ -55,12 +51,16 @@ final class CacheTiers: Sendable {
         } catch {
             throw PipelineError(.cacheUnavailable, error.description, cause: error)
         }
+        let disk = disk
+        writer = WriteBehind(limit: configuration.writeBehindBytes) { stores throws(StoreError) in
+            try disk?.together { () throws(StoreError) in for store in stores { try store() } }
+        }
         tellOfNotice()
     }
 
     /// Stores dropped because the disk was too far behind, and disk failures met so far.
     var counters: (dropped: Int, troubles: Int) {
-        (dropped.load(ordering: .relaxed), troubles.load(ordering: .relaxed))
+        (writer.dropped, troubles.load(ordering: .relaxed))
     }
 
     /// The purge generations of the tiers when work began: what a purge has overtaken is stored nowhere.
@@ -111,7 +111,9 @@ final class CacheTiers: Sendable {
         guard let disk else { return RecordLookup(records: [], generation: known, tier: .none) }
         return await readers.run { [self] in
             let generation = readGeneration(known)
-            let records = attempt { () throws(StoreError) in try disk.records(source: source) } ?? []
+            let records = waiting.merged(source, generation: generation.originals) {
+                attempt { () throws(StoreError) in try disk.records(source: source) } ?? []
+            }
             if !records.isEmpty { memory.keep(records, of: source, generation: generation.originals) }
             return RecordLookup(records: records, generation: generation, tier: records.isEmpty ? .none : .disk)
         }
@@ -126,7 +128,7 @@ final class CacheTiers: Sendable {
         if digest == Self.emptyDigest { return (.bytes([]), .memory) }
         if let (_, bytes) = originals.entry(for: "body:" + digest) { return (.bytes(bytes), .memory) }
         guard let disk else { return nil }
-        if let (file, _) = waiting.withLock({ $0[digest] }) { return (.file(file), .disk) }
+        if let body = waiting.body(digest, generation: originals.generation) { return (body, .disk) }
         let generation = originals.generation
         let longest = longestInMemory
         return await readers.run { [self] in
@@ -147,7 +149,7 @@ final class CacheTiers: Sendable {
     func tierOfOriginal(_ digest: Digest) async -> OriginalOutcome {
         if originals.peek("body:" + digest) != nil { return .memory }
         guard let disk else { return .none }
-        if waiting.withLock({ $0[digest] != nil }) { return .disk }
+        if waiting.body(digest, generation: originals.generation) != nil { return .disk }
         return await readers.run { [self] in
             attempt { () throws(StoreError) in try disk.holdsOriginal(digest: digest) } == true ? .disk : .none
         }
@@ -158,6 +160,7 @@ final class CacheTiers: Sendable {
         if let (entry, body) = variants.entry(for: key) { return (StoredVariant(entry: entry, body: body), .memory) }
         guard let disk else { return nil }
         let generation = variants.generation
+        if let variant = waiting.variant(key, generation: generation) { return (variant, .memory) }
         return await readers.run { [self] in
             guard let (entry, body) = attempt({ () throws(StoreError) in try disk.variant(key: key) }) ?? nil else {
                 return nil
@@ -178,23 +181,23 @@ final class CacheTiers: Sendable {
     ) {
         let isOnDisk = disk != nil && storage.contains(.originalsOnDisk)
         // Before the record is found, so that its body is too.
-        if isOnDisk, case .file(let file)? = body { wait(for: record.digest, file) }
+        let waitingBody =
+            isOnDisk ? body.map { waiting.add($0, under: record.digest, generation: generation.originals) } : nil
         if storage.contains(.originalsInMemory) {
             _ = memory.update(record, known: known, generation: generation.originals)
             if case .bytes(let bytes)? = body { memory.keep(bytes, under: record, generation: generation.originals) }
         }
         guard isOnDisk, let disk else { return }
-        guard case .file? = body else {
-            writeBehind(bytes: body?.count ?? 0) { () throws(StoreError) in
-                _ = try disk.storeOriginal(record, content: body, generation: generation.disk)
-            }
-            return
-        }
-        let isQueued = writeBehind(bytes: Self.bytesOfWaitingFile) { [self] () throws(StoreError) in
-            defer { endWaiting(for: record.digest) }
+        let waitingRecord = waiting.add(
+            record, of: record.source, selecting: record.response.selecting, generation: generation.originals)
+        var bytes = body?.count ?? 0
+        if case .file? = body { bytes = Self.bytesOfWaitingFile }
+        writeBehind(bytes: bytes) { () throws(StoreError) in
             _ = try disk.storeOriginal(record, content: body, generation: generation.disk)
+        } end: { [waiting] in
+            waiting.end(recordOf: record.source, waitingRecord)
+            if let waitingBody { waiting.end(body: record.digest, waitingBody) }
         }
-        if !isQueued { endWaiting(for: record.digest) }
     }
 
     /// Whether a body may come as a file: where the disk tier takes it over, or nobody is to keep it.
@@ -210,7 +213,13 @@ final class CacheTiers: Sendable {
             _ = memory.update(record, known: known, generation: generation.originals)
         }
         guard storage.contains(.originalsOnDisk), let disk else { return }
-        writeBehind(bytes: 0) { () throws(StoreError) in _ = try disk.freshen(record) }
+        let serial = waiting.add(
+            record, of: record.source, selecting: record.response.selecting, generation: generation.originals)
+        writeBehind(bytes: 0) { () throws(StoreError) in
+            _ = try disk.freshen(record)
+        } end: { [waiting] in
+            waiting.end(recordOf: record.source, serial)
+        }
     }
 
     /// Removes a record that the origin has replaced by what may not be stored. Its variants stay under its digest.
@@ -218,8 +227,11 @@ final class CacheTiers: Sendable {
         let selecting = record.response.selecting
         _ = memory.removeRecord(source: record.source, selecting: selecting)
         guard let disk else { return }
+        let serial = waiting.add(nil, of: record.source, selecting: selecting, generation: originals.generation)
         writeBehind(bytes: 0) { () throws(StoreError) in
             _ = try disk.removeRecord(source: record.source, selecting: selecting)
+        } end: { [waiting] in
+            waiting.end(recordOf: record.source, serial)
         }
     }
 
@@ -230,8 +242,11 @@ final class CacheTiers: Sendable {
             variants.insert(entry, body: body, for: entry.key, cost: entry.cost, generation: generation.variants)
         }
         guard storage.contains(.variantsOnDisk), let disk else { return }
+        let serial = waiting.add(StoredVariant(entry: entry, body: body), generation: generation.variants)
         writeBehind(bytes: body.count) { () throws(StoreError) in
             _ = try disk.storeVariant(entry, body: body, generation: generation.disk, source: source)
+        } end: { [waiting] in
+            waiting.end(variant: entry.key, serial)
         }
     }
 
@@ -277,34 +292,14 @@ final class CacheTiers: Sendable {
 
     // MARK: Private
 
-    /// Notes one more store of a file; the same bytes may come twice, and the first to come will do for both.
-    private func wait(for digest: Digest, _ file: SpooledBody) {
-        waiting.withLock { $0[digest, default: (file, 0)].stores += 1 }
-    }
-
-    private func endWaiting(for digest: Digest) {
-        let last = waiting.withLock { waiting -> SpooledBody? in
-            guard let (file, stores) = waiting[digest] else { return nil }
-            waiting[digest] = stores > 1 ? (file, stores - 1) : nil
-            return file
-        }
-        // Closed outside the lock: the last reference to a file that was not stored frees its blocks.
-        withExtendedLifetime(last) {}
-    }
-
-    /// Queues a write; false where too many bytes wait already, and it is dropped.
-    @discardableResult
-    private func writeBehind(bytes: Int, _ write: @escaping @Sendable () throws(StoreError) -> Void) -> Bool {
-        guard pendingBytes.load(ordering: .relaxed) + bytes <= pendingLimit else {
-            dropped.add(1, ordering: .relaxed)
-            return false
-        }
-        pendingBytes.add(bytes, ordering: .relaxed)
-        writer.submit { [self] in
-            attempt(write)
-            pendingBytes.subtract(bytes, ordering: .relaxed)
-        }
-        return true
+    /// Queues a write, to be found among what waits until `end` takes it out; dropped where too much waits already.
+    private func writeBehind(
+        bytes: Int, _ store: @escaping @Sendable () throws(StoreError) -> Void, end: @escaping @Sendable () -> Void
+    ) {
+        writer.submit(
+            WriteBehind.Write(
+                bytes: bytes, isSmall: bytes <= DiskStoreConfiguration().inlineLimit, store: store,
+                storeAlone: { [self] in attempt(store) }, end: end))
     }
 
     /// Says once what the store has to tell, such as that what was cached is gone.

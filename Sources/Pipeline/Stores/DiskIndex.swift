@@ -18,6 +18,8 @@ final class DiskIndex: @unchecked Sendable {
     /// Whether files of an index that is gone are still to be deleted.
     var isSweeping = false
     private var writes = 0
+    /// Whether the transaction under way takes in the writes that are made meanwhile.
+    private var isTogether = false
 
     private var opened: SQLiteConnection?
     private var inode: UInt64 = 0
@@ -241,6 +243,7 @@ final class DiskIndex: @unchecked Sendable {
         _ body: (SQLiteConnection) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
         let connection = try connection
+        if isTogether { return try body(connection) }
         let result: Result
         var hasDiscarded = false
         do throws(StoreError) {
@@ -266,6 +269,15 @@ final class DiskIndex: @unchecked Sendable {
         writes += 1
         if writes % 64 == 0 { reclaim() }
         return result
+    }
+
+    /// One transaction for all writes that `body` makes.
+    func writeTogether(_ body: () throws(StoreError) -> Void) throws(StoreError) {
+        try write { _ throws(StoreError) in
+            isTogether = true
+            defer { isTogether = false }
+            try body()
+        }
     }
 
     /// Deletes body files that lost their last reference, under the write lock so that nobody takes them up meanwhile.

@@ -54,6 +54,9 @@ protocol Store: Sendable {
     /// - Parameter digests: further originals known to be the source's, where no record says so.
     func purge(source: String, digests: Set<Digest>) throws(StoreError) -> PurgeResult
 
+    /// Makes the stores within `body` one transaction where it can; where it cannot, those before one that throws stay.
+    func together(_ body: () throws(StoreError) -> Void) throws(StoreError)
+
     /// What it holds and has done. `records` is left at zero where records have no budget of their own.
     func statistics() throws(StoreError) -> (originals: StoreCounters, variants: StoreCounters, records: StoreCounters)
 
@@ -65,6 +68,8 @@ protocol Store: Sendable {
 }
 
 extension Store {
+    func together(_ body: () throws(StoreError) -> Void) throws(StoreError) { try body() }
+
     var notice: String? { nil }
 }
 

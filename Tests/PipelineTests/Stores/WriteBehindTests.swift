@@ -1,0 +1,217 @@
+import Glibc
+import Synchronization
+import Testing
+import Variants
+
+@testable import Pipeline
+
+/// Holds a thread up until it is opened: a disk that does not answer.
+private final class Stall: @unchecked Sendable {
+    // @unchecked Sendable: a semaphore is made for several threads.
+    private let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
+
+    init() { sem_init(semaphore, 0, 0) }
+
+    deinit {
+        sem_destroy(semaphore)
+        semaphore.deallocate()
+    }
+
+    func open() { sem_post(semaphore) }
+    func wait() { while sem_wait(semaphore) != 0 {} }
+
+    /// What the write-behind thread is given to wait in.
+    var write: WriteBehind.Write {
+        WriteBehind.Write(bytes: 0, isSmall: false, store: {}, storeAlone: { self.wait() }, end: {})
+    }
+}
+
+/// What was stored, in order, and how often several went together.
+private final class Record: Sendable {
+    let lines = Mutex<[String]>([])
+
+    func note(_ line: String) { lines.withLock { $0.append(line) } }
+    var all: [String] { lines.withLock { $0 } }
+
+    func write(_ name: String, bytes: Int = 10, isSmall: Bool = true, fails: Bool = false) -> WriteBehind.Write {
+        let store: @Sendable () throws(StoreError) -> Void = { () throws(StoreError) in
+            if fails { throw StoreError(.io, "a test") }
+            self.note(name)
+        }
+        return WriteBehind.Write(
+            bytes: bytes, isSmall: isSmall, store: store,
+            storeAlone: {
+                do throws(StoreError) { try store() } catch { self.note("failed \(name)") }
+            }, end: { self.note("end \(name)") })
+    }
+
+    func queue(limit: Int) -> WriteBehind {
+        WriteBehind(limit: limit) { stores throws(StoreError) in
+            self.note("together \(stores.count)")
+            for store in stores { try store() }
+        }
+    }
+}
+
+@Suite struct WriteBehindTests {
+    @Test func `small writes that wait go together, others alone and all in order`() {
+        let record = Record()
+        let queue = record.queue(limit: 1 << 20)
+        let stall = Stall()
+        queue.submit(stall.write)
+        for write in [record.write("a"), record.write("b"), record.write("c", isSmall: false), record.write("d")] {
+            queue.submit(write)
+        }
+        stall.open()
+        queue.drain()
+        #expect(record.all == ["together 2", "a", "b", "end a", "end b", "c", "end c", "d", "end d"])
+        #expect(queue.waiting == 0)
+        queue.stop()
+    }
+
+    @Test func `where writes fail together each is tried alone, so that one fails alone`() {
+        let record = Record()
+        let queue = record.queue(limit: 1 << 20)
+        let stall = Stall()
+        queue.submit(stall.write)
+        for write in [record.write("a"), record.write("b", fails: true), record.write("c")] { queue.submit(write) }
+        stall.open()
+        queue.drain()
+        #expect(record.all == ["together 3", "a", "a", "end a", "failed b", "end b", "c", "end c"])
+        queue.stop()
+    }
+
+    @Test func `what would exceed the bound is dropped and counted, and nobody waits`() {
+        let record = Record()
+        let queue = record.queue(limit: 4 * WriteBehind.overhead + 100)
+        let stall = Stall()
+        queue.submit(stall.write)
+        #expect(queue.submit(record.write("a", bytes: 90)))
+        #expect(!queue.submit(record.write("b", bytes: 20)))
+        #expect(queue.submit(record.write("c", bytes: 10)))
+        // Bookkeeping counts too: writes without a body are bounded as well.
+        #expect(queue.submit(record.write("d", bytes: 0)))
+        #expect(!queue.submit(record.write("e", bytes: 0)))
+        #expect(queue.dropped == 2 && queue.waiting == 4 * WriteBehind.overhead + 100)
+        #expect(record.all == ["end b", "end e"])
+        stall.open()
+        queue.drain()
+        #expect(queue.submit(record.write("f", bytes: 100)))
+        queue.drain()
+        #expect(record.all.filter { $0.utf8.count == 1 } == ["a", "c", "d", "f"])
+        queue.stop()
+    }
+
+    @Test func `stopping stores everything that waits`() {
+        let record = Record()
+        let queue = record.queue(limit: 1 << 20)
+        let stall = Stall()
+        queue.submit(stall.write)
+        for number in 0..<100 { queue.submit(record.write("\(number)")) }
+        stall.open()
+        queue.stop()
+        #expect(record.all.filter { Int($0) != nil } == (0..<100).map { "\($0)" })
+    }
+
+    @Test func `a stalled disk delays no answer, and what waits for it is found without memory`() async throws {
+        try await withPipeline {
+            $0.memory = .init(originals: 0, variants: 0)
+        } handler: { _ in
+            picture("night-tiny.jpg", ["Content-Type": "image/jpeg", "Cache-Control": "max-age=600"])
+        } _: { bench, pipeline in
+            let stall = Stall()
+            pipeline.tiers.writer.submit(stall.write)
+            let cold = try await pipeline.respond(to: bench.request())
+            let warm = try await pipeline.respond(to: bench.request())
+            #expect(cold.outcome == .rendered && warm.outcome == .memory && warm.bytes == cold.bytes)
+            #expect(bench.origin.requests.count == 1 && bench.renderer.renders == 1)
+            // Another recipe needs the body, which waits too.
+            let other = try await pipeline.respond(to: bench.request("/a.jpg", "thumbnail:20"))
+            #expect(other.outcome == .rendered && bench.origin.requests.count == 1)
+            #expect(await pipeline.diskStatistics()?.variants.entries == 0)
+            stall.open()
+            await pipeline.drain()
+            #expect(await pipeline.diskStatistics()?.variants.entries == 2)
+            #expect(try await pipeline.respond(to: bench.request()).outcome == .disk)
+            #expect(pipeline.tiers.writer.waiting == 0)
+        }
+    }
+
+    @Test func `what does not fit behind a stalled disk is answered all the same, and counted`() async throws {
+        try await withPipeline {
+            $0.memory = .init(originals: 0, variants: 0)
+            $0.writeBehindBytes = 0
+        } handler: { _ in
+            picture("night-tiny.jpg", ["Content-Type": "image/jpeg", "Cache-Control": "max-age=600"])
+        } _: { bench, pipeline in
+            for _ in 0..<2 { #expect(try await pipeline.respond(to: bench.request()).outcome == .rendered) }
+            #expect(pipeline.tiers.counters.dropped == 4 && pipeline.tiers.counters.troubles == 0)
+        }
+    }
+
+    @Test func `shutting down stores everything that waits`() async throws {
+        try await withPipeline { _ in
+            picture("night-tiny.jpg", ["Content-Type": "image/jpeg", "Cache-Control": "max-age=600"])
+        } _: { bench, pipeline in
+            let first = try bench.pipeline()
+            let stall = Stall()
+            first.tiers.writer.submit(stall.write)
+            for size in 20..<30 { _ = try await first.respond(to: bench.request("/a.jpg", "thumbnail:\(size)")) }
+            stall.open()
+            await first.shutdown()
+            for size in 20..<30 {
+                #expect(try await pipeline.respond(to: bench.request("/a.jpg", "thumbnail:\(size)")).outcome == .disk)
+            }
+        }
+    }
+
+    @Test func `a purge hides what waits`() async throws {
+        try await withPipeline {
+            $0.memory = .init(originals: 0, variants: 0)
+        } handler: { _ in
+            picture("night-tiny.jpg", ["Content-Type": "image/jpeg", "Cache-Control": "max-age=600"])
+        } _: { bench, pipeline in
+            let waiting = WaitingEntries()
+            let entry = variant("a", of: digest([]), [1])
+            let serial = waiting.add(.init(entry: entry, body: [1]), generation: 1)
+            #expect(waiting.variant(entry.key, generation: 1)?.body == [1])
+            #expect(waiting.variant(entry.key, generation: 2) == nil)
+            // A later one of the same key is not taken out by the end of the one before.
+            let later = waiting.add(.init(entry: entry, body: [2]), generation: 1)
+            waiting.end(variant: entry.key, serial)
+            #expect(waiting.variant(entry.key, generation: 1)?.body == [2])
+            waiting.end(variant: entry.key, later)
+            #expect(waiting.variant(entry.key, generation: 1) == nil)
+            _ = try await pipeline.respond(to: bench.request())
+            _ = try await pipeline.purge(bench.request().source)
+            #expect(try await pipeline.respond(to: bench.request()).outcome == .rendered)
+        }
+    }
+}
+
+@Suite struct StoringTogetherTests {
+    private let folder = CacheFolder()
+
+    @Test func `stores made together are one transaction, and one that fails undoes all`() throws {
+        let store = try DiskStore(folder: folder.path)
+        let body = bytes(500, seed: 1)
+        func put(_ name: String) -> @Sendable () throws(StoreError) -> Void {
+            { () throws(StoreError) in
+                try store.storeVariant(variant(name, of: digest([]), body), body: body, generation: 1)
+            }
+        }
+        try store.together { () throws(StoreError) in for name in ["a", "b", "c"] { try put(name)() } }
+        #expect(try store.statistics().variants.entries == 3)
+        #expect(throws: StoreError.self) {
+            try store.together { () throws(StoreError) in
+                try put("d")()
+                throw StoreError(.io, "a test")
+            }
+        }
+        let counters = try store.statistics().variants
+        #expect(counters.entries == 3 && counters.insertions == 3)
+        #expect(try store.variant(key: variant("d", of: digest([]), body).key) == nil)
+        try put("f")()
+        #expect(try store.statistics().variants.entries == 4 && store.verify().isClean)
+    }
+}
