@@ -119,9 +119,13 @@ import Testing
     }
 }
 
+extension UInt32: CacheIndexKey {
+    var indexHash: UInt64 { UInt64(self).indexHash }
+}
+
 /// An index whose changes may be expected in place.
 @dynamicMemberLookup
-private final class HeldIndex<Key: Hashable & Sendable, Value: Sendable> {
+private final class HeldIndex<Key: CacheIndexKey, Value: Sendable> {
     private var index: CacheIndex<Key, Value>
 
     init(budget: Int, policy: any EvictionPolicy) { index = CacheIndex(budget: budget, policy: policy) }
