@@ -44,4 +44,29 @@ struct MaskFolderTests {
         let unset = #expect(throws: PipelineError.self) { _ = try MaskFolder(nil).file(named: "two") }
         #expect(unset?.message.contains("`masks`") == true)
     }
+
+    @Test func `a mask and an overlay of one name are two files, and either one's bytes are in the key`() async throws {
+        let (masks, overlays) = (CacheFolder(), CacheFolder())
+        for folder in [masks, overlays] { mkdir(folder.path, 0o700) }
+        write(sample("masks/star.png"), to: masks.path + "/own.png")
+        write(sample("originals/balloon-alpha.png"), to: overlays.path + "/own.png")
+        try await withCache {
+            $0.masks = masks.path
+            $0.overlays = overlays.path
+        } origin: { _ in
+            Answer(200, "Cache-Control: max-age=10").picture()
+        } _: { bench in
+            let recipe = "thumbnail:40,overlay:own:scale=0.05:gravity=north-west,mask:own,png"
+            let first = try await bench.image(recipe)
+            #expect(try await bench.image(recipe).outcome == .memory)
+            write(sample("originals/balloon-palette.png"), to: overlays.path + "/own.png")
+            let changed = try await bench.image(recipe)
+            #expect(changed.outcome == .rendered && changed.key != first.key)
+            write(sample("masks/blob.png"), to: masks.path + "/own.png")
+            let masked = try await bench.image(recipe)
+            #expect(masked.outcome == .rendered && masked.key != changed.key && masked.digest != changed.digest)
+        }
+        let unset = #expect(throws: PipelineError.self) { _ = try MaskFolder(nil, of: .overlay).file(named: "own") }
+        #expect(unset?.message.contains("`overlays`") == true)
+    }
 }

@@ -28,6 +28,24 @@ import Testing
         #expect(text.contains(Catalogue.referenceText), "replace the table by:\n\(Catalogue.referenceText)")
     }
 
+    @Test func `docs recipes md has a picture of every step, by a recipe that parses`() throws {
+        let docs = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appending(path: "docs")
+        let rows = try String(contentsOf: docs.appending(path: "recipes.md"), encoding: .utf8)
+            .split(separator: "\n").filter { $0.hasPrefix("| ![") }
+        var shown: Set<String> = []
+        for row in rows {
+            let file = try #require(row.firstMatch(of: /\]\(([a-z\/-]+\.webp)\)/)?.1)
+            let recipe = try Recipe(String(#require(row.firstMatch(of: /`([^`]+)`/)?.1)))
+            shown.formUnion(recipe.steps.map { type(of: $0).token })
+            let picture = try Data(contentsOf: docs.appending(path: String(file)))
+            #expect(picture.count <= 15_000 && !picture.isEmpty, "\(file): scripts/make-recipe-pictures")
+        }
+        for operation in Catalogue.operations {
+            #expect(shown.contains(operation.token), "no picture of \(operation.token)")
+        }
+    }
+
     @Test func `a misspelt word finds its neighbour and nothing far away`() {
         #expect(Spelling.nearest(to: "thumbnial", in: Catalogue.tokens) == "thumbnail")
         #expect(Spelling.nearest(to: "CIRCLE", in: Catalogue.tokens) == "circle")

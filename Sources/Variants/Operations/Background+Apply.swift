@@ -17,16 +17,13 @@ extension Picture {
             return replacing(
                 try VipsCall("flatten", ["in": .image(image), "background": .doubles(bands)]).image())
         }
-        let canvas = try VipsCall(
-            "linear",
-            [
-                "in": .image(image), "a": .doubles([0, 0, 0, 0]), "b": .doubles(bands + [Double(colour.alpha)]),
-                "uchar": true,
-            ]
-        ).image().labelled("srgb")
-        let over = try VipsCall(
-            "composite2", ["base": .image(canvas), "overlay": .image(image), "mode": "over"]
+        // Over: what alpha leaves of the colour, times its own alpha, joins the premultiplied picture.
+        let share = Double(colour.alpha) / 255
+        let below = bands.map { $0 * share } + [Double(colour.alpha)]
+        let rest = try VipsCall(
+            "linear", ["in": .image(image.band(3)), "a": .doubles(below.map { -$0 / 255 }), "b": .doubles(below)]
         ).image()
-        return replacing(try VipsCall("cast", ["in": .image(over), "format": "uchar"]).image())
+        let sum = try VipsCall("add", ["left": .image(image.premultiplied()), "right": .image(rest)]).image()
+        return try replacing(sum.labelled("srgb").unpremultiplied())
     }
 }

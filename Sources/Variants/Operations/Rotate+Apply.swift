@@ -16,10 +16,8 @@ extension Rotate {
         }
         let turn = Turn(picture.size, degrees: degrees)
         try context.checkEdge(turn.canvas)
-        var memory = try picture.inMemory(context)
-        let colour = memory.uncovered
-        if colour.alpha < 255 { memory.image = try memory.image.withAlpha() }
-        let turned = try turn.turned(memory.image, colour)
+        let memory = try picture.inMemory(context)
+        let turned = try turn.turned(memory.image, memory.uncovered)
         return try memory.replacing(turned).inMemory(context, tile: PixelSize(width: 128, height: 128))
     }
 }
@@ -45,42 +43,39 @@ struct Turn {
             height: edge(width * abs(sine) + height * abs(cosine)))
     }
 
-    /// `image` turned, with `colour` around it; opaque where both are.
+    /// `image` turned, with `colour` around it.
     func turned(_ image: Image, _ colour: Colour) throws(RenderError) -> Image {
-        let pixels = try moved(
-            Self.embedded(image.premultiplied(), size, extend: "copy"), interpolate: "bicubic")
         // How much of each pixel the picture covers: a ramp one pixel wide across its edges.
         let one = try Image(PixelStorage([255]), width: 1, height: 1, bands: 1)
-        let whole = try VipsCall(
-            "embed",
-            [
-                "in": .image(one), "x": 0, "y": 0, "width": .int(size.width), "height": .int(size.height),
-                "extend": "copy",
-            ]
-        ).image()
-        let coverage = try moved(Self.embedded(whole, size, extend: "black"), interpolate: "bilinear")
+        let whole = try one.placed(on: size, x: 0, y: 0, extend: "copy")
+        let coverage = try moved(padded(whole, extend: "black"), interpolate: "bilinear")
+        if !image.hasAlpha, colour.alpha == 0 {
+            // Nothing is mixed: the coverage is the alpha.
+            let colours = try moved(padded(image, extend: "copy"), interpolate: "bicubic")
+            return try VipsCall("bandjoin", ["in": .images([colours, coverage])]).image().labelled("srgb")
+        }
+        let source = colour.alpha < 255 ? try image.withAlpha() : image
+        let pixels = try moved(padded(source.premultiplied(), extend: "copy"), interpolate: "bicubic")
         let share = Double(colour.alpha) / 255
         var around = [Double(colour.red) * share, Double(colour.green) * share, Double(colour.blue) * share]
-        if image.hasAlpha { around.append(Double(colour.alpha)) }
-        let inside = try VipsCall("multiply", ["left": .image(pixels), "right": .image(coverage)]).image()
-        let part = try VipsCall(
-            "linear", ["in": .image(inside), "a": .doubles([1 / 255]), "b": .doubles([0])]
-        ).image()
-        let outside = try VipsCall(
-            "linear", ["in": .image(coverage), "a": .doubles(around.map { -$0 / 255 }), "b": .doubles(around)]
-        ).image()
-        let sum = try VipsCall("add", ["left": .image(part), "right": .image(outside)]).image()
-        return try sum.labelled("srgb").unpremultiplied()
+        if source.hasAlpha { around.append(Double(colour.alpha)) }
+        let ground = try VipsCall(
+            "linear",
+            [
+                "in": .image(one), "a": .doubles(around.map { _ in 0 }), "b": .doubles(around),
+                "uchar": .bool(!source.hasAlpha),
+            ]
+        ).image().placed(on: canvas, x: 0, y: 0, extend: "copy")
+        let mixed = try VipsCall(
+            "ifthenelse",
+            ["cond": .image(coverage), "in1": .image(pixels), "in2": .image(ground), "blend": true]
+        ).image().labelled("srgb")
+        return source.hasAlpha ? try mixed.unpremultiplied() : mixed
     }
 
-    private static func embedded(_ image: Image, _ size: PixelSize, extend: String) throws(RenderError) -> Image {
-        try VipsCall(
-            "embed",
-            [
-                "in": .image(image), "x": .int(margin), "y": .int(margin), "width": .int(size.width + 2 * margin),
-                "height": .int(size.height + 2 * margin), "extend": .string(extend),
-            ]
-        ).image()
+    private func padded(_ image: Image, extend: String) throws(RenderError) -> Image {
+        let canvas = PixelSize(width: size.width + 2 * Self.margin, height: size.height + 2 * Self.margin)
+        return try image.placed(on: canvas, x: Self.margin, y: Self.margin, extend: extend)
     }
 
     /// Positions of libvips are those of pixels' centres: the first has 0.

@@ -62,14 +62,7 @@ extension Picture {
         let inner = colour.alpha < 255 ? try image.withAlpha() : image
         var bands = [Double(colour.red), Double(colour.green), Double(colour.blue)]
         if inner.hasAlpha { bands.append(Double(colour.alpha)) }
-        return replacing(
-            try VipsCall(
-                "embed",
-                [
-                    "in": .image(inner), "x": .int(x), "y": .int(y), "width": .int(canvas.width),
-                    "height": .int(canvas.height), "extend": "background", "background": .doubles(bands),
-                ]
-            ).image())
+        return try replacing(inner.placed(on: canvas, x: x, y: y, extend: "background", bands))
     }
 
     /// What shows where the picture does not reach: the last `background`, else nothing.
@@ -77,6 +70,19 @@ extension Picture {
 }
 
 extension Image {
+    /// On a canvas with its top left pixel at `x`, `y`; the rest is the `background`, or what `extend` says.
+    func placed(
+        on canvas: PixelSize, x: Int, y: Int, extend: String, _ background: [Double] = [0]
+    ) throws(RenderError) -> Image {
+        try VipsCall(
+            "embed",
+            [
+                "in": .image(self), "x": .int(x), "y": .int(y), "width": .int(canvas.width),
+                "height": .int(canvas.height), "extend": .string(extend), "background": .doubles(background),
+            ]
+        ).image()
+    }
+
     func area(_ part: PixelRectangle) throws(RenderError) -> Image {
         try VipsCall(
             "extract_area",

@@ -14,7 +14,7 @@ struct GaussianBlur {
     let tile: PixelSize
 
     /// The least sigma in a reduced picture.
-    private static let reducedSigma = 3.0
+    private static let reducedSigma = 2.0
     /// Where the Gaussian is cut off, in sigmas: less than a ten-thousandth of it lies outside.
     private static let reach = 4.0
 
@@ -30,13 +30,8 @@ struct GaussianBlur {
         let reduced = Double(factor)
         let margin = Int((Self.reach * sigma / reduced).rounded(.up)) * factor
         let (columns, rows) = ((image.width + factor - 1) / factor, (image.height + factor - 1) / factor)
-        let wide = try VipsCall(
-            "embed",
-            [
-                "in": .image(work), "x": .int(margin), "y": .int(margin), "width": .int(columns * factor + 2 * margin),
-                "height": .int(rows * factor + 2 * margin), "extend": "copy",
-            ]
-        ).image()
+        let canvas = PixelSize(width: columns * factor + 2 * margin, height: rows * factor + 2 * margin)
+        let wide = try work.placed(on: canvas, x: margin, y: margin, extend: "copy")
         let floats = try VipsCall("cast", ["in": .image(wide), "format": "float"]).image()
         let small = try Resize.scaled(
             floats, to: PixelSize(width: wide.width / factor, height: wide.height / factor), kernel: "linear"

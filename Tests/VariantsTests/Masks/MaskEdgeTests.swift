@@ -89,4 +89,17 @@ import Testing
             for value in result.values where value[3] >= 4 { #expect(abs(value[0] - 250) <= 3) }
         }
     }
+
+    @Test func `a translucent background lies under what is there`() async throws {
+        let picture = StepFixture.noise(30, 20, alpha: true, seed: 12)
+        let result = try await StepFixture.render(picture, "background:0a14c880")
+        let expected = picture.values.map { value in
+            let (share, rest) = (value[3] / 255, (1 - value[3] / 255) * 128 / 255)
+            var mixed = (value * share + StepFixture.Values(10, 20, 200, 255) * rest) / (share + rest)
+            mixed[3] = 255 * (share + rest)
+            return mixed
+        }
+        let worst = StepFixture.worst(result, expected)
+        #expect(worst <= StepFixture.rounding, "\(worst)")
+    }
 }

@@ -61,7 +61,7 @@ import Testing
 
             var direct = try RenderSamples.job(plain, step)
             direct.masks = masks
-            let pixels = try await RenderFixture.renderer.pixels(job)
+            let pixels = try await RenderSamples.decoded(variant.bytes)
             let worst = StepFixture.worst(try await RenderFixture.renderer.pixels(direct), pixels.values)
             #expect(worst <= 1, "\(step): \(worst)")
         }
