@@ -27,6 +27,7 @@ let package = Package(
         .systemLibrary(name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
         .systemLibrary(name: "CWebP", pkgConfig: "libwebp", providers: [.apt(["libwebp-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .target(name: "CCurlMemory"),
         .target(name: "CVips", linkerSettings: [.linkedLibrary("dl")]),
         .target(name: "CChecksum"),
         .target(name: "CResample"),
@@ -36,7 +37,8 @@ let package = Package(
         .target(
             name: "Pipeline",
             dependencies: [
-                "Variants", "CChecksum", "CCurl", "CSQLite", .product(name: "Crypto", package: "swift-crypto"),
+                "Variants", "CChecksum", "CCurl", "CCurlMemory", "CSQLite",
+                .product(name: "Crypto", package: "swift-crypto"),
             ],
             swiftSettings: settings),
         .executableTarget(

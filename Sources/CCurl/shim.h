@@ -55,10 +55,8 @@ static inline CURLMcode ccurl_multi_set_socket_function(CURLM *multi, void *cont
     return curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, value);
 }
 
-/* curl_global_init with CURL_GLOBAL_DEFAULT, a macro of other macros that Swift does not import. */
-static inline CURLcode ccurl_global_init(void) {
-    return curl_global_init(CURL_GLOBAL_DEFAULT);
-}
+/* A macro of other macros, which Swift does not import. */
+enum { ccurl_global_default = CURL_GLOBAL_DEFAULT };
 
 /* The result of a CURLMSG_DONE message lives in a union. */
 static inline CURLcode ccurl_message_result(const CURLMsg *message) {

@@ -1,14 +1,18 @@
 import CCurl
 import Glibc
 
-/// One easy handle with a transfer on it; the callbacks reach the transfer through the handle.
+/// One easy handle with a transfer on it, which the callbacks reach through this.
 ///
-/// Owned by the loop's thread; freed by `close`.
+/// Owned by the loop's thread.
 final class CurlEasy {
     let handle: UnsafeMutableRawPointer
+    /// The request's lines as libcurl has them; most requests have those of the one before.
     private var lines: UnsafeMutablePointer<curl_slist>?
+    private var givenLines: [[UInt8]] = []
     private var addresses: UnsafeMutablePointer<curl_slist>?
     private(set) var transfer: Transfer?
+    /// The last peer that the rule admitted, as libcurl writes it; the rule stays the same as long as the handle does.
+    private var admitted: (peer: [CChar], port: Int32)?
 
     /// A new handle; nil when libcurl cannot make one.
     init?() {
@@ -36,22 +40,12 @@ final class CurlEasy {
             isConfigured = true
         }
         let request = transfer.request
-        let context = Unmanaged.passUnretained(transfer).toOpaque()
-        for line in request.lines {
-            line.withUnsafeBytes { bytes in
-                let text = bytes.bindMemory(to: CChar.self).baseAddress
-                if let longer = curl_slist_append(lines, text) { lines = longer }
-            }
-        }
+        if request.lines != givenLines { takeLines(request.lines) }
         var isTaken = [
             ccurl_set_string(handle, CURLOPT_URL, request.url.normalised),
             ccurl_set_list(handle, CURLOPT_HTTPHEADER, lines),
             // The net below our own limit, for where libcurl does not call back.
             ccurl_set_long(handle, CURLOPT_TIMEOUT_MS, milliseconds(request.totalSeconds + 1)),
-            ccurl_set_pointer(handle, CURLOPT_HEADERDATA, context),
-            ccurl_set_pointer(handle, CURLOPT_WRITEDATA, context),
-            ccurl_set_pointer(handle, CURLOPT_OPENSOCKETDATA, context),
-            ccurl_set_pointer(handle, CURLOPT_PREREQDATA, context),
         ].allSatisfy { $0 == CURLE_OK }
         if transfer.configuration.http2 {
             // One connection that takes many transfers is worth waiting for.
@@ -67,7 +61,22 @@ final class CurlEasy {
         return isTaken
     }
 
+    private func takeLines(_ given: [[UInt8]]) {
+        // What the list was is still set.
+        _ = ccurl_set_list(handle, CURLOPT_HTTPHEADER, nil)
+        curl_slist_free_all(lines)
+        lines = nil
+        for line in given {
+            line.withUnsafeBytes { bytes in
+                let text = bytes.bindMemory(to: CChar.self).baseAddress
+                if let longer = curl_slist_append(lines, text) { lines = longer }
+            }
+        }
+        givenLines = given
+    }
+
     private func configure(_ configuration: FetchConfiguration) -> Bool {
+        let context = Unmanaged.passUnretained(self).toOpaque()
         var statuses = [
             ccurl_set_long(handle, CURLOPT_PATH_AS_IS, 1),
             ccurl_set_long(handle, CURLOPT_HTTPGET, 1),
@@ -78,6 +87,7 @@ final class CurlEasy {
             ccurl_set_string(handle, CURLOPT_REDIR_PROTOCOLS_STR, "http,https"),
             ccurl_set_long(handle, CURLOPT_FOLLOWLOCATION, 0),
             ccurl_set_string(handle, CURLOPT_PROXY, ""),
+            ccurl_set_string(handle, CURLOPT_NOPROXY, "*"),
             ccurl_set_long(handle, CURLOPT_HTTP09_ALLOWED, 0),
             ccurl_set_long(handle, CURLOPT_HTTP_VERSION, configuration.http2 ? httpVersion2TLS : httpVersion11),
 
@@ -92,6 +102,10 @@ final class CurlEasy {
             ccurl_set_data_function(handle, CURLOPT_WRITEFUNCTION, receiveBody),
             ccurl_set_open_socket_function(handle, openSocket),
             ccurl_set_prereq_function(handle, beforeRequest),
+            ccurl_set_pointer(handle, CURLOPT_HEADERDATA, context),
+            ccurl_set_pointer(handle, CURLOPT_WRITEDATA, context),
+            ccurl_set_pointer(handle, CURLOPT_OPENSOCKETDATA, context),
+            ccurl_set_pointer(handle, CURLOPT_PREREQDATA, context),
         ]
         if let file = configuration.authoritiesFile { statuses += trust(file) }
         return statuses.allSatisfy { $0 == CURLE_OK }
@@ -118,14 +132,19 @@ final class CurlEasy {
         if transfer?.request.host != nil || addresses != nil || !isConfigured {
             curl_easy_reset(handle)
             isConfigured = false
-        } else {
-            _ = ccurl_set_list(handle, CURLOPT_HTTPHEADER, nil)
         }
-        curl_slist_free_all(lines)
         curl_slist_free_all(addresses)
-        lines = nil
         addresses = nil
         transfer = nil
+    }
+
+    /// Whether the transfer may go on with a peer that is connected.
+    fileprivate func admits(_ peer: UnsafePointer<CChar>, port: Int32) -> Bool {
+        if let admitted, admitted.port == port, strcmp(admitted.peer, peer) == 0 { return true }
+        let text = String(cString: peer)
+        guard let transfer, transfer.admits(IPAddress(text), port: Int(port)) else { return false }
+        admitted = (Array(text.utf8CString), port)
+        return true
     }
 
     private func milliseconds(_ seconds: Double) -> Int { Int(min(max(seconds * 1000, 1), 86_400_000)) }
@@ -137,15 +156,15 @@ private let httpVersion11 = 2
 /// CURL_SSLVERSION_TLSv1_2, of another such: at least TLS 1.2 (RFC 8996).
 private let tlsVersion12 = 6
 
-private func transfer(_ context: UnsafeMutableRawPointer?) -> Transfer? {
-    context.map { Unmanaged<Transfer>.fromOpaque($0).takeUnretainedValue() }
+private func easy(_ context: UnsafeMutableRawPointer?) -> CurlEasy? {
+    context.map { Unmanaged<CurlEasy>.fromOpaque($0).takeUnretainedValue() }
 }
 
 /// CURLOPT_HEADERFUNCTION: one line at a time; fewer bytes than given stop the transfer.
 private func receiveLine(
     _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
 ) -> Int {
-    guard let bytes, let transfer = transfer(context) else { return 0 }
+    guard let bytes, let transfer = easy(context)?.transfer else { return 0 }
     let line = UnsafeRawBufferPointer(start: bytes, count: size * count)
     return transfer.receive(line: line) ? line.count : -1
 }
@@ -154,7 +173,7 @@ private func receiveLine(
 private func receiveBody(
     _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
 ) -> Int {
-    guard let bytes, let transfer = transfer(context) else { return 0 }
+    guard let bytes, let transfer = easy(context)?.transfer else { return 0 }
     let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
     return transfer.receive(body: piece) ? piece.count : -1
 }
@@ -164,7 +183,7 @@ private func receiveBody(
 private func openSocket(
     _ context: UnsafeMutableRawPointer?, _ purpose: curlsocktype, _ address: UnsafeMutablePointer<curl_sockaddr>?
 ) -> curl_socket_t {
-    guard let transfer = transfer(context), let address else { return -1 }
+    guard let transfer = easy(context)?.transfer, let address else { return -1 }
     let (ip, port) = withUnsafePointer(to: &address.pointee.addr) { pointer in
         let raw = UnsafeRawPointer(pointer)
         // Both families keep the port at the same place.
@@ -180,7 +199,8 @@ private func beforeRequest(
     _ context: UnsafeMutableRawPointer?, _ peer: UnsafeMutablePointer<CChar>?, _ own: UnsafeMutablePointer<CChar>?,
     _ port: Int32, _ ownPort: Int32
 ) -> Int32 {
-    guard let transfer = transfer(context), let peer else { return CURL_PREREQFUNC_ABORT }
-    guard transfer.admits(IPAddress(String(cString: peer)), port: Int(port)) else { return CURL_PREREQFUNC_ABORT }
+    guard let easy = easy(context), let transfer = easy.transfer, let peer, easy.admits(peer, port: port) else {
+        return CURL_PREREQFUNC_ABORT
+    }
     return transfer.connected(now: monotonicNow()) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
 }

@@ -16,6 +16,7 @@ public final class CurlTransport: Transport {
     private let state = Mutex(State.idle)
     private let breaker: Mutex<CircuitBreaker?>
     private let hooks: TransportHooks
+    private let settings: TransferSettings
 
     /// Statuses that lead elsewhere when they come with a `Location` (RFC 9110 §15.4).
     static let redirectStatuses: Set<Int> = [301, 302, 303, 307, 308]
@@ -28,6 +29,7 @@ public final class CurlTransport: Transport {
     package init(_ configuration: FetchConfiguration, hooks: TransportHooks) {
         self.configuration = configuration
         self.hooks = hooks
+        settings = TransferSettings(configuration)
         breaker = Mutex(configuration.breaker.map { CircuitBreaker($0) })
     }
 
@@ -128,15 +130,14 @@ public final class CurlTransport: Transport {
             acceptsFile: request.acceptsFile, onInterim: request.onInterim,
             resuming: partial, host: host,
             hooks: hooks)
-        let outcome = TransferOutcome()
-        let transfer = Transfer(hop, configuration: configuration) { outcome.set($0) }
+        let transfer = Transfer(hop, settings)
         let result: Result<RawResponse, FetchError>
         if Task.isCancelled {
             result = .failure(FetchError(.cancelled, url, "cancelled"))
         } else {
             result = await withTaskCancellationHandler {
                 loop.submit(transfer)
-                return await outcome.get()
+                return await transfer.result()
             } onCancel: {
                 loop.cancel(transfer)
             }
@@ -211,47 +212,5 @@ public final class CurlTransport: Transport {
             lines.append(FieldSyntax.bytes(line) + [0])
         }
         return lines
-    }
-}
-
-/// A result that one thread sets and one task awaits.
-private final class TransferOutcome: Sendable {
-    private enum State {
-        case empty
-        case waiting(CheckedContinuation<Result<RawResponse, FetchError>, Never>)
-        case set(Result<RawResponse, FetchError>)
-        case taken
-    }
-
-    private let state = Mutex(State.empty)
-
-    func set(_ result: Result<RawResponse, FetchError>) {
-        let waiter: CheckedContinuation<Result<RawResponse, FetchError>, Never>? = state.withLock { state in
-            switch state {
-            case .waiting(let continuation):
-                state = .taken
-                return continuation
-            case .empty:
-                state = .set(result)
-                return nil
-            case .set, .taken:
-                return nil
-            }
-        }
-        waiter?.resume(returning: result)
-    }
-
-    func get() async -> Result<RawResponse, FetchError> {
-        await withCheckedContinuation { continuation in
-            let ready: Result<RawResponse, FetchError>? = state.withLock { state in
-                if case .set(let result) = state {
-                    state = .taken
-                    return result
-                }
-                state = .waiting(continuation)
-                return nil
-            }
-            if let ready { continuation.resume(returning: ready) }
-        }
     }
 }

@@ -45,19 +45,37 @@ package struct TransportHooks: Sendable {
     package init() {}
 }
 
-/// One hop under way: what has arrived, and which limits it runs into.
-///
-/// `@unchecked Sendable`: from when it is handed to the loop until `finish` is called everything belongs to the loop's
-/// thread; handing over and finishing go through locks.
-final class Transfer: @unchecked Sendable {
-    let request: TransferRequest
+/// What is the same for all transfers of a transport; one reference, since the settings are many strings and lists.
+final class TransferSettings: Sendable {
     let configuration: FetchConfiguration
     let addresses: AddressPolicy
+
+    init(_ configuration: FetchConfiguration) {
+        self.configuration = configuration
+        addresses = AddressPolicy(configuration.allowPrivateAddresses)
+    }
+}
+
+/// One hop under way: what has arrived, and which limits it runs into.
+///
+/// `@unchecked Sendable`: from when it is handed to the loop until `complete` is called everything belongs to the loop's
+/// thread; handing over and completing go through locks.
+final class Transfer: @unchecked Sendable {
+    private enum Outcome {
+        case open
+        case awaited(UnsafeContinuation<Void, Never>)
+        case there(Result<RawResponse, FetchError>)
+        case taken
+    }
+
+    let request: TransferRequest
+    let settings: TransferSettings
+    var configuration: FetchConfiguration { settings.configuration }
     /// Scheme, host and port, by which slots and rate are counted.
     let origin: String
     /// Set from any thread; a cancellation may overtake the handing over.
     let isCancelled = Atomic(false)
-    private let finish: @Sendable (Result<RawResponse, FetchError>) -> Void
+    private let outcome = Mutex(Outcome.open)
 
     /// Why the transfer was given up; libcurl's own error then only says that a callback refused.
     private(set) var failure: FetchError?
@@ -83,20 +101,18 @@ final class Transfer: @unchecked Sendable {
     /// Whether `body` goes on from where an earlier try broke off.
     private var isContinued = false
     private var expected: Int?
+    /// Whether the head is of a redirect that is followed, whose body nobody reads.
+    private var isFollowedRedirect = false
     private var reported = 0
     private var skipped = 0
     /// Enough has arrived to go on, though the transfer is not done: a redirect with a long body.
     private(set) var hasEnough = false
 
-    init(
-        _ request: TransferRequest, configuration: FetchConfiguration,
-        finish: @escaping @Sendable (Result<RawResponse, FetchError>) -> Void
-    ) {
+    init(_ request: TransferRequest, _ settings: TransferSettings) {
         self.request = request
-        self.configuration = configuration
+        self.settings = settings
         origin = request.url.origin
-        addresses = AddressPolicy(configuration.allowPrivateAddresses)
-        self.finish = finish
+        let configuration = settings.configuration
         body = BodyCollector(folder: configuration.spoolFolder, spoolBytes: configuration.spoolBytes)
     }
 
@@ -106,10 +122,41 @@ final class Transfer: @unchecked Sendable {
         requestTime = unixNow()
     }
 
-    /// Gives the result to whoever waits for it.
+    /// Gives the result to whoever waits for it. What comes after a first result is dropped.
     func complete(_ result: Result<RawResponse, FetchError>) {
-        if startedAt > 0 { elapsed = monotonicNow() - startedAt }
-        finish(result)
+        let seconds = startedAt > 0 ? monotonicNow() - startedAt : 0
+        // Unsafe only in that nothing checks that it is resumed once: leaving `awaited` does.
+        let waiter: UnsafeContinuation<Void, Never>? = outcome.withLock { outcome in
+            switch outcome {
+            case .open, .awaited:
+                let waiter: UnsafeContinuation<Void, Never>? =
+                    if case .awaited(let continuation) = outcome { continuation } else { nil }
+                elapsed = seconds
+                outcome = .there(result)
+                return waiter
+            case .there, .taken: return nil
+            }
+        }
+        waiter?.resume()
+    }
+
+    /// The result, once it is there. Asked for once.
+    func result() async -> Result<RawResponse, FetchError> {
+        await withUnsafeContinuation { continuation in
+            let isThere = outcome.withLock { outcome in
+                guard case .open = outcome else { return true }
+                outcome = .awaited(continuation)
+                return false
+            }
+            if isThere { continuation.resume() }
+        }
+        return outcome.withLock { outcome in
+            guard case .there(let result) = outcome else {
+                return .failure(FetchError(.cancelled, request.url, "its result was taken before"))
+            }
+            outcome = .taken
+            return result
+        }
     }
 
     func fail(_ code: FetchError.Code, _ problem: String) {
@@ -135,6 +182,7 @@ final class Transfer: @unchecked Sendable {
             return .failure(FetchError(.transport, request.url, "the connection ended before the head did"))
         }
         if reported < body.count { request.onProgress?(body.count, expected) }
+        fields.keepEndToEnd()
         if isContinued, body.count != expected {
             return .failure(FetchError(.partMismatch, request.url, "the rest of the body has another length"))
         }
@@ -143,14 +191,14 @@ final class Transfer: @unchecked Sendable {
         }
         return .success(
             RawResponse(
-                status: status, fields: fields.endToEnd(), body: body, requestTime: requestTime,
+                status: status, fields: fields, body: body, requestTime: requestTime,
                 responseTime: responseTime))
     }
 
     /// Whether a connection to the address may be made; keeps the refusal for the error.
     func admits(_ address: IPAddress?, port: Int) -> Bool {
         guard let address else { return false }
-        if addresses.allows(address, port: port) { return true }
+        if settings.addresses.allows(address, port: port) { return true }
         refused = "\(address) (\(AddressPolicy.classify(address).rawValue))"
         return false
     }
@@ -214,10 +262,9 @@ final class Transfer: @unchecked Sendable {
         while count > 0, line[count - 1] == 0x0A || line[count - 1] == 0x0D { count -= 1 }
         let bytes = UnsafeRawBufferPointer(rebasing: line[..<count])
         if expectsStatusLine {
-            let parts = bytes.split(separator: 0x20, maxSplits: 2)
-            let isThreeDigits = parts.count > 1 && parts[1].count == 3 && parts[1].allSatisfy(SourceURL.isDigit)
-            status = isThreeDigits ? parts[1].reduce(0) { $0 * 10 + Int($1 - 0x30) } : 0
+            status = Self.status(bytes)
             fields = []
+            fields.reserveCapacity(16)
             expectsStatusLine = false
             return true
         }
@@ -229,6 +276,15 @@ final class Transfer: @unchecked Sendable {
             return true
         }
         return receive(field: bytes)
+    }
+
+    /// The status of `HTTP/1.1 200 OK`; 0 where it is not three digits.
+    private static func status(_ line: UnsafeRawBufferPointer) -> Int {
+        guard var index = line.firstIndex(of: 0x20) else { return 0 }
+        while index < line.count, line[index] == 0x20 { index += 1 }
+        let digits = line[index...].prefix { $0 != 0x20 }
+        guard digits.count == 3, digits.allSatisfy(SourceURL.isDigit) else { return 0 }
+        return digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
     }
 
     /// A field line. What is no field at all is left out, as browsers do; of fields that frame the body nothing may be
@@ -291,13 +347,21 @@ final class Transfer: @unchecked Sendable {
         headAt = now
         windowStart = now
         responseTime = unixNow()
+        isFollowedRedirect =
+            request.followsRedirects && CurlTransport.redirectStatuses.contains(status)
+            && fields.first("location") != nil
         return true
     }
 
     /// Looks at what the head says of the body.
     private func receiveFraming() -> Bool {
-        let codings = fields.values(of: "transfer-encoding")
-        let lengths = fields.values(of: "content-length").flatMap(FieldLines.members)
+        // Most heads have one of the two, and once.
+        var codings: [String] = []
+        var lengths: [String] = []
+        for field in fields {
+            if FieldLines.isSameName(field.name, "transfer-encoding") { codings.append(field.value) }
+            if FieldLines.isSameName(field.name, "content-length") { lengths.append(field.value) }
+        }
         if !codings.isEmpty, !lengths.isEmpty {
             // One of them is a lie, and others may believe the other (RFC 9112 §6.3).
             fail(.protocolViolation, "the origin sent both Content-Length and Transfer-Encoding")
@@ -307,12 +371,12 @@ final class Transfer: @unchecked Sendable {
             fail(.protocolViolation, "the origin sent a transfer coding other than chunked, which was not asked for")
             return false
         }
-        if lengths.count > 1 {
+        if lengths.count > 1 || lengths.first?.utf8.contains(UInt8(ascii: ",")) == true {
             fail(.protocolViolation, "the origin sent more than one Content-Length")
             return false
         }
         var length: Int?
-        if let text = fields.first("content-length") {
+        if let text = lengths.first {
             guard !text.isEmpty, text.utf8.count <= 18, text.utf8.allSatisfy(SourceURL.isDigit), let given = Int(text)
             else {
                 fail(.protocolViolation, "the origin sent a malformed Content-Length")
@@ -361,11 +425,6 @@ final class Transfer: @unchecked Sendable {
     }
 
     private static let lost = "what had arrived cannot be read back from the spool file; is the disk in order?"
-
-    private var isFollowedRedirect: Bool {
-        request.followsRedirects && CurlTransport.redirectStatuses.contains(status)
-            && fields.first("location") != nil
-    }
 
     /// A piece of body. Returns false to give up.
     func receive(body piece: UnsafeRawBufferPointer) -> Bool {

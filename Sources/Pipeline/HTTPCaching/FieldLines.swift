@@ -19,13 +19,21 @@ extension Array where Element == HeaderField {
     /// (RFC 9110 §7.6.1, RFC 9111 §3.1). Fields that govern caching are for every recipient, whatever `Connection` says:
     /// without them what must not be stored would be.
     package func endToEnd() -> [HeaderField] {
+        var fields = self
+        fields.keepEndToEnd()
+        return fields
+    }
+
+    /// Takes out all but the `endToEnd` fields.
+    mutating func keepEndToEnd() {
         let named = values(of: "connection").flatMap(FieldLines.members).filter { !FieldLines.governsCaching($0) }
         if named.count > 16 {
             let names = Set(named.map(FieldLines.lowercased))
-            return filter { !FieldLines.isHopByHop($0.name) && !names.contains(FieldLines.lowercased($0.name)) }
-        }
-        return filter { field in
-            !FieldLines.isHopByHop(field.name) && !named.contains { FieldLines.isSameName($0, field.name) }
+            removeAll { FieldLines.isHopByHop($0.name) || names.contains(FieldLines.lowercased($0.name)) }
+        } else {
+            removeAll { field in
+                FieldLines.isHopByHop(field.name) || named.contains { FieldLines.isSameName($0, field.name) }
+            }
         }
     }
 
@@ -138,7 +146,18 @@ package enum FieldLines {
     /// Whether two names are the same but for the case of ASCII letters.
     package static func isSameName(_ one: String, _ other: String) -> Bool {
         guard one.utf8.count == other.utf8.count else { return false }
-        return zip(one.utf8, other.utf8).allSatisfy { $0 == $1 || lower($0) == lower($1) }
+        // Most names differ in their first byte; the others are worth a pointer to their bytes.
+        guard let first = one.utf8.first, let second = other.utf8.first else { return true }
+        guard lower(first) == lower(second) else { return false }
+        let isSame = one.utf8.withContiguousStorageIfAvailable { one in
+            other.utf8.withContiguousStorageIfAvailable { other in
+                for index in one.indices where one[index] != other[index] {
+                    if lower(one[index]) != lower(other[index]) { return false }
+                }
+                return true
+            }
+        }
+        return (isSame ?? nil) ?? zip(one.utf8, other.utf8).allSatisfy { lower($0) == lower($1) }
     }
 
     /// Whether two values are the same bytes.
