@@ -8,23 +8,23 @@ enum ColourConversion {
         var result = image
         var profile: [UInt8]?
         let isCMYK = image.interpretation == Int(CVIPS_INTERPRETATION_CMYK)
-        let hasProfile = image.has("icc-profile-data")
+        let own = image.blob("icc-profile-data").flatMap { describes($0, image) ? $0 : nil }
         if keepsProfile && !isCMYK && image.bands >= 3 {
-            profile = image.blob("icc-profile-data")
-        } else if isCMYK || hasProfile {
+            profile = own
+        } else if isCMYK || own != nil {
             // "cmyk" is libvips' own press profile, for pictures without one.
             let fallback = isCMYK ? "cmyk" : "srgb"
             do throws(RenderError) {
                 result = try VipsCall(
                     "icc_transform",
                     [
-                        "in": .image(image), "output-profile": "srgb", "embedded": true,
+                        "in": .image(image), "output-profile": "srgb", "embedded": .bool(own != nil),
                         "input-profile": .string(fallback),
                     ]
                 ).image()
                 profile = result.blob("icc-profile-data")
             } catch  where !isCMYK {
-                // A profile of another colour space than the pixels', or damaged: what every viewer does is ignore it.
+                // A damaged profile: what every viewer does is ignore it.
                 result = image
             }
         }
@@ -41,5 +41,13 @@ enum ColourConversion {
             result = try VipsCall("cast", ["in": .image(result), "format": "uchar"]).image()
         }
         return (result, profile)
+    }
+
+    /// Whether a profile is of the pixels' colour space (ICC.1, 7.2.6), as its header says. libvips takes one of fewer
+    /// channels for a profile of the first bands, and the rest for alpha.
+    private static func describes(_ profile: [UInt8], _ image: Image) -> Bool {
+        let space =
+            image.interpretation == Int(CVIPS_INTERPRETATION_CMYK) ? "CMYK" : image.bands < 3 ? "GRAY" : "RGB "
+        return profile.count >= 20 && profile[16..<20].elementsEqual(space.utf8)
     }
 }
