@@ -3,13 +3,15 @@ extension Trim {
     /// the top left pixel: in red, green or blue, each times alpha, or in alpha. (So all transparent pixels are alike.)
     /// A picture that is all border stays as it is.
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
-        var content: PixelRectangle?
-        let memory = try picture.changed(context) { pixels throws(RenderError) in
-            content = try Self.content(pixels, threshold: threshold, context.control)
+        let memory = try picture.inMemory(context)
+        let content = try context.windows.window { () throws(RenderError) in
+            var content: PixelRectangle?
+            _ = try memory.changed(context) { pixels throws(RenderError) in
+                content = try Self.content(pixels, threshold: threshold, context.control)
+            }
+            return content ?? PixelRectangle(x: 0, y: 0, width: memory.size.width, height: memory.size.height)
         }
-        guard let content, content.width < memory.size.width || content.height < memory.size.height else {
-            return memory
-        }
+        guard content.width < memory.size.width || content.height < memory.size.height else { return memory }
         return try memory.cropped(to: content)
     }
 

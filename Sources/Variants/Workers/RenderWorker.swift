@@ -39,9 +39,10 @@ enum WorkerProgram {
         var failure = ""
         if let problem = cvips_load() {
             failure = String(cString: problem)
-        } else if !VipsLibrary.has("heifload_buffer") {
-            // Where it is missing AVIF is refused like any format that is not built in.
-            _ = cvips_load_module("heif")
+        } else {
+            // Where they are missing AVIF and JPEG XL are refused like any format that is not built in.
+            if !VipsLibrary.has("heifload_buffer") { _ = cvips_load_module("heif") }
+            if !VipsLibrary.has("jxlsave_buffer") { _ = cvips_load_module("jxl") }
         }
         // It looks at files, which nothing does any more once the process is locked down.
         let revision = RenderRevision.current

@@ -41,8 +41,8 @@ public struct WorkerConfiguration: Sendable {
     /// How long a worker may take from start to readiness; seconds. Loading libvips takes 0.05, but machines may be busy.
     static let startSeconds = 30.0
 
-    /// What libvips and the allocator are told. No modules (AVIF's is loaded by name), no temporary files, and few arenas,
-    /// since one thread does nearly all the work.
+    /// What libvips and the allocator are told. No modules (those of AVIF and JPEG XL are loaded by name), no temporary
+    /// files, and few arenas, since one thread does nearly all the work.
     func variables() -> [String] {
         var variables = [
             "LC_ALL=C", "VIPSHOME=/nonexistent", "VIPS_DISC_THRESHOLD=1024g", "VIPS_WARNING=0", "MALLOC_ARENA_MAX=2",

@@ -133,6 +133,19 @@ import Testing
         }
     }
 
+    @Test func `trim cuts all frames as the first`() async throws {
+        var animation = Self.sample
+        for at in animation.frames[0].pixels.indices where at % 26 < 3 || at / 26 >= 15 {
+            animation.frames[0].pixels[at] = [1, 2, 3, 255]
+        }
+        let result = try RenderSamples.shown(
+            try await render(animation.gif, "frames:all,trim,webp:lossless"), delays: animation.frames.map(\.delay))
+        for (frame, whole) in zip(result, animation.composed) {
+            #expect(frame.width == 23 && frame.height == 15)
+            #expect(Self.place(of: Self.visible(frame), in: Self.visible(whole)) != nil)
+        }
+    }
+
     /// Where `part` is found, as row × width + column.
     private static func place(of part: PixelBuffer, in whole: PixelBuffer) -> Int? {
         for top in 0...(whole.height - part.height) {
