@@ -85,17 +85,10 @@ struct LongOriginalsTests {
         try await withPipeline(Self.spooling) { _ in
             .response(200, kept, body: long)
         } _: { bench, pipeline in
-            // Nothing is stored until the other end of the pipe is closed.
-            var ends: [Int32] = [-1, -1]
-            try #require(pipe(&ends) == 0)
-            let (reading, writing) = (ends[0], ends[1])
-            pipeline.tiers.writer.submit {
-                var byte: UInt8 = 0
-                _ = read(reading, &byte, 1)
-                close(reading)
-            }
-            // Also where something throws: the pipeline's end waits for the writer, which then sees the end of the pipe.
-            defer { close(writing) }
+            let stall = Stall()
+            pipeline.tiers.writer.submit(stall.write)
+            // Also where something throws: the pipeline's end waits for the writer.
+            defer { stall.open() }
             let request = OriginalRequest(url: bench.origin.url("/a.jpg"))
             let first = try await pipeline.original(for: request)
             let second = try await pipeline.original(for: request)
