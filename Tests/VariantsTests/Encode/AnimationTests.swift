@@ -97,13 +97,15 @@ import Testing
     @Test(arguments: [
         "thumbnail:13x9", "thumbnail:11x11:fill", "thumbnail:20x20:pad", "scaled:3", "circle", "rounded-mask:3:0:5:1",
         "mask:half", "crop:7x5+3+4", "crop:9x9:gravity=south-east", "rotate:90", "rotate:180", "flip:hv",
+        "blur:1.5", "sharpen", "pixelate:4", "grayscale", "tint:704214", "brightness:1.4,contrast:1.2,saturation:0.5",
+        "extend:2:3:0:1", "border:2:ff0000", "rotate:30", "overlay:half:gravity=south-east:opacity=0.5",
         "background:336699", "thumbnail:12x12,flip:v,circle,background:ff000080,rotate:270",
     ])
     func `every step acts on every frame as on a picture of its own`(steps: String) async throws {
         let mask = try RenderFixture.png(RenderFixture.image(8, 8, bands: 1) { x, _ in [x < 4 ? 40 : 255] })
         for (bytes, seen) in try Self.files() {
             var job = try RenderSamples.job(bytes, "frames:all,\(steps),webp:lossless", quality: .balanced)
-            job.masks = ["half": mask]
+            job.masks = ["half": mask, Recipe.overlayKey("half"): mask]
             let variant = try await RenderFixture.renderer.render(job)
             let result = try RenderSamples.shown(variant.bytes, delays: Self.sample.frames.map(\.delay))
             for (frame, picture) in zip(result, seen) {
