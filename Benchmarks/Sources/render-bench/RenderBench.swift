@@ -3,15 +3,22 @@ import Variants
 
 /// Renders files over and over in one process and prints the CPU time each render took.
 ///
-///     render-bench [--quality fast|balanced|best] [--recipe TEXT] [--repeat N] FILE...
+///     render-bench [--quality fast|balanced|best] [--recipe TEXT] [--repeat N] [--workers N] [--cancel] FILE...
 ///
-/// One line on stdout: `<images> <CPU ms an image> <CPU ms before the first render>`. User and system time of the whole
-/// process, all threads; the time before and in the first, uncounted render (start of libvips) is the third number.
+/// One line on stdout: `<images> <CPU ms an image> <CPU ms before the first render> <wall ms an image> <peak MB>`. User and
+/// system time of the whole process and its workers, all threads; the time before and in the first, uncounted render
+/// (start of libvips) is the third number. Peak memory is this process's plus the largest worker's.
+///
+/// With `--workers N` renders run in N worker processes (`pipectl` beside this program or in PATH), N at a time. With
+/// `--cancel` each render is cancelled once it is under way, and the line is `<renders> <median ms> <worst ms>` from the
+/// cancellation to the caller's having its answer, when the worker is free again.
 @main
 struct RenderBench {
     var quality = RenderQuality.balanced
     var recipe = "thumbnail:300x300,jpeg:80"
     var rounds = 5
+    var workers = 0
+    var cancels = false
     var files: [String] = []
 
     static func main() async {
@@ -31,12 +38,19 @@ struct RenderBench {
                 files.append(argument)
                 continue
             }
+            if argument == "--cancel" {
+                cancels = true
+                continue
+            }
             guard let value = rest.popFirst() else { throw BenchError("\(argument) needs a value") }
             switch argument {
             case "--quality":
                 guard let known = RenderQuality(rawValue: value) else { throw BenchError("unknown quality `\(value)`") }
                 quality = known
             case "--recipe": recipe = value
+            case "--workers":
+                guard let count = Int(value), count > 0 else { throw BenchError("--workers: `\(value)` is no count") }
+                workers = count
             case "--repeat":
                 guard let count = Int(value), count > 0 else { throw BenchError("--repeat: `\(value)` is no count") }
                 rounds = count
@@ -47,7 +61,16 @@ struct RenderBench {
     }
 
     func run() async throws {
-        let renderer = InProcessRenderer(threads: 1)
+        let renderer: any Rendering
+        if workers > 0 {
+            var configuration = WorkerConfiguration()
+            configuration.count = workers
+            let pool = WorkerPool(configuration)
+            try await pool.prepare()
+            renderer = pool
+        } else {
+            renderer = InProcessRenderer(threads: 1)
+        }
         let recipe = try Recipe(recipe)
         var jobs: [RenderJob] = []
         for file in files {
@@ -58,25 +81,92 @@ struct RenderBench {
                     original: bytes, header: header, recipe: recipe, output: recipe.resolvedOutput(for: header),
                     quality: quality))
         }
-        _ = try await renderer.render(jobs[0])
+        for _ in 0..<max(1, workers * 2) { _ = try await renderer.render(jobs[0]) }
+        if cancels { return try await cancelled(renderer, jobs) }
         let start = Self.cpuMilliseconds()
-        for _ in 0..<rounds {
-            for job in jobs { _ = try await renderer.render(job) }
+        let began = ContinuousClock.now
+        let all = (0..<rounds).flatMap { _ in jobs }
+        let lanes = max(1, workers)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for lane in 0..<lanes {
+                group.addTask {
+                    for index in stride(from: lane, to: all.count, by: lanes) {
+                        _ = try await renderer.render(all[index])
+                    }
+                }
+            }
+            try await group.waitForAll()
         }
-        let images = rounds * jobs.count
-        let perImage = (Self.cpuMilliseconds() - start) / Double(images)
-        print(images, Self.rounded(perImage), Self.rounded(start))
+        let wall = Self.milliseconds(began.duration(to: .now))
+        let perImage = (Self.cpuMilliseconds() - start) / Double(all.count)
+        await renderer.shutdown()
+        print(
+            all.count, Self.rounded(perImage), Self.rounded(start), Self.rounded(wall / Double(all.count)),
+            Self.peakMegabytes())
+    }
+
+    /// How long a render that is cancelled half-way takes to let go.
+    private func cancelled(_ renderer: any Rendering, _ jobs: [RenderJob]) async throws {
+        var times: [Double] = []
+        for job in (0..<rounds).flatMap({ _ in jobs }) {
+            let began = ContinuousClock.now
+            _ = try await renderer.render(job)
+            let whole = began.duration(to: .now)
+            let task = Task { try await renderer.render(job) }
+            try await Task.sleep(for: whole / 2)
+            let asked = ContinuousClock.now
+            task.cancel()
+            // One that was done by then took no time to stop.
+            if case .failure = await task.result { times.append(Self.milliseconds(asked.duration(to: .now))) }
+        }
+        await renderer.shutdown()
+        times.sort()
+        print(times.count, Self.rounded(times.isEmpty ? 0 : times[times.count / 2]), Self.rounded(times.last ?? 0))
+    }
+
+    private static func milliseconds(_ duration: Duration) -> Double {
+        Double(duration.components.seconds) * 1e3 + Double(duration.components.attoseconds) / 1e15
     }
 
     private static func rounded(_ value: Double) -> Double { (value * 100).rounded() / 100 }
 
-    /// User and system time of this process so far.
+    /// User and system time so far of this process and of its workers, those that run and those that have ended.
     private static func cpuMilliseconds() -> Double {
+        let ticks = Double(sysconf(Int32(_SC_CLK_TCK)))
+        return usage(RUSAGE_SELF.rawValue).cpu + usage(RUSAGE_CHILDREN.rawValue).cpu
+            + children().reduce(0) { $0 + Double($1) / ticks * 1000 }
+    }
+
+    private static func usage(_ who: __rusage_who.RawValue) -> (cpu: Double, peak: Int) {
         var usage = rusage()
-        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+        getrusage(__rusage_who_t(who), &usage)
         let seconds = usage.ru_utime.tv_sec + usage.ru_stime.tv_sec
         let microseconds = usage.ru_utime.tv_usec + usage.ru_stime.tv_usec
-        return Double(seconds) * 1000 + Double(microseconds) / 1000
+        return (Double(seconds) * 1000 + Double(microseconds) / 1000, usage.ru_maxrss)
+    }
+
+    private static func peakMegabytes() -> Int {
+        (usage(RUSAGE_SELF.rawValue).peak + usage(RUSAGE_CHILDREN.rawValue).peak) / 1024
+    }
+
+    /// Clock ticks used by each running child (proc(5): fields 14 and 15 of stat).
+    private static func children() -> [Int] {
+        guard let processes = opendir("/proc") else { return [] }
+        defer { closedir(processes) }
+        var result: [Int] = []
+        while let entry = readdir(processes) {
+            let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            guard Int(name) != nil, let bytes = try? read("/proc/\(name)/stat") else { continue }
+            let text = String(decoding: bytes, as: UTF8.self)
+            guard let end = text.lastIndex(of: ")") else { continue }
+            // From field 3, the state, on.
+            let fields = text[text.index(after: end)...].split(separator: " ")
+            guard fields.count > 12, Int(fields[1]) == Int(getpid()) else { continue }
+            if let user = Int(fields[11]), let system = Int(fields[12]) { result.append(user + system) }
+        }
+        return result
     }
 
     private static func read(_ path: String) throws(BenchError) -> [UInt8] {

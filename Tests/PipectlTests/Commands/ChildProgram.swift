@@ -1,6 +1,8 @@
 import Glibc
 import Synchronization
 
+@testable import pipectl
+
 /// The built `pipectl` as a child process: what it prints is collected by a thread, its end can be waited for.
 final class ChildProgram: Sendable {
     /// What a child left behind.
@@ -163,6 +165,30 @@ final class ChildProgram: Sendable {
             }
             return names
         }
+    }
+
+    /// Whether a library is in its memory now; nil once it has ended.
+    func mapped(_ library: String) -> Bool? {
+        state.withLock { state -> Bool? in
+            guard state.ended == nil, let bytes = ScratchFolder.bytes(at: "/proc/\(child)/maps") else { return nil }
+            return String(decoding: bytes, as: UTF8.self).contains(library)
+        }
+    }
+
+    /// Its own children; none once it has ended.
+    var children: [pid_t] {
+        state.withLock { state -> [pid_t] in
+            guard state.ended == nil, let names = try? FolderNames("/proc") else { return [] }
+            return (0..<names.count).compactMap { pid_t(names[$0] ?? "") }.filter { process in
+                let bytes = ScratchFolder.bytes(at: "/proc/\(process)/status") ?? []
+                return String(decoding: bytes, as: UTF8.self).contains("PPid:\t\(child)\n")
+            }
+        }
+    }
+
+    /// Whether a process has ended and waits for its parent to hear of it.
+    static func isZombie(_ process: pid_t) -> Bool {
+        String(decoding: ScratchFolder.bytes(at: "/proc/\(process)/status") ?? [], as: UTF8.self).contains("State:\tZ")
     }
 
     /// Sends a signal, unless the child has ended.

@@ -12,13 +12,16 @@ struct RunningServer: Sendable {
 
     /// Starts it on a cache in the folder.
     ///
-    /// - Parameter settings: further settings, `key=VALUE`; unsigned URLs, loopback origins and patient renders are set.
-    static func start(_ settings: [String] = [], folder: ScratchFolder = ScratchFolder()) async throws -> RunningServer
-    {
+    /// - Parameters:
+    ///   - settings: further settings, `key=VALUE`; unsigned URLs, loopback origins and patient renders are set.
+    ///   - environment: variables, each `NAME=value`.
+    static func start(
+        _ settings: [String] = [], folder: ScratchFolder = ScratchFolder(), environment: [String] = []
+    ) async throws -> RunningServer {
         let all = ["allowUnsigned=true", "allowPrivateAddresses=true", "retries=0", "limits.seconds=120"] + settings
         let child = try ChildProgram(
             ["serve", "--listen", "127.0.0.1:0", "--cache", folder("cache")] + all.flatMap { ["--set", $0] },
-            folder: folder.path)
+            folder: folder.path, environment: environment)
         let mark = "listening on http://127.0.0.1:"
         let told = await child.tells(mark)
         guard let range = told.range(of: mark), let port = Int(told[range.upperBound...].prefix { $0.isNumber }) else {
@@ -30,10 +33,10 @@ struct RunningServer: Sendable {
 
     /// Starts one, uses it, and ends it with SIGTERM, whatever happens.
     static func with<Value>(
-        _ settings: [String] = [], folder: ScratchFolder = ScratchFolder(),
+        _ settings: [String] = [], folder: ScratchFolder = ScratchFolder(), environment: [String] = [],
         _ body: (RunningServer) async throws -> Value
     ) async throws -> Value {
-        let server = try await start(settings, folder: folder)
+        let server = try await start(settings, folder: folder, environment: environment)
         do {
             let value = try await body(server)
             let ended = await server.stop()

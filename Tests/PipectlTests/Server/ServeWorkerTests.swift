@@ -1,0 +1,106 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import pipectl
+
+extension CommandTests {
+    /// Render workers under the program itself. Faults are set off by originals that name them at their end, which workers
+    /// heed only where the environment says so (docs/workers.md).
+    @Suite struct Workers {
+        private static let faults = ["IMAGE_PIPELINE_WORKER_FAULTS=1"]
+
+        /// An origin whose pictures are the sample, with the fault that the path names behind it.
+        private static func origin() throws -> LoopbackOrigin {
+            let sample = try #require(ScratchFolder.bytes(at: Samples.original("night-tiny.jpg")))
+            return try LoopbackOrigin { request in
+                let name = request.path.dropFirst()
+                let body = name.hasPrefix("fine") ? sample : sample + Array("pipectl-fault:\(name)".utf8)
+                return .response(200, ["Content-Type": "image/jpeg", "Cache-Control": "max-age=3600"], body: body)
+            }
+        }
+
+        @Test func `a worker that crashes, hangs or lies costs one request of the server`() async throws {
+            let origin = try Self.origin()
+            defer { origin.stop() }
+            let settings = ["limits.seconds=1", "render.workers=1"]
+            try await RunningServer.with(settings, environment: Self.faults) { server in
+                let cases = [
+                    ("segv", 422, "render-crashed"), ("nonsense", 422, "render-crashed"),
+                    ("garbage", 422, "render-crashed"), ("hang", 504, "render-timeout"),
+                ]
+                for (number, (fault, status, problem)) in cases.enumerated() {
+                    let bad = try await server.ask(RunningServer.variant("thumbnail:20", origin.url("/" + fault)))
+                    #expect(bad.status == status)
+                    #expect(String(decoding: bad.body, as: UTF8.self).contains(problem))
+                    // Nothing of the server's inside.
+                    #expect(!String(decoding: bad.body, as: UTF8.self).contains("SIG"))
+                    let good = try await server.ask(RunningServer.variant("thumbnail:2\(number)", origin.url("/fine")))
+                    #expect(good.status == 200)
+                }
+                // The second time it is refused without costing a worker.
+                let again = try await server.ask(RunningServer.variant("thumbnail:20", origin.url("/segv")))
+                #expect(again.status == 422)
+                let told = await server.child.tells("was killed by SIGSEGV")
+                #expect(told.contains("render workers: ") && told.contains("was killed by SIGSEGV"))
+            }
+        }
+
+        @Test func `the server itself maps no libvips, before a render or after one`() async throws {
+            let origin = try Self.origin()
+            defer { origin.stop() }
+            try await RunningServer.with { server in
+                #expect(server.child.mapped("libvips") == false)
+                let answer = try await server.ask(RunningServer.variant("thumbnail:20", origin.url("/fine")))
+                #expect(answer.status == 200)
+                #expect(server.child.mapped("libvips") == false)
+                let workers = server.child.children
+                #expect(!workers.isEmpty)
+            }
+        }
+
+        @Test func `a command answered from the cache loads no libvips, and neither do the cache commands`()
+            async throws
+        {
+            let folder = ScratchFolder()
+            let words = ["get", Samples.original("night-tiny.jpg"), "-r", "thumbnail:16", "--cache", folder("c")]
+            for (arguments, outcome) in [
+                (words + ["--json"], "\"rendered\""), (words + ["--json"], "\"disk\""),
+                (["cache", "stats", "--cache", folder("c")], "variants"),
+            ] {
+                // The loader tells of every library that is opened, now or later, in this process only.
+                let child = try ChildProgram(arguments, folder: folder.path, environment: ["LD_DEBUG=files"])
+                let ended = await child.end
+                #expect(ended.exit == 0 && ended.text.contains(outcome), "\(ended.text)")
+                #expect(ended.errors.contains("libc.so.6") && !ended.errors.contains("libvips"))
+                #expect(!ended.errors.contains("libcurl"))
+            }
+        }
+
+        @Test func `a server that is killed leaves no worker behind`() async throws {
+            let server = try await RunningServer.start()
+            let workers = server.child.children
+            #expect(!workers.isEmpty)
+            server.child.signal(SIGKILL)
+            _ = await server.child.end
+            // The kernel ends them; each is gone once its new parent has waited for it.
+            for worker in workers {
+                while kill(worker, 0) == 0, !ChildProgram.isZombie(worker) { await Task.yield() }
+            }
+        }
+
+        @Test func `render.isolation decides where pictures are rendered`() async throws {
+            let folder = ScratchFolder()
+            let sample = try #require(ScratchFolder.bytes(at: Samples.original("night-tiny.jpg")))
+            let source = folder.write(sample + Array("pipectl-fault:segv".utf8), to: "a.jpg")
+            for (isolation, exit) in [("workers", Int32(6)), ("inProcess", 0)] {
+                let child = try ChildProgram(
+                    ["get", source, "-r", "thumbnail:16", "--json", "--set", "render.isolation=\(isolation)"],
+                    folder: folder.path, environment: Self.faults)
+                let ended = await child.end
+                #expect(ended.exit == exit, "\(ended.text) \(ended.errors)")
+                #expect(ended.text.contains("renderCrashed") == (exit == 6))
+            }
+        }
+    }
+}
