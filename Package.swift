@@ -76,7 +76,8 @@ let package = Package(
         .target(name: "CVipsCheck", dependencies: ["CVipsHeaders"], path: "Tests/CVipsCheck"),
         .testTarget(name: "CVipsTests", dependencies: ["CVipsCheck"], swiftSettings: settings),
         .testTarget(name: "VariantsTests", dependencies: ["Variants", "TestSupport"], swiftSettings: settings),
-        .testTarget(name: "PipelineTests", dependencies: ["Pipeline", "TestSupport"], swiftSettings: settings),
+        .testTarget(
+            name: "PipelineTests", dependencies: ["Pipeline", "CCurlMemory", "TestSupport"], swiftSettings: settings),
         .testTarget(
             name: "PipectlTests",
             dependencies: [

@@ -32,7 +32,7 @@ void *ccurl_malloc(size_t size) {
     struct ccurl_block *block = ccurl_kept.first[list];
     if (!block) return malloc(whole);
     ccurl_kept.first[list] = block->next;
-    ccurl_kept.bytes -= malloc_usable_size(block);
+    ccurl_kept.bytes -= whole;
     return block;
 }
 
@@ -40,19 +40,21 @@ void ccurl_free(void *memory) {
     if (!memory) return;
     size_t usable = ccurl_kept.keeps ? malloc_usable_size(memory) : 0;
     size_t list = ccurl_sizes;
+    size_t whole = ccurl_buffer;
     if (usable >= ccurl_smallest && usable < ccurl_smallest + ccurl_sizes * ccurl_step) {
         list = (usable - ccurl_smallest) / ccurl_step;
+        whole = ccurl_smallest + list * ccurl_step;
     } else if (usable < ccurl_buffer || usable > ccurl_buffer + ccurl_step) {
         usable = 0;
     }
-    if (usable == 0 || ccurl_kept.bytes + usable > ccurl_most_bytes) {
+    if (usable == 0 || ccurl_kept.bytes + whole > ccurl_most_bytes) {
         free(memory);
         return;
     }
     struct ccurl_block *block = memory;
     block->next = ccurl_kept.first[list];
     ccurl_kept.first[list] = block;
-    ccurl_kept.bytes += usable;
+    ccurl_kept.bytes += whole;
 }
 
 void *ccurl_realloc(void *memory, size_t size) {

@@ -42,7 +42,7 @@ public enum IPAddress: Sendable, Hashable, CustomStringConvertible {
     public var description: String {
         switch self {
         case .v4(let value):
-            return [24, 16, 8, 0].map { String(value >> $0 & 255) }.joined(separator: ".")
+            return "\(value >> 24).\(value >> 16 & 255).\(value >> 8 & 255).\(value & 255)"
         case .v6(let high, let low):
             var address = in6_addr()
             withUnsafeMutableBytes(of: &address) { bytes in

@@ -44,7 +44,7 @@ extension SourceURL {
                 isForeign ? "host names beyond ASCII are written in punycode (xn--…)" : "`\(host)` is no host name")
         }
         switch numericAddress(host) {
-        case .none: return (host.lowercased(), port)
+        case .none: return (FieldLines.lowercased(String(host)), port)
         case .address(let address): return (address.description, port)
         case .malformed:
             throw SourceError(
@@ -85,7 +85,7 @@ extension SourceURL {
 
     /// One number of an IPv4 address: `0x…` hexadecimal, `0…` octal, else decimal; nil where it is none.
     private static func number(_ part: Substring) -> UInt64? {
-        let lower = part.lowercased()
+        let lower = FieldLines.lowercased(String(part))
         guard let first = lower.utf8.first, isDigit(first), lower.utf8.count <= 20 else { return nil }
         if lower.hasPrefix("0x") { return lower.utf8.count == 2 ? 0 : UInt64(lower.dropFirst(2), radix: 16) }
         guard lower.utf8.allSatisfy(isDigit) else { return nil }

@@ -94,7 +94,7 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
                 known ? .malformed : .unsupportedScheme, text,
                 "is no absolute URL; write http://HOST/… or https://HOST/…")
         }
-        let scheme = text[..<colon].lowercased()
+        let scheme = FieldLines.lowercased(String(text[..<colon]))
         guard scheme == "http" || scheme == "https" else {
             throw SourceError(.unsupportedScheme, text, "only http and https are fetched, not `\(scheme)`")
         }

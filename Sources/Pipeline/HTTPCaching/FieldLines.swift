@@ -26,6 +26,8 @@ extension Array where Element == HeaderField {
 
     /// Takes out all but the `endToEnd` fields.
     mutating func keepEndToEnd() {
+        // `Connection` is one of them: without any it names nothing either.
+        guard contains(where: { FieldLines.isHopByHop($0.name) }) else { return }
         let named = values(of: "connection").flatMap(FieldLines.members).filter { !FieldLines.governsCaching($0) }
         if named.count > 16 {
             let names = Set(named.map(FieldLines.lowercased))
