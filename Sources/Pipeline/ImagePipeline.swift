@@ -190,6 +190,9 @@ public final class ImagePipeline: Sendable {
         (tiers.originals.counters, tiers.variants.counters)
     }
 
+    /// Work shared with other processes on the cache folder so far.
+    public var sharingStatistics: SharingCounters { tiers.locks?.counters ?? SharingCounters() }
+
     /// Validations in the background so far.
     public var backgroundStatistics: BackgroundCounters { background.counters }
 

@@ -239,9 +239,10 @@ private let checkedByAge: KeyValuePairs<String, String> = [
 ]
 
 /// Answers with a picture once its door is open, and says when it is asked.
-private struct GatedTransport: Transport {
+struct GatedTransport: Transport {
     let asks: AsyncStream<Void>.Continuation
     let door: Gate
+    var control = "max-age=600"
 
     func fetch(
         _ request: FetchRequest, onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
@@ -250,8 +251,9 @@ private struct GatedTransport: Transport {
         // A cancelled wait ends like an open door; the pipeline's waiter has left by then.
         try? await door.pass()
         let now = ImagePipeline.unixTime()
+        let fields = [HeaderField("Content-Type", "image/jpeg"), HeaderField("Cache-Control", control)]
         return FetchedResponse(
-            status: 200, fields: fresh.map { HeaderField($0.key, $0.value) }, body: sample("originals/night-tiny.jpg"),
+            status: 200, fields: fields, body: sample("originals/night-tiny.jpg"),
             requestTime: now, responseTime: now, finalURL: request.url)
     }
 

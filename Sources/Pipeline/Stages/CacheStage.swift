@@ -8,12 +8,13 @@ struct CacheStage: Sendable {
     /// Seconds by which a response may seem to come from the future before its age counts as unknown.
     static let clockTolerance = 2.0
 
-    func callAsFunction(_ admitted: AdmittedRequest) async -> CacheFinding {
+    /// - Parameter looksOnDisk: also where memory has something: another process may have stored what is newer.
+    func callAsFunction(_ admitted: AdmittedRequest, looksOnDisk: Bool = false) async -> CacheFinding {
         if case .bytes = admitted.origin {
             return CacheFinding(
                 admitted: admitted, verdict: .missing, generation: await tiers.currentGeneration(), tier: .none)
         }
-        let found = await tiers.records(of: admitted.source)
+        let found = await tiers.records(of: admitted.source, looksOnDisk: looksOnDisk)
         var finding = CacheFinding(
             admitted: admitted, records: found.records, verdict: .missing, generation: found.generation,
             tier: found.tier)

@@ -135,9 +135,9 @@ struct FetchStage: Sendable {
         for _ in 0..<2 {
             let (original, isCollapsed) = try await flights.value(
                 for: key, priority: request.priority, finishWhenAbandoned: request.finishWhenAbandoned
-            ) { () async throws(PipelineError) -> Original in
+            ) { [key] () async throws(PipelineError) -> Original in
                 if let stored = await storedMeanwhile(finding) { return stored }
-                return try await ask(url, finding)
+                return try await askOnce(url, finding, key)
             }
             guard isCollapsed else { return original }
             if answers(original, finding.admitted) {
@@ -152,6 +152,28 @@ struct FetchStage: Sendable {
         }
         // What may not be stored, or not be reused, answers one request only: each waiter asks for itself.
         return try await ask(url, finding)
+    }
+
+    /// Asks, unless another process on the cache folder is asking the same: then what that stores is waited for.
+    private func askOnce(
+        _ url: SourceURL, _ finding: CacheFinding, _ key: String
+    ) async throws(PipelineError) -> Original {
+        guard finding.admitted.request.storage.contains(.originalsOnDisk), mayUseStored(finding) else {
+            return try await ask(url, finding)
+        }
+        return try await tiers.once(.original, key) {
+            await storedMeanwhile(finding, looksOnDisk: true)
+        } isShared: { original, disk throws(StoreError) in
+            let record = original.record
+            // What has to be validated anew is as good as not there: those who wait would do so one after the other.
+            guard original.mayStore, !original.isStale,
+                Reuse.decision(stored: record.response, now: now(), policy: .protocol, configuration: caching) == .fresh
+            else { return false }
+            guard try disk.holdsRecord(source: record.source, digest: record.digest) else { return false }
+            return original.body == nil ? true : try disk.holdsOriginal(digest: record.digest)
+        } work: { () async throws(PipelineError) -> Original in
+            try await ask(url, finding)
+        }
     }
 
     /// Everything that makes two requests' answers differ, as far as it is known before asking: fields that nothing
@@ -209,15 +231,23 @@ struct FetchStage: Sendable {
                 directives: admitted.directives) == .fresh
     }
 
+    /// Whether what somebody else stores meanwhile may answer.
+    private func mayUseStored(_ finding: CacheFinding) -> Bool {
+        let policy = finding.admitted.request.policy
+        return finding.missingBody != nil
+            || (policy == .protocol || policy == .cacheElseLoad) && finding.forward != .request
+    }
+
     /// A flight may have ended between the look-up and this one's start: what it stored answers this request too.
-    private func storedMeanwhile(_ finding: CacheFinding) async -> Original? {
+    ///
+    /// - Parameter looksOnDisk: also where memory has something: the flight may have been another process's.
+    private func storedMeanwhile(_ finding: CacheFinding, looksOnDisk: Bool = false) async -> Original? {
+        guard mayUseStored(finding) else { return nil }
         if let digest = finding.missingBody {
             guard await tiers.originalBody(digest) != nil else { return nil }
-            return reusedWhole(await cache(finding.admitted), digest)
+            return reusedWhole(await cache(finding.admitted, looksOnDisk: looksOnDisk), digest)
         }
-        let policy = finding.admitted.request.policy
-        guard policy == .protocol || policy == .cacheElseLoad, finding.forward != .request else { return nil }
-        let again = await cache(finding.admitted)
+        let again = await cache(finding.admitted, looksOnDisk: looksOnDisk)
         switch again.verdict {
         case .reuse(isStale: false): return reused(again)
         case .reuse(isStale: true) where finding.record == nil: return reused(again)

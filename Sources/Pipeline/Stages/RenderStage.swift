@@ -45,7 +45,7 @@ struct RenderStage: Sendable {
         return await stored(plan.key, of: original)
     }
 
-    private struct Plan {
+    private struct Plan: Sendable {
         var header: ImageHeader
         var output: ResolvedOutput
         var key: String
@@ -110,9 +110,23 @@ struct RenderStage: Sendable {
     private func render(_ found: Original, _ recipe: Recipe, key: String) async throws(PipelineError) -> Variant {
         // A flight may have ended between the look-up and this one's start.
         if let variant = await stored(key, of: found) { return variant }
+        // Before anybody is held up: whoever waits for an original holds no variant.
         let original = try await withHeader(fetch.withBody(found))
         let plan = try plan(original, recipe)
         if plan.key != key, let variant = await stored(plan.key, of: original) { return variant }
+        guard original.mayStore, original.admitted.request.storage.contains(.variantsOnDisk) else {
+            return try await make(plan, of: original, recipe)
+        }
+        return try await tiers.once(.variant, plan.key) {
+            await stored(plan.key, of: original)
+        } isShared: { _, disk throws(StoreError) in
+            try disk.holdsVariant(key: plan.key)
+        } work: { () async throws(PipelineError) -> Variant in
+            try await make(plan, of: original, recipe)
+        }
+    }
+
+    private func make(_ plan: Plan, of original: Original, _ recipe: Recipe) async throws(PipelineError) -> Variant {
         let job = RenderJob(
             original: Self.encoded(original.body), header: plan.header, recipe: recipe, output: plan.output,
             quality: quality,

@@ -14,6 +14,8 @@ final class CacheTiers: Sendable {
     let originals: MemoryStore<[OriginalRecord]>
     let variants: MemoryStore<VariantEntry>
     let disk: (any Store)?
+    /// Who does what, among the processes on the folder; nil without one.
+    let locks: FlightLocks?
     /// Look-ups, which answers wait for.
     let readers: OwnedThreads
     /// Storing behind the answer.
@@ -36,6 +38,15 @@ final class CacheTiers: Sendable {
         self.readers = readers
         longestInMemory = configuration.fetch.spoolBytes
         warn = configuration.warn
+        // A little longer than one whole try: who has not stored it by then is stuck, or tries again.
+        locks = (configuration.store == nil ? configuration.cacheFolder : nil).map {
+            FlightLocks(
+                folder: $0,
+                limits: [
+                    .original: .seconds(configuration.fetch.totalSeconds + 5),
+                    .variant: .seconds(configuration.limits.seconds + 5),
+                ])
+        }
         do throws(StoreError) {
             var settings = DiskStoreConfiguration()
             settings.originals = configuration.disk.originals
@@ -55,6 +66,7 @@ final class CacheTiers: Sendable {
         writer = WriteBehind(limit: configuration.writeBehindBytes) { stores throws(StoreError) in
             try disk?.together { () throws(StoreError) in for store in stores { try store() } }
         }
+        knownGeneration.store(disk?.generationHint ?? 0, ordering: .relaxed)
         tellOfNotice()
     }
 
@@ -72,28 +84,17 @@ final class CacheTiers: Sendable {
 
     // MARK: Looking up
 
-    /// The generations now, as far as this process knows; taken before anything is looked up.
+    /// The generations up to which this process has read of purges; taken before anything is looked up.
     func generation() -> Generation {
         Generation(
-            disk: lastDiskGeneration.load(ordering: .relaxed), originals: originals.generation,
+            disk: knownGeneration.load(ordering: .acquiring), originals: originals.generation,
             variants: variants.generation)
     }
 
-    /// The generations now, read from the disk.
+    /// The same once what other processes purged is gone from memory.
     func currentGeneration() async -> Generation {
-        let known = generation()
-        guard disk != nil else { return known }
-        return await readers.run { [self] in readGeneration(known) }
-    }
-
-    /// Blocks on the disk.
-    private func readGeneration(_ known: Generation) -> Generation {
-        var generation = known
-        if let disk, let now = attempt({ () throws(StoreError) in try disk.generationNow() }) {
-            generation.disk = now
-            lastDiskGeneration.store(now, ordering: .relaxed)
-        }
-        return generation
+        if disk != nil, !isMemoryCurrent { await readers.run { [self] in catchUp() } }
+        return generation()
     }
 
     struct RecordLookup: Sendable {
@@ -103,35 +104,42 @@ final class CacheTiers: Sendable {
     }
 
     /// The stored responses of a source, from memory or else from disk.
-    func records(of source: String) async -> RecordLookup {
+    ///
+    /// - Parameter looksOnDisk: also where memory has some: another process may have stored newer ones.
+    func records(of source: String, looksOnDisk: Bool = false) async -> RecordLookup {
         let known = generation()
-        if let (records, _) = originals.entry(for: "record:" + source) {
+        if !looksOnDisk, isMemoryCurrent, let (records, _) = originals.entry(for: "record:" + source) {
             return RecordLookup(records: records, generation: known, tier: .memory)
         }
         guard let disk else { return RecordLookup(records: [], generation: known, tier: .none) }
         return await readers.run { [self] in
-            let generation = readGeneration(known)
-            let records = waiting.merged(source, generation: generation.originals) {
+            catchUp()
+            let generation = generation()
+            let stored = waiting.merged(source, generation: generation.originals) {
                 attempt { () throws(StoreError) in try disk.records(source: source) } ?? []
             }
-            if !records.isEmpty { memory.keep(records, of: source, generation: generation.originals) }
+            let records = memory.merged(stored, of: source, generation: generation.originals)
             return RecordLookup(records: records, generation: generation, tier: records.isEmpty ? .none : .disk)
         }
     }
 
-    private let lastDiskGeneration = Atomic<UInt64>(0)
+    /// The purge generation of the disk up to which memory is rid of what was purged.
+    let knownGeneration = Atomic<UInt64>(0)
+    let catching = Mutex<Void>(())
     /// What no bytes digest to; nothing needs to be kept to have them.
     private static let emptyDigest = sha256Hex([UInt8]())
 
     /// The body of an original by its digest: a long one as a file that stays whole as long as somebody has it.
     func originalBody(_ digest: Digest) async -> (body: EntryBody, tier: OriginalOutcome)? {
         if digest == Self.emptyDigest { return (.bytes([]), .memory) }
-        if let (_, bytes) = originals.entry(for: "body:" + digest) { return (.bytes(bytes), .memory) }
+        let isCurrent = isMemoryCurrent
+        if isCurrent, let (_, bytes) = originals.entry(for: "body:" + digest) { return (.bytes(bytes), .memory) }
         guard let disk else { return nil }
-        if let body = waiting.body(digest, generation: originals.generation) { return (body, .disk) }
-        let generation = originals.generation
+        if isCurrent, let body = waiting.body(digest, generation: originals.generation) { return (body, .disk) }
         let longest = longestInMemory
         return await readers.run { [self] in
+            catchUp()
+            let generation = originals.generation
             let found = attempt { () throws(StoreError) in
                 try disk.originalBody(digest: digest, longest: longest)
             }
@@ -147,7 +155,7 @@ final class CacheTiers: Sendable {
 
     /// Where the body of an original lies; `none` where it is gone.
     func tierOfOriginal(_ digest: Digest) async -> OriginalOutcome {
-        if originals.peek("body:" + digest) != nil { return .memory }
+        if isMemoryCurrent, originals.peek("body:" + digest) != nil { return .memory }
         guard let disk else { return .none }
         if waiting.body(digest, generation: originals.generation) != nil { return .disk }
         return await readers.run { [self] in
@@ -157,11 +165,16 @@ final class CacheTiers: Sendable {
 
     /// A variant by its key; what the disk had is promoted to memory.
     func variant(_ key: String) async -> (StoredVariant, Outcome)? {
-        if let (entry, body) = variants.entry(for: key) { return (StoredVariant(entry: entry, body: body), .memory) }
+        if isMemoryCurrent, let (entry, body) = variants.entry(for: key) {
+            return (StoredVariant(entry: entry, body: body), .memory)
+        }
         guard let disk else { return nil }
-        let generation = variants.generation
-        if let variant = waiting.variant(key, generation: generation) { return (variant, .memory) }
+        if isMemoryCurrent, let variant = waiting.variant(key, generation: variants.generation) {
+            return (variant, .memory)
+        }
         return await readers.run { [self] in
+            catchUp()
+            let generation = variants.generation
             guard let (entry, body) = attempt({ () throws(StoreError) in try disk.variant(key: key) }) ?? nil else {
                 return nil
             }
@@ -250,33 +263,6 @@ final class CacheTiers: Sendable {
         }
     }
 
-    /// Removes everything that came from a source, in every tier of this process and on disk.
-    func purge(source: String) async throws(PipelineError) -> PurgeResult {
-        // The bytes of a caller have no record; their name tells their digest.
-        var digests: Set<Digest> = source.hasPrefix("bytes:") ? [String(source.dropFirst(6))] : []
-        let known = digests
-        let result: Result<PurgeResult, StoreError> = await readers.run { [self] in
-            // What was queued before the purge lands before it, so that it is purged too.
-            writer.drain()
-            guard let disk else { return .success(PurgeResult()) }
-            do throws(StoreError) {
-                let result = try disk.purge(source: source, digests: known)
-                lastDiskGeneration.store(try disk.generationNow(), ordering: .relaxed)
-                return .success(result)
-            } catch {
-                return .failure(error)
-            }
-        }
-        if case .success(let purged) = result { digests.formUnion(purged.digests) }
-        memory.purge(source: source, digests: digests)
-        switch result {
-        case .success(let purged):
-            return purged
-        case .failure(let error):
-            throw PipelineError(.cacheUnavailable, error.description, cause: error)
-        }
-    }
-
     /// Waits until everything queued is stored.
     func drain() async {
         await readers.run { [self] in writer.drain() }
@@ -309,7 +295,7 @@ final class CacheTiers: Sendable {
     }
 
     @discardableResult
-    private func attempt<Value>(_ work: () throws(StoreError) -> Value) -> Value? {
+    func attempt<Value>(_ work: () throws(StoreError) -> Value) -> Value? {
         defer { tellOfNotice() }
         do throws(StoreError) {
             return try work()

@@ -24,6 +24,9 @@ final class DiskIndex: @unchecked Sendable {
     private var opened: SQLiteConnection?
     private var inode: UInt64 = 0
     private var isClosed = false
+    /// The generation as other processes read it.
+    let shared: GenerationPage
+    private var hasPurged = false
 
     let rebuilds = RebuildCount()
 
@@ -37,6 +40,7 @@ final class DiskIndex: @unchecked Sendable {
 
     init(folder: String, configuration: DiskStoreConfiguration, policy: any EvictionPolicy) throws(StoreError) {
         files = BodyFiles(folder: folder)
+        shared = GenerationPage(folder: folder)
         self.configuration = configuration
         nextFlush = configuration.touchBatch
         for tier in DiskTier.allCases { policies[tier] = policy }
@@ -85,6 +89,7 @@ final class DiskIndex: @unchecked Sendable {
         opened = connection
         inode = currentInode()
         reclaim()
+        shareGeneration()
     }
 
     /// Connects and looks at the version, before anything is written.
@@ -143,6 +148,12 @@ final class DiskIndex: @unchecked Sendable {
             try connection.execute(DiskSchema.statements)
             // Bodies of an index that is gone: nothing names them any more.
             if files.hasBodies { try connection.run("INSERT INTO state VALUES ('sweep', 0)") }
+            // In place of an index that other processes have read: what they hold of it counts as purged.
+            if shared.attach() {
+                try connection.run(
+                    "UPDATE state SET value = ?1 WHERE name IN ('generation', 'floor')",
+                    .integer(Int(truncatingIfNeeded: shared.value &+ 1)))
+            }
             try connection.execute(
                 """
                 PRAGMA application_id=\(DiskSchema.applicationID); PRAGMA user_version=\(DiskSchema.version);
@@ -242,8 +253,10 @@ final class DiskIndex: @unchecked Sendable {
     func write<Result>(
         _ body: (SQLiteConnection) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
+        if !isTogether, shared.isReplaced { shareGeneration() }
         let connection = try connection
         if isTogether { return try body(connection) }
+        defer { hasPurged = false }
         let result: Result
         var hasDiscarded = false
         do throws(StoreError) {
@@ -253,6 +266,8 @@ final class DiskIndex: @unchecked Sendable {
                 try mergeNotes(connection)
                 // Asked in here: outside it would be a transaction of its own.
                 hasDiscarded = try connection.first("SELECT 1 FROM discarded LIMIT 1") { _ in true } ?? false
+                // Last, and before it commits: who reads the new number finds the purge, or waits for it.
+                if hasPurged { try shared.write(try generation()) }
                 return result
             }
         } catch {
@@ -277,6 +292,26 @@ final class DiskIndex: @unchecked Sendable {
             isTogether = true
             defer { isTogether = false }
             try body()
+        }
+    }
+
+    /// Begins the next generation, inside a write transaction that purges.
+    func nextGeneration() throws(StoreError) -> UInt64 {
+        try connection.run("UPDATE state SET value = value + 1 WHERE name = 'generation'")
+        hasPurged = true
+        return try generation()
+    }
+
+    /// Brings the shared number to what the index says, making its file where there is none. It is ahead after a process
+    /// was killed between telling of a purge and committing it. Failing costs no more than that memory learns of others'
+    /// purges later, when it looks on the disk.
+    func shareGeneration() {
+        guard let connection = opened else { return }
+        if !shared.isReplaced || shared.attach(), let now = try? generation(), shared.value == now { return }
+        try? connection.write { () throws(StoreError) in
+            let now = try generation()
+            if shared.isReplaced, !shared.attach() { return try shared.create(now, in: files) }
+            if shared.value != now { try shared.write(now) }
         }
     }
 

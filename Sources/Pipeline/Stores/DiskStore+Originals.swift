@@ -98,6 +98,15 @@ extension DiskStore {
         }
     }
 
+    /// Whether a record of the source with this digest is stored; without counting a use.
+    public func holdsRecord(source: String, digest: Digest) throws(StoreError) -> Bool {
+        try perform { index throws(StoreError) in
+            try index.connection.first(
+                "SELECT 1 FROM records WHERE source = ?1 AND digest = ?2", .text(source), .text(digest)
+            ) { _ in true } ?? false
+        }
+    }
+
     /// Removes one record, and its body when no other record has the same bytes.
     @discardableResult
     public func removeRecord(source: String, selecting: [String: String?]) throws(StoreError) -> Bool {

@@ -16,6 +16,17 @@ public struct PurgeResult: Sendable, Hashable {
     public init() {}
 }
 
+/// What was purged between two generations.
+public struct PurgeLog: Sendable, Hashable {
+    /// The later generation.
+    public var generation: UInt64
+    /// Sources, and digests of originals; nil where that is not known any more, or is too much: take it as everything.
+    public var names: Set<String>?
+
+    /// Names beyond which emptying the memory is quicker than going through it.
+    static let limit = 10_000
+}
+
 /// What a trim removed.
 public struct TrimResult: Sendable, Hashable {
     /// Bodies of originals removed.
@@ -32,6 +43,31 @@ extension DiskStore {
     /// The generation to hand to what stores later: a purge in between makes that storing void.
     public func generationNow() throws(StoreError) -> UInt64 {
         try perform { index throws(StoreError) in try index.generation() }
+    }
+
+    /// The generation as any process left it last, without touching the disk; 0 where the folder cannot tell. It may be
+    /// ahead of `generationNow()` for the moment a purge takes to commit.
+    public var generationHint: UInt64 { generationPage.value }
+
+    /// What was purged since a generation, by any process.
+    public func purges(since generation: UInt64) throws(StoreError) -> PurgeLog {
+        try perform { index throws(StoreError) in
+            var now = try index.generation()
+            let hint = index.shared.value
+            if hint != 0, hint != now {
+                index.shareGeneration()
+                now = try index.generation()
+            }
+            if now == generation { return PurgeLog(generation: now, names: []) }
+            let connection = try index.connection
+            let floor = try connection.first("SELECT value FROM state WHERE name = 'floor'") { $0.integer(0) } ?? 0
+            guard now > generation, generation >= UInt64(floor) else { return PurgeLog(generation: now, names: nil) }
+            let names = try connection.rows(
+                "SELECT name FROM purges WHERE generation > ?1 LIMIT ?2", .integer(Int(generation)),
+                .integer(PurgeLog.limit + 1)
+            ) { $0.text(0) }
+            return PurgeLog(generation: now, names: names.count > PurgeLog.limit ? nil : Set(names))
+        }
     }
 
     /// Removes a source's records, their bodies, and all variants of every digest the source has had, also where
@@ -56,11 +92,9 @@ extension DiskStore {
                     try connection.run("DELETE FROM \(table)")
                 }
                 try connection.run("UPDATE tiers SET entries = 0, bytes = 0")
-                try connection.run("UPDATE state SET value = value + 1 WHERE name = 'generation'")
+                let generation = try index.nextGeneration()
                 try connection.run(
-                    """
-                    UPDATE state SET value = (SELECT value FROM state WHERE name = 'generation') WHERE name = 'floor'
-                    """)
+                    "UPDATE state SET value = ?1 WHERE name = 'floor'", .integer(Int(generation)))
             }
             try index.shrink()
         }
@@ -110,8 +144,7 @@ extension DiskIndex {
     fileprivate func purge(_ source: String, _ digests: Set<Digest>) throws(StoreError) -> PurgeResult {
         let connection = try connection
         var result = PurgeResult()
-        try connection.run("UPDATE state SET value = value + 1 WHERE name = 'generation'")
-        result.generation = try generation()
+        result.generation = try nextGeneration()
         result.digests = Set(
             try connection.rows(
                 "SELECT digest FROM links WHERE source = ?1 UNION SELECT digest FROM records WHERE source = ?1",

@@ -37,6 +37,9 @@ extension DiskStore {
         }
     }
 
+    /// Whether a variant is stored; without counting a use, and without reading its body.
+    public func holdsVariant(key: String) throws(StoreError) -> Bool { try variantEntry(key: key) != nil }
+
     /// Stores a variant in place of any under the same key.
     ///
     /// - Parameters:

@@ -15,6 +15,7 @@ public final class DiskStore: Sendable {
     private let state: Mutex<DiskIndex>
     let files: BodyFiles
     private let rebuildCount: RebuildCount
+    let generationPage: GenerationPage
 
     /// How often this store found its database damaged, set it aside as `cache.sqlite.damaged` and began an empty one.
     public var rebuilds: Int { rebuildCount.value }
@@ -35,6 +36,7 @@ public final class DiskStore: Sendable {
         let index = try DiskIndex(folder: folder, configuration: configuration, policy: policy)
         files = index.files
         rebuildCount = index.rebuilds
+        generationPage = index.shared
         state = Mutex(index)
     }
 

@@ -78,6 +78,12 @@ public final class MemoryStore<Value: Sendable>: Sendable {
         return shard(of: hash).state.withLock { $0.remove(key, hash) }
     }
 
+    /// Removes the entries under these keys, and voids insertions begun before.
+    public func remove(_ keys: Set<String>) {
+        purges.add(1, ordering: .acquiringAndReleasing)
+        for key in keys { remove(key) }
+    }
+
     /// Removes every entry for which `matches` holds, and voids insertions begun before. Visits all entries.
     /// - Returns: how many there were.
     @discardableResult

@@ -43,6 +43,20 @@ final class MemoryTier: Store {
             generation: generation)
     }
 
+    /// Keeps what another store has of a source beside what is here, the newer of each selection; returns that.
+    func merged(_ stored: [OriginalRecord], of source: String, generation: UInt64) -> [OriginalRecord] {
+        updating.withLock { _ in
+            var records = stored
+            for kept in originals.peek("record:" + source)?.value ?? [] {
+                let at = records.firstIndex { $0.response.selecting == kept.response.selecting }
+                if let at, records[at].response.responseTime >= kept.response.responseTime { continue }
+                if let at { records[at] = kept } else { records.append(kept) }
+            }
+            if !records.isEmpty { keep(records, of: source, generation: generation) }
+            return records
+        }
+    }
+
     /// What a record takes in memory: itself, its strings and their allocations' headers, about 64 bytes a string beside
     /// its text.
     private static func bytes(of record: OriginalRecord) -> Int {
@@ -123,6 +137,19 @@ final class MemoryTier: Store {
         result.bytes = max(0, before - originals.counters.bytes - variants.counters.bytes)
         result.generation = generationNow()
         return result
+    }
+
+    /// Removes what these sources and digests name, and voids what is on its way here.
+    /// - Returns: the digests, those included that only the records here tell of.
+    @discardableResult
+    func forget(_ names: Set<String>) -> Set<Digest> {
+        var digests = names
+        for name in names {
+            if let (records, _) = originals.peek("record:" + name) { digests.formUnion(records.map(\.digest)) }
+        }
+        originals.remove(Set(digests.flatMap { ["body:" + $0, "record:" + $0] }))
+        variants.remove(madeFrom: digests)
+        return digests
     }
 
     func statistics() -> (originals: StoreCounters, variants: StoreCounters, records: StoreCounters) {

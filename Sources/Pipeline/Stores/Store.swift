@@ -9,6 +9,13 @@ protocol Store: Sendable {
     /// The mark to hand to what stores later: a purge in between makes that storing void.
     func generationNow() throws(StoreError) -> UInt64
 
+    /// `generationNow()` as whoever changed it left it, without blocking; 0 where the store cannot tell. It may be ahead for
+    /// the moment a purge takes to commit.
+    var generationHint: UInt64 { get }
+
+    /// What was purged since a generation, by whomever.
+    func purges(since generation: UInt64) throws(StoreError) -> PurgeLog
+
     /// What is remembered of a source: one record for each selection its `Vary` has led to, newest first.
     func records(source: String) throws(StoreError) -> [OriginalRecord]
 
@@ -20,6 +27,9 @@ protocol Store: Sendable {
 
     /// Whether the body of an original is there; counts no use and reads no body.
     func holdsOriginal(digest: Digest) throws(StoreError) -> Bool
+
+    /// Whether a record of the source with this digest is there.
+    func holdsRecord(source: String, digest: Digest) throws(StoreError) -> Bool
 
     /// Keeps a record in place of the one with the same source and selecting fields, and its body where it has room
     /// for it: a record may be kept without.
@@ -38,6 +48,9 @@ protocol Store: Sendable {
 
     /// A variant with its body; nil when it is not there (any more).
     func variant(key: String) throws(StoreError) -> (entry: VariantEntry, body: [UInt8])?
+
+    /// Whether a variant is there; counts no use and reads no body where the store can tell without.
+    func holdsVariant(key: String) throws(StoreError) -> Bool
 
     /// Keeps a variant in place of any under the same key.
     ///
@@ -71,6 +84,20 @@ extension Store {
     func together(_ body: () throws(StoreError) -> Void) throws(StoreError) { try body() }
 
     var notice: String? { nil }
+
+    var generationHint: UInt64 { 0 }
+
+    /// Everything, where a store keeps no log.
+    func purges(since generation: UInt64) throws(StoreError) -> PurgeLog {
+        let now = try generationNow()
+        return PurgeLog(generation: now, names: now == generation ? [] : nil)
+    }
+
+    func holdsRecord(source: String, digest: Digest) throws(StoreError) -> Bool {
+        try records(source: source).contains { $0.digest == digest }
+    }
+
+    func holdsVariant(key: String) throws(StoreError) -> Bool { try variant(key: key) != nil }
 }
 
 extension DiskStore: Store {

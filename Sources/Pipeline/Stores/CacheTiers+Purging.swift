@@ -1,0 +1,59 @@
+import Synchronization
+
+/// Purges, of this process and of others on the same folder.
+extension CacheTiers {
+    /// Whether memory may answer: no process has purged anything since this one last read what was purged. One load.
+    var isMemoryCurrent: Bool {
+        guard let disk else { return true }
+        let hint = disk.generationHint
+        // 0: the folder cannot tell, and look-ups on the disk have to.
+        return hint == 0 || hint == knownGeneration.load(ordering: .acquiring)
+    }
+
+    /// Takes from memory what any process has purged since this one last looked; blocks on the disk. Trouble with the
+    /// disk leaves memory unused, or where the folder cannot tell as it is.
+    func catchUp() {
+        guard let disk, !isMemoryCurrent || disk.generationHint == 0 else { return }
+        catching.withLock { _ in
+            let known = knownGeneration.load(ordering: .relaxed)
+            guard let log = attempt({ () throws(StoreError) in try disk.purges(since: known) }),
+                log.generation != known
+            else { return }
+            if let names = log.names {
+                memory.forget(names)
+            } else {
+                originals.removeAll()
+                variants.removeAll()
+            }
+            knownGeneration.store(log.generation, ordering: .releasing)
+        }
+    }
+
+    /// Removes everything that came from a source, in every tier of this process and on disk; other processes on the
+    /// folder find it gone with their next look-up.
+    func purge(source: String) async throws(PipelineError) -> PurgeResult {
+        // The bytes of a caller have no record; their name tells their digest.
+        let digests: Set<Digest> = source.hasPrefix("bytes:") ? [String(source.dropFirst(6))] : []
+        let result: Result<PurgeResult, StoreError> = await readers.run { [self] in
+            // What was queued before the purge lands before it, so that it is purged too.
+            writer.drain()
+            guard let disk else { return .success(PurgeResult()) }
+            do throws(StoreError) {
+                let result = try disk.purge(source: source, digests: digests)
+                catchUp()
+                return .success(result)
+            } catch {
+                return .failure(error)
+            }
+        }
+        var names = digests.union([source])
+        if case .success(let purged) = result { names.formUnion(purged.digests) }
+        memory.forget(names)
+        switch result {
+        case .success(let purged):
+            return purged
+        case .failure(let error):
+            throw PipelineError(.cacheUnavailable, error.description, cause: error)
+        }
+    }
+}

@@ -1,0 +1,34 @@
+/// Work shared with other processes on the folder.
+extension CacheTiers {
+    /// What is wanted by everybody who misses it: found stored by another process, or made while others wait.
+    ///
+    /// - Parameters:
+    ///   - look: finds it where another process has just stored it; asked once this process has its turn.
+    ///   - isShared: whether others will find what was made; asked on the writer's thread, behind what the work stored.
+    func once<Value: Sendable>(
+        _ kind: FlightLocks.Kind, _ key: String, look: () async -> Value?,
+        isShared: @escaping @Sendable (Value, any Store) throws(StoreError) -> Bool,
+        work: () async throws(PipelineError) -> Value
+    ) async throws(PipelineError) -> Value {
+        guard let disk, let locks, let hold = try await locks.hold(kind, key) else { return try await work() }
+        if hold.isLocked, let value = await look() {
+            locks.note { $0.shared += 1 }
+            locks.release(hold, isShared: nil)
+            return value
+        }
+        do throws(PipelineError) {
+            let value = try await work()
+            // Behind what the work has queued: once others may go on, it is there.
+            writer.submit(
+                WriteBehind.Write(bytes: 0, isSmall: true, store: {}, storeAlone: {}) { [self] in
+                    let isThere = attempt { () throws(StoreError) in try isShared(value, disk) }
+                    locks.release(hold, isShared: isThere ?? false)
+                })
+            return value
+        } catch {
+            // Who was cancelled leaves it to the next; what failed is not tried by one after the other.
+            locks.release(hold, isShared: error.code == .cancelled ? nil : false)
+            throw error
+        }
+    }
+}

@@ -1,0 +1,169 @@
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+import Variants
+
+@testable import Pipeline
+
+/// Two values on one folder lock each other out as two processes do: each has an open file of its own.
+@Suite struct FlightLocksTests {
+    let folder = CacheFolder()
+
+    init() { mkdir(folder.path, 0o700) }
+
+    private func locks(_ limit: Duration = .seconds(60)) -> FlightLocks {
+        FlightLocks(folder: folder.path, limits: [.original: limit, .variant: limit])
+    }
+
+    @Test func `one holds a key, the others wait until it is released`() async throws {
+        let (one, two) = (locks(), locks())
+        let held = try #require(try await one.hold(.original, "a"))
+        let waiting = Task { try await two.hold(.original, "a") }
+        while two.counters.waited == 0 { await Task.yield() }
+        // Neither another key nor the same of the other kind waits.
+        for (kind, key) in [(FlightLocks.Kind.original, "b"), (.variant, "a")] {
+            let other = try #require(try await two.hold(kind, key))
+            two.release(other, isShared: true)
+        }
+        #expect(two.counters.held == 2)
+        one.release(held, isShared: true)
+        let next = try #require(try await waiting.value)
+        #expect(next.isLocked && two.counters.held == 3 && two.counters.waited == 1)
+        two.release(next, isShared: true)
+    }
+
+    @Test func `within a process the same key is held twice, and free when both have ended`() async throws {
+        let (one, two) = (locks(), locks(.zero))
+        let first = try #require(try await one.hold(.variant, "a"))
+        let second = try #require(try await one.hold(.variant, "a"))
+        one.release(first, isShared: true)
+        #expect(try await two.hold(.variant, "a") == nil && two.counters.alone == 1)
+        one.release(second, isShared: true)
+        #expect(try await two.hold(.variant, "a")?.isLocked == true)
+    }
+
+    @Test func `where the last answer could not be shared nobody waits, until one could be`() async throws {
+        let (one, two) = (locks(), locks())
+        let first = try #require(try await one.hold(.original, "a"))
+        one.release(first, isShared: false)
+        let alone = try #require(try await one.hold(.original, "a"))
+        let beside = try #require(try await two.hold(.original, "a"))
+        #expect(!alone.isLocked && !beside.isLocked && two.counters.alone == 1 && two.counters.waited == 0)
+        one.release(alone, isShared: true)
+        two.release(beside, isShared: nil)
+        #expect(try await two.hold(.original, "a")?.isLocked == true)
+    }
+
+    @Test func `who leaves leaves at once, and what gave nothing is for the next`() async throws {
+        let (one, two) = (locks(), locks())
+        let held = try #require(try await one.hold(.original, "a"))
+        let waiting = Task { try await two.hold(.original, "a") }
+        while two.counters.waited == 0 { await Task.yield() }
+        waiting.cancel()
+        let error = await #expect(throws: PipelineError.self) { _ = try await waiting.value }
+        #expect(error?.code == .cancelled)
+        one.release(held, isShared: nil)
+        #expect(try await two.hold(.original, "a")?.isLocked == true)
+    }
+
+    @Test func `a folder that cannot be locked is counted, and everybody goes on`() async throws {
+        let nowhere = FlightLocks(folder: folder.path + "/none", limits: [:])
+        #expect(try await nowhere.hold(.original, "a") == nil && nowhere.counters.failed == 1)
+        mkdir(folder.path + "/flights.lock", 0o700)
+        let blocked = locks()
+        #expect(try await blocked.hold(.original, "a") == nil && blocked.counters.failed == 1)
+    }
+
+    @Test func `a file that took the place of another is the one that is locked`() async throws {
+        let (one, two) = (locks(), locks(.zero))
+        let before = try #require(try await one.hold(.original, "a"))
+        unlink(folder.path + "/flights.lock")
+        let held = try #require(try await one.hold(.original, "a"))
+        #expect(try await two.hold(.original, "a") == nil)
+        one.release(before, isShared: true)
+        #expect(try await two.hold(.original, "a") == nil)
+        one.release(held, isShared: true)
+        #expect(try await two.hold(.original, "a")?.isLocked == true)
+    }
+}
+
+/// Two pipelines on one folder, as two processes are.
+struct SharedWorkTests {
+    @Test func `a cold source is fetched once and each variant rendered once`() async throws {
+        try await withPipeline { _ in
+            picture("meadow-small.jpg", ["Content-Type": "image/jpeg", "Cache-Control": "max-age=600"])
+        } _: { bench, pipeline in
+            let others = try (0..<3).map { _ in try bench.pipeline() }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for pipeline in others + [pipeline] {
+                    for width in [20, 30, 40] {
+                        let request = try bench.request("/a.jpg", "thumbnail:\(width)")
+                        group.addTask { _ = try await pipeline.respond(to: request) }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            #expect(bench.origin.requests.count == 1 && bench.renderer.renders == 3)
+            let counters = (others + [pipeline]).map(\.sharingStatistics)
+            #expect(counters.reduce(0) { $0 + $1.shared } > 0 && counters.allSatisfy { $0.failed == 0 })
+            for other in others { await other.shutdown() }
+        }
+    }
+
+    @Test func `what another process has just validated is not validated again`() async throws {
+        // Of what the pipelines think, beside the time that transfers note.
+        let later = Atomic<Int>(0)
+        let now = { @Sendable in ImagePipeline.unixTime() + Double(later.load(ordering: .relaxed)) }
+        try await withPipeline {
+            $0.now = now
+        } handler: { request in
+            request["if-none-match"] == nil
+                ? picture("night-tiny.jpg", ["Cache-Control": "max-age=10", "ETag": "\"1\""])
+                : .response(304, ["Cache-Control": "max-age=600", "ETag": "\"1\""])
+        } _: { bench, pipeline in
+            let other = try bench.pipeline { $0.now = now }
+            let request = try bench.request()
+            _ = try await pipeline.respond(to: request)
+            await pipeline.drain()
+            _ = try await other.respond(to: request)
+            later.store(20, ordering: .relaxed)
+            #expect(try await pipeline.respond(to: request).originalOutcome == .revalidated)
+            await pipeline.drain()
+            // Its memory has the stale record still.
+            let second = try await other.respond(to: request)
+            #expect(second.outcome == .memory && !second.isStale && bench.origin.requests.count == 2)
+            await other.shutdown()
+        }
+    }
+
+    @Test func `an original that may not be stored is fetched by each, without waiting in line`() async throws {
+        let bench = try PipelineBench { _ in .response(500, [:]) }
+        let (asked, asks) = AsyncStream<Void>.makeStream()
+        let door = Gate()
+        let transport = GatedTransport(asks: asks, door: door, control: "no-store")
+        let pipelines = try (0..<3).map { _ in try bench.pipeline { $0.transport = transport } }
+        let request = try bench.request()
+        var next = asked.makeAsyncIterator()
+        let first = Task { try await pipelines[0].respond(to: request) }
+        await next.next()
+        let second = Task { try await pipelines[1].respond(to: request) }
+        while pipelines[1].sharingStatistics.waited == 0 { await Task.yield() }
+        door.open()
+        #expect(try await first.value.outcome == .rendered)
+        #expect(try await second.value.outcome == .rendered)
+        await next.next()
+        await pipelines[0].drain()
+        // Now that it is known, the third does not wait for a second that is still asking.
+        let closed = Gate()
+        let slow = try bench.pipeline { $0.transport = GatedTransport(asks: asks, door: closed, control: "no-store") }
+        let asking = Task { try await slow.respond(to: request) }
+        await next.next()
+        #expect(try await pipelines[2].respond(to: request).outcome == .rendered)
+        #expect(pipelines[2].sharingStatistics.waited == 0)
+        closed.open()
+        #expect(try await asking.value.outcome == .rendered)
+        for pipeline in pipelines + [slow] { await pipeline.shutdown() }
+        bench.origin.stop()
+    }
+}

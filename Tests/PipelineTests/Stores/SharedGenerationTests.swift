@@ -1,0 +1,144 @@
+import Glibc
+import TestSupport
+import Testing
+import Variants
+
+@testable import Pipeline
+
+/// What processes on one folder tell each other of purges.
+@Suite struct SharedGenerationTests {
+    let folder = CacheFolder()
+
+    private func stored(_ store: DiskStore, _ source: String, seed: Int) throws -> OriginalRecord {
+        let body = bytes(300, seed: seed)
+        let original = record(source, body)
+        #expect(try store.storeOriginal(original, body: body, generation: store.generationNow()))
+        return original
+    }
+
+    @Test func `a purge is seen by every store on the folder, and told by name`() throws {
+        let (one, two) = (try DiskStore(folder: folder.path), try DiskStore(folder: folder.path))
+        let original = try stored(one, "http://a/", seed: 1)
+        let before = two.generationHint
+        #expect(before == 1)
+        #expect(try two.purges(since: before) == PurgeLog(generation: before, names: []))
+        _ = try one.purge(source: "http://a/")
+        #expect(two.generationHint == before + 1)
+        #expect(
+            try two.purges(since: before) == PurgeLog(generation: before + 1, names: ["http://a/", original.digest]))
+        _ = try two.purge(source: "http://b/")
+        #expect(try one.purges(since: before + 1) == PurgeLog(generation: before + 2, names: ["http://b/"]))
+        try one.clear()
+        #expect(two.generationHint == before + 3)
+        #expect(try two.purges(since: before + 2).names == nil)
+    }
+
+    @Test func `a log that does not reach back says so`() throws {
+        let store = try DiskStore(folder: folder.path)
+        _ = try store.purge(source: "http://a/")
+        try folder.sql("UPDATE purges SET time = 1")
+        _ = try store.purge(source: "http://b/")
+        #expect(try store.purges(since: 1).names == nil)
+        #expect(try store.purges(since: 2).names == ["http://b/"])
+    }
+
+    @Test func `a purge that was told of and never committed is taken back`() throws {
+        let (one, two) = (try DiskStore(folder: folder.path), try DiskStore(folder: folder.path))
+        // What a process leaves that is killed between the two.
+        folder.overwrite("generation", at: 0, with: [9, 0, 0, 0, 0, 0, 0, 0])
+        #expect(one.generationHint == 9 && two.generationHint == 9)
+        #expect(try one.purges(since: 1) == PurgeLog(generation: 1, names: []))
+        #expect(one.generationHint == 1 && two.generationHint == 1)
+    }
+
+    @Test(arguments: ["missing", "short", "link"])
+    func `a counter that is missing or none is made anew, and stores find the new one`(how: String) throws {
+        let one = try DiskStore(folder: folder.path)
+        _ = try one.purge(source: "http://a/")
+        let path = "\(folder.path)/generation"
+        unlink(path)
+        if how == "short" { folder.overwrite("generation", at: 0, with: [1, 2, 3]) }
+        if how == "link" { symlink("/etc/hostname", path) }
+        let two = try DiskStore(folder: folder.path)
+        #expect(two.generationHint == 2)
+        var info = stat()
+        #expect(lstat(path, &info) == 0 && info.st_size == 4096 && info.st_mode & 0o7777 == 0o600)
+        // The next write finds the file that took the other's place.
+        _ = try stored(one, "http://c/", seed: 3)
+        _ = try two.purge(source: "http://b/")
+        #expect(one.generationHint == 3)
+    }
+
+    @Test func `an index begun anew counts as a purge of everything`() throws {
+        let store = try DiskStore(folder: folder.path)
+        _ = try stored(store, "http://a/", seed: 1)
+        _ = try store.purge(source: "http://b/")
+        store.close()
+        folder.overwrite("cache.sqlite", at: 0, with: bytes(8192, seed: 7))
+        unlink("\(folder.path)/cache.sqlite-wal")
+        let other = try DiskStore(folder: folder.path)
+        #expect(other.rebuilds == 1 && other.generationHint == 3)
+        #expect(try other.purges(since: 2).names == nil)
+    }
+}
+
+/// Two pipelines on one folder, as two processes are.
+struct SharedPurgeTests {
+    @Test func `a purge by another pipeline is fetched anew, and the rest stays in memory`() async throws {
+        let fields: KeyValuePairs<String, String> = ["Content-Type": "image/jpeg", "Cache-Control": "max-age=600"]
+        try await withPipeline { request in
+            picture(request.path == "/a.jpg" ? "night-tiny.jpg" : "meadow-small.jpg", fields)
+        } _: { bench, pipeline in
+            let (a, b) = (try bench.request("/a.jpg"), try bench.request("/b.jpg"))
+            for request in [a, b] { _ = try await pipeline.respond(to: request) }
+            await pipeline.drain()
+            #expect(try await pipeline.respond(to: a).outcome == .memory)
+            let other = try bench.pipeline()
+            #expect(try await other.purge(a.source).variants == 1)
+            #expect(try await pipeline.respond(to: b).outcome == .memory)
+            #expect(try await pipeline.respond(to: a).outcome == .rendered)
+            #expect(bench.origin.requests.count == 3)
+            #expect(try await pipeline.respond(to: a).outcome == .memory)
+            await other.shutdown()
+        }
+    }
+
+    @Test func `emptying the folder empties the memory of others`() async throws {
+        try await withPipeline { _ in
+            picture("night-tiny.jpg", ["Content-Type": "image/jpeg", "Cache-Control": "max-age=600"])
+        } _: { bench, pipeline in
+            let request = try bench.request()
+            _ = try await pipeline.respond(to: request)
+            await pipeline.drain()
+            let other = try DiskStore(folder: bench.cache.path)
+            try other.clear()
+            #expect(try await pipeline.respond(to: request).outcome == .rendered)
+            #expect(bench.origin.requests.count == 2)
+        }
+    }
+
+    @Test func `what another pipeline's purge overtakes is stored nowhere`() async throws {
+        let (asked, asks) = AsyncStream<Void>.makeStream()
+        let door = Gate()
+        let bench = try PipelineBench { _ in .response(500, [:]) }
+        let pipeline = try bench.pipeline { $0.transport = GatedTransport(asks: asks, door: door) }
+        let other = try bench.pipeline()
+        let request = try bench.request()
+        let running = Task { try await pipeline.respond(to: request) }
+        for await _ in asked { break }
+        _ = try await other.purge(request.source)
+        door.open()
+        #expect(try await running.value.outcome == .rendered)
+        await pipeline.drain()
+        let disk = await pipeline.diskStatistics()
+        #expect(disk?.records.entries == 0 && disk?.originals.entries == 0 && disk?.variants.entries == 0)
+        // The next look-up finds nothing in memory either.
+        var again = request
+        again.policy = .cacheOnly
+        #expect(await refusal(pipeline, again)?.code == .notCached)
+        #expect(pipeline.memoryStatistics.originals.entries == 0 && pipeline.memoryStatistics.variants.entries == 0)
+        bench.origin.stop()
+        await other.shutdown()
+        await pipeline.shutdown()
+    }
+}
