@@ -17,6 +17,7 @@ public final class ImagePipeline: Sendable {
     private let renderer: any Rendering
     private let limits: RenderLimits
     private let background: BackgroundWork
+    private let pressure: MemoryPressure?
     /// Requests that finish whether or not somebody still waits for them.
     private let abandoned = Flights<ImageResponse>()
     private let abandonable = Atomic<Int>(0)
@@ -33,6 +34,14 @@ public final class ImagePipeline: Sendable {
         background = BackgroundWork(limit: configuration.caching.backgroundValidations)
         threads = OwnedThreads(count: 4)
         tiers = try CacheTiers(configuration, readers: threads)
+        let memory = configuration.memory
+        // Less is not worth a thread that waits.
+        let isLarge = memory.originals + memory.variants + memory.pixels >= 64_000_000
+        let tiers = tiers
+        pressure =
+            configuration.yieldsToMemoryPressure && isLarge
+            ? MemoryPressure(MemoryPressure.opened(MachineMemory.pressureFiles)) { _ = tiers.reduceMemory(to: 0.5) }
+            : nil
         var fetching = configuration.fetch
         if fetching.spoolFolder == nil { fetching.spoolFolder = configuration.cacheFolder }
         transport = configuration.transport ?? RetryingTransport(CurlTransport(fetching), configuration: fetching)
@@ -156,22 +165,40 @@ public final class ImagePipeline: Sendable {
         return await render.cached(original).map { ImageResponse($0) }
     }
 
-    /// The variant decoded to sRGB RGBA, for callers who display it.
+    /// The variant decoded to sRGB RGBA, for callers who display it. With a budget (`memory.pixels`, off by default) what
+    /// was decoded is kept for as long as the variant answers; the request's freshness is checked all the same.
     public func pixels(for request: ImageRequest) async throws(PipelineError) -> PixelBuffer {
+        let generation = tiers.pixels.generation
         let response = try await respond(to: request)
+        if let kept = tiers.decoded(response.digest) { return kept }
         do throws(RenderError) {
             let header = try ImageHeader.probe(response.bytes)
             let recipe = Recipe()
-            return try await renderer.pixels(
+            let began = ContinuousClock.now
+            let pixels = try await renderer.pixels(
                 RenderJob(
                     original: response.bytes, header: header, recipe: recipe,
                     output: recipe.resolvedOutput(for: header), limits: limits))
+            if response.isStorable {
+                tiers.keep(
+                    pixels, response.digest, of: response.record.digest,
+                    milliseconds: began.duration(to: .now).milliseconds, generation: generation)
+            }
+            return pixels
         } catch {
             throw PipelineError(error, source: "the variant")
         }
     }
 
-    /// Removes a source's records, bodies and every variant of them from this process's memory and from disk.
+    /// Gives back memory, as a program does that is about to need it or is told that it runs short: the memory tiers evict
+    /// what is worth least until they take at most this share (0…1) of what they take now. Their budgets stay, and what
+    /// is asked for again is kept again. Takes some milliseconds a gigabyte.
+    /// - Returns: bytes given back.
+    @discardableResult
+    public func reduceMemory(to share: Double = 0) -> Int { tiers.reduceMemory(to: share) }
+
+    /// Removes a source's records, bodies and every variant of them from disk and from memory, also from that of other
+    /// processes on the cache folder.
     public func purge(_ source: ImageSource, sourceID: String? = nil) async throws(PipelineError) -> PurgeResult {
         var request = ImageRequest(source)
         request.sourceID = sourceID
@@ -186,8 +213,8 @@ public final class ImagePipeline: Sendable {
     }
 
     /// Counters of the memory tiers.
-    public var memoryStatistics: (originals: StoreCounters, variants: StoreCounters) {
-        (tiers.originals.counters, tiers.variants.counters)
+    public var memoryStatistics: (originals: StoreCounters, variants: StoreCounters, pixels: StoreCounters) {
+        (tiers.originals.counters, tiers.variants.counters, tiers.pixels.counters)
     }
 
     /// Work shared with other processes on the cache folder so far.
@@ -208,6 +235,7 @@ public final class ImagePipeline: Sendable {
     /// `limits.seconds` bound both), begins no more, stores what is waiting, then stops every thread. The pipeline
     /// answers nothing afterwards.
     public func shutdown() async {
+        pressure?.stop()
         await abandoned.drain()
         await background.close()
         await renderer.shutdown()

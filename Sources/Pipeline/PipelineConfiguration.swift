@@ -4,8 +4,12 @@ public import Variants
 public struct PipelineConfiguration: Sendable {
     /// The folder of the disk tiers, made on first use; nil keeps everything in memory.
     public var cacheFolder: String?
-    /// Byte budgets. A quarter of a gigabyte holds some 15,000 thumbnails beside the originals in use.
-    public var memory = TierBudgets(originals: 128 << 20, variants: 128 << 20)
+    /// Byte budgets of the memory tiers; by default a tenth of what there is, and no decoded pixels.
+    public var memory = MemoryBudgets.share(0.1)
+    /// Whether the memory tiers give back half of what they hold when the kernel says that work stalls for want of
+    /// memory, at most every two seconds. Default true; without effect where the kernel does not tell, or where the tiers
+    /// hold less than 64 MB together.
+    public var yieldsToMemoryPressure = true
     /// Byte budgets on disk; 2 GiB each.
     public var disk = TierBudgets(originals: 2 << 30, variants: 2 << 30)
     /// Forces every write to the disk; off, since a cache may lose its last second in a power cut.
@@ -50,6 +54,29 @@ public struct PipelineConfiguration: Sendable {
     public var warn: @Sendable (String) -> Void = { _ in }
 
     public init() {}
+
+    /// Bytes for what is kept in memory, keys and bookkeeping included; 0 keeps nothing of a kind.
+    public struct MemoryBudgets: Sendable, Hashable {
+        /// Bytes for originals as they were sent, and their records.
+        public var originals: Int
+        /// Bytes for encoded variants.
+        public var variants: Int
+        /// Bytes for pixels that `ImagePipeline.pixels(for:)` decoded.
+        public var pixels: Int
+
+        public init(originals: Int, variants: Int, pixels: Int = 0) {
+            self.originals = originals
+            self.variants = variants
+            self.pixels = pixels
+        }
+
+        /// A share (0…1) of the memory this process may use: two fifths of it for originals, three for variants, which are
+        /// small and asked for most.
+        public static func share(_ share: Double) -> MemoryBudgets {
+            let bytes = Double(MachineMemory.bytes) * min(max(share, 0), 1)
+            return MemoryBudgets(originals: Int(bytes * 0.4), variants: Int(bytes * 0.6))
+        }
+    }
 
     /// Bytes for originals and for variants, apart.
     public struct TierBudgets: Sendable, Hashable {

@@ -234,6 +234,8 @@ public struct PixelBuffer: Sendable, Hashable {
     public var height: Int
     /// Rows from the top, four bytes a pixel.
     public var pixels: [UInt8]
+    /// Bytes of one row.
+    public var bytesPerRow: Int { width * 4 }
 
     public init(width: Int, height: Int, pixels: [UInt8]) {
         precondition(pixels.count == width * height * 4)

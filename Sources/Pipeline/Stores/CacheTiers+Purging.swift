@@ -1,4 +1,5 @@
 import Synchronization
+import Variants
 
 /// Purges, of this process and of others on the same folder.
 extension CacheTiers {
@@ -20,10 +21,11 @@ extension CacheTiers {
                 log.generation != known
             else { return }
             if let names = log.names {
-                memory.forget(names)
+                forget(names)
             } else {
                 originals.removeAll()
                 variants.removeAll()
+                pixels.removeAll()
             }
             knownGeneration.store(log.generation, ordering: .releasing)
         }
@@ -48,12 +50,17 @@ extension CacheTiers {
         }
         var names = digests.union([source])
         if case .success(let purged) = result { names.formUnion(purged.digests) }
-        memory.forget(names)
+        forget(names)
         switch result {
         case .success(let purged):
             return purged
         case .failure(let error):
             throw PipelineError(.cacheUnavailable, error.description, cause: error)
         }
+    }
+
+    private func forget(_ names: Set<String>) {
+        let digests = memory.forget(names)
+        pixels.remove { _, decoded in digests.contains(decoded.originalDigest) }
     }
 }

@@ -1,3 +1,5 @@
+import Variants
+
 /// Work shared with other processes on the folder.
 extension CacheTiers {
     /// What is wanted by everybody who misses it: found stored by another process, or made while others wait.

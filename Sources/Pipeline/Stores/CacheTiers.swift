@@ -5,6 +5,13 @@ import Variants
 ///
 /// Trouble with the disk is a miss or a store that did not happen, counted and warned of once; it fails no request.
 final class CacheTiers: Sendable {
+    /// What is known of decoded pixels beside the pixels.
+    struct DecodedVariant: Sendable {
+        var width: Int
+        var height: Int
+        var originalDigest: Digest
+    }
+
     struct StoredVariant: Sendable {
         var entry: VariantEntry
         var body: [UInt8]
@@ -13,6 +20,8 @@ final class CacheTiers: Sendable {
     let memory: MemoryTier
     let originals: MemoryStore<[OriginalRecord]>
     let variants: MemoryStore<VariantEntry>
+    /// Decoded variants by the digest of their encoded bytes.
+    let pixels: MemoryStore<DecodedVariant>
     let disk: (any Store)?
     /// Who does what, among the processes on the folder; nil without one.
     let locks: FlightLocks?
@@ -35,6 +44,7 @@ final class CacheTiers: Sendable {
         memory = MemoryTier(configuration.memory)
         originals = memory.originals
         variants = memory.variants
+        pixels = MemoryStore(budget: configuration.memory.pixels)
         self.readers = readers
         longestInMemory = configuration.fetch.spoolBytes
         warn = configuration.warn
@@ -66,7 +76,9 @@ final class CacheTiers: Sendable {
         writer = WriteBehind(limit: configuration.writeBehindBytes) { stores throws(StoreError) in
             try disk?.together { () throws(StoreError) in for store in stores { try store() } }
         }
-        knownGeneration.store(disk?.generationHint ?? 0, ordering: .relaxed)
+        // Not the hint, which may be ahead of what has committed.
+        let generation = attempt { () throws(StoreError) in try disk?.generationNow() } ?? nil
+        knownGeneration.store(generation ?? 0, ordering: .relaxed)
         tellOfNotice()
     }
 
@@ -93,7 +105,7 @@ final class CacheTiers: Sendable {
 
     /// The same once what other processes purged is gone from memory.
     func currentGeneration() async -> Generation {
-        if disk != nil, !isMemoryCurrent { await readers.run { [self] in catchUp() } }
+        if let disk, disk.generationHint == 0 || !isMemoryCurrent { await readers.run { [self] in catchUp() } }
         return generation()
     }
 
@@ -138,7 +150,7 @@ final class CacheTiers: Sendable {
         if isCurrent, let body = waiting.body(digest, generation: originals.generation) { return (body, .disk) }
         let longest = longestInMemory
         return await readers.run { [self] in
-            catchUp()
+            if !isCurrent { catchUp() }
             let generation = originals.generation
             let found = attempt { () throws(StoreError) in
                 try disk.originalBody(digest: digest, longest: longest)
@@ -165,20 +177,21 @@ final class CacheTiers: Sendable {
 
     /// A variant by its key; what the disk had is promoted to memory.
     func variant(_ key: String) async -> (StoredVariant, Outcome)? {
-        if isMemoryCurrent, let (entry, body) = variants.entry(for: key) {
+        let isCurrent = isMemoryCurrent
+        if isCurrent, let (entry, body) = variants.entry(for: key) {
             return (StoredVariant(entry: entry, body: body), .memory)
         }
         guard let disk else { return nil }
-        if isMemoryCurrent, let variant = waiting.variant(key, generation: variants.generation) {
+        if isCurrent, let variant = waiting.variant(key, generation: variants.generation) {
             return (variant, .memory)
         }
         return await readers.run { [self] in
-            catchUp()
+            if !isCurrent { catchUp() }
             let generation = variants.generation
             guard let (entry, body) = attempt({ () throws(StoreError) in try disk.variant(key: key) }) ?? nil else {
                 return nil
             }
-            variants.insert(entry, body: body, for: key, cost: entry.cost, generation: generation)
+            memory.keep(entry, body: body, generation: generation)
             return (StoredVariant(entry: entry, body: body), .disk)
         }
     }
@@ -251,9 +264,7 @@ final class CacheTiers: Sendable {
     func store(
         _ entry: VariantEntry, body: [UInt8], of source: String, storage: StorageOptions, generation: Generation
     ) {
-        if storage.contains(.variantsInMemory) {
-            variants.insert(entry, body: body, for: entry.key, cost: entry.cost, generation: generation.variants)
-        }
+        if storage.contains(.variantsInMemory) { memory.keep(entry, body: body, generation: generation.variants) }
         guard storage.contains(.variantsOnDisk), let disk else { return }
         let serial = waiting.add(StoredVariant(entry: entry, body: body), generation: generation.variants)
         writeBehind(bytes: body.count) { () throws(StoreError) in

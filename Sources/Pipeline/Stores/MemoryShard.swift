@@ -58,6 +58,14 @@ struct MemoryShard<Value: Sendable>: Sendable {
         index.update(key, hash: hash) { change(&$0.value) }
     }
 
+    /// - Returns: bytes given back.
+    mutating func reduce(to share: Double) -> Int {
+        let (bytes, budget) = (index.bytes, index.budget)
+        index.resize(to: Int(Double(bytes) * min(max(share, 0), 1)))
+        index.resize(to: budget)
+        return bytes - index.bytes
+    }
+
     mutating func remove(_ key: String, _ hash: UInt64) -> Bool { index.remove(key, hash: hash) }
 
     mutating func remove(where matches: (String, Value) -> Bool) -> Int {

@@ -97,6 +97,14 @@ public final class MemoryStore<Value: Sendable>: Sendable {
         remove { _, _ in true }
     }
 
+    /// Evicts what is worth least until the entries take at most this share of what they take now. The budget stays:
+    /// the store may grow again.
+    /// - Returns: bytes given back.
+    @discardableResult
+    public func reduce(to share: Double) -> Int {
+        shards.reduce(0) { sum, shard in sum + shard.state.withLock { $0.reduce(to: share) } }
+    }
+
     /// Sums over all shards; taken shard by shard, so only exact while nothing else runs.
     public var counters: StoreCounters {
         var sum = StoreCounters(budget: budget)
@@ -124,12 +132,6 @@ public final class MemoryStore<Value: Sendable>: Sendable {
             state = Mutex(MemoryShard(budget: budget, policy: policy))
         }
     }
-}
-
-extension MemoryStore where Value == OriginalRecord {
-    /// Removes every stored selection of `source`.
-    @discardableResult
-    public func remove(source: String) -> Int { remove { _, record in record.source == source } }
 }
 
 extension MemoryStore where Value == VariantEntry {

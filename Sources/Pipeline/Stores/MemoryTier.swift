@@ -9,7 +9,7 @@ final class MemoryTier: Store {
     let variants: MemoryStore<VariantEntry>
     private let updating = Mutex<Void>(())
 
-    init(_ budgets: PipelineConfiguration.TierBudgets) {
+    init(_ budgets: PipelineConfiguration.MemoryBudgets) {
         originals = MemoryStore(budget: budgets.originals)
         variants = MemoryStore(budget: budgets.variants)
     }
@@ -110,8 +110,14 @@ final class MemoryTier: Store {
     }
 
     func storeVariant(_ entry: VariantEntry, body: [UInt8], generation: UInt64, source: String?) -> Bool {
+        keep(entry, body: body, generation: Self.split(generation).variants)
+    }
+
+    @discardableResult
+    func keep(_ entry: VariantEntry, body: [UInt8], generation: UInt64) -> Bool {
         variants.insert(
-            entry, body: body, for: entry.key, cost: entry.cost, generation: Self.split(generation).variants)
+            entry, body: body, for: entry.key, valueBytes: entry.recipe.utf8.count, cost: entry.cost,
+            generation: generation)
     }
 
     // MARK: The whole

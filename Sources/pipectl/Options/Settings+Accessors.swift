@@ -1,4 +1,5 @@
 import Glibc
+import Pipeline
 
 /// Which addresses of the inner network a source may lie at.
 enum PrivateAddresses: Sendable, Hashable {
@@ -99,7 +100,7 @@ extension Settings {
         let keys = ["memory.originals", "memory.variants", "memory.pixels"]
         let sizes = keys.map { size($0) }
         let needsTotal = sizes.contains { if case .share = $0 { true } else { false } }
-        let total = needsTotal ? MachineLimits.memoryBytes() : 0
+        let total = needsTotal ? MachineMemory.bytes : 0
         return (sizes[0].bytes(of: total), sizes[1].bytes(of: total), sizes[2].bytes(of: total))
     }
 
@@ -115,24 +116,13 @@ extension Settings {
     func bytes(_ key: String) -> Int {
         switch size(key) {
         case .bytes(let bytes): bytes
-        case .share(let share): Int(Double(MachineLimits.memoryBytes()) * share)
+        case .share(let share): Int(Double(MachineMemory.bytes) * share)
         }
     }
 }
 
-/// What the machine, or the container around this program, has.
+/// What the machine has.
 enum MachineLimits {
-    /// Memory in bytes: the cgroup's limit where there is one, else the machine's.
-    static func memoryBytes() -> Int {
-        let physical = Int(sysconf(Int32(_SC_PHYS_PAGES))) * Int(sysconf(Int32(_SC_PAGESIZE)))
-        for path in ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"] {
-            // No such file or `max`: no limit.
-            guard let text = try? FileText.read(path, limit: 64) else { continue }
-            if let limit = Int(text.prefix { $0.isNumber }), limit > 0, limit < physical { return limit }
-        }
-        return max(physical, 64 << 20)
-    }
-
     /// Size in bytes of the file system that holds `path` or its nearest existing parent.
     static func fileSystemBytes(holding path: String) -> Int {
         var path = path

@@ -47,6 +47,12 @@ final class FaultyStore: Store {
         try call { () throws(StoreError) in try store.generationNow() }
     }
 
+    var generationHint: UInt64 { store.generationHint }
+
+    func purges(since generation: UInt64) throws(StoreError) -> PurgeLog {
+        try call { () throws(StoreError) in try store.purges(since: generation) }
+    }
+
     func records(source: String) throws(StoreError) -> [OriginalRecord] {
         try call { () throws(StoreError) in try store.records(source: source) }
     }

@@ -1,0 +1,33 @@
+import Glibc
+import Variants
+
+/// Memory given back, and decoded pixels, which no other tier has.
+extension CacheTiers {
+    /// Evicts from every memory tier until it takes at most this share of what it takes now.
+    /// - Returns: bytes given back.
+    func reduceMemory(to share: Double) -> Int {
+        let bytes = originals.reduce(to: share) + variants.reduce(to: share) + pixels.reduce(to: share)
+        if bytes > 0 { _ = Self.trimHeap?(0) }
+        return bytes
+    }
+
+    /// `malloc_trim(3)` of glibc, whose header Swift does not import: small bodies lie in the allocator's own arenas, which
+    /// keep what is free unless they are asked.
+    private static let trimHeap = dlsym(nil, "malloc_trim").map {
+        unsafeBitCast($0, to: (@convention(c) (Int) -> CInt).self)
+    }
+
+    /// The pixels of a variant with these encoded bytes.
+    func decoded(_ digest: Digest) -> PixelBuffer? {
+        guard isMemoryCurrent, let (size, bytes) = pixels.entry(for: digest) else { return nil }
+        return PixelBuffer(width: size.width, height: size.height, pixels: bytes)
+    }
+
+    /// Keeps decoded pixels, unless a purge came since `generation`.
+    func keep(
+        _ decoded: PixelBuffer, _ digest: Digest, of original: Digest, milliseconds: Double, generation: UInt64
+    ) {
+        let size = DecodedVariant(width: decoded.width, height: decoded.height, originalDigest: original)
+        pixels.insert(size, body: decoded.pixels, for: digest, cost: milliseconds, generation: generation)
+    }
+}

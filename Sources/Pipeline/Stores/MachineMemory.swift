@@ -1,0 +1,59 @@
+import Glibc
+
+/// Memory that this process may use, and where the kernel tells that it runs short.
+public enum MachineMemory {
+    /// Bytes: the smallest limit among the cgroups that hold this process, else what the machine has; at least 64 MiB.
+    public static let bytes: Int = {
+        let physical = Int(sysconf(Int32(_SC_PHYS_PAGES))) * Int(sysconf(Int32(_SC_PAGESIZE)))
+        let allowed = limit(cgroups: text(at: "/proc/self/cgroup") ?? "", read: text) ?? physical
+        return max(64 << 20, min(allowed, physical))
+    }()
+
+    /// Pressure files, the narrowest first: this process's cgroup, then the machine (PSI, Linux 4.20).
+    static var pressureFiles: [String] {
+        let folders = folders(cgroups: text(at: "/proc/self/cgroup") ?? "").unified
+        return folders.prefix(1).map { $0 + "/memory.pressure" } + ["/proc/pressure/memory"]
+    }
+
+    /// The smallest limit, in bytes; nil where none is set.
+    ///
+    /// - Parameter cgroups: text of `/proc/self/cgroup` (cgroups(7)).
+    static func limit(cgroups: String, read: (String) -> String?) -> Int? {
+        let folders = folders(cgroups: cgroups)
+        let files =
+            folders.unified.map { $0 + "/memory.max" } + folders.memory.map { $0 + "/memory.limit_in_bytes" }
+        // No such file, or `max`: no limit.
+        return files.compactMap { read($0).flatMap { Int($0.prefix { $0.isNumber }) } }.filter { $0 > 0 }.min()
+    }
+
+    /// The folders of the cgroups that hold this process, the innermost first: of version 2, and of version 1's memory
+    /// controller. In a container the path may be the host's, and only the root is there.
+    private static func folders(cgroups: String) -> (unified: [String], memory: [String]) {
+        var result: (unified: [String], memory: [String]) = ([], [])
+        for line in cgroups.split(separator: "\n") {
+            let parts = line.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
+            guard parts.count == 3 else { continue }
+            let isMemory = parts[1].split(separator: ",").contains("memory")
+            guard isMemory || parts[1].isEmpty else { continue }
+            var names = parts[2].split(separator: "/")
+            let root = isMemory ? "/sys/fs/cgroup/memory" : "/sys/fs/cgroup"
+            var folders: [String] = []
+            while true {
+                folders.append(([root[...]] + names).joined(separator: "/"))
+                if names.popLast() == nil { break }
+            }
+            if isMemory { result.memory = folders } else { result.unified = folders }
+        }
+        return result
+    }
+
+    /// The beginning of a small file; nil where it cannot be read.
+    private static func text(at path: String) -> String? {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let count = read(file, &buffer, buffer.count)
+        return count > 0 ? String(decoding: buffer[..<count], as: UTF8.self) : nil
+    }
+}

@@ -1,0 +1,75 @@
+import Glibc
+import Synchronization
+import Variants
+
+/// Calls when the kernel says that work stalls for want of memory (pressure stall information, Linux 4.20;
+/// Documentation/accounting/psi.rst). One thread of its own, which sleeps.
+final class MemoryPressure: Sendable {
+    private let thread = OwnedThreads(count: 1)
+    /// The end of a pipe that the watching thread listens at; closed to end it.
+    private let wake: CInt
+    private let isStopped = Atomic<Bool>(false)
+
+    /// 150 ms of stalls within 2 s: a window that needs no privilege (Linux 6.5).
+    private static let trigger = "some 150000 2000000"
+    /// Milliseconds for which no further call is made: what the last one gave back has to be felt first.
+    private static let pause: CInt = 2_000
+
+    /// The first of these files that takes a trigger; -1 where none does: an older kernel, or not permitted.
+    static func opened(_ paths: [String]) -> CInt {
+        for path in paths {
+            let file = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
+            guard file >= 0 else { continue }
+            // With its ending zero, as the kernel's own example writes it.
+            if Self.trigger.withCString({ write(file, $0, Self.trigger.utf8.count + 1) }) > 0 { return file }
+            close(file)
+        }
+        return -1
+    }
+
+    /// Watches a descriptor that tells of urgent data, and closes it in the end; nil where it is none.
+    ///
+    /// - Parameter onPressure: called on the watching thread, at most every two seconds.
+    init?(_ file: CInt, onPressure: @escaping @Sendable () -> Void) {
+        var ends: [CInt] = [-1, -1]
+        guard file >= 0 else { return nil }
+        guard pipe(&ends) == 0 else {
+            close(file)
+            return nil
+        }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        wake = ends[1]
+        let woken = ends[0]
+        thread.submit {
+            defer {
+                close(file)
+                close(woken)
+            }
+            var watched = [
+                pollfd(fd: file, events: Int16(POLLPRI), revents: 0),
+                pollfd(fd: woken, events: Int16(POLLIN), revents: 0),
+            ]
+            while true {
+                let count = poll(&watched, 2, -1)
+                if count < 0, errno == EINTR { continue }
+                // The trigger is gone with its cgroup.
+                guard count > 0, watched[1].revents == 0, watched[0].revents & Int16(POLLERR) == 0 else { return }
+                onPressure()
+                var stop = pollfd(fd: woken, events: Int16(POLLIN), revents: 0)
+                if poll(&stop, 1, Self.pause) > 0 { return }
+            }
+        }
+    }
+
+    deinit { end() }
+
+    /// Ends the watch and its thread.
+    func stop() {
+        end()
+        thread.stop()
+    }
+
+    private func end() {
+        if !isStopped.exchange(true, ordering: .acquiringAndReleasing) { close(wake) }
+    }
+}

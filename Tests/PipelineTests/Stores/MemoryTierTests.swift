@@ -1,0 +1,161 @@
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+import Variants
+
+@testable import Pipeline
+
+/// The memory tiers of a pipeline: what they may take, what they give back, and what they are asked for.
+struct MemoryTierTests {
+    private static let fresh: KeyValuePairs<String, String> = [
+        "Content-Type": "image/jpeg", "Cache-Control": "max-age=600", "ETag": "\"1\"",
+    ]
+
+    @Test func `the smallest limit of the cgroups counts, of either version`() {
+        let files = [
+            "/sys/fs/cgroup/a/b/memory.max": "max\n", "/sys/fs/cgroup/a/memory.max": "3000000\n",
+            "/sys/fs/cgroup/memory.max": "9000000\n", "/sys/fs/cgroup/memory/x/memory.limit_in_bytes": "2000000\n",
+        ]
+        #expect(MachineMemory.limit(cgroups: "0::/a/b\n") { files[$0] } == 3_000_000)
+        #expect(MachineMemory.limit(cgroups: "5:cpu:/y\n4:cpuset,memory:/x\n0::/\n") { files[$0] } == 2_000_000)
+        #expect(MachineMemory.limit(cgroups: "0::/c\n") { files[$0] } == 9_000_000)
+        #expect(MachineMemory.limit(cgroups: "1:cpu:/a\nnonsense") { files[$0] } == nil)
+    }
+
+    @Test func `budgets are a tenth of the memory there is, and shares of it are split`() {
+        let all = PipelineConfiguration.MemoryBudgets.share(1)
+        let budgets = PipelineConfiguration().memory
+        #expect(abs(all.originals + all.variants - MachineMemory.bytes) <= 2 && all.pixels == 0)
+        #expect(abs(budgets.originals - all.originals / 10) <= 1 && abs(budgets.variants - all.variants / 10) <= 1)
+        #expect(PipelineConfiguration.MemoryBudgets.share(-1).variants == 0)
+    }
+
+    @Test func `reducing evicts what is worth least and leaves the budget`() {
+        let store = MemoryStore<Int>(budget: 1_000_000)
+        for key in 0..<400 {
+            store.insert(key, body: [UInt8](repeating: 1, count: 1_000), for: "\(key)", cost: key < 200 ? 1 : 100)
+        }
+        let before = store.counters
+        let freed = store.reduce(to: 0.5)
+        let after = store.counters
+        #expect(after.bytes <= before.bytes / 2 && freed == before.bytes - after.bytes && after.budget == 1_000_000)
+        #expect((0..<200).allSatisfy { store.peek("\($0)") == nil })
+        #expect(store.insert(1, body: [UInt8](repeating: 1, count: 100_000), for: "large"))
+        store.reduce(to: 0)
+        #expect(store.counters.entries == 0 && store.counters.bytes == 0)
+    }
+
+    @Test func `what is past its freshness is validated before memory answers`() async throws {
+        let later = Atomic<Int>(0)
+        try await withPipeline {
+            $0.now = { ImagePipeline.unixTime() + Double(later.load(ordering: .relaxed)) }
+        } handler: { request in
+            request["if-none-match"] == nil ? picture("night-tiny.jpg", Self.fresh) : .response(304, Self.fresh)
+        } _: { bench, pipeline in
+            let request = try bench.request()
+            _ = try await pipeline.respond(to: request)
+            #expect(try await pipeline.respond(to: request).originalOutcome == .none)
+            later.store(601, ordering: .relaxed)
+            let late = try await pipeline.respond(to: request)
+            #expect(late.outcome == .memory && late.originalOutcome == .revalidated && !late.isStale)
+            #expect(bench.origin.requests.count == 2 && bench.renderer.renders == 1)
+        }
+    }
+
+    @Test func `what came from disk is in memory the next time`() async throws {
+        try await withPipeline { _ in
+            picture("night-tiny.jpg", Self.fresh)
+        } _: { bench, pipeline in
+            let request = try bench.request()
+            let original = try bench.request("/a.jpg", nil)
+            _ = try await pipeline.respond(to: request)
+            await pipeline.drain()
+            let other = try bench.pipeline()
+            for outcome in [Outcome.disk, .memory] {
+                #expect(try await other.respond(to: request).outcome == outcome)
+                #expect(try await other.respond(to: original).outcome == outcome)
+            }
+            #expect(other.reduceMemory() > 0 && other.memoryStatistics.variants.entries == 0)
+            #expect(try await other.respond(to: request).outcome == .disk)
+            await other.shutdown()
+        }
+    }
+
+    @Test func `pixels are decoded once where they may be kept, and a purge takes them`() async throws {
+        for budget in [0, 1 << 20] {
+            try await withPipeline {
+                $0.memory.pixels = budget
+            } handler: { request in
+                picture(
+                    "night-tiny.jpg",
+                    request.path == "/private.jpg" ? ["Cache-Control": "no-store"] : Self.fresh)
+            } _: { bench, pipeline in
+                let request = try bench.request()
+                let first = try await pipeline.pixels(for: request)
+                #expect(try await pipeline.pixels(for: request) == first && first.bytesPerRow == first.width * 4)
+                let counters = pipeline.memoryStatistics.pixels
+                #expect(counters.entries == (budget > 0 ? 1 : 0) && counters.hits == (budget > 0 ? 1 : 0))
+                let size = first.bytesPerRow * first.height
+                if budget > 0 { #expect(counters.bytes >= size && counters.bytes < size + 1_000) }
+                _ = try await pipeline.purge(request.source)
+                #expect(pipeline.memoryStatistics.pixels.entries == 0)
+                _ = try await pipeline.pixels(for: bench.request("/private.jpg"))
+                #expect(pipeline.memoryStatistics.pixels.entries == 0)
+            }
+        }
+    }
+
+    @Test func `urgent data is pressure, told once a while, and the watch ends when it is stopped`() async throws {
+        let pair = try #require(UrgentPair())
+        let (told, tells) = AsyncStream<Void>.makeStream()
+        let pressure = try #require(MemoryPressure(pair.watched) { tells.yield() })
+        pair.send()
+        for await _ in told { break }
+        pressure.stop()
+        #expect(pair.isClosed)
+    }
+
+    @Test func `where the kernel takes no trigger nothing is watched`() {
+        #expect(MemoryPressure.opened(["/proc/pressure/none", "/proc/self/status"]) == -1)
+        #expect(MemoryPressure(-1) {} == nil)
+    }
+}
+
+/// Two connected TCP sockets, on which urgent data is what POLLPRI tells of, as it does of pressure.
+private struct UrgentPair {
+    /// To be closed by whoever watches.
+    let watched: Int32
+    private let other: Int32
+
+    init?() {
+        let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        defer { close(listener) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let client = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        let isConnected = withUnsafeMutablePointer(to: &address) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(listener, $0, length) == 0 && listen(listener, 1) == 0
+                    && getsockname(listener, $0, &length) == 0 && connect(client, $0, length) == 0
+            }
+        }
+        guard isConnected else { return nil }
+        other = client
+        watched = accept(listener, nil, nil)
+    }
+
+    func send() {
+        var byte: UInt8 = 1
+        _ = Glibc.send(other, &byte, 1, Int32(MSG_OOB))
+    }
+
+    /// Returns once the watched end is closed; to be asked once.
+    var isClosed: Bool {
+        defer { close(other) }
+        var byte: UInt8 = 0
+        return recv(other, &byte, 1, 0) <= 0
+    }
+}
