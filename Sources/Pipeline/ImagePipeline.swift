@@ -205,6 +205,12 @@ public final class ImagePipeline: Sendable {
         return try await tiers.purge(source: AdmitStage.identify(request).source)
     }
 
+    /// The same of many sources at once, by the beginning of their URLs or by host. It takes as long as what it removes.
+    /// What was under way when it began is stored nowhere, whatever its source.
+    public func purge(_ selection: SourceSelection) async throws(PipelineError) -> PurgeResult {
+        try await tiers.purge(selection)
+    }
+
     /// Counters of the disk tiers; nil without a cache folder.
     public func diskStatistics() async -> (originals: StoreCounters, variants: StoreCounters, records: StoreCounters)? {
         let tiers = tiers

@@ -12,6 +12,9 @@ public struct PipelineConfiguration: Sendable {
     public var yieldsToMemoryPressure = true
     /// Byte budgets on disk; 2 GiB each.
     public var disk = TierBudgets(originals: 2 << 30, variants: 2 << 30)
+    /// Bytes of the file system that the disk tiers leave to others: below them they evict, and then store nothing. nil: 1
+    /// GB, or a twentieth of the file system where that is less; 0 sets no floor.
+    public var freeSpace: Int?
     /// Forces every write to the disk; off, since a cache may lose its last second in a power cut.
     public var fsync = false
     /// Transfers: limits, addresses, retries.

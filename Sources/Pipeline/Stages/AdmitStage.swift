@@ -8,6 +8,49 @@ extension ImageSource {
     }
 }
 
+extension SourceSelection {
+    /// Sources whose names begin as `text` does: an http(s) URL in normal form, then compared as text (so `/img` covers
+    /// `/img.jpg` and `/imgs/`, and `https://a.example` the whole origin); what begins with `id:`, `bytes:` or `file:` as
+    /// it is; anything else as a path from the working directory.
+    ///
+    /// Throws `invalidSource` for what is empty or no URL, and for a path that ends in a dot segment.
+    public init(prefix text: String) throws(PipelineError) {
+        if ["id:", "bytes:", "file:"].contains(where: { text.hasPrefix($0) }) {
+            self.init(prefixes: [text])
+            return
+        }
+        let path = text.prefix { $0 != "?" && $0 != "#" }
+        guard !["/.", "/.."].contains(where: { path.hasSuffix($0) }) else {
+            throw PipelineError(.invalidSource, "\(text): ends in a dot segment, which would mean the folder above")
+        }
+        let (origin, source, _) = try AdmitStage.identify(ImageRequest(ImageSource(text)))
+        // A path loses the slash that tells a folder from names that begin like it.
+        if case .file = origin, text.hasSuffix("/"), !source.hasSuffix("/") {
+            self.init(prefixes: [source + "/"])
+        } else {
+            self.init(prefixes: [source])
+        }
+    }
+
+    /// Every http and https URL of this host, exactly (`a.example` is not `www.a.example`), whatever its port.
+    ///
+    /// Throws `invalidSource` for what is more or less than a host.
+    public init(host text: String) throws(PipelineError) {
+        let isBareIPv6 = !text.hasPrefix("[") && text.utf8.count { $0 == UInt8(ascii: ":") } > 1
+        do throws(SourceError) {
+            let url = try SourceURL(isBareIPv6 ? "http://[\(text)]" : "http://" + text)
+            guard url.normalised == url.origin + "/", url.port == 80, url.userinfo == nil,
+                !text.contains(where: { $0 == "/" || $0 == "#" })
+            else {
+                throw SourceError(.malformed, text, "is more than a host; any scheme and port are meant")
+            }
+            self.init(normalisedHost: url.host)
+        } catch {
+            throw PipelineError(.invalidSource, error.description, cause: error)
+        }
+    }
+}
+
 /// Decides whether a request may be worked on, and under which identity.
 struct AdmitStage: Sendable {
     let masks: MaskFolder

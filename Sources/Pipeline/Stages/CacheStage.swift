@@ -33,6 +33,7 @@ struct CacheStage: Sendable {
         }
         finding.record = record
         decide(&finding, record)
+        if finding.tier == .disk, finding.isStale { tiers.noteStale() }
         if admitted.purpose == .original { await addBody(to: &finding, record) }
         return finding
     }

@@ -62,6 +62,16 @@ struct CacheFinding: Sendable {
     var tier: OriginalOutcome
     /// The digest whose record is there while its body, which is wanted, is gone: only the origin has it.
     var missingBody: Digest?
+
+    /// Whether the record is no longer fresh, used all the same or not.
+    var isStale: Bool {
+        switch verdict {
+        case .reuse(let isStale): isStale
+        case .reuseAndValidate: true
+        case .validate, .unavailable: forward == .stale
+        case .missing: false
+        }
+    }
 }
 
 /// An original: its record, and its body where that had to be obtained.

@@ -35,22 +35,42 @@ extension CacheTiers {
     /// folder find it gone with their next look-up.
     func purge(source: String) async throws(PipelineError) -> PurgeResult {
         // The bytes of a caller have no record; their name tells their digest.
-        let digests: Set<Digest> = source.hasPrefix("bytes:") ? [String(source.dropFirst(6))] : []
+        let known: Set<Digest> = source.hasPrefix("bytes:") ? [String(source.dropFirst(6))] : []
+        return try await purge { disk throws(StoreError) in
+            try disk.purge(source: source, digests: known)
+        } inMemory: { digests in
+            forget(digests.union(known).union([source]))
+        }
+    }
+
+    /// The same of every source of a selection; nothing that was begun before is stored afterwards.
+    func purge(_ selection: SourceSelection) async throws(PipelineError) -> PurgeResult {
+        try await purge { disk throws(StoreError) in
+            try disk.purge(selection)
+        } inMemory: { digests in
+            let purged = memory.purge(selection, digests: digests).digests
+            pixels.remove { _, decoded in purged.contains(decoded.originalDigest) }
+        }
+    }
+
+    private func purge(
+        onDisk: @escaping @Sendable (any Store) throws(StoreError) -> PurgeResult, inMemory: (Set<Digest>) -> Void
+    ) async throws(PipelineError) -> PurgeResult {
         let result: Result<PurgeResult, StoreError> = await readers.run { [self] in
             // What was queued before the purge lands before it, so that it is purged too.
             writer.drain()
             guard let disk else { return .success(PurgeResult()) }
             do throws(StoreError) {
-                let result = try disk.purge(source: source, digests: digests)
+                let result = try onDisk(disk)
                 catchUp()
                 return .success(result)
             } catch {
                 return .failure(error)
             }
         }
-        var names = digests.union([source])
-        if case .success(let purged) = result { names.formUnion(purged.digests) }
-        forget(names)
+        var digests: Set<Digest> = []
+        if case .success(let purged) = result { digests = purged.digests }
+        inMemory(digests)
         switch result {
         case .success(let purged):
             return purged

@@ -61,6 +61,7 @@ final class CacheTiers: Sendable {
             var settings = DiskStoreConfiguration()
             settings.originals = configuration.disk.originals
             settings.variants = configuration.disk.variants
+            settings.freeSpace = configuration.freeSpace
             settings.fsync = configuration.fsync
             if let store = configuration.store {
                 disk = store
@@ -272,6 +273,12 @@ final class CacheTiers: Sendable {
         } end: { [waiting] in
             waiting.end(variant: entry.key, serial)
         }
+    }
+
+    /// Counts, behind the answer, that records found on disk were stale.
+    func noteStale() {
+        guard let disk else { return }
+        readers.submit { [self] in attempt { () throws(StoreError) in try disk.noteStale() } }
     }
 
     /// Waits until everything queued is stored.

@@ -134,7 +134,7 @@ extension DiskIndex {
 
     /// Evicts the entry at the front of the queue; one that was used since it was placed moves back first.
     /// - Returns: false when there is none of this priority or a lower one.
-    private func evictOne(_ tier: DiskTier, upTo limit: Double) throws(StoreError) -> Bool {
+    func evictOne(_ tier: DiskTier, upTo limit: Double) throws(StoreError) -> Bool {
         let connection = try connection
         let front = """
             SELECT id, size, cost, uses, since, priority, \(tier.keyColumns) FROM \(tier.rawValue) \

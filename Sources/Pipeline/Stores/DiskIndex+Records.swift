@@ -17,6 +17,7 @@ extension DiskIndex {
         /// nil when the row is damaged.
         var record: OriginalRecord?
         var hasBody: Bool
+        var stored: Double
         var touched: Double
         var uses: Int
     }
@@ -34,12 +35,12 @@ extension DiskIndex {
             SELECT id, source, selecting, digest, length, status, request_time, response_time, fetch_milliseconds, \
             fields, format, width, height, pages, alpha, orientation, scans, profile_bytes, touched, uses, \
             EXISTS (SELECT 1 FROM originals WHERE originals.digest = records.digest), final_url, \
-            assigned_lifetime, lifetime_limit FROM records \(rest) LIMIT ?2
+            assigned_lifetime, lifetime_limit, stored FROM records \(rest) LIMIT ?2
             """, value, .integer(limit)
         ) { row in
             RecordRow(
-                id: row.integer(0), record: Self.record(row), hasBody: row.integer(20) != 0, touched: row.real(18),
-                uses: row.integer(19))
+                id: row.integer(0), record: Self.record(row), hasBody: row.integer(20) != 0, stored: row.real(24),
+                touched: row.real(18), uses: row.integer(19))
         }
     }
 

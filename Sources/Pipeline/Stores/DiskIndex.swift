@@ -20,6 +20,8 @@ final class DiskIndex: @unchecked Sendable {
     private var writes = 0
     /// Whether the transaction under way takes in the writes that are made meanwhile.
     private var isTogether = false
+    /// Tiers that were brought within their budgets since this store was opened.
+    var broughtDown: Set<DiskTier> = []
 
     private var opened: SQLiteConnection?
     private var inode: UInt64 = 0
@@ -334,9 +336,14 @@ final class DiskIndex: @unchecked Sendable {
         }
     }
 
-    /// Gives pages that are no longer used back to the file system.
-    func shrink() throws(StoreError) {
-        _ = try connection.rows("PRAGMA incremental_vacuum") { _ in }
+    /// Gives at most so many unused pages back to the file system, in a transaction of its own.
+    /// - Returns: whether there are more.
+    func shrink(pages: Int) throws(StoreError) -> Bool {
+        let connection = try connection
+        _ = try connection.rows("PRAGMA incremental_vacuum(\(pages))") { _ in }
+        // The file gets shorter with the checkpoint, which gives up where somebody still reads what was before.
+        _ = try connection.rows("PRAGMA wal_checkpoint(PASSIVE)") { _ in }
+        return try connection.first("PRAGMA freelist_count") { $0.integer(0) } ?? 0 > 0
     }
 
     // MARK: Counters
@@ -397,10 +404,12 @@ final class DiskIndex: @unchecked Sendable {
             try connection.run(
                 """
                 UPDATE tiers SET hits = hits + ?2, misses = misses + ?3, insertions = insertions + ?4, \
-                evictions = evictions + ?5, refused = refused + ?6, corrupt = corrupt + ?7 WHERE name = ?1
+                evictions = evictions + ?5, refused = refused + ?6, corrupt = corrupt + ?7, stale = stale + ?8, \
+                bytes_saved = bytes_saved + ?9, milliseconds_saved = milliseconds_saved + ?10 WHERE name = ?1
                 """, .text(tier.rawValue), .integer(counters.hits), .integer(counters.misses),
                 .integer(counters.insertions), .integer(counters.evictions), .integer(counters.refused),
-                .integer(counters.corrupt))
+                .integer(counters.corrupt), .integer(counters.stale), .integer(counters.bytesSaved),
+                .real(counters.millisecondsSaved))
         }
     }
 }

@@ -1,7 +1,7 @@
 /// The tables of the index (docs/entry-format.md describes every column).
 enum DiskSchema {
     /// Raised with every change of a table; an index with a higher number is refused.
-    static let version = 3
+    static let version = 4
     /// "IMPC": tells our index from another program's database.
     static let applicationID = 0x494D_5043
     /// Bytes of a page of a new index: two file operations each time it is written, whatever its size, so that a usual
@@ -18,7 +18,7 @@ enum DiskSchema {
             name TEXT PRIMARY KEY, entries INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0,
             hits INTEGER NOT NULL DEFAULT 0, misses INTEGER NOT NULL DEFAULT 0, insertions INTEGER NOT NULL DEFAULT 0,
             evictions INTEGER NOT NULL DEFAULT 0, refused INTEGER NOT NULL DEFAULT 0,
-            corrupt INTEGER NOT NULL DEFAULT 0, \(policyColumns)) WITHOUT ROWID;
+            corrupt INTEGER NOT NULL DEFAULT 0, \(policyColumns), \(savingColumns)) WITHOUT ROWID;
         INSERT INTO tiers (name) VALUES ('originals'), ('variants'), ('records');
         CREATE TABLE bodies (
             id INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, length INTEGER NOT NULL, checksum INTEGER NOT NULL,
@@ -44,6 +44,7 @@ enum DiskSchema {
         CREATE TABLE links (source TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (source, digest)) WITHOUT ROWID;
         CREATE INDEX links_digest ON links (digest);
         CREATE TABLE purges (name TEXT PRIMARY KEY, generation INTEGER NOT NULL, time REAL NOT NULL) WITHOUT ROWID;
+        CREATE INDEX purges_time ON purges (time);
         CREATE TABLE discarded (digest TEXT PRIMARY KEY) WITHOUT ROWID;
         \(ghosts)
         """
@@ -62,6 +63,12 @@ enum DiskSchema {
         \(ghosts)
         \(["records", "originals", "variants"].map(requeue).joined())
         """,
+        4: """
+        ALTER TABLE tiers ADD COLUMN stale INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE tiers ADD COLUMN bytes_saved INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE tiers ADD COLUMN milliseconds_saved REAL NOT NULL DEFAULT 0;
+        CREATE INDEX purges_time ON purges (time);
+        """,
     ]
 
     private static func requeue(_ table: String) -> String {
@@ -73,6 +80,12 @@ enum DiskSchema {
 
     /// What the policy of a tier knows beside the entries.
     private static let policyColumns = "clock REAL NOT NULL DEFAULT 0, ghosts INTEGER NOT NULL DEFAULT 0"
+
+    /// What hits have spared, and those that did not suffice.
+    private static let savingColumns = """
+        stale INTEGER NOT NULL DEFAULT 0, bytes_saved INTEGER NOT NULL DEFAULT 0, \
+        milliseconds_saved REAL NOT NULL DEFAULT 0
+        """
 
     /// The keys evicted last, by tier and number.
     private static let ghosts = """

@@ -4,6 +4,8 @@ public struct ListedOriginal: Sendable, Hashable {
     public var record: OriginalRecord
     /// Whether the body is stored too.
     public var hasBody: Bool
+    /// When the record was written last, Unix seconds.
+    public var stored: Double
     /// Unix seconds.
     public var lastUsed: Double
     /// Hits since it was stored.
@@ -22,6 +24,51 @@ public struct ListedVariant: Sendable, Hashable {
     public var uses: Int
     /// Where the next page begins.
     public var position: Int
+}
+
+/// Tiers whose entries have bodies; the records of originals go with them, and have a budget of their own.
+public enum EntryTier: String, Sendable, Hashable, CaseIterable {
+    case originals, variants
+}
+
+/// An entry as listed.
+public enum ListedEntry: Sendable, Hashable {
+    case original(ListedOriginal)
+    case variant(ListedVariant)
+}
+
+/// Which entries to list, and in which order.
+public struct ListRequest: Sendable, Hashable {
+    /// What comes first is what somebody who cleans up looks for first.
+    public enum Order: String, Sendable, Hashable, CaseIterable {
+        /// Originals, then variants, as they were stored.
+        case stored
+        /// The longest body.
+        case size
+        /// What was stored longest ago.
+        case age
+        /// What was last used longest ago.
+        case lastUse = "last-use"
+        /// What was used most.
+        case hits
+        /// What took longest to fetch or to render.
+        case cost
+    }
+
+    /// `stored` by default.
+    public var order = Order.stored
+    /// The other way round.
+    public var isReversed = false
+    /// Both by default.
+    public var tiers = Set(EntryTier.allCases)
+    /// What belongs to these sources; a variant belongs to each source that has had its original.
+    public var sources = SourceFilter()
+    /// Variants whose recipe's canonical text fits this pattern (`*`, `?`, `[abc]`), and no originals.
+    public var recipe: String?
+    /// At most so many; nil for all.
+    public var limit: Int?
+
+    public init() {}
 }
 
 /// What the store knows about a source, a key or a digest.
@@ -61,8 +108,29 @@ extension DiskStore {
         }
     }
 
+    /// Hands out entries in pages of at most 256 until `visit` returns false.
+    ///
+    /// In memory there is a page, and eight bytes for each entry that fits; so entries come in the order of when the call
+    /// began, and those that went meanwhile are left out.
+    public func list(_ request: ListRequest, visit: ([ListedEntry]) -> Bool) throws(StoreError) {
+        var places = try perform { index throws(StoreError) in try index.places(request)[...] }
+        while !places.isEmpty {
+            let page = places.prefix(Self.step)
+            places = places.dropFirst(Self.step)
+            let entries = try perform { index throws(StoreError) in
+                var entries: [ListedEntry] = []
+                for place in page {
+                    if let entry = try index.entry(at: place) { entries.append(entry) }
+                }
+                return entries
+            }
+            guard visit(entries) else { return }
+        }
+    }
+
     /// What there is under a source (with all variants of its digests), or under the beginning of a variant's key, of
-    /// a variant's digest or of an original's digest (at least 4 hexadecimal digits).
+    /// a variant's digest or of an original's digest (at least 4 hexadecimal digits); variants with the records of the
+    /// originals they were made from.
     public func inspect(_ text: String, limit: Int = 100) throws(StoreError) -> Inspection {
         let isHexadecimal = text.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
         let isPrefix = (4...64).contains(text.utf8.count) && isHexadecimal
@@ -73,6 +141,11 @@ extension DiskStore {
             let byLink = "WHERE original IN (SELECT digest FROM links WHERE source = ?1) ORDER BY id"
             found.variants = try index.variantRows(byLink, .text(text), limit).compactMap(ListedVariant.init)
             guard found.isEmpty, isPrefix else { return found }
+            func originals(_ digest: Digest) throws(StoreError) {
+                let byDigest = "WHERE digest = ?1 ORDER BY id"
+                let rows = try index.recordRows(byDigest, .text(digest), limit).compactMap(ListedOriginal.init)
+                for row in rows where !found.originals.contains(row) { found.originals.append(row) }
+            }
             // "g" follows every hexadecimal digit: a range of the index instead of a scan.
             let byDigest = "WHERE digest >= ?1 AND digest < ?1 || 'g' ORDER BY digest"
             found.originals = try index.recordRows(byDigest, .text(text), limit).compactMap(ListedOriginal.init)
@@ -81,6 +154,7 @@ extension DiskStore {
                 let rows = try index.variantRows(byColumn, .text(text), limit).compactMap(ListedVariant.init)
                 for row in rows where !found.variants.contains(row) { found.variants.append(row) }
             }
+            for digest in Set(found.variants.map(\.entry.originalDigest)) { try originals(digest) }
             return found
         }
     }
@@ -91,7 +165,8 @@ extension ListedOriginal {
     fileprivate init?(_ row: DiskIndex.RecordRow) {
         guard let record = row.record else { return nil }
         self.init(
-            record: record, hasBody: row.hasBody, lastUsed: row.touched, uses: row.uses, position: row.id)
+            record: record, hasBody: row.hasBody, stored: row.stored, lastUsed: row.touched, uses: row.uses,
+            position: row.id)
     }
 }
 
@@ -104,10 +179,67 @@ extension ListedVariant {
 }
 
 extension DiskIndex {
+    /// Where the entries of a listing are: a row's number doubled, plus one for variants.
+    fileprivate func places(_ request: ListRequest) throws(StoreError) -> [Int] {
+        let ranks: (record: String, variant: String, isDescending: Bool) =
+            switch request.order {
+            case .stored: ("0", "1", false)
+            case .size: ("length", "length", true)
+            case .age: ("stored", "created", false)
+            case .lastUse: ("touched", "touched", false)
+            case .hits: ("uses", "uses", true)
+            case .cost: ("fetch_milliseconds", "cost", true)
+            }
+        var values: [SQLiteValue] = []
+        var selects: [String] = []
+        func add(_ table: String, _ rank: String, place: String, conditions: [String]) {
+            let sql = conditions.isEmpty ? "" : " WHERE " + conditions.joined(separator: " AND ")
+            selects.append("SELECT \(place) AS place, \(rank) AS rank FROM \(table)\(sql)")
+        }
+        if request.tiers.contains(.originals), request.recipe == nil {
+            let filter = request.sources.condition("source", first: 1)
+            values += filter?.values ?? []
+            add("records", ranks.record, place: "2 * id", conditions: filter.map { [$0.sql] } ?? [])
+        }
+        if request.tiers.contains(.variants) {
+            var conditions: [String] = []
+            if let filter = request.sources.condition("source", first: values.count + 1) {
+                conditions.append("original IN (SELECT digest FROM links WHERE \(filter.sql))")
+                values += filter.values
+            }
+            if let recipe = request.recipe {
+                values.append(.text(recipe))
+                conditions.append("recipe GLOB ?\(values.count)")
+            }
+            add("variants", ranks.variant, place: "2 * id + 1", conditions: conditions)
+        }
+        if selects.isEmpty { return [] }
+        let direction = ranks.isDescending != request.isReversed ? "DESC" : "ASC"
+        values.append(.integer(request.limit.map { max(0, $0) } ?? -1))
+        return try connection.rows(
+            """
+            SELECT place FROM (\(selects.joined(separator: " UNION ALL "))) \
+            ORDER BY rank \(direction), place \(request.isReversed ? "DESC" : "ASC") LIMIT ?\(values.count)
+            """, values: values
+        ) { $0.integer(0) }
+    }
+
+    /// nil when it went meanwhile, or is damaged.
+    fileprivate func entry(at place: Int) throws(StoreError) -> ListedEntry? {
+        let id = SQLiteValue.integer(place / 2)
+        if place % 2 == 0 {
+            return try recordRows("WHERE id = ?1", id).first.flatMap(ListedOriginal.init).map { .original($0) }
+        }
+        return try variantRows("WHERE id = ?1", id).first.flatMap(ListedVariant.init).map { .variant($0) }
+    }
+
     /// Counts as stored, with what is noted and not yet written added.
     fileprivate func counters() throws(StoreError) -> [DiskTier: StoreCounters] {
         let rows = try connection.rows(
-            "SELECT name, hits, misses, insertions, evictions, refused, corrupt, entries, bytes FROM tiers"
+            """
+            SELECT name, hits, misses, insertions, evictions, refused, corrupt, entries, bytes, stale, bytes_saved, \
+            milliseconds_saved FROM tiers
+            """
         ) { row in
             var counters = StoreCounters()
             counters.hits = row.integer(1)
@@ -118,6 +250,9 @@ extension DiskIndex {
             counters.corrupt = row.integer(6)
             counters.entries = row.integer(7)
             counters.bytes = row.integer(8)
+            counters.stale = row.integer(9)
+            counters.bytesSaved = row.integer(10)
+            counters.millisecondsSaved = row.real(11)
             return (name: row.text(0), counters: counters)
         }
         var all: [DiskTier: StoreCounters] = [:]
@@ -127,6 +262,9 @@ extension DiskIndex {
             let noted = noted[tier] ?? StoreCounters()
             counters.hits += noted.hits
             counters.misses += noted.misses
+            counters.stale += noted.stale
+            counters.bytesSaved += noted.bytesSaved
+            counters.millisecondsSaved += noted.millisecondsSaved
             counters.refused += noted.refused
             counters.corrupt += noted.corrupt
             counters.budget = budget(of: tier)

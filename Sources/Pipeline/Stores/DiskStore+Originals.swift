@@ -1,4 +1,9 @@
 extension DiskStore {
+    /// Counts records that were found and turned out stale.
+    func noteStale() throws(StoreError) {
+        try perform { index throws(StoreError) in index.note(.records) { $0.stale += 1 } }
+    }
+
     /// What is remembered of a source: one record for each selection its `Vary` has led to, newest first.
     public func records(source: String) throws(StoreError) -> [OriginalRecord] {
         try perform { index throws(StoreError) in
@@ -73,17 +78,18 @@ extension DiskStore {
         let located = try perform { index throws(StoreError) -> Located? in
             let found = try index.connection.first(
                 """
-                SELECT originals.id, length, checksum, data FROM originals LEFT JOIN bodies USING (digest) \
+                SELECT originals.id, cost, length, checksum, data FROM originals LEFT JOIN bodies USING (digest) \
                 WHERE originals.digest = ?1
                 """, .text(digest)
-            ) { (id: $0.integer(0), body: DiskIndex.StoredBody($0, at: 1)) }
+            ) { (id: $0.integer(0), cost: $0.real(1), body: DiskIndex.StoredBody($0, at: 2)) }
             guard let found else {
                 index.note(.originals) { $0.misses += 1 }
                 return nil
             }
-            index.note(.originals) { $0.hits += 1 }
+            index.note(.originals) { $0.countHit(bytes: found.body?.length ?? 0, milliseconds: found.cost) }
             index.touch(.originals, row: found.id)
-            return Located(digest: digest, body: found.body)
+            return Located(
+                digest: digest, bytes: found.body?.length ?? 0, cost: found.cost, body: found.body)
         }
         guard let located else { return nil }
         return try verified(located, tier: .originals, longest: longest)

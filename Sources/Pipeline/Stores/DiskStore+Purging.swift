@@ -1,5 +1,7 @@
-/// What a purge of one source removed.
+/// What a purge removed.
 public struct PurgeResult: Sendable, Hashable {
+    /// Sources that anything was stored of.
+    public var sources = 0
     /// Records removed.
     public var records = 0
     /// Bodies of originals.
@@ -8,9 +10,9 @@ public struct PurgeResult: Sendable, Hashable {
     public var variants = 0
     /// Bytes of the bodies and variants removed.
     public var bytes = 0
-    /// Every digest the source was known to have had: what other tiers need to remove their variants.
+    /// Every digest the sources were known to have had: what other tiers need to remove their variants.
     public var digests: Set<Digest> = []
-    /// Work begun at an earlier generation no longer stores anything of this source.
+    /// Work begun at an earlier generation no longer stores anything of these sources.
     public var generation: UInt64 = 0
 
     public init() {}
@@ -25,18 +27,6 @@ public struct PurgeLog: Sendable, Hashable {
 
     /// Names beyond which emptying the memory is quicker than going through it.
     static let limit = 10_000
-}
-
-/// What a trim removed.
-public struct TrimResult: Sendable, Hashable {
-    /// Bodies of originals removed.
-    public var originals = 0
-    /// Variants removed.
-    public var variants = 0
-    /// Bytes given back.
-    public var bytes = 0
-
-    public init() {}
 }
 
 extension DiskStore {
@@ -71,121 +61,188 @@ extension DiskStore {
     }
 
     /// Removes a source's records, their bodies, and all variants of every digest the source has had, also where
-    /// another source has the same bytes.
+    /// another source has the same bytes. A body stays where another source's record speaks of it.
     ///
     /// - Parameter digests: further originals known to be the source's, where no record says so.
     public func purge(source: String, digests: Set<Digest> = []) throws(StoreError) -> PurgeResult {
+        let result = try perform { index throws(StoreError) in
+            try index.write { _ throws(StoreError) in
+                let generation = try index.nextGeneration()
+                var result = try index.counting { () throws(StoreError) in try index.remove(source, digests) }
+                result.sources = result.records + result.originals + result.variants > 0 ? 1 : 0
+                result.generation = generation
+                try index.remember(result.digests.union([source]), generation)
+                return result
+            }
+        }
+        shrink()
+        return result
+    }
+
+    /// Removes every source of a selection as `purge(source:)` does one, in transactions of 64 sources, and takes as
+    /// long as what it removes, however much else is stored.
+    ///
+    /// All work begun before stores nothing afterwards, that of other sources included: which source somebody is about
+    /// to store nobody knows. What is begun and stored while this runs may be removed or stay.
+    public func purge(_ selection: SourceSelection) throws(StoreError) -> PurgeResult {
+        var result = PurgeResult()
+        _ = try voidWorkBegun()
+        for range in selection.ranges {
+            var from = range.from
+            while true {
+                let start = from
+                let step = try perform { index throws(StoreError) in
+                    try index.write { _ throws(StoreError) -> (removed: PurgeResult, last: String)? in
+                        let sources = try index.sources(from: start, below: range.below, limit: 64)
+                        guard let last = sources.last else { return nil }
+                        var removed = try index.counting { () throws(StoreError) in
+                            var digests: Set<Digest> = []
+                            for source in sources { digests.formUnion(try index.remove(source)) }
+                            return digests
+                        }
+                        removed.sources = sources.count
+                        return (removed, last)
+                    }
+                }
+                guard let step else { break }
+                result.add(step.removed)
+                // The text that follows it, and nothing in between.
+                from = step.last + "\0"
+                yieldToOthers()
+            }
+        }
+        // Once more, for what another process has taken into memory in the meantime.
+        result.generation = try voidWorkBegun()
+        shrink()
+        return result
+    }
+
+    private func voidWorkBegun() throws(StoreError) -> UInt64 {
         try perform { index throws(StoreError) in
-            let result = try index.write { _ throws(StoreError) in try index.purge(source, digests) }
-            try index.shrink()
-            return result
+            try index.write { _ throws(StoreError) in try index.voidWorkBegun() }
         }
     }
 
     /// Removes everything, and voids all work begun before. Counts of hits and misses stay.
-    public func clear() throws(StoreError) {
-        try perform { index throws(StoreError) in
+    /// - Returns: what there was, without sources and digests.
+    @discardableResult
+    public func clear() throws(StoreError) -> PurgeResult {
+        let result = try perform { index throws(StoreError) in
             try index.write { connection throws(StoreError) in
-                try connection.run(
-                    "INSERT OR IGNORE INTO discarded SELECT digest FROM bodies WHERE data IS NULL")
-                for table in ["bodies", "records", "originals", "variants", "links", "purges", "ghosts"] {
-                    try connection.run("DELETE FROM \(table)")
+                let generation = try index.voidWorkBegun()
+                var result = try index.counting { () throws(StoreError) in
+                    try connection.run(
+                        "INSERT OR IGNORE INTO discarded SELECT digest FROM bodies WHERE data IS NULL")
+                    for table in ["bodies", "records", "originals", "variants", "links", "purges", "ghosts"] {
+                        try connection.run("DELETE FROM \(table)")
+                    }
+                    try connection.run("UPDATE tiers SET entries = 0, bytes = 0")
+                    return []
                 }
-                try connection.run("UPDATE tiers SET entries = 0, bytes = 0")
-                let generation = try index.nextGeneration()
-                try connection.run(
-                    "UPDATE state SET value = ?1 WHERE name = 'floor'", .integer(Int(generation)))
-            }
-            try index.shrink()
-        }
-        files.removeSetAside()
-    }
-
-    /// Removes bodies of originals and variants that were stored before `olderThan`, or were last used before
-    /// `unusedSince` (both Unix seconds; nil sets no bound). Records stay.
-    public func trim(olderThan: Double?, unusedSince: Double?) throws(StoreError) -> TrimResult {
-        try perform { index throws(StoreError) in
-            try index.flush()
-            let result = try index.write { connection throws(StoreError) in
-                var result = TrimResult()
-                let variants = try connection.rows(
-                    "SELECT id, size FROM variants WHERE created < ?1 OR touched < ?2",
-                    .real(olderThan ?? -.infinity), .real(unusedSince ?? -.infinity)
-                ) { (id: $0.integer(0), size: $0.integer(1)) }
-                for row in variants {
-                    try index.removeRow(.variants, row.id)
-                    result.variants += 1
-                    result.bytes += row.size
-                }
-                // An original is as old as the newest response that carried or confirmed it.
-                let originals = try connection.rows(
-                    """
-                    SELECT id, size FROM originals WHERE touched < ?2 OR coalesce((SELECT max(stored) FROM records \
-                    WHERE records.digest = originals.digest), 0) < ?1
-                    """, .real(olderThan ?? -.infinity), .real(unusedSince ?? -.infinity)
-                ) { (id: $0.integer(0), size: $0.integer(1)) }
-                for row in originals {
-                    try index.removeRow(.originals, row.id)
-                    result.originals += 1
-                    result.bytes += row.size
-                }
+                result.generation = generation
                 return result
             }
-            try index.shrink()
-            return result
         }
+        shrink()
+        files.removeSetAside()
+        return result
     }
 }
 
+extension PurgeResult {
+    fileprivate mutating func add(_ other: PurgeResult) {
+        sources += other.sources
+        records += other.records
+        originals += other.originals
+        variants += other.variants
+        bytes += other.bytes
+        digests.formUnion(other.digests)
+    }
+}
+
+/// All of it inside a write transaction of the caller.
 extension DiskIndex {
     /// Seconds for which a purge is remembered by name. Work older than that is refused whatever it stores.
     private static let purgeMemory = 3_600.0
 
-    fileprivate func purge(_ source: String, _ digests: Set<Digest>) throws(StoreError) -> PurgeResult {
+    /// Raises the generation, and the floor to it: nothing begun before is stored, whatever its name.
+    fileprivate func voidWorkBegun() throws(StoreError) -> UInt64 {
+        let generation = try nextGeneration()
+        try connection.run("UPDATE state SET value = ?1 WHERE name = 'floor'", .integer(Int(generation)))
+        return generation
+    }
+
+    /// Stored names from `from` up to `below`, sorted.
+    fileprivate func sources(from: String, below: [UInt8], limit: Int) throws(StoreError) -> [String] {
+        let range = "source >= ?1 AND source < CAST(?2 AS TEXT)"
+        return try connection.rows(
+            "SELECT source FROM links WHERE \(range) UNION SELECT source FROM records WHERE \(range) ORDER BY 1 LIMIT ?3",
+            .text(from), .blob(below), .integer(limit)
+        ) { $0.text(0) }
+    }
+
+    /// Removes what is stored of a source; a body that another source's record speaks of stays.
+    /// - Returns: every digest the source has had.
+    fileprivate func remove(_ source: String, _ more: Set<Digest> = []) throws(StoreError) -> Set<Digest> {
         let connection = try connection
-        var result = PurgeResult()
-        result.generation = try nextGeneration()
-        result.digests = Set(
+        let digests = Set(
             try connection.rows(
                 "SELECT digest FROM links WHERE source = ?1 UNION SELECT digest FROM records WHERE source = ?1",
                 .text(source)
             ) { $0.text(0) }
-        ).union(digests)
-        let before = try bytes()
-        for digest in result.digests {
-            let originals = try connection.rows("SELECT id FROM originals WHERE digest = ?1", .text(digest)) {
-                $0.integer(0)
-            }
-            for id in originals { try removeRow(.originals, id) }
-            result.originals += originals.count
+        ).union(more)
+        for digest in digests {
             let variants = try connection.rows("SELECT id FROM variants WHERE original = ?1", .text(digest)) {
                 $0.integer(0)
             }
             for id in variants { try removeRow(.variants, id) }
-            result.variants += variants.count
         }
         let records = try connection.rows("SELECT id FROM records WHERE source = ?1", .text(source)) { $0.integer(0) }
         for id in records { try removeRow(.records, id) }
-        result.records = records.count
-        result.bytes = before - (try bytes())
+        for digest in digests { try dropUnrecorded(digest) }
         try connection.run("DELETE FROM links WHERE source = ?1", .text(source))
-        try remember(result, source)
+        return digests
+    }
+
+    /// What `body` removes, by the sums of the tiers, and the digests it returns.
+    fileprivate func counting(
+        _ body: () throws(StoreError) -> Set<Digest>
+    ) throws(StoreError) -> PurgeResult {
+        let before = try sums()
+        var result = PurgeResult()
+        result.digests = try body()
+        let after = try sums()
+        func difference(_ tier: DiskTier, _ path: KeyPath<TierSums, Int>) -> Int {
+            (before[tier]?[keyPath: path] ?? 0) - (after[tier]?[keyPath: path] ?? 0)
+        }
+        result.records = difference(.records, \.entries)
+        result.originals = difference(.originals, \.entries)
+        result.variants = difference(.variants, \.entries)
+        result.bytes = difference(.originals, \.bytes) + difference(.variants, \.bytes)
         return result
     }
 
-    private func bytes() throws(StoreError) -> Int {
-        try connection.first("SELECT sum(bytes) FROM tiers WHERE name IN ('originals', 'variants')") {
-            $0.integer(0)
-        } ?? 0
+    /// Entries and bytes of a tier.
+    struct TierSums {
+        var entries: Int
+        var bytes: Int
     }
 
-    private func remember(_ result: PurgeResult, _ source: String) throws(StoreError) {
+    func sums() throws(StoreError) -> [DiskTier: TierSums] {
+        var sums: [DiskTier: TierSums] = [:]
+        let rows = try connection.rows("SELECT name, entries, bytes FROM tiers") {
+            (name: $0.text(0), sums: TierSums(entries: $0.integer(1), bytes: $0.integer(2)))
+        }
+        for row in rows { if let tier = DiskTier(rawValue: row.name) { sums[tier] = row.sums } }
+        return sums
+    }
+
+    fileprivate func remember(_ names: Set<String>, _ generation: UInt64) throws(StoreError) {
         let connection = try connection
         let now = Self.now()
-        for name in result.digests.union([source]) {
+        for name in names {
             try connection.run(
-                "INSERT OR REPLACE INTO purges VALUES (?1, ?2, ?3)", .text(name),
-                .integer(Int(result.generation)), .real(now))
+                "INSERT OR REPLACE INTO purges VALUES (?1, ?2, ?3)", .text(name), .integer(Int(generation)), .real(now))
         }
         let forgotten = try connection.rows(
             "DELETE FROM purges WHERE time < ?1 RETURNING generation", .real(now - Self.purgeMemory)

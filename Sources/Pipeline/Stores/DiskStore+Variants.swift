@@ -20,9 +20,9 @@ extension DiskStore {
                 try index.write { _ throws(StoreError) in try index.removeRow(.variants, row.id) }
                 return nil
             }
-            index.note(.variants) { $0.hits += 1 }
+            index.note(.variants) { $0.countHit(bytes: entry.length, milliseconds: entry.cost) }
             index.touch(.variants, row: row.id)
-            return (entry, Located(digest: entry.digest, body: row.body))
+            return (entry, Located(digest: entry.digest, bytes: entry.length, cost: entry.cost, body: row.body))
         }
         guard let found,
             case .bytes(let body)? = try verified(found.located, tier: .variants, longest: .max)

@@ -16,6 +16,8 @@ public final class DiskStore: Sendable {
     let files: BodyFiles
     private let rebuildCount: RebuildCount
     let generationPage: GenerationPage
+    /// Looks at the file system that holds the folder.
+    let space: @Sendable (_ folder: String) -> FileSystemSpace?
 
     /// How often this store found its database damaged, set it aside as `cache.sqlite.damaged` and began an empty one.
     public var rebuilds: Int { rebuildCount.value }
@@ -27,11 +29,20 @@ public final class DiskStore: Sendable {
     ///   entries go makes little sense for a while.
     /// - Throws: `.unavailable` when the folder cannot be created or opened, `.newerVersion` when a newer version of
     ///   this program wrote it; nothing is changed then.
-    public init(
+    public convenience init(
         folder: String, configuration: DiskStoreConfiguration = DiskStoreConfiguration(),
         policy: any EvictionPolicy = GreedyDualSizeFrequency()
     ) throws(StoreError) {
+        try self.init(folder: folder, configuration: configuration, policy: policy) { FileSystemSpace(holding: $0) }
+    }
+
+    init(
+        folder: String, configuration: DiskStoreConfiguration = DiskStoreConfiguration(),
+        policy: any EvictionPolicy = GreedyDualSizeFrequency(),
+        space: @escaping @Sendable (String) -> FileSystemSpace?
+    ) throws(StoreError) {
         self.folder = folder
+        self.space = space
         self.configuration = configuration
         let index = try DiskIndex(folder: folder, configuration: configuration, policy: policy)
         files = index.files
@@ -105,6 +116,9 @@ public final class DiskStore: Sendable {
     /// What a lookup found before the bytes are checked.
     struct Located: Sendable {
         var digest: Digest
+        /// Bytes and milliseconds that a hit was counted as saving.
+        var bytes: Int
+        var cost: Double
         /// nil when the row that should describe the body is missing.
         var body: DiskIndex.StoredBody?
     }
@@ -127,8 +141,7 @@ public final class DiskStore: Sendable {
         }
         try perform { index throws(StoreError) in
             index.note(tier) {
-                $0.hits -= 1
-                $0.misses += 1
+                $0.takeBackHit(bytes: located.bytes, milliseconds: located.cost)
             }
             // Gone from the index too: evicted between the two looks, and no damage.
             let isMissing = try index.body(located.digest) == nil
@@ -145,6 +158,12 @@ public final class DiskStore: Sendable {
     ) throws(StoreError) -> Result {
         guard BodyFiles.isDigest(digest) else {
             throw StoreError(.invalid, "not a digest of 64 hexadecimal digits: \(digest.prefix(80))")
+        }
+        if Self.batch == nil {
+            try makeRoom(for: body?.count ?? 0, in: tier)
+        } else if let (free, floor) = freeSpace(), free - (body?.count ?? 0) < floor {
+            // What one transaction evicts gives its space back with its end: who stores together tries one by one then.
+            throw StoreError(.full, "no room for a group of bodies", path: folder)
         }
         guard let incoming = IncomingBody(digest: digest, content: body) else {
             throw StoreError(.io, "cannot read back a body of \(body?.count ?? 0) bytes that was to be stored")

@@ -9,6 +9,9 @@ public struct DiskStoreConfiguration: Sendable, Hashable {
     public var variants = 1_000_000_000
     /// Bytes for records of originals, which outlive the bodies; default 64 MB, about 60,000 records.
     public var records = 64_000_000
+    /// Bytes of the file system that the store leaves to others: below them it evicts, and then stores nothing. Default
+    /// nil: 1 GB, or a twentieth of the file system where that is less; 0 sets no floor.
+    public var freeSpace: Int?
     /// Largest body kept inside the index; larger ones become files. Default 64 KiB.
     public var inlineLimit = 64 * 1024
     /// Whether every write is forced to the disk. Default false: a power cut may lose the last second, and never

@@ -158,6 +158,33 @@ final class MemoryTier: Store {
         return digests
     }
 
+    func purge(_ selection: SourceSelection) -> PurgeResult { purge(selection, digests: []) }
+
+    /// - Parameter digests: further originals known to be of these sources.
+    func purge(_ selection: SourceSelection, digests: Set<Digest>) -> PurgeResult {
+        let before = originals.counters.bytes + variants.counters.bytes
+        var result = PurgeResult()
+        result.digests = digests
+        // Bodies that records of other sources speak of stay.
+        var shared: Set<Digest> = []
+        originals.remove { key, records in
+            guard key.hasPrefix("record:") else { return false }
+            let isMeant = selection.contains(String(key.dropFirst(7)))
+            for record in records {
+                if isMeant { result.digests.insert(record.digest) } else { shared.insert(record.digest) }
+            }
+            result.sources += isMeant ? 1 : 0
+            result.records += isMeant ? records.count : 0
+            return isMeant
+        }
+        let bodies = Set(result.digests.subtracting(shared).map { "body:" + $0 })
+        result.originals = originals.remove { key, _ in bodies.contains(key) }
+        result.variants = variants.remove(madeFrom: result.digests)
+        result.bytes = max(0, before - originals.counters.bytes - variants.counters.bytes)
+        result.generation = generationNow()
+        return result
+    }
+
     func statistics() -> (originals: StoreCounters, variants: StoreCounters, records: StoreCounters) {
         (originals.counters, variants.counters, StoreCounters())
     }

@@ -85,6 +85,13 @@ final class SQLiteConnection: @unchecked Sendable {
     func rows<Result>(
         _ sql: String, _ values: SQLiteValue..., read: (SQLiteRow) -> Result
     ) throws(StoreError) -> [Result] {
+        try rows(sql, values: values, read: read)
+    }
+
+    /// The same with a list of values.
+    func rows<Result>(
+        _ sql: String, values: [SQLiteValue], read: (SQLiteRow) -> Result
+    ) throws(StoreError) -> [Result] {
         var results: [Result] = []
         try step(sql, values) { row in
             results.append(read(row))
@@ -103,6 +110,11 @@ final class SQLiteConnection: @unchecked Sendable {
             return false
         }
         return result
+    }
+
+    /// Rows that the statements of this connection have walked over because no index led to what they looked for.
+    var rowsScanned: Int {
+        statements.values.reduce(0) { $0 + Int(sqlite3_stmt_status($1, SQLITE_STMTSTATUS_FULLSCAN_STEP, 0)) }
     }
 
     var lastInsertedRow: Int { Int(sqlite3_last_insert_rowid(handle)) }

@@ -70,6 +70,13 @@ protocol Store: Sendable {
     /// Makes the stores within `body` one transaction where it can; where it cannot, those before one that throws stay.
     func together(_ body: () throws(StoreError) -> Void) throws(StoreError)
 
+    /// The same of every source whose name is in the selection. Voids all work begun before: which names it will be stored
+    /// under nobody knows.
+    func purge(_ selection: SourceSelection) throws(StoreError) -> PurgeResult
+
+    /// Counts that records which were found are no longer fresh; nothing where a store does not count that.
+    func noteStale() throws(StoreError)
+
     /// What it holds and has done. `records` is left at zero where records have no budget of their own.
     func statistics() throws(StoreError) -> (originals: StoreCounters, variants: StoreCounters, records: StoreCounters)
 
@@ -82,6 +89,8 @@ protocol Store: Sendable {
 
 extension Store {
     func together(_ body: () throws(StoreError) -> Void) throws(StoreError) { try body() }
+
+    func noteStale() throws(StoreError) {}
 
     var notice: String? { nil }
 

@@ -4,6 +4,12 @@ public struct StoreCounters: Sendable, Hashable {
     public var hits = 0
     /// Look-ups that found none.
     public var misses = 0
+    /// Hits whose stored response was no longer fresh, so that the origin was asked (disk: records alone).
+    public var stale = 0
+    /// Bytes of the bodies that hits have handed out (disk alone).
+    public var bytesSaved = 0
+    /// What those bodies had cost (disk alone): CPU milliseconds of rendering variants, milliseconds of fetching originals.
+    public var millisecondsSaved = 0.0
     /// Entries stored.
     public var insertions = 0
     /// Entries deleted to make room (not those removed by a purge or because they were damaged).
@@ -20,4 +26,19 @@ public struct StoreCounters: Sendable, Hashable {
     public var budget = 0
 
     public init(budget: Int = 0) { self.budget = budget }
+
+    /// One more hit, and what it spared.
+    mutating func countHit(bytes: Int, milliseconds: Double) {
+        hits += 1
+        bytesSaved += bytes
+        millisecondsSaved += milliseconds
+    }
+
+    /// Makes a hit a miss: its body turned out damaged, or gone.
+    mutating func takeBackHit(bytes: Int, milliseconds: Double) {
+        hits -= 1
+        misses += 1
+        bytesSaved -= bytes
+        millisecondsSaved -= milliseconds
+    }
 }

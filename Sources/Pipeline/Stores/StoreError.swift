@@ -9,7 +9,7 @@ public struct StoreError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let unavailable = Code("unavailable")
         /// The folder was written by a newer version of this program; nothing was changed.
         public static let newerVersion = Code("newerVersion")
-        /// The file system is full; nothing was stored.
+        /// The file system is full, or has less left than the store is to leave; nothing was stored.
         public static let full = Code("full")
         /// Reading or writing failed; nothing was stored.
         public static let io = Code("io")

@@ -167,7 +167,10 @@ struct CacheTrim: ParsableCommand {
         let older = olderThan.flatMap(Self.seconds).map { now - $0 }
         let unused = unusedFor.flatMap(Self.seconds).map { now - $0 }
         let result = try common.withStore { store throws(StoreError) in
-            try store.trim(olderThan: older, unusedSince: unused)
+            var request = TrimRequest()
+            request.olderThan = older
+            request.unusedSince = unused
+            return try store.trim(request)
         }
         if json {
             var object = JSONText()
@@ -233,7 +236,7 @@ struct CacheClear: ParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func run() throws {
-        try common.withStore { store throws(StoreError) in try store.clear() }
+        _ = try common.withStore { store throws(StoreError) in try store.clear() }
     }
 }
 

@@ -111,7 +111,9 @@ import Testing
             return
         }
         defer { umount2(folder.path, Int32(MNT_DETACH)) }
-        let store = try DiskStore(folder: folder.path)
+        var configuration = DiskStoreConfiguration()
+        configuration.freeSpace = 0
+        let store = try DiskStore(folder: folder.path, configuration: configuration)
         defer { store.close() }
         var stored: [(VariantEntry, [UInt8])] = []
         var failure: StoreError?
@@ -158,9 +160,13 @@ import Testing
         #expect(try store.inspect(String(entry.key.prefix(6))).variants.map(\.entry) == [entry])
         #expect(try store.inspect(digest(body)).originals.count == 1)
         #expect(try store.inspect("nothing").isEmpty)
-        let result = try store.trim(olderThan: 2_000, unusedSince: nil)
+        var request = TrimRequest()
+        request.olderThan = 2_000
+        let result = try store.trim(request)
         #expect(result.variants == 1 && result.originals == 0)
-        #expect(try store.trim(olderThan: nil, unusedSince: 4e9).originals == 1)
+        request.olderThan = nil
+        request.unusedSince = 4e9
+        #expect(try store.trim(request).originals == 1)
         #expect(try store.originals().map(\.hasBody) == [false])
         #expect(try store.verify().isClean)
     }

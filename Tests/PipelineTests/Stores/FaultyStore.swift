@@ -97,6 +97,10 @@ final class FaultyStore: Store {
         try call { () throws(StoreError) in try store.purge(source: source, digests: digests) }
     }
 
+    func purge(_ selection: SourceSelection) throws(StoreError) -> PurgeResult {
+        try call { () throws(StoreError) in try store.purge(selection) }
+    }
+
     func statistics() throws(StoreError) -> (originals: StoreCounters, variants: StoreCounters, records: StoreCounters)
     {
         try call { () throws(StoreError) in try store.statistics() }

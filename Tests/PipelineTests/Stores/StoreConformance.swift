@@ -197,6 +197,31 @@ extension Store {
         }
     }
 
+    @Test(arguments: StoreKind.allCases) func `a purge of a prefix removes what begins so, and voids what began before`(
+        kind: StoreKind
+    ) throws {
+        let store = try kind.open(folder)
+        defer { store.close() }
+        let shared = bytes(100, seed: 1)
+        for name in ["http://a/1", "http://a/2", "http://b/1"] {
+            try store.keep(record(name, shared), shared)
+            let own = bytes(100, seed: name.hashValue)
+            let original = record(name + "/own", own)
+            try store.keep(original, own)
+            try store.keep(variant(name, of: original.digest, [1, 2]), [1, 2], of: original.source)
+        }
+        let before = try store.generationNow()
+        let result = try store.purge(SourceSelection(prefixes: ["http://a/"]))
+        if kind != .failingAfter { #expect(result.sources == 4 && result.records == 4 && result.variants == 2) }
+        #expect(try store.records(source: "http://a/1").isEmpty && store.records(source: "http://a/2/own").isEmpty)
+        #expect(try store.variant(key: digest(Array("http://a/1".utf8))) == nil)
+        #expect(try store.records(source: "http://b/1").count == 1 && store.body(digest(shared)) == shared)
+        #expect(try store.variant(key: digest(Array("http://b/1".utf8)))?.body == [1, 2])
+        let late = record("http://a/3", shared)
+        #expect(try !store.storeOriginal(late, content: .bytes(shared), generation: before))
+        #expect(try store.keep(late, shared))
+    }
+
     @Test(arguments: StoreKind.allCases) func `what a purge has overtaken is not stored`(kind: StoreKind) throws {
         let store = try kind.open(folder)
         defer { store.close() }

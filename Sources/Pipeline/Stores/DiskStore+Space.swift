@@ -1,0 +1,120 @@
+import Glibc
+
+/// What a file system has, in bytes.
+struct FileSystemSpace: Sendable, Hashable {
+    var total: Int
+    /// What programs without privileges may still fill.
+    var free: Int
+
+    init(total: Int, free: Int) {
+        self.total = total
+        self.free = free
+    }
+
+    /// nil where the system does not tell.
+    init?(holding path: String) {
+        var status = statvfs()
+        guard statvfs(path, &status) == 0 else { return nil }
+        total = Int(status.f_blocks) * Int(status.f_frsize)
+        free = Int(status.f_bavail) * Int(status.f_frsize)
+    }
+
+    /// What a store leaves where nobody said how much: a gigabyte, or a twentieth where that is less.
+    var ordinaryFloor: Int { min(1_000_000_000, total / 20) }
+}
+
+extension DiskStore {
+    /// Entries that leave in one transaction; other processes get their turn in between.
+    static let step = 256
+    /// Steps that one entry on its way in takes at most; the next one goes on.
+    private static let stepsForNewcomer = 16
+
+    /// What is free on the file system now, and what the store leaves of it; nil where the system does not tell.
+    public func freeSpace() -> (free: Int, floor: Int)? {
+        space(folder).map { ($0.free, configuration.freeSpace ?? $0.ordinaryFloor) }
+    }
+
+    /// Makes sure that the file system keeps its floor when `count` more bytes are written: evicts where it would not.
+    ///
+    /// - Throws: `.full` where that did not help, counted as refused.
+    func makeRoom(for count: Int, in tier: DiskTier) throws(StoreError) {
+        try stepDown(tier)
+        guard configuration.freeSpace != 0 else { return }
+        for _ in 0..<Self.stepsForNewcomer {
+            guard let (free, floor) = freeSpace(), free - count < floor else { return }
+            let missing = floor - free + count
+            let evicted = try perform { index throws(StoreError) in
+                try index.write { _ throws(StoreError) in
+                    let (largest, held) = try index.largest()
+                    return try index.evict(largest, entries: .max, bytes: held - missing, atMost: Self.step)
+                }
+            }
+            guard evicted > 0 else { break }
+            shrink()
+        }
+        guard let (free, floor) = freeSpace(), free - count < floor else { return }
+        try perform { index throws(StoreError) in index.note(tier) { $0.refused += 1 } }
+        throw StoreError(
+            .full,
+            "the file system has \(free) bytes left, of which the cache leaves \(floor) to others: free some, or set a "
+                + "lower floor", path: folder)
+    }
+
+    /// Evicts, once after opening, what exceeds a budget that was larger before: in steps, not with the newcomer.
+    private func stepDown(_ tier: DiskTier) throws(StoreError) {
+        let tiers = tier == .originals ? [DiskTier.originals, .records] : [tier]
+        for tier in tiers {
+            let isNew = try perform { index throws(StoreError) in index.broughtDown.insert(tier).inserted }
+            guard isNew else { continue }
+            var hasEvicted = false
+            while true {
+                let evicted = try perform { index throws(StoreError) in
+                    try index.write { _ throws(StoreError) in
+                        try index.evict(tier, entries: .max, bytes: index.budget(of: tier), atMost: Self.step)
+                    }
+                }
+                guard evicted > 0 else { break }
+                hasEvicted = true
+                yieldToOthers()
+            }
+            if hasEvicted { shrink() }
+        }
+    }
+
+    /// Gives pages of the index that nothing uses any more back to the file system, 2 MB at a time.
+    func shrink() {
+        while true {
+            // Pages that stay are used by what is stored next, and the next call tries again.
+            let hasMore = try? perform { index throws(StoreError) in try index.shrink(pages: 512) }
+            guard hasMore == true else { return }
+            yieldToOthers()
+        }
+    }
+
+    /// A moment between two transactions in a row: processes that wait for the index ask now and then, and who asks
+    /// without pause would keep them out.
+    func yieldToOthers() { usleep(1_000) }
+}
+
+/// Inside a write transaction of the caller.
+extension DiskIndex {
+    /// Evicts from a tier that holds more than so many entries or bytes.
+    /// - Returns: how many entries went.
+    @discardableResult
+    func evict(_ tier: DiskTier, entries: Int, bytes: Int, atMost limit: Int) throws(StoreError) -> Int {
+        for evicted in 0..<limit {
+            guard let held = try sums()[tier], held.entries > entries || held.bytes > bytes,
+                try evictOne(tier, upTo: .infinity)
+            else { return evicted }
+        }
+        return limit
+    }
+
+    /// The tier with bodies that holds more, and how much.
+    fileprivate func largest() throws(StoreError) -> (tier: DiskTier, bytes: Int) {
+        let held = try sums()
+        let originals = held[.originals]?.bytes ?? 0
+        let variants = held[.variants]?.bytes ?? 0
+        return originals > variants ? (.originals, originals) : (.variants, variants)
+    }
+}
