@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import TestSupport
 import Testing
 import Variants
@@ -132,6 +133,52 @@ struct ImagePipelineTests {
             await pipeline.drain()
             #expect(await pipeline.diskStatistics()?.variants.entries == 1)
         }
+    }
+
+    @Test(arguments: [true, false])
+    func `many sources are purged at once, from memory and from disk`(hasDisk: Bool) async throws {
+        let bench = try PipelineBench { request in
+            picture(request.path.contains("other") ? "grey.jpg" : "night-tiny.jpg", fresh)
+        }
+        let pipeline = try bench.pipeline { if !hasDisk { $0.cacheFolder = nil } }
+        let requests = ["/a/1", "/a/2", "/other/1"].map { path in
+            ImageRequest(.url(bench.origin.url(path)), recipe: try? Recipe("thumbnail:20"))
+        }
+        for request in requests { _ = try await pipeline.respond(to: request) }
+        let result = try await pipeline.purge(try SourceSelection(prefix: bench.origin.url("/a/")))
+        if hasDisk { #expect(result.sources == 2 && result.records == 2 && result.variants == 1) }
+        #expect(pipeline.memoryStatistics.variants.entries == 1)
+        #expect(try await pipeline.respond(to: requests[2]).outcome == .memory)
+        #expect(try await pipeline.respond(to: requests[0]).outcome == .rendered)
+        await pipeline.drain()
+        #expect(bench.origin.requests.count == 4)
+        _ = try await pipeline.purge(try SourceSelection(host: "127.0.0.1"))
+        #expect(pipeline.memoryStatistics.variants.entries == 0 && pipeline.memoryStatistics.originals.entries == 0)
+        if hasDisk { #expect(await pipeline.diskStatistics()?.records.entries == 0) }
+        bench.origin.stop()
+        await pipeline.shutdown()
+    }
+
+    @Test func `a file system without room costs no answer, and is warned of once`() async throws {
+        let warnings = Mutex<[String]>([])
+        let bench = try PipelineBench { _ in picture("night-tiny.jpg", fresh) }
+        let pipeline = try bench.pipeline {
+            $0.freeSpace = 1 << 62
+            $0.warn = { text in warnings.withLock { $0.append(text) } }
+        }
+        for path in ["/a", "/b"] {
+            let request = ImageRequest(.url(bench.origin.url(path)), recipe: try Recipe("thumbnail:20"))
+            #expect(try await pipeline.respond(to: request).bytes.isEmpty == false)
+            #expect(try await pipeline.respond(to: request).outcome == .memory)
+        }
+        await pipeline.drain()
+        let counters = await pipeline.diskStatistics()
+        // The variant of equal bytes is made once.
+        #expect(counters?.originals.refused == 2 && counters?.variants.refused == 1 && counters?.records.entries == 0)
+        #expect(warnings.withLock { $0 }.count == 1)
+        #expect(warnings.withLock { $0 }.first?.contains("bytes left") == true)
+        bench.origin.stop()
+        await pipeline.shutdown()
     }
 
     @Test func `cancelling the only waiter is answered at once`() async throws {

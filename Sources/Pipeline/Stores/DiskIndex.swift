@@ -346,6 +346,11 @@ final class DiskIndex: @unchecked Sendable {
         return try connection.first("PRAGMA freelist_count") { $0.integer(0) } ?? 0 > 0
     }
 
+    /// Moves what the log holds into the index, and gives the log's space back.
+    func emptyLog() throws(StoreError) {
+        _ = try connection.rows("PRAGMA wal_checkpoint(TRUNCATE)") { _ in }
+    }
+
     // MARK: Counters
 
     /// Takes over how far the policies have come: other processes evict too, and a transaction may have failed.

@@ -19,8 +19,9 @@ struct FileSystemSpace: Sendable, Hashable {
         free = Int(status.f_bavail) * Int(status.f_frsize)
     }
 
-    /// What a store leaves where nobody said how much: a gigabyte, or a twentieth where that is less.
-    var ordinaryFloor: Int { min(1_000_000_000, total / 20) }
+    /// What a store leaves where nobody said how much: a gigabyte, or a twentieth where that is less; 16 MB at least, since
+    /// the log of the index may take half of that before it is moved into the index.
+    var ordinaryFloor: Int { min(1_000_000_000, max(16_000_000, total / 20)) }
 }
 
 extension DiskStore {
@@ -40,8 +41,13 @@ extension DiskStore {
     func makeRoom(for count: Int, in tier: DiskTier) throws(StoreError) {
         try stepDown(tier)
         guard configuration.freeSpace != 0 else { return }
-        for _ in 0..<Self.stepsForNewcomer {
+        for step in 0..<Self.stepsForNewcomer {
             guard let (free, floor) = freeSpace(), free - count < floor else { return }
+            if step == 0 {
+                // The log of the index may be all that is too much. Where somebody is reading it, it stays.
+                try? perform { index throws(StoreError) in try index.emptyLog() }
+                continue
+            }
             let missing = floor - free + count
             let evicted = try perform { index throws(StoreError) in
                 try index.write { _ throws(StoreError) in

@@ -10,7 +10,7 @@ public struct DiskStoreConfiguration: Sendable, Hashable {
     /// Bytes for records of originals, which outlive the bodies; default 64 MB, about 60,000 records.
     public var records = 64_000_000
     /// Bytes of the file system that the store leaves to others: below them it evicts, and then stores nothing. Default
-    /// nil: 1 GB, or a twentieth of the file system where that is less; 0 sets no floor.
+    /// nil: 1 GB, or a twentieth of the file system where that is less (16 MB at least); 0 sets no floor.
     public var freeSpace: Int?
     /// Largest body kept inside the index; larger ones become files. Default 64 KiB.
     public var inlineLimit = 64 * 1024

@@ -77,9 +77,9 @@ enum PipelineSettings {
         "fetch.perHost", "fetch.connectSeconds", "fetch.headerSeconds", "fetch.totalSeconds", "fetch.stallSeconds",
         "fetch.redirects", "fetch.http2", "fetch.rate", "fetch.breaker", "sources.allow", "sources.deny", "hosts",
         "retries", "defaultMaxAge", "private", "memory.originals", "memory.variants",
-        "disk.originals", "disk.variants", "disk.fsync", "render.workers", "render.quality", "limits.pixels",
-        "limits.bytes", "limits.frames", "limits.scans", "limits.outputEdge", "limits.seconds", "limits.workerMemory",
-        "render.isolation",
+        "disk.originals", "disk.variants", "disk.freeSpace", "disk.fsync", "render.workers", "render.quality",
+        "limits.pixels", "limits.bytes", "limits.frames", "limits.scans", "limits.outputEdge", "limits.seconds",
+        "limits.workerMemory", "render.isolation",
     ]
 
     static func configuration(_ settings: Settings) throws(CommandFailure) -> PipelineConfiguration {
@@ -94,6 +94,7 @@ enum PipelineSettings {
         if case .builtIn = settings.origin("memory.variants") { configuration.memory.variants = 2_000_000 }
         let disk = settings.diskBudgets(folder: folder)
         configuration.disk = .init(originals: disk.originals, variants: disk.variants)
+        configuration.freeSpace = disk.freeSpace
         configuration.fsync = settings.bool("disk.fsync")
         configuration.masks = settings.masksFolder
         configuration.overlays = settings.overlaysFolder

@@ -99,7 +99,9 @@ enum SettingCatalogue {
         Setting("memory.pixels", .size, .int(0), "decoded pixels for programs that display; 0: none"),
         Setting("disk.originals", .size, .string("4GB"), "originals on disk; a share is of the file system"),
         Setting("disk.variants", .size, .string("2GB"), "variants on disk; a share is of the file system"),
-        Setting("disk.freeSpace", .size, .string("1GB"), "left free on the file system"),
+        Setting(
+            "disk.freeSpace", .size, .string("1GB"),
+            "left free on the file system, a twentieth of it unless set where that is less; 0: no floor"),
         Setting("disk.fsync", .bool, .bool(false), "a cache may lose its last second, never serve a torn entry"),
     ]
 

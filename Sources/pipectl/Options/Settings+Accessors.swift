@@ -104,12 +104,15 @@ extension Settings {
         return (sizes[0].bytes(of: total), sizes[1].bytes(of: total), sizes[2].bytes(of: total))
     }
 
-    /// Budgets of the disk tiers and what stays free, in bytes; shares are of the file system that holds `folder`.
-    func diskBudgets(folder: String) -> (originals: Int, variants: Int, freeSpace: Int) {
+    /// Budgets of the disk tiers and what stays free, in bytes; shares are of the file system that holds `folder`. What
+    /// stays free is left to the store, nil, where nobody set it.
+    func diskBudgets(folder: String) -> (originals: Int, variants: Int, freeSpace: Int?) {
         let sizes = ["disk.originals", "disk.variants", "disk.freeSpace"].map { size($0) }
         let needsTotal = sizes.contains { if case .share = $0 { true } else { false } }
         let total = needsTotal ? MachineLimits.fileSystemBytes(holding: folder) : 0
-        return (sizes[0].bytes(of: total), sizes[1].bytes(of: total), sizes[2].bytes(of: total))
+        var freeSpace: Int? = sizes[2].bytes(of: total)
+        if case .builtIn = origin("disk.freeSpace") { freeSpace = nil }
+        return (sizes[0].bytes(of: total), sizes[1].bytes(of: total), freeSpace)
     }
 
     /// A limit given as a size, in bytes; a share is of the memory there is.

@@ -25,6 +25,12 @@ final class CacheFolder: Sendable {
         close(handle)
     }
 
+    /// Bytes of a file; nil when there is none.
+    func size(_ file: String) -> Int? {
+        var info = stat()
+        return stat("\(path)/\(file)", &info) == 0 ? Int(info.st_size) : nil
+    }
+
     /// Runs statements beside the store, as another program would.
     func sql(_ text: String) throws {
         let connection = try SQLiteConnection(path: "\(path)/cache.sqlite", busyMilliseconds: 2_000)

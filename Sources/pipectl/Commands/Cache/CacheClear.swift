@@ -1,0 +1,22 @@
+import ArgumentParser
+import Pipeline
+
+struct CacheClear: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "clear", abstract: "Remove everything from the disk tiers; counts of hits and misses stay.")
+
+    @Flag(help: "One JSON object.")
+    var json = false
+    @OptionGroup var common: CommonOptions
+
+    func run() throws {
+        let result = try common.withStore { store throws(StoreError) in try store.clear() }
+        if json {
+            var object = JSONText()
+            result.add(to: &object)
+            print(object.closed)
+        } else {
+            print("removed " + result.text)
+        }
+    }
+}

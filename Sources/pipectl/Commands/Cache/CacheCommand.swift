@@ -1,0 +1,44 @@
+import ArgumentParser
+import Pipeline
+
+struct CacheCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "cache",
+        abstract: "Look at the disk tiers, and remove from them.",
+        discussion: """
+            Examples:
+              pipectl cache stats
+              pipectl cache list --sort size --limit 20
+              pipectl cache inspect https://example.org/photo.jpg
+              pipectl cache purge https://example.org/photo.jpg
+              pipectl cache purge --host example.org
+              pipectl cache trim --unused-for 30d
+              pipectl cache verify --repair
+
+            Servers and batches may go on meanwhile. docs/cache.md names every member of what --json prints.
+            """,
+        subcommands: [
+            CacheStats.self, CacheList.self, CacheInspect.self, CacheTrim.self, CachePurge.self, CacheClear.self,
+            CacheVerify.self,
+        ])
+}
+
+/// What all the `cache` commands share: the folder's store, without a pipeline around it.
+extension CommonOptions {
+    func withStore<Value>(_ work: (DiskStore) throws(StoreError) -> Value) throws(CommandFailure) -> Value {
+        let settings = try settings()
+        let folder = settings.cacheFolder
+        let budgets = settings.diskBudgets(folder: folder)
+        var configuration = DiskStoreConfiguration()
+        configuration.originals = budgets.originals
+        configuration.variants = budgets.variants
+        configuration.freeSpace = budgets.freeSpace
+        do throws(StoreError) {
+            let store = try DiskStore(folder: folder, configuration: configuration)
+            defer { store.close() }
+            return try work(store)
+        } catch {
+            throw CommandFailure(.cacheUnavailable, error.description)
+        }
+    }
+}

@@ -1,0 +1,34 @@
+import ArgumentParser
+import Glibc
+import Pipeline
+
+struct CacheInspect: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "inspect", abstract: "What is stored under a source, or a key or digest (its beginning will do).",
+        discussion: """
+            A source shows its records, with the fields as the origin sent them, and all variants of it; a key or a digest \
+            the variants it names and the records of their originals. Nothing found: exit code 4.
+            """)
+
+    @Argument(help: ArgumentHelp("A source, or at least four digits of a key or digest.", valueName: "key"))
+    var key: String
+    @Flag(help: "JSON Lines, one object an entry.")
+    var json = false
+    @OptionGroup var common: CommonOptions
+
+    func run() throws {
+        let found = try common.withStore { store throws(StoreError) in
+            let found = try store.inspect(key)
+            guard found.isEmpty, let source = ImageSource(key).storedName else { return found }
+            return try store.inspect(source)
+        }
+        guard !found.isEmpty else {
+            throw CommandFailure(.fetchFailed, "nothing is stored under `\(key)`; `pipectl cache list` shows what is")
+        }
+        let now = Double(time(nil))
+        for entry in found.originals.map(ListedEntry.original) + found.variants.map(ListedEntry.variant) {
+            print(EntryText.line(entry, json: json, now: now))
+            if !json { for detail in EntryText.details(entry, now: now) { print("    " + TextTable.plain(detail)) } }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+import ArgumentParser
+import Glibc
+import Pipeline
+
+struct CacheList: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "Originals and variants, those you look for first.",
+        discussion: """
+            Orders: stored (originals, then variants, as they were stored), size (longest first), age (stored longest ago \
+            first), last-use (unused for longest first), hits (most used first), cost (slowest to fetch or render first).
+
+            Examples:
+              pipectl cache list --sort size --limit 20
+              pipectl cache list --host example.org --tier variants
+              pipectl cache list --source '*/avatars/*' --recipe 'thumbnail:64*' --json
+            """)
+
+    @Option(help: "Which comes first.")
+    var sort = ListRequest.Order.stored
+    @Flag(help: "The other way round.")
+    var reverse = false
+    @Option(help: "One tier alone.")
+    var tier: EntryTier?
+    @OptionGroup var sources: SourceOptions
+    @Option(help: ArgumentHelp("Only variants whose canonical recipe fits, as for --source.", valueName: "pattern"))
+    var recipe: String?
+    @Option(help: ArgumentHelp("At most so many.", valueName: "count"))
+    var limit: Int?
+    @Flag(help: "JSON Lines, one object an entry.")
+    var json = false
+    @OptionGroup var common: CommonOptions
+
+    func validate() throws {
+        if let limit, limit < 0 { throw ValidationError("--limit takes a count, not \(limit)") }
+        if tier == .originals, recipe != nil {
+            throw ValidationError("originals have no recipe; --recipe lists variants")
+        }
+    }
+
+    func run() throws {
+        var request = ListRequest()
+        request.order = sort
+        request.isReversed = reverse
+        if let tier { request.tiers = [tier] }
+        request.sources = try sources.filter()
+        request.recipe = recipe
+        request.limit = limit
+        let now = Double(time(nil))
+        var failure: CommandFailure?
+        try common.withStore { store throws(StoreError) in
+            try store.list(request) { page in
+                let text = page.map { EntryText.line($0, json: json, now: now) + "\n" }.joined()
+                do throws(CommandFailure) { try Console.write(Array(text.utf8)) } catch {
+                    // Nobody reads on: the rest need not be looked up.
+                    failure = error
+                }
+                return failure == nil
+            }
+        }
+        if let failure { throw failure }
+    }
+}

@@ -1,0 +1,75 @@
+import ArgumentParser
+import Pipeline
+
+struct CachePurge: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "purge", abstract: "Remove a source's records and bodies, and all variants made of it.",
+        discussion: """
+            Variants go also where another source has the same bytes; that source makes them again. A prefix is normalised as \
+            a URL and then compared as text (`https://a.example/img` covers `/img.jpg` and `/imgs/1`), a host is that host \
+            alone, with any scheme and port. Nothing stored is no error.
+
+            Examples:
+              pipectl cache purge https://example.org/photo.jpg
+              pipectl cache purge --prefix https://example.org/albums/7/
+              pipectl cache purge --host example.org
+            """)
+
+    @Argument(help: ArgumentHelp("An http(s) URL or a file.", valueName: "source"))
+    var source: String?
+    @Option(help: ArgumentHelp("Every source that begins like this URL or path.", valueName: "prefix"))
+    var prefix: String?
+    @Option(help: ArgumentHelp("Every http(s) source on exactly this host.", valueName: "host"))
+    var host: String?
+    @Flag(help: "One JSON object.")
+    var json = false
+    @OptionGroup var common: CommonOptions
+
+    func validate() throws {
+        guard [source, prefix, host].count(where: { $0 != nil }) == 1 else {
+            throw ValidationError("give one of a source, --prefix and --host; `cache clear` removes everything")
+        }
+    }
+
+    func run() async throws {
+        let selection = try SourceOptions.selection(prefix: prefix, host: host)
+        let pipeline = try common.pipeline(try common.settings())
+        let outcome: Result<PurgeResult, CommandFailure>
+        do throws(PipelineError) {
+            if let selection {
+                outcome = .success(try await pipeline.purge(selection))
+            } else {
+                outcome = .success(try await pipeline.purge(ImageSource(source ?? "")))
+            }
+        } catch {
+            outcome = .failure(CommandFailure(error))
+        }
+        await pipeline.shutdown()
+        let result = try outcome.get()
+        if json {
+            var object = JSONText()
+            object.add("source", source)
+            object.add("prefix", prefix)
+            object.add("host", host)
+            object.add("sources", result.sources)
+            result.add(to: &object)
+            print(object.closed)
+        } else {
+            print("removed " + (source == nil ? "\(result.sources) sources: " : "") + result.text)
+        }
+    }
+}
+
+extension PurgeResult {
+    /// `3 records, 2 bodies and 7 variants, 1.2 MB`.
+    var text: String {
+        "\(records) records, \(originals) bodies and \(variants) variants, \(Readable.bytes(bytes))"
+    }
+
+    func add(to object: inout JSONText) {
+        object.add("records", records)
+        object.add("originals", originals)
+        object.add("variants", variants)
+        object.add("bytes", bytes)
+    }
+}

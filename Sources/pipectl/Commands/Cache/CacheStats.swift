@@ -1,0 +1,64 @@
+import ArgumentParser
+import Pipeline
+
+struct CacheStats: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "stats", abstract: "Entries, bytes, budget, hits and what they spared, of each tier on disk.",
+        discussion: """
+            The counts are of all processes since the folder was made. A process writes its own in batches and when it ends, \
+            so those of a running server may lag behind.
+
+            stale: records found that were no longer fresh, so that the origin was asked. refused: larger than the budget, or \
+            the file system was short of space. saved: bytes that hits handed out, and the time it had taken to fetch \
+            (originals) or to render (variants, CPU time) them.
+            """)
+
+    @Flag(help: "One JSON object.")
+    var json = false
+    @OptionGroup var common: CommonOptions
+
+    func run() throws {
+        let (statistics, space, folder) = try common.withStore { store throws(StoreError) in
+            (try store.statistics(), store.freeSpace(), store.folder)
+        }
+        let tiers = [
+            ("originals", statistics.originals), ("variants", statistics.variants), ("records", statistics.records),
+        ]
+        if json {
+            var object = JSONText()
+            for (name, counters) in tiers {
+                object.add(name) { inner in
+                    for (key, value) in Self.numbers(counters) { inner.add(key, value) }
+                    inner.add("millisecondsSaved", raw: JSONText.thousandths(counters.millisecondsSaved))
+                }
+            }
+            object.add("folder", folder)
+            object.add("freeBytes", space?.free)
+            object.add("freeSpace", space?.floor)
+            return print(object.closed)
+        }
+        var table = TextTable([
+            ("tier", .left), ("entries", .right), ("bytes", .right), ("budget", .right), ("hits", .right),
+            ("misses", .right), ("stale", .right), ("stored", .right), ("evicted", .right), ("refused", .right),
+            ("corrupt", .right), ("saved", .right), ("time saved", .right),
+        ])
+        for (name, counters) in tiers {
+            table.add([
+                name, "\(counters.entries)", Readable.bytes(counters.bytes), Readable.bytes(counters.budget),
+                "\(counters.hits)", "\(counters.misses)", "\(counters.stale)", "\(counters.insertions)",
+                "\(counters.evictions)", "\(counters.refused)", "\(counters.corrupt)",
+                Readable.bytes(counters.bytesSaved), Readable.duration(seconds: counters.millisecondsSaved / 1000),
+            ])
+        }
+        print(table.text, terminator: "")
+    }
+
+    private static func numbers(_ counters: StoreCounters) -> [(String, Int)] {
+        [
+            ("entries", counters.entries), ("bytes", counters.bytes), ("budget", counters.budget),
+            ("hits", counters.hits), ("misses", counters.misses), ("stale", counters.stale),
+            ("insertions", counters.insertions), ("evictions", counters.evictions), ("refused", counters.refused),
+            ("corrupt", counters.corrupt), ("bytesSaved", counters.bytesSaved),
+        ]
+    }
+}

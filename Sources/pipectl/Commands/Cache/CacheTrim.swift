@@ -1,0 +1,84 @@
+import ArgumentParser
+import Glibc
+import Pipeline
+
+struct CacheTrim: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "trim", abstract: "Remove bodies and variants that are old, long unused, or too many.",
+        discussion: """
+            With --older-than and --unused-for what fits either goes; --source, --prefix and --host confine them to some \
+            sources, and alone remove all of these. Then each tier is brought down to --max-entries and --max-bytes, whatever \
+            its sources: what is worth least to the eviction policy goes first. Records stay, so that a 304 still proves \
+            variants good; `pipectl cache purge` removes them too.
+
+            Examples:
+              pipectl cache trim --unused-for 30d
+              pipectl cache trim --older-than 12h --host example.org --tier variants
+              pipectl cache trim --max-bytes 500MB
+            """)
+
+    @Option(help: ArgumentHelp("Stored longer ago than this: 90s, 15m, 12h, 30d.", valueName: "duration"))
+    var olderThan: String?
+    @Option(help: ArgumentHelp("Last used longer ago than this.", valueName: "duration"))
+    var unusedFor: String?
+    @OptionGroup var sources: SourceOptions
+    @Option(help: ArgumentHelp("Entries that each tier keeps at most.", valueName: "count"))
+    var maxEntries: Int?
+    @Option(help: ArgumentHelp("Bytes that each tier keeps at most: 4096, 500MB, 2GiB.", valueName: "size"))
+    var maxBytes: String?
+    @Option(help: "One tier alone.")
+    var tier: EntryTier?
+    @Flag(help: "One JSON object.")
+    var json = false
+    @OptionGroup var common: CommonOptions
+
+    func validate() throws {
+        guard olderThan != nil || unusedFor != nil || !sources.isEmpty || maxEntries != nil || maxBytes != nil else {
+            throw ValidationError(
+                "say what to remove, for example --older-than 30d or --max-bytes 1GB; `cache clear` removes everything")
+        }
+        for text in [olderThan, unusedFor].compactMap({ $0 }) where Self.seconds(text) == nil {
+            throw ValidationError("`\(text)` is no duration; write a number and s, m, h or d, such as 12h")
+        }
+        if let maxEntries, maxEntries < 0 { throw ValidationError("--max-entries takes a count, not \(maxEntries)") }
+        if let maxBytes, Self.bytes(maxBytes) == nil {
+            throw ValidationError("`\(maxBytes)` is no size in bytes; write a number such as 4096, 500MB or 2GiB")
+        }
+    }
+
+    func run() throws {
+        let now = Double(time(nil))
+        var request = TrimRequest()
+        request.olderThan = olderThan.flatMap(Self.seconds).map { now - $0 }
+        request.unusedSince = unusedFor.flatMap(Self.seconds).map { now - $0 }
+        request.sources = try sources.filter()
+        request.maxEntries = maxEntries
+        request.maxBytes = maxBytes.flatMap(Self.bytes)
+        if let tier { request.tiers = [tier] }
+        let result = try common.withStore { store throws(StoreError) in try store.trim(request) }
+        if json {
+            var object = JSONText()
+            object.add("originals", result.originals)
+            object.add("variants", result.variants)
+            object.add("bytes", result.bytes)
+            print(object.closed)
+        } else {
+            print(
+                "removed \(result.originals) originals and \(result.variants) variants, \(Readable.bytes(result.bytes))"
+            )
+        }
+    }
+
+    static func seconds(_ text: String) -> Double? {
+        let units: [Character: Double] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
+        guard let unit = text.last.flatMap({ units[$0] }), let number = Double(text.dropLast()), number >= 0,
+            number.isFinite
+        else { return nil }
+        return number * unit
+    }
+
+    private static func bytes(_ text: String) -> Int? {
+        guard case .bytes(let bytes)? = SettingSize(text) else { return nil }
+        return bytes
+    }
+}

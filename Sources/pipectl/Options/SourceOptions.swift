@@ -1,0 +1,43 @@
+public import ArgumentParser
+public import Pipeline
+
+/// Which sources a command is about, told apart by their stored names: normalised URLs, `file:` and an absolute path.
+struct SourceOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "Only sources whose whole name fits: `*` any text, `?` one character, `[abc]` one of these.",
+            valueName: "pattern"))
+    var source: String?
+    @Option(help: ArgumentHelp("Only sources that begin like this URL or path.", valueName: "prefix"))
+    var prefix: String?
+    @Option(help: ArgumentHelp("Only sources on exactly this host, whatever scheme and port.", valueName: "host"))
+    var host: String?
+
+    var isEmpty: Bool { source == nil && prefix == nil && host == nil }
+
+    func validate() throws {
+        guard prefix == nil || host == nil else {
+            throw ValidationError("give --prefix or --host; a prefix names its host")
+        }
+    }
+
+    func filter() throws(CommandFailure) -> SourceFilter {
+        var filter = SourceFilter()
+        filter.pattern = source
+        filter.selection = try Self.selection(prefix: prefix, host: host)
+        return filter
+    }
+
+    /// nil where neither is given.
+    static func selection(prefix: String?, host: String?) throws(CommandFailure) -> SourceSelection? {
+        do throws(PipelineError) {
+            if let prefix { return try SourceSelection(prefix: prefix) }
+            return try host.map { text throws(PipelineError) in try SourceSelection(host: text) }
+        } catch {
+            throw CommandFailure(error)
+        }
+    }
+}
+
+extension EntryTier: ExpressibleByArgument {}
+extension ListRequest.Order: ExpressibleByArgument {}

@@ -1,0 +1,105 @@
+import Testing
+
+@testable import Pipeline
+
+@Suite struct DiskTrimTests {
+    let folder = CacheFolder()
+
+    private func put(
+        _ number: Int, in store: DiskStore, source: String = "http://a/", created: Double = 1_000, size: Int = 300,
+        cost: Double = 5
+    ) throws {
+        let body = bytes(size, seed: number)
+        try store.storeOriginal(record("\(source)\(number)", body), body: body, generation: 1)
+        var entry = variant("\(number)", of: digest(body), body)
+        entry.created = created
+        entry.cost = cost
+        try store.storeVariant(entry, body: body, generation: 1, source: "\(source)\(number)")
+    }
+
+    private func numbers(_ store: DiskStore, of range: Range<Int>) throws -> [Int] {
+        try range.filter { try store.variantEntry(key: digest(Array("\($0)".utf8))) != nil }
+    }
+
+    @Test func `age, use and sources confine each other as said`() throws {
+        let store = try DiskStore(folder: folder.path)
+        for number in 0..<6 {
+            try put(
+                number, in: store, source: number < 3 ? "http://a/" : "http://b/", created: Double(number % 3) * 100)
+        }
+        var request = TrimRequest()
+        request.tiers = [.variants]
+        request.olderThan = 150
+        request.sources.pattern = "*b/*"
+        #expect(try store.trim(request).variants == 2)
+        #expect(try numbers(store, of: 0..<6) == [0, 1, 2, 5])
+        request.sources.pattern = nil
+        request.sources.selection = try SourceSelection(host: "a")
+        request.unusedSince = 1  // Everything has been used since.
+        #expect(try store.trim(request).variants == 2)
+        #expect(try numbers(store, of: 0..<6) == [2, 5])
+        request = TrimRequest()
+        #expect(try store.trim(request) == TrimResult())
+        request.sources.pattern = "http://b/?"
+        let rest = try store.trim(request)
+        #expect(rest.variants == 1 && rest.originals == 3)
+        #expect(try store.statistics().records.entries == 6)
+        #expect(try store.originals().filter(\.hasBody).count == 3)
+        #expect(try store.verify().isClean)
+    }
+
+    @Test func `a number and a size leave what is worth most, in many transactions`() throws {
+        let store = try DiskStore(folder: folder.path)
+        for number in 0..<700 { try put(number, in: store, cost: Double(1 + number)) }
+        var request = TrimRequest()
+        request.tiers = [.variants]
+        request.maxEntries = 40
+        let result = try store.trim(request)
+        #expect(result.variants == 660 && result.originals == 0)
+        #expect(try numbers(store, of: 0..<700) == Array(660..<700))
+        request = TrimRequest()
+        request.maxBytes = 10 * DiskTier.charge(body: 300)
+        let more = try store.trim(request)
+        let counters = try store.statistics()
+        #expect(counters.variants.entries == 10 && counters.originals.entries == 10)
+        #expect(more.variants == 30 && more.originals == 690)
+        #expect(counters.records.entries == 700)
+        #expect(try store.verify().isClean)
+    }
+
+    @Test func `the index gets shorter when most of it goes`() throws {
+        let store = try DiskStore(folder: folder.path)
+        for number in 0..<100 { try put(number, in: store, size: 30_000) }
+        try store.perform { index throws(StoreError) in
+            _ = try index.connection.rows("PRAGMA wal_checkpoint(PASSIVE)") { _ in }
+        }
+        let full = try #require(folder.size("cache.sqlite"))
+        #expect(full > 3_000_000)
+        var request = TrimRequest()
+        request.maxEntries = 2
+        #expect(try store.trim(request).variants == 98)
+        let left = try #require(folder.size("cache.sqlite"))
+        #expect(left < full / 5, "\(full) → \(left)")
+        _ = try store.clear()
+        #expect(try #require(folder.size("cache.sqlite")) < 200_000)
+        #expect(try store.verify().isClean)
+    }
+
+    @Test func `what exceeds a lowered budget goes before the first newcomer`() throws {
+        let large = try DiskStore(folder: folder.path)
+        for number in 0..<400 { try put(number, in: large, cost: Double(1 + number)) }
+        large.close()
+        var configuration = DiskStoreConfiguration()
+        configuration.variants = 20 * DiskTier.charge(body: 300)
+        configuration.originals = configuration.variants
+        configuration.records = 30_000
+        let store = try DiskStore(folder: folder.path, configuration: configuration)
+        // Worth so little that it evicts nobody itself.
+        try put(900, in: store, cost: 0.001)
+        let counters = try store.statistics()
+        #expect(counters.variants.bytes <= configuration.variants && counters.variants.entries == 20)
+        #expect(try numbers(store, of: 0..<901) == Array(380..<400))
+        #expect(counters.originals.bytes <= configuration.originals && counters.records.bytes <= 30_000)
+        #expect(try store.verify().isClean)
+    }
+}
