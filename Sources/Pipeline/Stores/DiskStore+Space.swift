@@ -91,7 +91,7 @@ extension DiskStore {
     func shrink() {
         while true {
             // Pages that stay are used by what is stored next, and the next call tries again.
-            let hasMore = try? perform { index throws(StoreError) in try index.shrink(pages: 512) }
+            let hasMore = try? perform { index throws(StoreError) in try index.shrink(pages: 256) }
             guard hasMore == true else { return }
             yieldToOthers()
         }
