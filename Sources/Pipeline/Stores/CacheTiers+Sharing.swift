@@ -21,11 +21,10 @@ extension CacheTiers {
         do throws(PipelineError) {
             let value = try await work()
             // Behind what the work has queued: once others may go on, it is there.
-            writer.submit(
-                WriteBehind.Write(bytes: 0, isSmall: true, store: {}, storeAlone: {}) { [self] in
-                    let isThere = attempt { () throws(StoreError) in try isShared(value, disk) }
-                    locks.release(hold, isShared: isThere ?? false)
-                })
+            writer.afterwards { [self] in
+                let isThere = attempt { () throws(StoreError) in try isShared(value, disk) }
+                locks.release(hold, isShared: isThere ?? false)
+            }
             return value
         } catch {
             // Who was cancelled leaves it to the next; what failed is not tried by one after the other.

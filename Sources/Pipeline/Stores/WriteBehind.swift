@@ -93,6 +93,9 @@ final class WriteBehind: Sendable {
         return true
     }
 
+    /// Runs a job once everything queued so far is stored or has failed; bounded by who calls.
+    func afterwards(_ job: @escaping @Sendable () -> Void) { thread.submit(job) }
+
     /// Waits until everything queued is stored; blocks.
     func drain() { thread.drain() }
 
