@@ -388,7 +388,8 @@ extension Store {
         #expect(await tiers.originalBody(original.digest) == nil)
         #expect(await tiers.tierOfOriginal(original.digest) == .none)
         #expect(await tiers.variant(digest(Array("v".utf8))) == nil)
-        #expect(tiers.counters.troubles == store.failures && store.failures >= 8)
+        // A write that failed together with others is tried once more, alone, and counted once.
+        #expect(tiers.counters.troubles >= 8 && tiers.counters.troubles <= store.failures)
         await #expect(throws: PipelineError.self) { try await tiers.purge(source: original.source) }
         await tiers.close()
     }

@@ -88,7 +88,7 @@ private final class Record: Sendable {
         let stall = Stall()
         queue.submit(stall.write)
         #expect(queue.submit(record.write("a", bytes: 90)))
-        #expect(!queue.submit(record.write("b", bytes: 20)))
+        #expect(!queue.submit(record.write("b", bytes: 3_000)))
         #expect(queue.submit(record.write("c", bytes: 10)))
         // Bookkeeping counts too: writes without a body are bounded as well.
         #expect(queue.submit(record.write("d", bytes: 0)))
