@@ -93,6 +93,8 @@ public final class DiskStore: Sendable {
     }
 
     @TaskLocal private static var batch: Batch?
+    /// What stores made together are taken to need.
+    private static let togetherBytes = 1 << 20
 
     /// Makes the stores within `body`, on the thread that calls, one transaction, for about half of what they cost one
     /// by one: all of them happen, or none.
@@ -102,6 +104,8 @@ public final class DiskStore: Sendable {
     ///
     /// - Throws: what `body` threw; nothing is stored then.
     public func together(_ body: () throws(StoreError) -> Void) throws(StoreError) {
+        // Before it begins: what is evicted within gives nothing back until it has committed.
+        for tier in [DiskTier.originals, .variants] { try makeRoom(for: Self.togetherBytes, in: tier) }
         try perform { index throws(StoreError) in
             try index.writeTogether { () throws(StoreError) in
                 let batch = Batch(owner: ObjectIdentifier(self), index: index)
@@ -160,7 +164,7 @@ public final class DiskStore: Sendable {
             throw StoreError(.invalid, "not a digest of 64 hexadecimal digits: \(digest.prefix(80))")
         }
         if Self.batch == nil {
-            try makeRoom(for: body?.count ?? 0, in: tier)
+            if Self.batch?.owner != ObjectIdentifier(self) { try makeRoom(for: body?.count ?? 0, in: tier) }
         } else if let (free, floor) = freeSpace(), free - (body?.count ?? 0) < floor {
             // What one transaction evicts gives its space back with its end: who stores together tries one by one then.
             throw StoreError(.full, "no room for a group of bodies", path: folder)
