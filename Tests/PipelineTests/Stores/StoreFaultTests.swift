@@ -83,8 +83,8 @@ import Testing
         #expect(try stores[1].variant(key: digest(Array("late".utf8)))?.body == late)
         var report = try stores[1].verify()
         if report.isIndexDamaged {
-            // In pages that nobody has read since.
-            #expect(try stores[0].verify(repair: true).isIndexDamaged)
+            // In pages that nobody has read since; a store that has some in memory may see others.
+            for store in [try DiskStore(folder: folder.path)] + stores { _ = try store.verify(repair: true) }
             report = try stores[1].verify()
         }
         #expect(report.isClean, "\(report)")
