@@ -244,8 +244,13 @@ struct FetchStage: Sendable {
     private func storedMeanwhile(_ finding: CacheFinding, looksOnDisk: Bool = false) async -> Original? {
         guard mayUseStored(finding) else { return nil }
         if let digest = finding.missingBody {
-            guard await tiers.originalBody(digest) != nil else { return nil }
-            return reusedWhole(await cache(finding.admitted, looksOnDisk: looksOnDisk), digest)
+            guard let (body, tier) = await tiers.originalBody(digest) else { return nil }
+            var original = reusedWhole(await cache(finding.admitted, looksOnDisk: looksOnDisk), digest)
+            // Kept: who asked has looked for it before and does not look again.
+            original?.body = body
+            original?.tier = tier
+            original?.outcome = tier
+            return original
         }
         let again = await cache(finding.admitted, looksOnDisk: looksOnDisk)
         switch again.verdict {
