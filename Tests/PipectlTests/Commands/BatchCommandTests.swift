@@ -192,7 +192,7 @@ extension CommandTests {
             defer { disk.unmount() }
             let ended = try await site.run([
                 "batch", Samples.folder + "/originals", "-r", "thumbnail:400,png", "-r", "thumbnail:300,png", "-o",
-                "out", "--cache", site.folder("disk/cache"), "--json",
+                "out", "--cache", site.folder("disk/cache"), "--json", "--set", "disk.freeSpace=0",
             ])
             #expect(ended.exit == 0, "\(ended.errors)")
             #expect(site.folder.names("out").count == Samples.originals.count * 2)

@@ -31,7 +31,7 @@ extension CommandTests {
         }
 
         /// What every cache folder has beside its database.
-        private static let parts: Set<String> = ["bodies", "temporary", "rebuild.lock"]
+        private static let parts: Set<String> = ["bodies", "temporary", "rebuild.lock", "flights.lock", "generation"]
 
         /// Names of what lies in the cache folder beside the index.
         private static func bodies(_ folder: ScratchFolder) -> [String] {
@@ -115,7 +115,8 @@ extension CommandTests {
             let folder = ScratchFolder()
             let disk = try #require(SmallDisk(at: folder("cache"), kilobytes: 8192))
             defer { disk.unmount() }
-            try await RunningServer.with(Self.patient, folder: folder) { server in
+            // Without a floor of free space, which would keep the disk from being filled.
+            try await RunningServer.with(Self.patient + ["disk.freeSpace=0"], folder: folder) { server in
                 for _ in 0..<2 {
                     let got = try await server.ask(RunningServer.original(origin.url("/a")))
                     #expect(got.status == 200 && sha256Hex(got.body) == sha256Hex(Self.body("/a")))

@@ -108,7 +108,9 @@ struct DiskTroubleTests {
             """
             ALTER TABLE records DROP COLUMN final_url; ALTER TABLE records DROP COLUMN assigned_lifetime;
             ALTER TABLE records DROP COLUMN lifetime_limit; DROP TABLE ghosts;
-            ALTER TABLE tiers DROP COLUMN clock; ALTER TABLE tiers DROP COLUMN ghosts; PRAGMA user_version = 1
+            ALTER TABLE tiers DROP COLUMN clock; ALTER TABLE tiers DROP COLUMN ghosts;
+            ALTER TABLE tiers DROP COLUMN stale; ALTER TABLE tiers DROP COLUMN bytes_saved;
+            ALTER TABLE tiers DROP COLUMN milliseconds_saved; DROP INDEX purges_time; PRAGMA user_version = 1
             """)
         let again = try DiskStore(folder: folder.path)
         #expect(try again.records(source: "http://a/") == [record("http://a/", body)])

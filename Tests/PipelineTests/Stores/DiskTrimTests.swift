@@ -81,7 +81,7 @@ import Testing
         let left = try #require(folder.size("cache.sqlite"))
         #expect(left < full / 5, "\(full) → \(left)")
         _ = try store.clear()
-        #expect(try #require(folder.size("cache.sqlite")) < 200_000)
+        #expect(try #require(folder.size("cache.sqlite")) < 400_000)
         #expect(try store.verify().isClean)
     }
 

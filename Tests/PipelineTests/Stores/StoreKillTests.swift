@@ -29,7 +29,9 @@ import Testing
         let store = try DiskStore(folder: folder.path)
         let body = bytes(100_000, seed: 1)
         let kept = bytes(100_000, seed: 2)
-        try store.storeVariant(variant("kept", of: digest([]), kept), body: kept, generation: 1)
+        // The new index begins at a later generation, so that nobody's memory is taken for what it holds.
+        let now = try store.generationNow()
+        #expect(try store.storeVariant(variant("kept", of: digest([]), kept), body: kept, generation: now))
         try leaveUncommitted(body)
         try leaveUncommitted(kept)
         if isOpen {
@@ -72,11 +74,13 @@ import Testing
         #expect(count() == 40)
         // Taken up again before the sweep comes to it.
         try store.perform { index throws(StoreError) in index.isSweeping = false }
-        try store.storeVariant(variant("kept", of: digest([]), kept), body: kept, generation: 1)
+        // The new index begins at a later generation, so that nobody's memory is taken for what it holds.
+        let now = try store.generationNow()
+        #expect(try store.storeVariant(variant("kept", of: digest([]), kept), body: kept, generation: now))
         #expect(count() == 40)
         store.close()
         store = try DiskStore(folder: folder.path)
-        try store.storeVariant(variant("next", of: digest([]), [1]), body: [1], generation: 1)
+        #expect(try store.storeVariant(variant("next", of: digest([]), [1]), body: [1], generation: now))
         #expect(count() == 1)
         #expect(try store.variant(key: digest(Array("kept".utf8)))?.body == kept)
         #expect(try store.verify().isClean)
