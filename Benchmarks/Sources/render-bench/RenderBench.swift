@@ -9,9 +9,9 @@ import Variants
 /// system time of the whole process and its workers, all threads; the time before and in the first, uncounted render
 /// (start of libvips) is the third number. Peak memory is this process's plus the largest worker's.
 ///
-/// With `--workers N` renders run in N worker processes (`pipectl` beside this program or in PATH), N at a time. With
-/// `--cancel` each render is cancelled once it is under way, and the line is `<renders> <median ms> <worst ms>` from the
-/// cancellation to the caller's having its answer, when the worker is free again.
+/// With `--workers N` renders run in N worker processes, which are this program too, N at a time. With `--cancel` each render
+/// is cancelled once it is under way, and the line is `<renders> <median ms> <worst ms>` from the cancellation to the
+/// caller's having its answer, when the worker is free again.
 @main
 struct RenderBench {
     var quality = RenderQuality.balanced
@@ -22,6 +22,7 @@ struct RenderBench {
     var files: [String] = []
 
     static func main() async {
+        RenderWorker.runIfAsked()
         do {
             try await RenderBench(CommandLine.arguments.dropFirst()).run()
         } catch {
@@ -65,6 +66,7 @@ struct RenderBench {
         if workers > 0 {
             var configuration = WorkerConfiguration()
             configuration.count = workers
+            configuration.executable = "/proc/self/exe"
             let pool = WorkerPool(configuration)
             try await pool.prepare()
             renderer = pool

@@ -24,6 +24,8 @@ final class WorkerProcess {
     /// Renders it was given.
     var renders = 0
     private var isReaped = false
+    /// Where originals are copied for this worker, and the descriptor of it that the worker gets.
+    private var copy: (writing: Int32, reading: Int32, count: Int)?
 
     private init(child: pid_t, requests: Int32, stops: Int32, notes: Int32) {
         self.child = child
@@ -35,6 +37,7 @@ final class WorkerProcess {
     deinit {
         if !isReaped { _ = end() }
         for descriptor in [requests, stops, notes] { close(descriptor) }
+        dropCopy()
     }
 
     /// Starts a worker and waits until it is ready.
@@ -111,6 +114,36 @@ final class WorkerProcess {
         let count = read(file, &buffer, buffer.count)
         let fields = String(decoding: buffer[..<max(0, count)], as: UTF8.self).split(separator: " ")
         return (fields.count > 1 ? Int(fields[1]) ?? 0 : 0) * Int(sysconf(Int32(_SC_PAGESIZE)))
+    }
+
+    /// A copy of an original, as a descriptor for reading only that stays this object's.
+    ///
+    /// One file is used again and again: taking pages from the system and giving them back costs six times what filling
+    /// them does. Nobody reads it but this worker, which has seen all it ever held.
+    func copied(_ bytes: [UInt8]) throws(RenderError) -> Int32 {
+        if let copy, copy.count > Self.keptBytes { dropCopy() }
+        var copy = try copy ?? Self.newCopy()
+        copy.count = max(copy.count, bytes.count)
+        self.copy = copy
+        try MemoryFile.write(bytes, to: copy.writing)
+        return copy.reading
+    }
+
+    /// Bytes of that file that are kept from render to render.
+    private static let keptBytes = 16 << 20
+
+    private static func newCopy() throws(RenderError) -> (writing: Int32, reading: Int32, count: Int) {
+        let writing = try MemoryFile.make("original")
+        let reading = open("/proc/self/fd/\(writing)", O_RDONLY | O_CLOEXEC)
+        // Without /proc the worker could write to its own copy, which harms nobody else.
+        return (writing, reading >= 0 ? reading : writing, 0)
+    }
+
+    private func dropCopy() {
+        guard let copy else { return }
+        close(copy.writing)
+        if copy.reading != copy.writing { close(copy.reading) }
+        self.copy = nil
     }
 
     /// Gives it a render. false: it is not there to take it.

@@ -130,13 +130,13 @@ final class WorkerSlot: @unchecked Sendable {
         let job = pending.job
         try core.checkPoison(job)
         let request = try WorkerRequest(pending)
-        let files = try HandedFiles(job)
         // A worker that ended while it was idle takes nothing; what was never begun is given to another one, once.
         for _ in 0..<2 {
             if let worker, worker.hasLeft { discard() }
             let current: WorkerProcess
             if let worker { current = worker } else { current = try startWorker() }
             worker = current
+            let files = try HandedFiles(job, to: current)
             if current.send(request, files.descriptors, limits: job.limits) {
                 return try Exchange(core, pending, files, current, wakeup) { self.worker = nil }.outcome()
             }
@@ -159,51 +159,67 @@ extension WorkerRequest {
     }
 }
 
-/// The files of one render: original, output, masks. The worker gets descriptors of them; none outlives the render here.
+/// The files of one render: original, output, masks. The worker gets descriptors of them.
 final class HandedFiles {
     private(set) var descriptors: [Int32] = []
+    /// Those that end with the render; the others are the worker's to use again.
+    private var owned: [Int32] = []
     var output: Int32 { descriptors[1] }
 
-    init(_ job: RenderJob) throws(RenderError) {
-        descriptors.append(try Self.original(job.original))
-        descriptors.append(try Self.memoryFile("variant"))
-        for name in job.masks.keys.sorted() { descriptors.append(try Self.sealed(job.masks[name] ?? [], "mask")) }
-    }
-
-    deinit { for descriptor in descriptors { close(descriptor) } }
-
-    /// The file that holds the original, for reading only, or a copy in memory.
-    private static func original(_ original: EncodedBytes) throws(RenderError) -> Int32 {
-        if let file = original.openedFile() {
-            var status = stat()
-            if fstat(file, &status) == 0, status.st_size == original.count { return file }
-            close(file)
+    init(_ job: RenderJob, to worker: WorkerProcess) throws(RenderError) {
+        if let file = Self.file(of: job.original) {
+            own(file)
+        } else {
+            descriptors.append(try worker.copied(try job.original.bytes()))
         }
-        return try sealed(try original.bytes(), "original")
+        own(try MemoryFile.make("variant"))
+        for name in job.masks.keys.sorted() {
+            let mask = try MemoryFile.make("mask")
+            own(mask)
+            try MemoryFile.write(job.masks[name] ?? [], to: mask)
+            // Where it cannot be sealed only the worker could change it, and nobody reads it but the worker.
+            _ = csandbox_seal(mask)
+        }
     }
 
-    private static func memoryFile(_ name: String) throws(RenderError) -> Int32 {
+    deinit { for descriptor in owned { close(descriptor) } }
+
+    private func own(_ descriptor: Int32) {
+        descriptors.append(descriptor)
+        owned.append(descriptor)
+    }
+
+    /// The file that holds the original, for reading only; nil where it has to be copied.
+    private static func file(of original: EncodedBytes) -> Int32? {
+        guard let file = original.openedFile() else { return nil }
+        var status = stat()
+        if fstat(file, &status) == 0, status.st_size == original.count { return file }
+        close(file)
+        return nil
+    }
+}
+
+/// Files in memory.
+enum MemoryFile {
+    static func make(_ name: String) throws(RenderError) -> Int32 {
         let file = csandbox_memory_file(name)
         if file >= 0 { return file }
         throw RenderError(.workerUnavailable, "no file in memory: \(String(cString: strerror(-file)))")
     }
 
-    /// A copy that nobody can change any more.
-    private static func sealed(_ bytes: [UInt8], _ name: String) throws(RenderError) -> Int32 {
-        let file = try memoryFile(name)
+    /// Writes from the beginning.
+    static func write(_ bytes: [UInt8], to file: Int32) throws(RenderError) {
         var written = 0
         while written < bytes.count {
-            let count = bytes.withUnsafeBytes { write(file, $0.baseAddress.map { $0 + written }, $0.count - written) }
+            let count = bytes.withUnsafeBytes {
+                pwrite(file, $0.baseAddress.map { $0 + written }, $0.count - written, off_t(written))
+            }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else {
-                let reason = String(cString: strerror(errno))
-                close(file)
-                throw RenderError(.workerUnavailable, "no memory for \(bytes.count) bytes: \(reason)")
+                throw RenderError(
+                    .workerUnavailable, "no memory for \(bytes.count) bytes: \(String(cString: strerror(errno)))")
             }
             written += count
         }
-        // Where it cannot be sealed only the worker could change it, and nobody reads it but the worker.
-        _ = csandbox_seal(file)
-        return file
     }
 }

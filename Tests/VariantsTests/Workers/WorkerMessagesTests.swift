@@ -11,7 +11,20 @@ import Testing
         recipe: "thumbnail:300x300,mask:star",
         output: ResolvedOutput(
             format: .jpeg, quality: 71, maxBytes: 20_000, isProgressive: true, keep: [.exif, .xmp]),
-        quality: .best, limits: RenderLimits(), masks: [WorkerRequest.Mask(name: "star", count: 99)])
+        quality: .best, limits: limits, masks: [WorkerRequest.Mask(name: "star", count: 99)])
+
+    /// None at its default, so that none can be left out unnoticed.
+    static let limits: RenderLimits = {
+        var limits = RenderLimits()
+        limits.pixels = 1
+        limits.bytes = 2
+        limits.frames = 3
+        limits.scans = 4
+        limits.outputEdge = 5
+        limits.profileBytes = 6
+        limits.seconds = 7.5
+        return limits
+    }()
 
     static let replies: [WorkerReply] = [
         .ready(
@@ -26,6 +39,8 @@ import Testing
 
     @Test func `requests, replies and stops arrive as they were sent`() throws {
         #expect(try WorkerRequest(Self.request.bytes) == Self.request)
+        // A limit that is new here has to be in the message, and in this test.
+        #expect(Mirror(reflecting: Self.limits).children.count == 7)
         for reply in Self.replies { #expect(try WorkerReply(reply.bytes) == reply) }
         #expect(try WorkerStop(WorkerStop(id: 5).bytes).id == 5)
     }
