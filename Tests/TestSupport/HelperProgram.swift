@@ -69,6 +69,14 @@ public final class HelperProgram: Sendable {
         return reap()
     }
 
+    /// The same, for what takes long: no thread of the cooperative pool waits meanwhile.
+    public func end() async -> Int32 {
+        await withCheckedContinuation { continuation in
+            let thread = LoopbackOrigin.start { [self] in continuation.resume(returning: waitForEnd()) }
+            if let thread { pthread_detach(thread) } else { continuation.resume(returning: waitForEnd()) }
+        }
+    }
+
     /// Kills it, unless it has ended.
     public func stop() {
         let isRunning = state.withLock { $0.status == nil }

@@ -99,8 +99,8 @@ struct RenderStage: Sendable {
         }
     }
 
-    private func stored(_ key: String, of original: Original) async -> Variant? {
-        guard let (stored, outcome) = await tiers.variant(key) else { return nil }
+    private func stored(_ key: String, of original: Original, again: Bool = false) async -> Variant? {
+        guard let (stored, outcome) = await tiers.variant(key, again: again) else { return nil }
         let entry = stored.entry
         return Variant(
             original: original, bytes: stored.body, entry: entry, format: entry.format, width: entry.width,
@@ -109,7 +109,7 @@ struct RenderStage: Sendable {
 
     private func render(_ found: Original, _ recipe: Recipe, key: String) async throws(PipelineError) -> Variant {
         // A flight may have ended between the look-up and this one's start.
-        if let variant = await stored(key, of: found) { return variant }
+        if let variant = await stored(key, of: found, again: true) { return variant }
         // Before anybody is held up: whoever waits for an original holds no variant.
         let original = try await withHeader(fetch.withBody(found))
         let plan = try plan(original, recipe)
@@ -118,7 +118,7 @@ struct RenderStage: Sendable {
             return try await make(plan, of: original, recipe)
         }
         return try await tiers.once(.variant, plan.key) {
-            await stored(plan.key, of: original)
+            await stored(plan.key, of: original, again: true)
         } isShared: { _, disk throws(StoreError) in
             try disk.holdsVariant(key: plan.key)
         } work: { () async throws(PipelineError) -> Variant in

@@ -177,9 +177,11 @@ final class CacheTiers: Sendable {
     }
 
     /// A variant by its key; what the disk had is promoted to memory.
-    func variant(_ key: String) async -> (StoredVariant, Outcome)? {
+    ///
+    /// - Parameter again: a second look in the same request, which is no second miss.
+    func variant(_ key: String, again: Bool = false) async -> (StoredVariant, Outcome)? {
         let isCurrent = isMemoryCurrent
-        if isCurrent, let (entry, body) = variants.entry(for: key) {
+        if isCurrent, !again || variants.peek(key) != nil, let (entry, body) = variants.entry(for: key) {
             return (StoredVariant(entry: entry, body: body), .memory)
         }
         guard let disk else { return nil }
@@ -189,9 +191,11 @@ final class CacheTiers: Sendable {
         return await readers.run { [self] in
             if !isCurrent { catchUp() }
             let generation = variants.generation
-            guard let (entry, body) = attempt({ () throws(StoreError) in try disk.variant(key: key) }) ?? nil else {
-                return nil
+            let found = attempt { () throws(StoreError) -> (entry: VariantEntry, body: [UInt8])? in
+                if again, try !disk.holdsVariant(key: key) { return nil }
+                return try disk.variant(key: key)
             }
+            guard let (entry, body) = found ?? nil else { return nil }
             memory.keep(entry, body: body, generation: generation)
             return (StoredVariant(entry: entry, body: body), .disk)
         }

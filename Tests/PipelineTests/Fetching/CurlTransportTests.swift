@@ -14,6 +14,11 @@ func withOrigin(
     defer { origin.stop() }
     var configuration = FetchConfiguration()
     configuration.allowPrivateAddresses = .all
+    // Deadlines that a busy machine does not run into; who tests one sets it.
+    configuration.connectSeconds = 120
+    configuration.headerSeconds = 120
+    configuration.stallSeconds = 120
+    configuration.totalSeconds = 120
     configure(&configuration)
     let transport = CurlTransport(configuration)
     defer { transport.shutdown() }

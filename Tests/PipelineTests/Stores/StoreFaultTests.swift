@@ -16,12 +16,12 @@ import Testing
             (4, EROFS, 1),
             (1, EACCES, 2), (1, EMFILE, 3), (15, EIO, 11),
         ])
-    func `system calls that fail lose nothing that was stored`(kinds: Int, error: Int32, interval: Int) throws {
+    func `system calls that fail lose nothing that was stored`(kinds: Int, error: Int32, interval: Int) async throws {
         mkdir(folder.path, 0o700)
         let seed = Int.random(in: 0..<1_000_000)
         let words = [kinds, Int(error), interval, seed].map(String.init)
         let worker = try HelperProgram([builtProgram("store-worker"), "fail", folder.path] + words)
-        let status = worker.waitForEnd()
+        let status = await worker.end()
         #expect(status == 0, "seed \(seed): \(worker.text)")
         // SQLite syncs on few occasions.
         if kinds != 8 { #expect(!worker.text.contains("calls that failed 0\n"), "\(worker.text)") }

@@ -8,12 +8,12 @@ import Testing
 @Suite struct StoreKillTests {
     let folder = CacheFolder()
 
-    @Test func `processes killed at any point leave a folder that is whole and holds all they had stored`() throws {
+    @Test func `processes killed at any point leave a folder that is whole and holds all they had stored`() async throws {
         mkdir(folder.path, 0o700)
         let rounds = 14
         let seed = Int.random(in: 0..<1_000_000)
         let harness = try HelperProgram([builtProgram("store-worker"), "kill", folder.path, "\(rounds)", "\(seed)"])
-        let status = harness.waitForEnd()
+        let status = await harness.end()
         #expect(status == 0, "seed \(seed): \(harness.text)")
         #expect(harness.text.contains("rounds \(rounds),"))
     }
