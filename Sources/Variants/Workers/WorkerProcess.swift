@@ -122,11 +122,12 @@ final class WorkerProcess {
     /// them does. Nobody reads it but this worker, which has seen all it ever held.
     func copied(_ bytes: [UInt8]) throws(RenderError) -> Int32 {
         if let copy, copy.count > Self.keptBytes { dropCopy() }
-        var copy = try copy ?? Self.newCopy()
-        copy.count = max(copy.count, bytes.count)
-        self.copy = copy
-        try MemoryFile.write(bytes, to: copy.writing)
-        return copy.reading
+        var kept: (writing: Int32, reading: Int32, count: Int)
+        if let copy { kept = copy } else { kept = try Self.newCopy() }
+        kept.count = max(kept.count, bytes.count)
+        copy = kept
+        try MemoryFile.write(bytes, to: kept.writing)
+        return kept.reading
     }
 
     /// Bytes of that file that are kept from render to render.
