@@ -19,7 +19,7 @@ extension CommandTests {
             #expect(stats.exit == 0 && stats.errors == "")
             for tier in ["originals", "variants", "records"] { #expect(object.at(tier, "entries") == .int(1)) }
             // However often a render looks whether somebody else was quicker.
-            for tier in ["variants", "records"] { #expect(object.at(tier, "misses") == .int(1)) }
+            #expect(object.at("variants", "misses") == .int(1))
             #expect(try await site.run(["cache", "stats"]).lines.count == 4)
 
             let list = try await site.run(["cache", "list", "--json"])

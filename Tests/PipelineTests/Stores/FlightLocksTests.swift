@@ -119,15 +119,15 @@ struct SharedWorkTests {
             $0.now = now
         } handler: { request in
             request["if-none-match"] == nil
-                ? picture("night-tiny.jpg", ["Cache-Control": "max-age=10", "ETag": "\"1\""])
-                : .response(304, ["Cache-Control": "max-age=600", "ETag": "\"1\""])
+                ? picture("night-tiny.jpg", ["Cache-Control": X, "ETag": "\"1\""])
+                : .response(304, ["Cache-Control": "max-age=90000", "ETag": "\"1\""])
         } _: { bench, pipeline in
             let other = try bench.pipeline { $0.now = now }
             let request = try bench.request()
             _ = try await pipeline.respond(to: request)
             await pipeline.drain()
             _ = try await other.respond(to: request)
-            later.store(20, ordering: .relaxed)
+            later.store(2000, ordering: .relaxed)
             #expect(try await pipeline.respond(to: request).originalOutcome == .revalidated)
             await pipeline.drain()
             // Its memory has the stale record still.

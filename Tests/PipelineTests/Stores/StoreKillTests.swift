@@ -8,7 +8,8 @@ import Testing
 @Suite struct StoreKillTests {
     let folder = CacheFolder()
 
-    @Test func `processes killed at any point leave a folder that is whole and holds all they had stored`() async throws {
+    @Test func `processes killed at any point leave a folder that is whole and holds all they had stored`() async throws
+    {
         mkdir(folder.path, 0o700)
         let rounds = 14
         let seed = Int.random(in: 0..<1_000_000)
