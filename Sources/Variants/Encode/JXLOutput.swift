@@ -6,6 +6,9 @@ struct JXLOutput: OutputEncoder {
     static let losslessness = Losslessness.onRequest
     static let saver: (operation: String, package: String)? = ("jxlsave_buffer", "libjxl0.7")
 
+    /// What libvips makes of lower ones is beyond libjxl's coarsest distance, 25, and libjxl then takes its finest usual one.
+    private static let lowestQuality = 5
+
     private let job: EncodeJob
 
     init(_ job: EncodeJob) { self.job = job }
@@ -21,7 +24,8 @@ struct JXLOutput: OutputEncoder {
         let codestream = try image.saved(
             by: "jxlsave_buffer",
             [
-                "in": .image(image), "Q": .int(quality), "lossless": .bool(job.output.isLossless),
+                "in": .image(image), "Q": .int(max(Self.lowestQuality, quality)),
+                "lossless": .bool(job.output.isLossless),
                 "strip": .bool(job.kept.profile == nil),
             ])
         return job.kept.wrapped(jxl: codestream)

@@ -29,6 +29,15 @@ import Testing
         }
     }
 
+    @Test func `the lowest qualities give the smallest files`() async throws {
+        func size(_ quality: Int) async throws -> Int {
+            let job = try RenderSamples.job("dunes-2mp.jpg", "thumbnail:300x300,jxl:\(quality)")
+            return try await RenderFixture.renderer.render(job).bytes.count
+        }
+        let usual = try await size(40)
+        for quality in [1, 4, 5] { #expect(try await size(quality) < usual) }
+    }
+
     @Test func `EXIF and XMP stand in boxes around the codestream, the profile inside`() async throws {
         let original = try RenderOutputTests.tagged()
         let kept = try await RenderFixture.renderer.render(
