@@ -200,13 +200,13 @@ final class PoolCore: Sendable {
 
     // MARK: Poisonous originals
 
-    /// Refuses an original that ended a worker a short while ago.
+    /// Refuses an original that ended a worker a short while ago, with the same recipe or with several.
     func checkPoison(_ job: RenderJob) throws(RenderError) {
         guard state.withLock({ $0.poison.mayContain(count: job.original.count) }) else { return }
         let fingerprint = try job.original.bytes().withUnsafeBytes { PoisonList.Fingerprint($0) }
         let now = Clock.monotonic.seconds
         let entry = state.withLock { state in
-            let entry = state.poison.entry(fingerprint, now: now)
+            let entry = state.poison.entry(fingerprint, work: job.work, now: now)
             if entry != nil { state.statistics.refused += 1 }
             return entry
         }
@@ -222,6 +222,14 @@ final class PoolCore: Sendable {
         guard let bytes = try? job.original.bytes() else { return }
         let fingerprint = bytes.withUnsafeBytes { PoisonList.Fingerprint($0) }
         let seconds = configuration.poisonSeconds
-        state.withLock { $0.poison.add(fingerprint, reason: reason, now: Clock.monotonic.seconds, seconds: seconds) }
+        state.withLock {
+            $0.poison.add(
+                fingerprint, work: job.work, reason: reason, now: Clock.monotonic.seconds, seconds: seconds)
+        }
     }
+}
+
+extension RenderJob {
+    /// What the original is to be rendered to.
+    fileprivate var work: String { "\(output.format.rawValue) \(recipe)" }
 }

@@ -152,6 +152,12 @@ import Testing
         #expect(error?.code == .poisonous && error?.message.contains("SIGSEGV") == true)
         #expect(error?.message.contains("tried again in 60 s") == true, "\(error?.message ?? "")")
         #expect(pool.statistics.crashed == 1 && pool.statistics.refused == 1)
+        var other = try Self.job(.segv)
+        other.recipe = RenderFixture.recipe(Scaled(factor: 0.5))
+        // The second recipe may try; it ends a worker too, and then no third one may.
+        #expect(await Self.error(pool, other)?.code == .crashed)
+        other.recipe = RenderFixture.recipe(Scaled(factor: 0.25))
+        #expect(await Self.error(pool, other)?.code == .poisonous)
         let trying = WorkerPool(Self.configuration { $0.poisonSeconds = 0 })
         for _ in 0..<2 { #expect(await Self.error(trying, try Self.job(.exit))?.code == .crashed) }
         await pool.shutdown()
