@@ -35,10 +35,32 @@ enum Resize {
         return linear ? try encoded(work, isGrey: image.bands < 3, hasAlpha: hasAlpha) : work
     }
 
-    /// libvips' Lanczos resampler, with the size made exact should its rounding differ.
+    /// Each edge that shrinks by libvips' resampler, each that grows by its bicubic interpolation: as `resize` does, which
+    /// however enlarges half a pixel off in libvips 8.14.
     static func scaled(
         _ image: Image, to target: PixelSize, kernel: String = "lanczos3"
     ) throws(RenderError) -> Image {
+        let shrunk = try shrunk(
+            image, to: PixelSize(width: min(target.width, image.width), height: min(target.height, image.height)),
+            kernel: kernel)
+        let across = Double(target.width) / Double(shrunk.width)
+        let down = Double(target.height) / Double(shrunk.height)
+        if across == 1 && down == 1 { return shrunk }
+        // Edges are of pixels and libvips' positions of their centres, so the first pixel's lies inside the enlarged one's.
+        return try VipsCall(
+            "affine",
+            [
+                "in": .image(shrunk), "matrix": .doubles([across, 0, 0, down]),
+                "interpolate": kernel == "linear" ? "bilinear" : "bicubic",
+                "oarea": .string("0 0 \(target.width) \(target.height)"), "odx": .double((across - 1) / 2),
+                "ody": .double((down - 1) / 2), "extend": "copy", "premultiplied": true,
+            ]
+        ).image()
+    }
+
+    /// With the size made exact should libvips' rounding differ.
+    private static func shrunk(_ image: Image, to target: PixelSize, kernel: String) throws(RenderError) -> Image {
+        if target.width == image.width && target.height == image.height { return image }
         let result = try VipsCall(
             "resize",
             [
@@ -47,13 +69,7 @@ enum Resize {
             ]
         ).image()
         if result.width == target.width && result.height == target.height { return result }
-        return try VipsCall(
-            "embed",
-            [
-                "in": .image(result), "x": 0, "y": 0, "width": .int(target.width), "height": .int(target.height),
-                "extend": "copy",
-            ]
-        ).image()
+        return try result.placed(on: target, x: 0, y: 0, extend: "copy")
     }
 
     private static func linearised(_ image: Image, is16Bit: Bool, hasAlpha: Bool) throws(RenderError) -> Image {
