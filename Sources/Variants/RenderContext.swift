@@ -13,10 +13,9 @@ public struct RenderContext: Sendable {
     func checkEdge(_ size: PixelSize) throws(RenderError) {
         let edge = max(size.width, size.height)
         guard edge <= limits.outputEdge else {
-            throw RenderError(
-                .overLimit,
-                "an edge of \(edge) px (\(size.width) × \(size.height)) is over the limit outputEdge of \(limits.outputEdge)"
-            )
+            throw .overLimit(
+                "an edge of \(edge) px (\(size.width) × \(size.height)) is", "outputEdge", limits.outputEdge,
+                remedy: "ask for a smaller size, as with `thumbnail:\(limits.outputEdge)`")
         }
     }
 }

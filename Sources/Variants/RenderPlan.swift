@@ -57,29 +57,35 @@ extension RenderJob {
     /// Refuses what the header says is too much, before a decoder sees the bytes.
     func checkLimits() throws(RenderError) {
         func check(_ what: String, _ value: Int, _ limit: Int, _ name: String) throws(RenderError) {
-            if value > limit {
-                throw RenderError(.overLimit, "\(what) of \(value) is over the limit \(name) of \(limit)")
-            }
+            if value > limit { throw .overLimit("\(what) of \(value) is", name, limit) }
         }
         try check("an original", original.count, limits.bytes, "bytes")
         let frames = frameCount
         let (area, overflow) = header.width.multipliedReportingOverflow(by: header.height)
         let (pixels, overflowOfAll) = area.multipliedReportingOverflow(by: frames)
         let fitting = overflow || area < 1 ? 0 : min(limits.frames, limits.pixels / area)
-        let remedy = frames > 1 && fitting > 0 ? "; `frames:\(fitting)` fits" : ""
+        let remedy = frames > 1 && fitting > 0 ? "`frames:\(fitting)` fits" : nil
         if frames > limits.frames {
-            throw RenderError(
-                .overLimit, "a number of frames of \(frames) is over the limit frames of \(limits.frames)" + remedy)
+            throw .overLimit("a number of frames of \(frames) is", "frames", limits.frames, remedy: remedy)
         }
         if overflow || overflowOfAll || pixels > limits.pixels {
             var message = "\(header.width) × \(header.height) pixels"
             if frames > 1 { message += " × \(frames) frames" }
-            throw RenderError(.overLimit, message + " are over the limit pixels of \(limits.pixels)" + remedy)
+            throw .overLimit(message + " are", "pixels", limits.pixels, remedy: remedy)
         }
         try check("a number of JPEG scans", header.scans, limits.scans, "scans")
         try check("an ICC profile size", header.profileBytes, limits.profileBytes, "profileBytes")
         if header.width < 1 || header.height < 1 {
             throw RenderError(.undecodable, "the header names an empty picture")
         }
+    }
+}
+
+extension RenderError {
+    /// More than a limit allows: what is, the limit's setting and value, and what helps, which is raising it unless
+    /// something better is known.
+    static func overLimit(_ what: String, _ limit: String, _ value: Int, remedy: String? = nil) -> RenderError {
+        RenderError(
+            .overLimit, "\(what) over limits.\(limit), \(value); \(remedy ?? "raise that to take such pictures")")
     }
 }

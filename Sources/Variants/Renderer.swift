@@ -121,9 +121,7 @@ struct Render {
         context.control.watch(image)
         try Decoder.check(image, job.header, shrink: plan.shrink, frames: frames)
         if let profile = image.blob("icc-profile-data"), profile.count > job.limits.profileBytes {
-            throw RenderError(
-                .overLimit,
-                "an ICC profile size of \(profile.count) is over the limit profileBytes of \(job.limits.profileBytes)")
+            throw .overLimit("an ICC profile size of \(profile.count) is", "profileBytes", job.limits.profileBytes)
         }
         var metadata = KeptBlobs()
         if job.output.keep.contains(.exif) {
@@ -151,10 +149,9 @@ struct Render {
         var picture = try finishedFrame(frames, 0)
         let first = picture.image
         if frames.count > 1, first.width * first.height * frames.count > job.limits.pixels {
-            throw RenderError(
-                .overLimit,
-                "\(frames.count) frames of \(first.width) × \(first.height) pixels are over the limit pixels of "
-                    + "\(job.limits.pixels); `frames:\(max(1, job.limits.pixels / (first.width * first.height)))` fits")
+            throw .overLimit(
+                "\(frames.count) frames of \(first.width) × \(first.height) pixels are", "pixels", job.limits.pixels,
+                remedy: "`frames:\(max(1, job.limits.pixels / (first.width * first.height)))` fits")
         }
         let frameBytes = first.byteCount
         let storage = PixelStorage(byteCount: frameBytes * frames.count)

@@ -40,9 +40,9 @@ enum NamedPicture {
         let header = try ImageHeader.probe(bytes)
         let (area, overflow) = header.width.multipliedReportingOverflow(by: header.height)
         if overflow || area > context.limits.pixels {
-            throw RenderError(
-                .overLimit,
-                "\(header.width) × \(header.height) pixels are over the limit pixels of \(context.limits.pixels)")
+            throw .overLimit(
+                "\(header.width) × \(header.height) pixels are", "pixels", context.limits.pixels,
+                remedy: "make the file smaller")
         }
         let image = try Decoder.open(bytes, header.format)
         try Decoder.check(image, header, shrink: 1)

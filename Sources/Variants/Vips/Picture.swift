@@ -81,9 +81,9 @@ public struct Picture: Sendable {
     ) throws(RenderError) -> Picture {
         // What is cropped afterwards may have longer edges than the output, but never more pixels than any picture.
         if target.width * target.height > context.limits.pixels {
-            throw RenderError(
-                .overLimit,
-                "resizing to \(target.width) × \(target.height) is over the limit pixels of \(context.limits.pixels)")
+            throw .overLimit(
+                "resizing to \(target.width) × \(target.height) is", "pixels", context.limits.pixels,
+                remedy: "ask for a smaller size")
         }
         if target == size { return try settled(context) }
         var result = self
