@@ -16,7 +16,9 @@ enum JPEGHeader {
             case 0x01, 0xD0...0xD8: continue  // TEM, RSTn, SOI: no length follows
             default: break
             }
-            guard let length = reader.uint16(offset), length >= 2 else { break }
+            guard let given = reader.uint16(offset) else { break walk }
+            // A length too small to be one: libjpeg goes on right behind it, and scans may follow.
+            let length = max(2, given)
             let segment = reader.part(offset + 2, length - 2)
             offset += length
             switch marker {

@@ -66,6 +66,15 @@ import Variants
             header: ImageHeader(format: .heif, width: 4000, height: 3000)),
     ]
 
+    @Test(arguments: [0, 1]) func `JPEG scans behind a length too small to be one are counted, as libjpeg reads them`(
+        length: UInt8
+    ) throws {
+        let whole = HandmadeImages.jpeg(width: 8, height: 8, scans: 3)
+        let first = try #require(whole.indices.first { whole[$0] == 0xFF && whole[$0 + 1] == 0xDA })
+        let bytes = whole[..<first] + [0xFF, 0xFE, 0, length] + whole[first...]
+        #expect(try ImageHeader.probe(Array(bytes)).scans == 3)
+    }
+
     @Test(arguments: examples) func `reads the header`(_ example: Example) throws {
         #expect(try ImageHeader.probe(example.bytes) == example.header)
     }
