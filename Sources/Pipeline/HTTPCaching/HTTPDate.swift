@@ -71,8 +71,11 @@ public enum HTTPDate {
     private static func seconds(_ year: Int, _ month: Int, _ day: Int, _ time: Int) -> Int? {
         let lengths = [31, isLeap(year) ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
         guard day >= 1, day <= lengths[month - 1] else { return nil }
-        return days(year: year, month: month, day: day) * 86_400 + time
+        return min(days(year: year, month: month, day: day) * 86_400 + time, last)
     }
+
+    /// 31 Dec 9999 23:59:59, the last second that can be written; the leap second after it is read as this one.
+    private static let last = 253_402_300_799
 
     /// The bytes of a date, read by position.
     private struct Text {

@@ -53,6 +53,11 @@ struct HTTPDateTests {
         #expect(HTTPDate.unixSeconds("Sun, 21 Nov 2286 04:46:39 GMT", now: 0) == 10_000_039_599)
     }
 
+    @Test func `the leap second after the year 9999 is its last second, which can be written`() {
+        let last = HTTPDate.unixSeconds("Fri, 31 Dec 9999 23:59:60 GMT", now: 0)
+        #expect(last.map { HTTPDate.text(unixSeconds: $0) } == "Fri, 31 Dec 9999 23:59:59 GMT")
+    }
+
     @Test(arguments: [0, 784_111_777, 951_827_696, 4_102_444_800, 1_709_164_799, 1_709_251_199, -1])
     func `what is written reads back`(seconds: Int) {
         #expect(HTTPDate.unixSeconds(HTTPDate.text(unixSeconds: seconds), now: 0) == seconds)
