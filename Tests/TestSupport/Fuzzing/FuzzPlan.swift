@@ -1,0 +1,92 @@
+import Glibc
+
+/// What `scripts/fuzz` asks for, from the environment; without it each target gets a few hundred inputs.
+public struct FuzzPlan: Sendable {
+    /// `FUZZ_TARGET`: the one target to run; nil runs all.
+    public var target: String?
+    /// `FUZZ_SECONDS`: how long each target runs; nil goes by `count`.
+    public var seconds: Double?
+    /// `FUZZ_COUNT`: inputs of each target where no time is given; nil: as many as the target finds right.
+    public var count: Int?
+    /// `FUZZ_SEED`: 1 unless given. Input `n` of a target depends on this and on `n` alone.
+    public var seed: UInt64
+    /// `FUZZ_INPUT`: a file to try instead of made inputs.
+    public var input: String?
+
+    public static let current = FuzzPlan()
+
+    private init() {
+        func value(_ name: String) -> String? { getenv(name).map { String(cString: $0) } }
+        target = value("FUZZ_TARGET")
+        seconds = value("FUZZ_SECONDS").flatMap(Double.init)
+        count = value("FUZZ_COUNT").flatMap(Int.init)
+        seed = value("FUZZ_SEED").flatMap(UInt64.init) ?? 1
+        input = value("FUZZ_INPUT")
+    }
+
+    /// Whether a target is among those to run.
+    public func includes(_ name: String) -> Bool { target == nil || target == name }
+
+    /// A file's bytes; nil where it cannot be read.
+    public static func contents(_ path: String) -> [UInt8]? { FuzzFiles.read(path) }
+
+    /// Keeps an input that showed something; gives its path.
+    public static func keep(_ bytes: [UInt8], as name: String) -> String {
+        let file = FuzzInputFile(name)
+        file.write(bytes)
+        return file.path
+    }
+
+    /// The folder of the package.
+    public static let root = String(#filePath.dropLast("/Tests/TestSupport/Fuzzing/FuzzPlan.swift".count))
+}
+
+/// Files of fuzz targets: the corpus, and the input under way, which outlives a process that it ends.
+enum FuzzFiles {
+    static func read(_ path: String) -> [UInt8]? {
+        guard let file = fopen(path, "r") else { return nil }
+        defer { fclose(file) }
+        var bytes: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 65_536)
+        while case let count = fread(&buffer, 1, buffer.count, file), count > 0 { bytes += buffer[..<count] }
+        return bytes
+    }
+
+    /// The files of `fuzz/corpus/NAME`, in the order of their names.
+    static func corpus(_ name: String) -> [[UInt8]] {
+        let path = FuzzPlan.root + "/fuzz/corpus/" + name
+        guard let folder = opendir(path) else { return [] }
+        defer { closedir(folder) }
+        var names: [String] = []
+        while let entry = readdir(folder) {
+            let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
+                String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
+            }
+            if !name.hasPrefix(".") { names.append(name) }
+        }
+        return names.sorted().compactMap { read(path + "/" + $0) }
+    }
+}
+
+/// The input under way, in `.build/fuzz/NAME.input`.
+final class FuzzInputFile {
+    let path: String
+    private let file: Int32
+
+    init(_ name: String) {
+        let folder = FuzzPlan.root + "/.build/fuzz"
+        mkdir(FuzzPlan.root + "/.build", 0o755)
+        mkdir(folder, 0o755)
+        path = "\(folder)/\(name).input"
+        file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+    }
+
+    deinit { close(file) }
+
+    func write(_ bytes: [UInt8]) {
+        _ = pwrite(file, bytes, bytes.count, 0)
+        _ = ftruncate(file, off_t(bytes.count))
+    }
+
+    func remove() { unlink(path) }
+}

@@ -1,0 +1,90 @@
+import Glibc
+
+/// A parser under almost valid bytes: that it does not trap is the rule for all; `check` adds the parser's own.
+public struct FuzzTarget: Sendable, CustomStringConvertible {
+    /// As `scripts/fuzz` calls it; its seeds are in `fuzz/corpus/NAME`.
+    public let name: String
+    private let seeds: [[UInt8]]
+    private let words: [String]
+    private let limit: Int
+    private let check: @Sendable ([UInt8]) -> String?
+
+    /// - Parameters:
+    ///   - seeds: examples made by code, beside those in the corpus.
+    ///   - words: what has a meaning to the parser.
+    ///   - limit: bytes of the longest input.
+    ///   - check: what an input shows to be wrong; nil where all is well.
+    public init(
+        _ name: String, seeds: [[UInt8]] = [], words: [String] = [], limit: Int = 4096,
+        check: @escaping @Sendable ([UInt8]) -> String?
+    ) {
+        self.name = name
+        self.seeds = seeds
+        self.words = words
+        self.limit = limit
+        self.check = check
+    }
+
+    public var description: String { name }
+
+    /// Inputs without a plan: all tests together take a second of them.
+    private static let usualCount = 300
+    /// CPU seconds that no input may take. Measured only when fuzzing, again when exceeded.
+    private static let longest = 0.1
+
+    /// Runs the target as the plan says and gives what was wrong, with the file that shows it; nil where nothing was.
+    public func run(_ plan: FuzzPlan = .current) -> String? {
+        guard plan.includes(name) else { return nil }
+        if let path = plan.input {
+            guard let bytes = FuzzFiles.read(path) else { return "\(path) cannot be read" }
+            return problem(bytes, isTimed: true).map { "\(name): \($0), with \(path)" }
+        }
+        let file = FuzzInputFile(name)
+        let mutator = Mutator(
+            seeds: seeds + FuzzFiles.corpus(name), words: words.map { Array($0.utf8) }, limit: limit)
+        let end = plan.seconds.map { Self.now(CLOCK_MONOTONIC) + $0 }
+        let count = end == nil ? plan.count ?? Self.usualCount : Int.max
+        var made: UInt64 = 0
+        while made < count {
+            if let end, made % 16 == 0, Self.now(CLOCK_MONOTONIC) >= end { break }
+            var random = FuzzRandom(seed: plan.seed &* 0x1_0000_0001 &+ made)
+            let bytes = mutator.input(&random)
+            file.write(bytes)
+            if let problem = problem(bytes, isTimed: end != nil) {
+                return "\(name): \(problem), with input \(made) of seed \(plan.seed), kept in \(file.path); "
+                    + "scripts/fuzz \(name) --input \(file.path)"
+            }
+            made += 1
+        }
+        file.remove()
+        if end != nil { print("fuzz \(name): \(made) inputs of seed \(plan.seed), nothing found") }
+        return nil
+    }
+
+    private func problem(_ bytes: [UInt8], isTimed: Bool) -> String? {
+        var taken = Double.infinity
+        for _ in 0..<(isTimed ? 3 : 1) {
+            let began = Self.now(CLOCK_THREAD_CPUTIME_ID)
+            if let problem = check(bytes) { return problem }
+            taken = min(taken, Self.now(CLOCK_THREAD_CPUTIME_ID) - began)
+            if taken <= Self.longest || !isTimed { return nil }
+        }
+        return "\(bytes.count) bytes take \(Int(taken * 1000)) ms of CPU"
+    }
+
+    private static func now(_ clock: clockid_t) -> Double {
+        var time = timespec()
+        clock_gettime(clock, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+}
+
+extension [UInt8] {
+    /// The bytes as text; what is not UTF-8 becomes replacement characters.
+    public var fuzzText: String { String(decoding: self, as: UTF8.self) }
+
+    /// The lines of the text.
+    public var fuzzLines: [String] {
+        split(separator: 0x0A, omittingEmptySubsequences: false).map { String(decoding: $0, as: UTF8.self) }
+    }
+}

@@ -1,0 +1,27 @@
+import TestSupport
+
+@testable import Variants
+
+extension VariantsFuzzTests {
+    /// Format and header of pictures: what is found is within what the pipeline counts with, twice the same.
+    static let headerTarget = FuzzTarget(
+        "header", seeds: HandmadeImages.all,
+        words: [
+            "RIFF", "WEBP", "VP8X", "VP8L", "VP8 ", "ANMF", "EXIF", "ICCP", "GIF89a", "IHDR", "IDAT", "acTL", "iCCP",
+            "eXIf", "tRNS", "ftyp", "avif", "mif1", "meta", "iprp", "ipco", "ispe", "ipma", "pitm", "irot", "auxC",
+            "colr", "prof", "Exif\0\0", "ICC_PROFILE\0", "MM\0*", "II*\0", "<svg", "\u{0}\u{0}\u{0}\u{1}",
+        ], limit: 16_384
+    ) { bytes in
+        do throws(RenderError) {
+            let header = try ImageHeader.probe(bytes)
+            let edges = 1..<(1 << 24)
+            guard edges.contains(header.width), edges.contains(header.height) else { return "a size of \(header)" }
+            guard (1...8).contains(header.orientation) else { return "an orientation of \(header.orientation)" }
+            guard header.pages >= 1, header.scans >= 1, header.profileBytes >= 0 else { return "counts of \(header)" }
+            return try ImageHeader.probe(bytes) == header ? nil : "another header the second time"
+        } catch {
+            let codes: [RenderError.Code] = [.notAnImage, .unsupportedFormat, .undecodable, .overLimit]
+            return codes.contains(error.code) && !error.message.isEmpty ? nil : "an error of \(error.code)"
+        }
+    }
+}
