@@ -1,0 +1,124 @@
+import TestSupport
+
+@testable import Variants
+
+extension HostileFiles {
+    private typealias Make = HandmadeImages
+    private static let pixels = RenderLimits().pixels
+
+    static let bombs: [File] = [
+        File("a JPEG that says 65,500 × 65,500", .over("pixels", pixels)) {
+            Make.jpeg(width: 65_500, height: 65_500)
+        },
+        File("a JPEG of 200 scans", .over("scans", 64)) { try scans(200) },
+        File("a JPEG of 200 scans behind lengths of zero", .over("scans", 64)) {
+            try scans(200, between: [0xFF, 0xFE, 0, 0])
+        },
+        File("a JPEG that repeats a scan forty times", .either) { try scans(40) },
+        File("a PNG that says 2³¹ − 1 × 2³¹ − 1", .refused([.overLimit])) {
+            Make.png(width: 1 << 31 - 1, height: 1 << 31 - 1)
+        },
+        File("a PNG of 60,000 × 60,000 zeros", .over("pixels", pixels)) { png(60_000, 60_000, zeros: 258 * 9000 + 1) },
+        File("a PNG within the limits that is all zeros", .picture) { png(3000, 3000) },
+        File("a small PNG whose pixels inflate to 60 MB", .either) { png(16, 16, zeros: 258 * 232_600 + 1) },
+        File("a PNG whose pixels end at once", .refused([.undecodable])) { png(4000, 4000, zeros: 1) },
+        File("a PNG with a text that inflates to 60 MB", .either) {
+            png(16, 16, extra: chunk("zTXt", Make.ascii("a\0\0") + zlib(zeros: 258 * 232_600 + 1)))
+        },
+        File("a PNG with a profile that inflates to 30 MB", .either) {
+            png(16, 16, extra: chunk("iCCP", Make.ascii("a\0\0") + zlib(zeros: 258 * 116_300 + 1)))
+        },
+        File("a GIF with a screen of 65,535 × 65,535", .over("pixels", pixels)) { gif(65_535, 65_535) },
+        File("a GIF with a frame far outside its screen", .either) { gif(2, 2, x: 60_000) },
+        File("a GIF of 5,000 frames, all wanted", .over("frames", 256), recipe: "frames:all,gif") {
+            gif(16, 16, frames: 5000)
+        },
+        File("a GIF of 5,000 frames, the first wanted", .picture) { gif(16, 16, frames: 5000) },
+        File("a GIF of 200 frames of 4,000 × 4,000", .over("pixels", pixels), recipe: "frames:all,gif") {
+            gif(4000, 4000, frames: 200)
+        },
+        File("a WebP that says 2²⁴ × 2²⁴", .refused([.overLimit, .undecodable])) {
+            Make.webp([Make.vp8x(0, width: 1 << 24, height: 1 << 24), Make.vp8(width: 16, height: 16)])
+        },
+        File("a WebP of 16,383 × 16,383 without pixels", .over("pixels", pixels)) {
+            Make.webp([Make.vp8l(width: 16_383, height: 16_383, alpha: false)])
+        },
+        File("a WebP of 4,000 × 4,000 without pixels", .refused([.undecodable])) {
+            Make.webp([Make.vp8l(width: 4000, height: 4000, alpha: true)])
+        },
+        File("a TIFF that says 2³² − 1 × 2³² − 1", .refused([.overLimit, .undecodable])) {
+            tiff(1 << 32 - 1, 1 << 32 - 1, stripBytes: 100, held: 100)
+        },
+        File("a TIFF with a strip of 4 GB", .either) { tiff(64, 64, stripBytes: 1 << 32 - 1, held: 4096) },
+        File("a TIFF of 7,000 × 7,000 in one strip that is not there", .refused([.undecodable])) {
+            tiff(7000, 7000, stripBytes: 49_000_000, held: 50)
+        },
+        File("a TIFF whose directory follows itself", .either) { Make.tiff(width: 30, height: 20, loop: 8) },
+        File("an AVIF that says 10⁶ × 10⁶", .over("pixels", pixels)) {
+            Make.heif(width: 1_000_000, height: 1_000_000)
+        },
+        File("an AVIF without a picture", .refused([.undecodable, .unsupportedFormat])) {
+            Make.heif(width: 400, height: 300)
+        },
+    ]
+
+    static let metadata: [File] = [
+        File("a JPEG with 20 MB of EXIF", .either, recipe: "thumbnail:20x20,jpeg:keep=exif") {
+            let part = Make.segment(0xE1, Make.ascii("Exif\0\0") + [UInt8](repeating: 0x4D, count: 65_000))
+            return try jpeg(Array(Array(repeating: part, count: 308).joined()))
+        },
+        File("a JPEG with 5 MB of profile", .over("profileBytes", 4 << 20)) {
+            let part = (0..<80).map { index in
+                Make.segment(
+                    0xE2, Make.ascii("ICC_PROFILE\0") + [UInt8(index + 1), 80] + [UInt8](repeating: 0, count: 65_000))
+            }
+            return try jpeg(Array(part.joined()))
+        },
+        File("a PNG with 20 MB of text", .either) {
+            png(16, 16, extra: Make.pngChunk("tEXt", Make.ascii("a\0") + [UInt8](repeating: 65, count: 20_000_000)))
+        },
+        File("a WebP with 20 MB of EXIF", .either, recipe: "thumbnail:20x20,webp:keep=exif") {
+            let image = try RenderFixture.gradientImage(32, 32)
+            let plain = try VipsCall("webpsave_buffer", ["in": .image(image), "strip": true]).bytes()
+            let exif = ("EXIF", [UInt8](repeating: 0x4D, count: 20_000_000))
+            let vp8 = (
+                "VP8 ", Array(plain[20..<20 + (Int(plain[16]) | Int(plain[17]) << 8 | Int(plain[18]) << 16)])
+            )
+            return Make.webp([Make.vp8x(0x08, width: 32, height: 32), vp8, exif])
+        },
+        File("a GIF with 2 MB of comment", .picture) {
+            gif(16, 16, comment: [UInt8](repeating: 65, count: 2_000_000))
+        },
+        File("a profile that is noise", .either) {
+            var random = FuzzRandom(seed: 4)
+            let noise = (0..<3000).map { _ in UInt8(truncatingIfNeeded: random.next()) }
+            return try jpeg(Make.segment(0xE2, Make.ascii("ICC_PROFILE\0") + [1, 1] + noise))
+        },
+    ]
+
+    private static let script = Make.ascii("<html><script>alert(1)</script>")
+
+    /// Files that are something else as well; what is rendered of them is the picture alone.
+    static let polyglots: [File] = [
+        File("a JPEG with a page in its comment and behind it", .picture, recipe: "jpeg:keep=exif+xmp+icc") {
+            try jpeg(Make.segment(0xFE, script)) + script
+        },
+        File("a GIF with a script in its comment and behind it", .picture, recipe: "gif") {
+            gif(16, 16, comment: script) + script
+        },
+        File("a GIF whose screen begins a comment of a script", .either, recipe: "thumbnail:20x20,gif") {
+            gif(0x2A2F, 0x0020) + Make.ascii("*/=1;") + script
+        },
+        File("a PNG with an archive behind it", .picture, recipe: "png") {
+            png(16, 16) + Make.ascii("PK\u{3}\u{4}") + script
+        },
+        File("a document that begins before its JPEG", .refused([.notAnImage])) {
+            try Make.ascii("%PDF-1.4\n") + jpeg()
+        },
+        File("a JPEG that a document follows", .picture, recipe: "jpeg") {
+            try jpeg() + Make.ascii("%PDF-1.4\n") + script
+        },
+        File("a page that calls itself a picture", .refused([.notAnImage])) { script },
+        File("two pictures, one behind the other", .picture) { try jpeg() + png(60_000, 60_000, zeros: 1) },
+    ]
+}

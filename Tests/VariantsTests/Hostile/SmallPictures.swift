@@ -1,0 +1,66 @@
+@testable import Variants
+
+/// A small picture of every format that is decoded, in each of the ways a format has to hold one.
+enum SmallPictures {
+    /// Pictures by format; formats that this libvips has no encoder for are left out.
+    static func byFormat() throws -> [(format: String, pictures: [[UInt8]])] {
+        let colour = try RenderFixture.gradientImage(61, 43)
+        let alpha = try RenderFixture.image(37, 29, bands: 4) { x, y in
+            RenderFixture.gradient(x, y, 37, 29) + [UInt8((x * 7) & 0xFF)]
+        }
+        let frames = (0..<3).map { index in
+            HandmadeAnimation.Frame(
+                x: index * 2, width: 9, height: 7, delay: 40 * (index + 1),
+                pixels: (0..<63).map { [UInt8($0 * 4), UInt8(index * 80), 9, $0 % 5 == 0 ? 0 : 255] })
+        }
+        let animation = HandmadeAnimation(width: 16, height: 12, frames: frames)
+        func saved(
+            _ saver: String, _ image: Image, _ option: (String, VipsArgument)? = nil
+        ) throws -> [UInt8] {
+            let (name, value) = option ?? ("strip", true)
+            return try VipsCall(saver, ["in": .image(image), name: value]).bytes()
+        }
+        let exif = HandmadeImages.segment(0xE1, HandmadeImages.ascii("Exif\0\0") + HandmadeImages.exif(6))
+        var all: [(String, [[UInt8]])] = [
+            (
+                "jpeg",
+                [
+                    try saved("jpegsave_buffer", colour), try saved("jpegsave_buffer", colour, ("interlace", true)),
+                    try HostileFiles.jpeg(exif),
+                ]
+            ),
+            (
+                "png",
+                [
+                    try saved("pngsave_buffer", colour), try saved("pngsave_buffer", alpha, ("interlace", true)),
+                    try saved("pngsave_buffer", alpha, ("palette", true)),
+                ]
+            ),
+            (
+                "webp",
+                [
+                    try saved("webpsave_buffer", colour), try saved("webpsave_buffer", alpha),
+                    try saved("webpsave_buffer", alpha, ("lossless", true)), try animation.webp(),
+                ]
+            ),
+            ("gif", [animation.gif]),
+            (
+                "tiff",
+                [
+                    try saved("tiffsave_buffer", colour), try saved("tiffsave_buffer", alpha, ("compression", "lzw")),
+                    try saved("tiffsave_buffer", colour, ("compression", "jpeg")),
+                ]
+            ),
+        ]
+        if VipsLibrary.has("heifsave_buffer") {
+            all.append(("avif", [try saved("heifsave_buffer", colour, ("compression", "av1"))]))
+        }
+        return all
+    }
+
+    static func all() throws -> [(String, [UInt8])] {
+        try byFormat().flatMap { format, pictures in
+            pictures.enumerated().map { ("\(format) \($0.offset + 1)", $0.element) }
+        }
+    }
+}
