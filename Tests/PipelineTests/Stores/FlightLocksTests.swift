@@ -119,7 +119,7 @@ struct SharedWorkTests {
             $0.now = now
         } handler: { request in
             request["if-none-match"] == nil
-                ? picture("night-tiny.jpg", ["Cache-Control": X, "ETag": "\"1\""])
+                ? picture("night-tiny.jpg", ["Cache-Control": "max-age=1000", "ETag": "\"1\""])
                 : .response(304, ["Cache-Control": "max-age=90000", "ETag": "\"1\""])
         } _: { bench, pipeline in
             let other = try bench.pipeline { $0.now = now }
