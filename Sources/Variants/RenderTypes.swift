@@ -32,13 +32,14 @@ public struct ImageHeader: Sendable, Hashable {
     }
 }
 
-/// How resizing trades CPU for fidelity (design §8).
+/// How resizing trades CPU for fidelity: how much of shrinking is left to the resampler, which works in linear light,
+/// when the decoder of a JPEG or WebP shrinks first (`RenderPlan`).
 public enum RenderQuality: String, Sendable, Hashable, CaseIterable {
-    /// Gamma space, shrink-on-load leaving 2×: what other servers do.
+    /// Leaving 1.5×, for the least CPU; enlarges and shrinks 16 bits in gamma space.
     case fast
-    /// Linear light, shrink-on-load leaving 2×. The default.
+    /// Leaving 3×. The default.
     case balanced
-    /// Linear light, shrink-on-load leaving 4×.
+    /// Decoding in full.
     case best
 }
 

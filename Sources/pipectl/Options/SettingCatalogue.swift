@@ -112,7 +112,7 @@ enum SettingCatalogue {
             "workers: a crash or hang costs one request"),
         Setting(
             "render.quality", .choice(["fast", "balanced", "best"]), .string("balanced"),
-            "balanced resizes in linear light; fast does what other servers do"),
+            "how much of shrinking decoders do, which is cheap but blurs: fast most, best nothing"),
         Setting("limits.pixels", positive, .int(50_000_000), "over all frames the recipe decodes"),
         Setting("limits.bytes", .size, .string("50MB"), "of an original, counted as it streams"),
         Setting("limits.frames", positive, .int(256), "frames of an animation"),
