@@ -3,7 +3,7 @@ import Variants
 
 /// Renders files over and over in one process and prints the CPU time each render took.
 ///
-///     render-bench [--quality fast|balanced|best] [--recipe TEXT] [--repeat N] [--workers N] [--cancel] FILE...
+///     render-bench [--quality fast|balanced|best] [--recipe TEXT] [--repeat N] [--workers N] [--cancel | --out FOLDER] FILE...
 ///
 /// One line on stdout: `<images> <CPU ms an image> <CPU ms before the first render> <wall ms an image> <peak MB>`. User and
 /// system time of the whole process and its workers, all threads; the time before and in the first, uncounted render
@@ -11,7 +11,8 @@ import Variants
 ///
 /// With `--workers N` renders run in N worker processes, which are this program too, N at a time. With `--cancel` each render
 /// is cancelled once it is under way, and the line is `<renders> <median ms> <worst ms>` from the cancellation to the
-/// caller's having its answer, when the worker is free again.
+/// caller's having its answer, when the worker is free again. With `--out FOLDER` every file is rendered once, into a file of
+/// its name there without the extension, and nothing is printed.
 @main
 struct RenderBench {
     var quality = RenderQuality.balanced
@@ -19,6 +20,7 @@ struct RenderBench {
     var rounds = 5
     var workers = 0
     var cancels = false
+    var folder: String?
     var files: [String] = []
 
     static func main() async {
@@ -49,6 +51,7 @@ struct RenderBench {
                 guard let known = RenderQuality(rawValue: value) else { throw BenchError("unknown quality `\(value)`") }
                 quality = known
             case "--recipe": recipe = value
+            case "--out": folder = value
             case "--workers":
                 guard let count = Int(value), count > 0 else { throw BenchError("--workers: `\(value)` is no count") }
                 workers = count
@@ -83,6 +86,7 @@ struct RenderBench {
                     original: bytes, header: header, recipe: recipe, output: recipe.resolvedOutput(for: header),
                     quality: quality))
         }
+        if let folder { return try await save(renderer, jobs, to: folder) }
         for _ in 0..<max(1, workers * 2) { _ = try await renderer.render(jobs[0]) }
         if cancels { return try await cancelled(renderer, jobs) }
         let start = Self.cpuMilliseconds()
@@ -105,6 +109,18 @@ struct RenderBench {
         print(
             all.count, Self.rounded(perImage), Self.rounded(start), Self.rounded(wall / Double(all.count)),
             Self.peakMegabytes())
+    }
+
+    private func save(_ renderer: any Rendering, _ jobs: [RenderJob], to folder: String) async throws {
+        for (path, job) in zip(files, jobs) {
+            let bytes = try await renderer.render(job).bytes
+            let name = path.split(separator: "/").last.map(String.init) ?? path
+            let stem = name.lastIndex(of: ".").map { String(name[..<$0]) } ?? name
+            guard let file = fopen("\(folder)/\(stem)", "wb") else { throw BenchError("cannot write into \(folder)") }
+            let written = bytes.withUnsafeBytes { fwrite($0.baseAddress, 1, $0.count, file) }
+            guard fclose(file) == 0, written == bytes.count else { throw BenchError("cannot write into \(folder)") }
+        }
+        await renderer.shutdown()
     }
 
     /// How long a render that is cancelled half-way takes to let go.
