@@ -2,83 +2,87 @@ import Testing
 
 @testable import Variants
 
-/// Hostile files through render workers: a picture or an error that says what is over which limit, and no worker lost.
-@Suite(.serialized) struct HostileFileTests {
-    static func pool(_ environment: [String] = []) -> WorkerPool {
-        var configuration = WorkerConfiguration()
-        configuration.count = 1
-        configuration.poisonSeconds = 0
-        configuration.environment = environment
-        return WorkerPool(configuration)
-    }
-
-    /// What a file comes to, from its first byte on, as the pipeline does it.
-    static func outcome(
-        _ bytes: [UInt8], _ recipe: String, _ pool: WorkerPool
-    ) async throws -> Result<RenderedVariant, RenderError> {
-        let recipe = try Recipe(recipe)
-        do throws(RenderError) {
-            let header = try ImageHeader.probe(bytes)
-            let job = RenderJob(
-                original: bytes, header: header, recipe: recipe, output: recipe.resolvedOutput(for: header),
-                quality: .fast)
-            return .success(try await pool.render(job))
-        } catch {
-            return .failure(error)
+// Within the suite of the workers, which counts and kills those of the whole process.
+extension WorkerPoolTests {
+    /// Hostile files through render workers: a picture or an error that says what is over which limit, and no worker lost.
+    @Suite(.serialized) struct HostileFileTests {
+        static func pool(_ environment: [String] = []) -> WorkerPool {
+            var configuration = WorkerConfiguration()
+            configuration.count = 1
+            configuration.poisonSeconds = 0
+            configuration.environment = environment
+            return WorkerPool(configuration)
         }
-    }
 
-    /// What an error may be that is about the file.
-    static let ordinary: [RenderError.Code] = [
-        .notAnImage, .unsupportedFormat, .overLimit, .undecodable, .notApplicable, .overBudget, .encodingFailed,
-    ]
-
-    private func check(_ file: HostileFiles.File, _ pool: WorkerPool) async throws {
-        let outcome = try await Self.outcome(try file.bytes(), file.recipe, pool)
-        switch (file.outcome, outcome) {
-        case (.picture, .success), (.either, .success): break
-        case (.either, .failure(let error)):
-            #expect(Self.ordinary.contains(error.code), "\(file): \(error.code), \(error)")
-        case (.refused(let codes), .failure(let error)):
-            #expect(codes.contains(error.code), "\(file): \(error.code), \(error)")
-        case (.over(let limit, let value), .failure(let error)):
-            #expect(error.code == .overLimit, "\(file): \(error.code), \(error)")
-            #expect(error.message.contains("limits.\(limit), \(value); "), "\(file): \(error)")
-        case (_, .success): Issue.record("\(file): a picture")
-        case (.picture, .failure(let error)): Issue.record("\(file): \(error.code), \(error)")
-        }
-        if case .success(let variant) = outcome {
-            #expect(!variant.bytes.contains("<script>".utf8), "\(file): what is no picture went into the output")
-        }
-    }
-
-    @Test(arguments: [HostileFiles.bombs, HostileFiles.metadata, HostileFiles.polyglots])
-    func `hostile files are pictures or precise errors, and the next picture works`(
-        files: [HostileFiles.File]
-    ) async throws {
-        let pool = Self.pool()
-        for file in files { try await check(file, pool) }
-        let next = try await Self.outcome(try HostileFiles.jpeg(), "thumbnail:20x20,png", pool)
-        #expect((try? next.get()) != nil)
-        #expect(pool.statistics.crashed == 0 && pool.statistics.killed == 0, "\(pool.statistics)")
-        await pool.shutdown()
-    }
-
-    @Test func `a file cut anywhere is a picture or a precise error`() async throws {
-        let pool = Self.pool()
-        for (name, bytes) in try SmallPictures.all() {
-            for sixteenth in 0..<16 {
-                let cut = Array(bytes[..<(bytes.count * sixteenth / 16)])
-                let outcome = try await Self.outcome(cut, "thumbnail:20x20,png", pool)
-                if case .failure(let error) = outcome {
-                    #expect(Self.ordinary.contains(error.code), "\(name) at \(sixteenth)/16: \(error.code), \(error)")
-                    #expect(!error.message.isEmpty)
-                }
+        /// What a file comes to, from its first byte on, as the pipeline does it.
+        static func outcome(
+            _ bytes: [UInt8], _ recipe: String, _ pool: WorkerPool
+        ) async throws -> Result<RenderedVariant, RenderError> {
+            let recipe = try Recipe(recipe)
+            do throws(RenderError) {
+                let header = try ImageHeader.probe(bytes)
+                let job = RenderJob(
+                    original: bytes, header: header, recipe: recipe, output: recipe.resolvedOutput(for: header),
+                    quality: .fast)
+                return .success(try await pool.render(job))
+            } catch {
+                return .failure(error)
             }
-            let whole = try await Self.outcome(bytes, "thumbnail:20x20,png", pool)
-            #expect((try? whole.get()) != nil, "\(name): \(whole)")
         }
-        #expect(pool.statistics.crashed == 0 && pool.statistics.killed == 0, "\(pool.statistics)")
-        await pool.shutdown()
+
+        /// What an error may be that is about the file.
+        static let ordinary: [RenderError.Code] = [
+            .notAnImage, .unsupportedFormat, .overLimit, .undecodable, .notApplicable, .overBudget, .encodingFailed,
+        ]
+
+        private func check(_ file: HostileFiles.File, _ pool: WorkerPool) async throws {
+            let outcome = try await Self.outcome(try file.bytes(), file.recipe, pool)
+            switch (file.outcome, outcome) {
+            case (.picture, .success), (.either, .success): break
+            case (.either, .failure(let error)):
+                #expect(Self.ordinary.contains(error.code), "\(file): \(error.code), \(error)")
+            case (.refused(let codes), .failure(let error)):
+                #expect(codes.contains(error.code), "\(file): \(error.code), \(error)")
+            case (.over(let limit, let value), .failure(let error)):
+                #expect(error.code == .overLimit, "\(file): \(error.code), \(error)")
+                #expect(error.message.contains("limits.\(limit), \(value); "), "\(file): \(error)")
+            case (_, .success): Issue.record("\(file): a picture")
+            case (.picture, .failure(let error)): Issue.record("\(file): \(error.code), \(error)")
+            }
+            if case .success(let variant) = outcome {
+                #expect(!variant.bytes.contains("<script>".utf8), "\(file): what is no picture went into the output")
+            }
+        }
+
+        @Test(arguments: [HostileFiles.bombs, HostileFiles.metadata, HostileFiles.polyglots])
+        func `hostile files are pictures or precise errors, and the next picture works`(
+            files: [HostileFiles.File]
+        ) async throws {
+            let pool = Self.pool()
+            for file in files { try await check(file, pool) }
+            let next = try await Self.outcome(try HostileFiles.jpeg(), "thumbnail:20x20,png", pool)
+            #expect((try? next.get()) != nil)
+            #expect(pool.statistics.crashed == 0 && pool.statistics.killed == 0, "\(pool.statistics)")
+            await pool.shutdown()
+        }
+
+        @Test func `a file cut anywhere is a picture or a precise error`() async throws {
+            let pool = Self.pool()
+            for (name, bytes) in try SmallPictures.all() {
+                for sixteenth in 0..<16 {
+                    let cut = Array(bytes[..<(bytes.count * sixteenth / 16)])
+                    let outcome = try await Self.outcome(cut, "thumbnail:20x20,png", pool)
+                    if case .failure(let error) = outcome {
+                        #expect(
+                            Self.ordinary.contains(error.code), "\(name) at \(sixteenth)/16: \(error.code), \(error)")
+                        #expect(!error.message.isEmpty)
+                    }
+                }
+                let whole = try await Self.outcome(bytes, "thumbnail:20x20,png", pool)
+                #expect((try? whole.get()) != nil, "\(name): \(whole)")
+            }
+            #expect(pool.statistics.crashed == 0 && pool.statistics.killed == 0, "\(pool.statistics)")
+            await pool.shutdown()
+        }
     }
 }
