@@ -14,7 +14,7 @@ extension VariantsFuzzTests {
     ) { bytes in
         do throws(RenderError) {
             let header = try ImageHeader.probe(bytes)
-            let edges = 1..<(1 << 24)
+            let edges = 1...(1 << 24)
             guard edges.contains(header.width), edges.contains(header.height) else { return "a size of \(header)" }
             guard (1...8).contains(header.orientation) else { return "an orientation of \(header.orientation)" }
             guard header.pages >= 1, header.scans >= 1, header.profileBytes >= 0 else { return "counts of \(header)" }
