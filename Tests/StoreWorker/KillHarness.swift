@@ -64,6 +64,8 @@ struct KillHarness {
         processes += count
         for worker in workers { _ = worker.line(startingWith: "ready") }
         for worker in workers.shuffled(using: &numbers) {
+            // Nothing is waited for: the moment itself is drawn. Any event to kill at would be a point between two
+            // operations, and those within them are the ones to be hit.
             usleep(UInt32(numbers.below(60_000)))
             worker.stop()
         }

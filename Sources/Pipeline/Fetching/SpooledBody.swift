@@ -24,8 +24,8 @@ public final class SpooledBody: Sendable, Hashable {
             descriptor = unnamed
             return
         }
-        // File systems without O_TMPFILE. The six letters are the pattern that mkstemp(3) asks for and replaces.
-        var name = Array((folder + "/.spool-XXXXXX").utf8CString)
+        // File systems without O_TMPFILE. mkstemp(3) asks for six times this letter, and puts a name of its own there.
+        var name = Array((folder + "/.spool-" + String(repeating: "X", count: 6)).utf8CString)
         descriptor = mkstemp(&name)
         guard descriptor >= 0 else { return nil }
         unlink(name)
