@@ -61,17 +61,7 @@ import Testing
         // Stored pixel (x, y) for each orientation of the same upright picture (Exif 2.32, 4.6.4 A).
         let stored = try RenderFixture.image(orientation >= 5 ? height : width, orientation >= 5 ? width : height) {
             x, y in
-            let (a, b): (Int, Int) =
-                switch orientation {
-                case 2: (width - 1 - x, y)
-                case 3: (width - 1 - x, height - 1 - y)
-                case 4: (x, height - 1 - y)
-                case 5: (y, x)
-                case 6: (width - 1 - y, x)
-                case 7: (width - 1 - y, height - 1 - x)
-                case 8: (y, height - 1 - x)
-                default: (x, y)
-                }
+            let (a, b) = OrientationTests.upright(x, y, orientation, width, height)
             return RenderFixture.gradient(a, b, width, height)
         }
         var job = RenderFixture.job(

@@ -12,18 +12,22 @@ import Testing
     static func stored(_ orientation: Int) throws -> Image {
         let isTurned = orientation >= 5
         return try RenderFixture.image(isTurned ? height : width, isTurned ? width : height) { x, y in
-            let (a, b): (Int, Int) =
-                switch orientation {
-                case 2: (width - 1 - x, y)
-                case 3: (width - 1 - x, height - 1 - y)
-                case 4: (x, height - 1 - y)
-                case 5: (y, x)
-                case 6: (width - 1 - y, x)
-                case 7: (width - 1 - y, height - 1 - x)
-                case 8: (y, height - 1 - x)
-                default: (x, y)
-                }
+            let (a, b) = upright(x, y, orientation, width, height)
             return quarter(a, b)
+        }
+    }
+
+    /// Where the upright picture of `width` × `height` has the pixel stored at `x`, `y` (Exif 2.32, 4.6.4 A).
+    static func upright(_ x: Int, _ y: Int, _ orientation: Int, _ width: Int, _ height: Int) -> (Int, Int) {
+        switch orientation {
+        case 2: (width - 1 - x, y)
+        case 3: (width - 1 - x, height - 1 - y)
+        case 4: (x, height - 1 - y)
+        case 5: (y, x)
+        case 6: (width - 1 - y, x)
+        case 7: (width - 1 - y, height - 1 - x)
+        case 8: (y, height - 1 - x)
+        default: (x, y)
         }
     }
 
