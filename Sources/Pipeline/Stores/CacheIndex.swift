@@ -1,29 +1,16 @@
-/// Values under keys within a budget of bytes: what is kept, in which order it goes, and what has gone.
+/// Entries under keys within a budget of bytes: what is kept, in which order it goes, and what has gone.
 ///
-/// A queue of slots by stored priority, which a use leaves alone (`EvictionPolicy`), a table from key to slot, and the
-/// ghost ring. Bookkeeping takes at most 200 bytes an entry beside the value and the key's own storage. A value type
-/// without a lock.
-struct CacheIndex<Key: CacheIndexKey, Value: Sendable>: Sendable {
-    private struct Content: Sendable {
-        var key: Key
-        var value: Value
-    }
+/// A queue of slots by stored priority, which a use leaves alone (`EvictionPolicy`), a table from key to slot, the ghost
+/// ring, and the names that entries may be removed by. Bookkeeping takes at most 200 bytes an entry beside what a
+/// subclass of `CacheNode` adds and what keys and names keep elsewhere. Has no lock.
+struct CacheIndex<Key: CacheIndexKey>: ~Copyable, Sendable {
+    typealias Node = CacheNode<Key>
 
-    private struct Slot: Sendable {
-        /// In a free slot `size` is the next free one.
-        var entry: EvictionEntry
-        /// Of the one element of the queue that counts for this slot.
-        var stamp: UInt32
-    }
-
-    private var slots: [Slot] = []
-    /// Beside `slots`, so that eviction walks through small ones; nil where the slot is free.
-    private var contents: [Content?] = []
-    private var firstFree = Self.none
-    private static var none: Int { .max }
+    private var slots = CacheSlots<Key>()
     private var table = SlotTable()
     private var queue = EvictionQueue()
     private var ghosts = GhostRing()
+    private var names = NameOrder()
     private var policy: any EvictionPolicy
     private var calls = 0.0
 
@@ -41,51 +28,51 @@ struct CacheIndex<Key: CacheIndexKey, Value: Sendable>: Sendable {
         self.policy = policy
     }
 
-    /// Bytes of bookkeeping as allocated now: all but values and what keys keep elsewhere.
-    var bookkeeping: Int {
-        slots.capacity * MemoryLayout<Slot>.stride + queue.memory + table.memory + ghosts.memory
-            + contents.capacity * (MemoryLayout<Content?>.stride - MemoryLayout<Value>.size)
-    }
+    /// Bytes of bookkeeping as allocated now.
+    var bookkeeping: Int { slots.memory + queue.memory + table.memory + ghosts.memory + names.memory }
 
     // MARK: Looking up
 
-    /// The value under `key`; notes a use.
+    /// The entry under `key`; notes a use.
     ///
     /// - Parameter hash: the key's, where it is known already; so in all calls.
-    mutating func use(_ key: Key, hash: UInt64? = nil) -> Value? {
+    mutating func use(_ key: Key, hash: UInt64? = nil) -> Node? {
         guard let at = find(key, hash ?? key.indexHash) else { return nil }
         calls += 1
-        policy.touch(&slots[at].entry, uses: 1, now: calls)
-        return contents[at]?.value
+        slots.with(at) { policy.touch(&$0.entry, uses: 1, now: calls) }
+        return slots.node(at)
     }
 
-    /// The value under `key`, without noting a use.
-    func peek(_ key: Key, hash: UInt64? = nil) -> Value? {
-        find(key, hash ?? key.indexHash).flatMap { contents[$0]?.value }
+    /// The entry under `key`, without noting a use.
+    func peek(_ key: Key, hash: UInt64? = nil) -> Node? {
+        guard let at = find(key, hash ?? key.indexHash) else { return nil }
+        return slots.node(at)
     }
-
-    /// What the policy knows of an entry.
-    func entry(of key: Key) -> EvictionEntry? { find(key, key.indexHash).map { slots[$0].entry } }
 
     // MARK: Changing
 
-    /// Changes a value in place; false when there is none. Its size stays as it was charged.
-    mutating func update(_ key: Key, hash: UInt64? = nil, _ change: (inout Value) -> Void) -> Bool {
-        guard let at = find(key, hash ?? key.indexHash), var content = contents[at] else { return false }
-        change(&content.value)
-        contents[at] = content
+    /// Puts an entry with the same key in the place of one; false when there is none. What the policy knows goes over to
+    /// it, the size that was charged included.
+    mutating func update(_ key: Key, hash: UInt64? = nil, _ change: (Node) -> Node) -> Bool {
+        guard let at = find(key, hash ?? key.indexHash) else { return false }
+        let node = slots.node(at)
+        let changed = change(node)
+        (changed.entry, changed.isNamed) = (node.entry, node.isNamed)
+        slots.replace(at, with: changed)
         return true
     }
 
-    /// Takes in a value in place of any under the key, whose uses go over to it, and evicts what exceeds the budget.
+    /// Takes in an entry in place of any under its key, whose uses go over to it, and evicts what exceeds the budget.
     ///
+    /// - Parameter name: what `remove(named:)` finds it by.
     /// - Returns: whether it stays: false when it is larger than the whole budget, which evicts nobody, and when it is
     ///   worth less than all that is there. What was under the key is gone in either case.
-    mutating func insert(_ key: Key, hash known: UInt64? = nil, _ value: Value, size: Int, cost: Double) -> Bool {
-        let hash = known ?? key.indexHash
-        let before = find(key, hash)
+    mutating func insert(_ node: Node, hash known: UInt64? = nil, size: Int, cost: Double, name: String? = nil) -> Bool
+    {
+        let hash = known ?? node.key.indexHash
+        let before = find(node.key, hash)
         guard size <= budget else {
-            if let before { removeSlot(before, hash) }
+            if let before { removeSlot(before) }
             return false
         }
         calls += 1
@@ -94,19 +81,22 @@ struct CacheIndex<Key: CacheIndexKey, Value: Sendable>: Sendable {
         let at: Int
         if let before {
             at = before
-            entry.uses = max(entry.uses, slots[before].entry.uses)
-            bytes -= slots[before].entry.size
-            slots[before].entry = entry
-            contents[before] = Content(key: key, value: value)
-            sweepQueue()
+            let replaced = slots.node(at)
+            entry.uses = max(entry.uses, replaced.entry.uses)
+            bytes -= replaced.size
+            if replaced.isNamed { names.remove(UInt32(at)) }
+            slots.replace(at, with: node)
         } else {
-            at = takeSlot(entry, Content(key: key, value: value))
+            at = slots.take(node)
             count += 1
             table.insert(UInt32(at), hash: UInt32(truncatingIfNeeded: hash))
         }
+        node.entry = entry
+        node.isNamed = name != nil
+        if let name { names.insert(UInt32(at), name) }
         bytes += entry.size
-        slots[at].stamp &+= 1
-        queue.push(.init(priority: policy.priority(of: entry), slot: UInt32(at), stamp: slots[at].stamp))
+        queue.push(.init(priority: policy.priority(of: entry), slot: UInt32(at), stamp: slots.place(at)))
+        if before != nil { sweepQueue() }
         var stays = true
         while bytes > budget, let gone = evictOne() { if gone == at { stays = false } }
         return stays
@@ -114,19 +104,28 @@ struct CacheIndex<Key: CacheIndexKey, Value: Sendable>: Sendable {
 
     /// Removes one entry, which is not remembered as evicted; false when there was none.
     mutating func remove(_ key: Key, hash known: UInt64? = nil) -> Bool {
-        let hash = known ?? key.indexHash
-        guard let at = find(key, hash) else { return false }
-        removeSlot(at, hash)
+        guard let at = find(key, known ?? key.indexHash) else { return false }
+        removeSlot(at)
         return true
+    }
+
+    /// Removes the entries with such a name; visits no others.
+    /// - Returns: what they were.
+    mutating func remove(named range: NameRange) -> [Node] {
+        var removed: [Node] = []
+        for slot in names.slots(in: range) {
+            removed.append(slots.node(Int(slot)))
+            removeSlot(Int(slot))
+        }
+        return removed
     }
 
     /// Removes every entry for which `matches` holds; visits all.
     /// - Returns: how many there were.
-    mutating func remove(where matches: (Key, Value) -> Bool) -> Int {
+    mutating func remove(where matches: (Node) -> Bool) -> Int {
         var removed = 0
-        for at in contents.indices {
-            guard let content = contents[at], matches(content.key, content.value) else { continue }
-            removeSlot(at, content.key.indexHash)
+        for at in 0..<slots.used where slots.isTaken(at) && matches(slots.node(at)) {
+            removeSlot(at)
             removed += 1
         }
         return removed
@@ -145,11 +144,11 @@ struct CacheIndex<Key: CacheIndexKey, Value: Sendable>: Sendable {
     private mutating func evictOne() -> Int? {
         while let front = queue.first {
             let at = Int(front.slot)
-            guard slots[at].stamp == front.stamp else {
+            guard slots.stamp(of: at) == front.stamp else {
                 queue.removeFirst()
                 continue
             }
-            let entry = slots[at].entry
+            let entry = slots.with(at) { $0.entry }
             let priority = policy.priority(of: entry)
             if priority > front.priority {
                 queue.raiseFirst(to: priority)
@@ -158,9 +157,8 @@ struct CacheIndex<Key: CacheIndexKey, Value: Sendable>: Sendable {
             queue.removeFirst()
             policy.evicted(entry)
             evictions += 1
-            guard let key = contents[at]?.key else { return nil }
-            let hash = key.indexHash
-            removeSlot(at, hash)
+            let hash = slots.with(at) { $0.key.indexHash }
+            removeSlot(at)
             if policy.remembersEvicted { ghosts.append(hash, limit: count) }
             return at
         }
@@ -169,37 +167,25 @@ struct CacheIndex<Key: CacheIndexKey, Value: Sendable>: Sendable {
 
     // MARK: Slots
 
+    @inline(__always)
     private func find(_ key: Key, _ hash: UInt64) -> Int? {
-        table.find(UInt32(truncatingIfNeeded: hash)) { contents[Int($0)]?.key == key }.map { Int($0) }
+        let found = table.find(UInt32(truncatingIfNeeded: hash)) { at in slots.with(Int(at)) { $0.key == key } }
+        return found.map { Int($0) }
     }
 
-    private mutating func takeSlot(_ entry: EvictionEntry, _ content: Content) -> Int {
-        guard firstFree != Self.none else {
-            slots.append(Slot(entry: entry, stamp: 0))
-            contents.append(content)
-            return slots.count - 1
-        }
-        let at = firstFree
-        firstFree = slots[at].entry.size
-        slots[at].entry = entry
-        contents[at] = content
-        return at
-    }
-
-    private mutating func removeSlot(_ at: Int, _ hash: UInt64) {
+    private mutating func removeSlot(_ at: Int) {
+        let (hash, size, isNamed) = slots.with(at) { ($0.key.indexHash, $0.size, $0.isNamed) }
+        if isNamed { names.remove(UInt32(at)) }
         table.remove(UInt32(at), hash: UInt32(truncatingIfNeeded: hash))
-        bytes -= slots[at].entry.size
+        bytes -= size
         count -= 1
-        contents[at] = nil
-        slots[at].stamp &+= 1
-        slots[at].entry.size = firstFree
-        firstFree = at
+        slots.release(at)
         sweepQueue()
     }
 
     /// Drops what removed and replaced entries left in the queue once it is a quarter of the entries.
     private mutating func sweepQueue() {
         guard queue.count > count + count / 4 + 16 else { return }
-        queue.sweep { slots[Int($0.slot)].stamp == $0.stamp }
+        queue.sweep { slots.stamp(of: Int($0.slot)) == $0.stamp }
     }
 }

@@ -19,15 +19,16 @@ extension CacheTiers {
 
     /// The pixels of a variant with these encoded bytes.
     func decoded(_ digest: Digest) -> PixelBuffer? {
-        guard isMemoryCurrent, let (size, bytes) = pixels.entry(for: digest) else { return nil }
-        return PixelBuffer(width: size.width, height: size.height, pixels: bytes)
+        guard isMemoryCurrent, let entry = pixels.entry(for: digest) else { return nil }
+        return PixelBuffer(width: entry.value.width, height: entry.value.height, pixels: entry.body)
     }
 
     /// Keeps decoded pixels, unless a purge came since `generation`.
     func keep(
         _ decoded: PixelBuffer, _ digest: Digest, of original: Digest, milliseconds: Double, generation: UInt64
     ) {
-        let size = DecodedVariant(width: decoded.width, height: decoded.height, originalDigest: original)
-        pixels.insert(size, body: decoded.pixels, for: digest, cost: milliseconds, generation: generation)
+        let size = DecodedVariant(width: decoded.width, height: decoded.height)
+        pixels.insert(
+            size, body: decoded.pixels, for: digest, cost: milliseconds, generation: generation, name: original)
     }
 }

@@ -49,7 +49,7 @@ extension CacheTiers {
             try disk.purge(selection)
         } inMemory: { digests in
             let purged = memory.purge(selection, digests: digests).digests
-            pixels.remove { _, decoded in purged.contains(decoded.originalDigest) }
+            pixels.remove(named: purged)
         }
     }
 
@@ -81,6 +81,6 @@ extension CacheTiers {
 
     private func forget(_ names: Set<String>) {
         let digests = memory.forget(names)
-        pixels.remove { _, decoded in digests.contains(decoded.originalDigest) }
+        pixels.remove(named: digests)
     }
 }

@@ -9,7 +9,6 @@ final class CacheTiers: Sendable {
     struct DecodedVariant: Sendable {
         var width: Int
         var height: Int
-        var originalDigest: Digest
     }
 
     struct StoredVariant: Sendable {
@@ -121,7 +120,7 @@ final class CacheTiers: Sendable {
     /// - Parameter looksOnDisk: also where memory has some: another process may have stored newer ones.
     func records(of source: String, looksOnDisk: Bool = false) async -> RecordLookup {
         let known = generation()
-        if !looksOnDisk, isMemoryCurrent, let (records, _) = originals.entry(for: "record:" + source) {
+        if !looksOnDisk, isMemoryCurrent, let records = originals.entry(for: "record:" + source)?.value {
             return RecordLookup(records: records, generation: known, tier: .memory)
         }
         guard let disk else { return RecordLookup(records: [], generation: known, tier: .none) }
@@ -146,7 +145,7 @@ final class CacheTiers: Sendable {
     func originalBody(_ digest: Digest) async -> (body: EntryBody, tier: OriginalOutcome)? {
         if digest == Self.emptyDigest { return (.bytes([]), .memory) }
         let isCurrent = isMemoryCurrent
-        if isCurrent, let (_, bytes) = originals.entry(for: "body:" + digest) { return (.bytes(bytes), .memory) }
+        if isCurrent, let entry = originals.entry(for: "body:" + digest) { return (.bytes(entry.body), .memory) }
         guard let disk else { return nil }
         if isCurrent, let body = waiting.body(digest, generation: originals.generation) { return (body, .disk) }
         let longest = longestInMemory
@@ -181,8 +180,8 @@ final class CacheTiers: Sendable {
     /// - Parameter again: a second look in the same request, which is no second miss.
     func variant(_ key: String, again: Bool = false) async -> (StoredVariant, Outcome)? {
         let isCurrent = isMemoryCurrent
-        if isCurrent, !again || variants.peek(key) != nil, let (entry, body) = variants.entry(for: key) {
-            return (StoredVariant(entry: entry, body: body), .memory)
+        if isCurrent, !again || variants.peek(key) != nil, let found = variants.entry(for: key) {
+            return (StoredVariant(entry: found.value, body: found.body), .memory)
         }
         guard let disk else { return nil }
         if isCurrent, let variant = waiting.variant(key, generation: variants.generation) {

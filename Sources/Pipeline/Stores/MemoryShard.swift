@@ -1,13 +1,10 @@
-/// One shard of a `MemoryStore`: a cache index with its counts.
+/// One shard of a `MemoryStore`: a cache index with its counts. The same code whatever the store's values are.
 ///
-/// A value type without a lock; the store holds it in a `Mutex`.
-struct MemoryShard<Value: Sendable>: Sendable {
-    private struct Stored: Sendable {
-        var value: Value
-        var body: [UInt8]
-    }
+/// Without a lock; the store holds it in a `Mutex`.
+struct MemoryShard: ~Copyable, Sendable {
+    typealias Node = CacheNode<MemoryKey>
 
-    private var index: CacheIndex<String, Stored>
+    private var index: CacheIndex<MemoryKey>
     private var hits = 0
     private var misses = 0
     private var insertions = 0
@@ -29,33 +26,29 @@ struct MemoryShard<Value: Sendable>: Sendable {
         return counters
     }
 
-    mutating func find(_ key: String, _ hash: UInt64) -> (value: Value, body: [UInt8])? {
-        guard let stored = index.use(key, hash: hash) else {
+    mutating func find(_ key: MemoryKey, _ hash: UInt64) -> Node? {
+        guard let node = index.use(key, hash: hash) else {
             misses += 1
             return nil
         }
         hits += 1
-        return (stored.value, stored.body)
+        return node
     }
 
-    func peek(_ key: String, _ hash: UInt64) -> (value: Value, body: [UInt8])? {
-        index.peek(key, hash: hash).map { ($0.value, $0.body) }
-    }
+    func peek(_ key: MemoryKey, _ hash: UInt64) -> Node? { index.peek(key, hash: hash) }
 
-    mutating func insert(
-        _ key: String, _ hash: UInt64, value: Value, body: [UInt8], size: Int, cost: Double
-    ) -> Bool {
+    mutating func insert(_ node: Node, _ hash: UInt64, size: Int, cost: Double, name: String?) -> Bool {
         guard size <= index.budget else {
-            _ = index.remove(key, hash: hash)
+            _ = index.remove(node.key, hash: hash)
             refused += 1
             return false
         }
         insertions += 1
-        return index.insert(key, hash: hash, Stored(value: value, body: body), size: size, cost: cost)
+        return index.insert(node, hash: hash, size: size, cost: cost, name: name)
     }
 
-    mutating func update(_ key: String, _ hash: UInt64, _ change: (inout Value) -> Void) -> Bool {
-        index.update(key, hash: hash) { change(&$0.value) }
+    mutating func update(_ key: MemoryKey, _ hash: UInt64, _ change: (Node) -> Node) -> Bool {
+        index.update(key, hash: hash, change)
     }
 
     /// - Returns: bytes given back.
@@ -66,9 +59,9 @@ struct MemoryShard<Value: Sendable>: Sendable {
         return bytes - index.bytes
     }
 
-    mutating func remove(_ key: String, _ hash: UInt64) -> Bool { index.remove(key, hash: hash) }
+    mutating func remove(_ key: MemoryKey, _ hash: UInt64) -> Bool { index.remove(key, hash: hash) }
 
-    mutating func remove(where matches: (String, Value) -> Bool) -> Int {
-        index.remove { key, stored in matches(key, stored.value) }
-    }
+    mutating func remove(named names: NameRange) -> [Node] { index.remove(named: names) }
+
+    mutating func remove(where matches: (Node) -> Bool) -> Int { index.remove(where: matches) }
 }

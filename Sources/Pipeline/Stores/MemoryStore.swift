@@ -8,7 +8,7 @@ public final class MemoryStore<Value: Sendable>: Sendable {
     /// Bytes charged for an entry beside its body and key: dictionary slot, queue slot, metadata and its strings.
     public static var entryOverhead: Int { 512 }
 
-    private let shards: [Shard]
+    private let shards: [LockedShard]
     private let budget: Int
     private let purges = Atomic<UInt64>(0)
 
@@ -20,21 +20,26 @@ public final class MemoryStore<Value: Sendable>: Sendable {
     public init(budget: Int, shards: Int? = nil, policy: any EvictionPolicy = GreedyDualSizeFrequency()) {
         let count = max(1, shards ?? min(16, budget / 64_000_000))
         self.budget = max(0, budget)
-        self.shards = (0..<count).map { _ in Shard(budget: max(0, budget) / count, policy: policy) }
+        self.shards = (0..<count).map { _ in LockedShard(budget: max(0, budget) / count, policy: policy) }
     }
 
     /// The entry under `key`; counts a hit or a miss.
-    @_specialize(where Value == VariantEntry)
-    @_specialize(where Value == [OriginalRecord])
-    public func entry(for key: String) -> (value: Value, body: [UInt8])? {
-        let hash = key.indexHash
-        return shard(of: hash).state.withLock { $0.find(key, hash) }
+    public func entry(for key: String) -> MemoryEntry<Value>? {
+        let (key, hash) = Self.hashed(key)
+        guard let node = shard(of: hash).state.withLock({ $0.find(key, hash) }) else { return nil }
+        return MemoryEntry(Self.own(node))
     }
 
     /// The entry under `key`, without counting or noting a use.
-    public func peek(_ key: String) -> (value: Value, body: [UInt8])? {
-        let hash = key.indexHash
-        return shard(of: hash).state.withLock { $0.peek(key, hash) }
+    public func peek(_ key: String) -> MemoryEntry<Value>? {
+        let (key, hash) = Self.hashed(key)
+        guard let node = shard(of: hash).state.withLock({ $0.peek(key, hash) }) else { return nil }
+        return MemoryEntry(Self.own(node))
+    }
+
+    /// What a shard holds: nobody but this store puts nodes there, and of this class alone.
+    private static func own(_ node: CacheNode<MemoryKey>) -> MemoryNode<Value> {
+        unsafeDowncast(node, to: MemoryNode<Value>.self)
     }
 
     /// A mark to hand to `insert`: a removal after it makes that insertion void.
@@ -47,54 +52,91 @@ public final class MemoryStore<Value: Sendable>: Sendable {
     ///   - valueBytes: bytes the value itself takes beside the body, where that is more than a few words.
     ///   - cost: milliseconds that making or fetching it again would take.
     ///   - generation: value of `generation` when the work began; nil skips the check.
+    ///   - name: what `remove(named:)` finds it by; several entries may share one. nil: it is found by its key alone.
     /// - Returns: false when it was refused as larger than its shard's budget (counted as refused), went at once
     ///   (counted as evicted), or was dropped because of a removal since `generation`. What was under the key before is
     ///   gone in every case but the last.
     @discardableResult
     public func insert(
         _ value: Value, body: [UInt8], for key: String, valueBytes: Int = 0, cost: Double = 1,
-        generation: UInt64? = nil
+        generation: UInt64? = nil, name: String? = nil
     ) -> Bool {
         let size = body.count + key.utf8.count + valueBytes + Self.entryOverhead
-        let hash = key.indexHash
+        let (key, hash) = Self.hashed(key)
+        let node = MemoryNode(key, value, body: body)
         return shard(of: hash).state.withLock { state in
             // Checked under the lock: a removal raises the counter before it visits this shard.
             if let generation, generation != purges.load(ordering: .acquiring) { return false }
-            return state.insert(key, hash, value: value, body: body, size: size, cost: cost)
+            return state.insert(node, hash, size: size, cost: cost, name: name)
         }
     }
 
     /// Changes the value kept under `key` and leaves its body: a stored response that was freshened.
     @discardableResult
     public func update(_ key: String, _ change: (inout Value) -> Void) -> Bool {
-        let hash = key.indexHash
-        return shard(of: hash).state.withLock { $0.update(key, hash, change) }
+        let (key, hash) = Self.hashed(key)
+        return shard(of: hash).state.withLock { state in
+            state.update(key, hash) { node in
+                let node = Self.own(node)
+                var value = node.value
+                change(&value)
+                return MemoryNode(key, value, body: node.body)
+            }
+        }
     }
 
     /// Removes one entry; false when there was none.
     @discardableResult
     public func remove(_ key: String) -> Bool {
-        let hash = key.indexHash
+        let (key, hash) = Self.hashed(key)
         return shard(of: hash).state.withLock { $0.remove(key, hash) }
     }
 
     /// Removes the entries under these keys, and voids insertions begun before.
-    public func remove(_ keys: Set<String>) {
+    /// - Returns: how many there were.
+    @discardableResult
+    public func remove(_ keys: Set<String>) -> Int {
         purges.add(1, ordering: .acquiringAndReleasing)
-        for key in keys { remove(key) }
+        return keys.count { remove($0) }
     }
 
     /// Removes every entry for which `matches` holds, and voids insertions begun before. Visits all entries.
     /// - Returns: how many there were.
     @discardableResult
-    public func remove(where matches: (_ key: String, _ value: Value) -> Bool) -> Int {
+    public func remove(where matches: (_ value: Value) -> Bool) -> Int {
         purges.add(1, ordering: .acquiringAndReleasing)
-        return shards.reduce(0) { sum, shard in sum + shard.state.withLock { $0.remove(where: matches) } }
+        return shards.reduce(0) { sum, shard in
+            sum + shard.state.withLock { $0.remove { matches(Self.own($0).value) } }
+        }
+    }
+
+    /// Removes the entries stored under any of these names, and voids insertions begun before. Visits no others.
+    /// - Returns: how many there were.
+    @discardableResult
+    public func remove(named names: Set<String>) -> Int {
+        removed(named: names.map { NameRange($0) }).count
+    }
+
+    /// Removes the entries whose name begins with any of these, byte by byte, and voids insertions begun before. Visits
+    /// no others.
+    /// - Returns: what they were.
+    @discardableResult
+    func remove(namedIn selection: SourceSelection) -> [MemoryEntry<Value>] {
+        removed(named: selection.ranges.map { NameRange(from: Array($0.from.utf8), below: $0.below) })
+    }
+
+    private func removed(named names: [NameRange]) -> [MemoryEntry<Value>] {
+        purges.add(1, ordering: .acquiringAndReleasing)
+        return shards.flatMap { shard in
+            shard.state.withLock { state in names.flatMap { state.remove(named: $0) } }.map {
+                MemoryEntry(Self.own($0))
+            }
+        }
     }
 
     /// Removes everything, and voids insertions begun before.
     public func removeAll() {
-        remove { _, _ in true }
+        remove { _ in true }
     }
 
     /// Evicts what is worth least until the entries take at most this share of what they take now. The budget stays:
@@ -121,23 +163,20 @@ public final class MemoryStore<Value: Sendable>: Sendable {
         return sum
     }
 
-    /// By the upper bits of a hash: a shard's table goes by the lower ones.
-    private func shard(of hash: UInt64) -> Shard {
-        shards[Int(truncatingIfNeeded: (hash >> 32) * UInt64(shards.count) >> 32)]
+    private static func hashed(_ text: String) -> (MemoryKey, UInt64) {
+        let key = MemoryKey(text)
+        return (key, key.indexHash)
     }
 
-    private final class Shard: Sendable {
-        let state: Mutex<MemoryShard<Value>>
-        init(budget: Int, policy: any EvictionPolicy) {
-            state = Mutex(MemoryShard(budget: budget, policy: policy))
-        }
+    /// By the upper bits of a hash: a shard's table goes by the lower ones.
+    private func shard(of hash: UInt64) -> LockedShard {
+        shards[Int(truncatingIfNeeded: (hash >> 32) * UInt64(shards.count) >> 32)]
     }
 }
 
-extension MemoryStore where Value == VariantEntry {
-    /// Removes every variant made from one of these originals.
-    @discardableResult
-    public func remove(madeFrom digests: Set<Digest>) -> Int {
-        remove { _, entry in digests.contains(entry.originalDigest) }
+private final class LockedShard: Sendable {
+    let state: Mutex<MemoryShard>
+    init(budget: Int, policy: any EvictionPolicy) {
+        state = Mutex(MemoryShard(budget: budget, policy: policy))
     }
 }

@@ -3,7 +3,8 @@ import Synchronization
 /// Both memory tiers as one store. Nothing in it blocks or throws: any thread may call it, event loops included.
 ///
 /// In `originals` the records of a source are kept under `record:` and its name, bodies under `body:` and their digest:
-/// records outlive bodies, being smaller and as recently used.
+/// records outlive bodies, being smaller and as recently used. With a body comes a record of each source it was stored
+/// for. A purge finds records by the name of their source and variants by the digest of their original.
 final class MemoryTier: Store {
     let originals: MemoryStore<[OriginalRecord]>
     let variants: MemoryStore<VariantEntry>
@@ -40,7 +41,7 @@ final class MemoryTier: Store {
         let bytes = records.reduce(0) { $0 + Self.bytes(of: $1) }
         return originals.insert(
             records, body: [], for: "record:" + source, valueBytes: bytes, cost: Self.fetchEstimate(bytes: 0),
-            generation: generation)
+            generation: generation, name: source)
     }
 
     /// Keeps what another store has of a source beside what is here, the newer of each selection; returns that.
@@ -99,8 +100,12 @@ final class MemoryTier: Store {
     }
 
     func keep(_ body: [UInt8], under record: OriginalRecord, generation: UInt64) {
+        let key = "body:" + record.digest
+        // The others that have the same bytes. A source that is left out costs another fetch after a purge of the rest.
+        let others = originals.peek(key)?.value.filter { $0.source != record.source } ?? []
         originals.insert(
-            [], body: body, for: "body:" + record.digest, cost: record.fetchMilliseconds, generation: generation)
+            [record] + others.prefix(OriginalRecord.selectionLimit - 1), body: body, for: key,
+            cost: record.fetchMilliseconds, generation: generation)
     }
 
     // MARK: Variants
@@ -117,7 +122,7 @@ final class MemoryTier: Store {
     func keep(_ entry: VariantEntry, body: [UInt8], generation: UInt64) -> Bool {
         variants.insert(
             entry, body: body, for: entry.key, valueBytes: entry.recipe.utf8.count, cost: entry.cost,
-            generation: generation)
+            generation: generation, name: entry.originalDigest)
     }
 
     // MARK: The whole
@@ -137,9 +142,9 @@ final class MemoryTier: Store {
         result.records = records.count
         result.digests = digests.union(records.map(\.digest))
         let names = Set(result.digests.map { "body:" + $0 } + ["record:" + source])
-        let removed = originals.remove { key, _ in names.contains(key) }
+        let removed = originals.remove(names)
         result.originals = removed - (records.isEmpty ? 0 : 1)
-        result.variants = variants.remove(madeFrom: result.digests)
+        result.variants = variants.remove(named: result.digests)
         result.bytes = max(0, before - originals.counters.bytes - variants.counters.bytes)
         result.generation = generationNow()
         return result
@@ -151,10 +156,10 @@ final class MemoryTier: Store {
     func forget(_ names: Set<String>) -> Set<Digest> {
         var digests = names
         for name in names {
-            if let (records, _) = originals.peek("record:" + name) { digests.formUnion(records.map(\.digest)) }
+            if let records = originals.peek("record:" + name)?.value { digests.formUnion(records.map(\.digest)) }
         }
         originals.remove(Set(digests.flatMap { ["body:" + $0, "record:" + $0] }))
-        variants.remove(madeFrom: digests)
+        variants.remove(named: digests)
         return digests
     }
 
@@ -165,24 +170,25 @@ final class MemoryTier: Store {
         let before = originals.counters.bytes + variants.counters.bytes
         var result = PurgeResult()
         result.digests = digests
-        // Bodies that records of other sources speak of stay.
-        var shared: Set<Digest> = []
-        originals.remove { key, records in
-            guard key.hasPrefix("record:") else { return false }
-            let isMeant = selection.contains(String(key.dropFirst(7)))
-            for record in records {
-                if isMeant { result.digests.insert(record.digest) } else { shared.insert(record.digest) }
-            }
-            result.sources += isMeant ? 1 : 0
-            result.records += isMeant ? records.count : 0
-            return isMeant
+        for entry in originals.remove(namedIn: selection) {
+            result.digests.formUnion(entry.value.map(\.digest))
+            result.sources += 1
+            result.records += entry.value.count
         }
-        let bodies = Set(result.digests.subtracting(shared).map { "body:" + $0 })
-        result.originals = originals.remove { key, _ in bodies.contains(key) }
-        result.variants = variants.remove(madeFrom: result.digests)
+        for digest in result.digests where !isShared(digest) {
+            if originals.remove("body:" + digest) { result.originals += 1 }
+        }
+        result.variants = variants.remove(named: result.digests)
         result.bytes = max(0, before - originals.counters.bytes - variants.counters.bytes)
         result.generation = generationNow()
         return result
+    }
+
+    /// Whether a record speaks of this body.
+    private func isShared(_ digest: Digest) -> Bool {
+        (originals.peek("body:" + digest)?.value ?? []).contains { other in
+            originals.peek("record:" + other.source)?.value.contains { $0.digest == digest } == true
+        }
     }
 
     func statistics() -> (originals: StoreCounters, variants: StoreCounters, records: StoreCounters) {

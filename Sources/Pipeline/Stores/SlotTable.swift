@@ -20,6 +20,7 @@ struct SlotTable: Sendable {
     private static func number(_ cell: UInt64) -> UInt32 { UInt32(truncatingIfNeeded: cell) }
 
     /// The number under `hash` for which `matches` holds.
+    @inline(__always)
     func find(_ hash: UInt32, where matches: (UInt32) -> Bool) -> UInt32? {
         if count == 0 { return nil }
         var at = home(hash)

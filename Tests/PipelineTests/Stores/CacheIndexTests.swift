@@ -82,7 +82,7 @@ import Testing
                 index.resize(to: budget)
                 model.resize(to: budget)
             case 3 where round % 100 == 0:
-                #expect(index.remove(where: { key, _ in key % 3 == 0 }) == model.remove(where: { $0 % 3 == 0 }))
+                #expect(index.remove(where: { $0 % 3 == 0 }) == model.remove(where: { $0 % 3 == 0 }))
             default:
                 let isThere = index.use(key) != nil
                 #expect(isThere == model.use(key))
@@ -105,8 +105,51 @@ import Testing
         for number in (2 * count)..<(3 * count) { _ = index.insert("\(number)", [], size: 1, cost: 4) }
         #expect(index.count == count)
         #expect(index.bookkeeping <= 200 * count, "\(index.bookkeeping / count) bytes an entry")
-        #expect(index.remove(where: { _, _ in true }) == count && index.count == 0)
+        #expect(index.remove(where: { _ in true }) == count && index.count == 0)
         #expect(index.insert("0", [], size: 1, cost: 1))
+    }
+
+    @Test(arguments: [UInt64(1), 2]) func `what is found by name is what has the name, whatever came and went`(
+        seed: UInt64
+    ) {
+        var numbers = Numbers(state: seed)
+        let index = HeldIndex<UInt32, UInt32>(budget: 20_000, policy: GreedyDualSizeFrequency())
+        var names: [UInt32: String] = [:]
+        for round in 0..<4_000 as Range<UInt32> {
+            let key = numbers.next() % 300
+            // Many share a name, and some have none.
+            let name = ["http://a/\(key % 40)", "http://a/\(key % 40)/\(key)", "", nil, "\u{FF}\(key % 3)"][
+                Int(key % 5)]
+            switch numbers.next() % 10 {
+            case 0: _ = index.remove(key)
+            case 1 where round % 5 == 0:
+                let prefix = "http://a/\(key % 40)"
+                let range = SourceSelection(prefixes: [prefix]).ranges[0]
+                let removed = index.remove(named: NameRange(from: Array(range.from.utf8), below: range.below))
+                #expect(Set(removed) == Set(names.filter { $0.value.hasPrefix(prefix) }.keys), "\(prefix)")
+            case 2 where round % 5 == 0:
+                let name = names[numbers.next() % 300] ?? ""
+                #expect(Set(index.remove(named: NameRange(name))) == Set(names.filter { $0.value == name }.keys))
+            default: _ = index.insert(key, key, size: 100, cost: Double(numbers.next() % 100), name: name)
+            }
+            names[key] = name
+            names = names.filter { index.peek($0.key) != nil }
+        }
+        #expect(index.evictions > 100 && names.count > 20)
+    }
+
+    @Test func `a key is a digest's own bytes, and no other text has it`() {
+        let digits = sha256Hex("a")
+        let words = MemoryKey(digits).words
+        let expected = digits.enumerated().filter { $0.offset % 2 == 0 }.map { at, _ in
+            UInt8(digits.dropFirst(at).prefix(2), radix: 16)
+        }
+        #expect(withUnsafeBytes(of: words) { Array($0) } == expected)
+        let texts = ["", "a", digits.uppercased(), digits + "0", String(digits.dropLast()), "body:" + digits]
+        let wrong = "/:@G`g".map { String($0) + digits.dropFirst() } + [String(digits.dropLast()) + "é".prefix(1)]
+        let keys = ([digits] + texts + wrong).map { MemoryKey($0) }
+        for (at, key) in keys.enumerated() { #expect(keys.firstIndex(of: key) == at) }
+        #expect(MemoryKey("http://a/") == MemoryKey("http://" + "a/"))
     }
 
     @Test func `a replay counts the second request for a key as a hit`() {
@@ -123,24 +166,44 @@ extension UInt32: CacheIndexKey {
     var indexHash: UInt64 { UInt64(self).indexHash }
 }
 
+extension String: CacheIndexKey {
+    var indexHash: UInt64 { MemoryKey(self).indexHash }
+}
+
+/// An entry with a value.
+private final class Held<Key: CacheIndexKey, Value: Sendable>: CacheNode<Key>, @unchecked Sendable {
+    let value: Value
+
+    init(_ key: Key, _ value: Value) {
+        self.value = value
+        super.init(key)
+    }
+}
+
 /// An index whose changes may be expected in place.
-@dynamicMemberLookup
 private final class HeldIndex<Key: CacheIndexKey, Value: Sendable> {
-    private var index: CacheIndex<Key, Value>
+    private var index: CacheIndex<Key>
 
     init(budget: Int, policy: any EvictionPolicy) { index = CacheIndex(budget: budget, policy: policy) }
 
-    subscript<Member>(dynamicMember path: KeyPath<CacheIndex<Key, Value>, Member>) -> Member { index[keyPath: path] }
+    var count: Int { index.count }
+    var bytes: Int { index.bytes }
+    var budget: Int { index.budget }
+    var evictions: Int { index.evictions }
+    var bookkeeping: Int { index.bookkeeping }
 
-    func use(_ key: Key) -> Value? { index.use(key) }
-    func peek(_ key: Key) -> Value? { index.peek(key) }
-    func entry(of key: Key) -> EvictionEntry? { index.entry(of: key) }
+    private func value(_ node: CacheNode<Key>?) -> Value? { (node as? Held<Key, Value>)?.value }
+
+    func use(_ key: Key) -> Value? { value(index.use(key)) }
+    func peek(_ key: Key) -> Value? { value(index.peek(key)) }
+    func entry(of key: Key) -> EvictionEntry? { index.peek(key)?.entry }
     func remove(_ key: Key) -> Bool { index.remove(key) }
-    func remove(where matches: (Key, Value) -> Bool) -> Int { index.remove(where: matches) }
+    func remove(where matches: (Key) -> Bool) -> Int { index.remove { matches($0.key) } }
+    func remove(named range: NameRange) -> [Value] { index.remove(named: range).compactMap { value($0) } }
     func resize(to budget: Int) { index.resize(to: budget) }
 
-    func insert(_ key: Key, _ value: Value, size: Int, cost: Double) -> Bool {
-        index.insert(key, value, size: size, cost: cost)
+    func insert(_ key: Key, _ value: Value, size: Int, cost: Double, name: String? = nil) -> Bool {
+        index.insert(Held(key, value), size: size, cost: cost, name: name)
     }
 }
 

@@ -88,7 +88,7 @@ import Testing
     @Test func `the disk keeps what memory would keep`() throws {
         let budget = 40_000
         let store = try store(budget)
-        var index = CacheIndex<String, Int>(budget: budget, policy: GreedyDualSizeFrequency())
+        var index = CacheIndex<String>(budget: budget, policy: GreedyDualSizeFrequency())
         var numbers = Numbers(state: 11)
         let objects = (0..<80).map { number in
             (
@@ -107,7 +107,7 @@ import Testing
             #expect((found != nil) == isInMemory, "round \(round)")
             if found == nil {
                 let size = DiskTier.charge(body: object.body.count)
-                let stays = index.insert(object.name, round, size: size, cost: object.cost)
+                let stays = index.insert(CacheNode(object.name), size: size, cost: object.cost)
                 #expect(try store.storeVariant(entry, body: object.body, generation: 1) == stays, "round \(round)")
             }
             if round % 100 == 0 { try store.flush() }

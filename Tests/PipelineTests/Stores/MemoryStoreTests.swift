@@ -78,7 +78,7 @@ import Testing
     @Test func `an insertion begun before a removal is void`() {
         let store = MemoryStore<Int>(budget: 100_000)
         let generation = store.generation
-        store.remove { _, value in value == 7 }
+        store.remove { $0 == 7 }
         #expect(!store.insert(7, body: [1], for: "key", generation: generation))
         #expect(store.peek("key") == nil)
         #expect(store.insert(7, body: [1], for: "key", generation: store.generation))
@@ -87,7 +87,7 @@ import Testing
     @Test func `removing keeps the order of the others`() {
         let store = MemoryStore<Int>(budget: 1_000_000)
         for number in 0..<200 { store.insert(number, body: body(10), for: "\(number)") }
-        #expect(store.remove { _, value in value % 2 == 0 } == 100)
+        #expect(store.remove { $0 % 2 == 0 } == 100)
         #expect(store.remove("1"))
         #expect(!store.remove("1"))
         #expect(store.counters.entries == 99)
