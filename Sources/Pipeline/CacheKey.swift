@@ -8,16 +8,17 @@ package func sha256Hex(_ bytes: [UInt8]) -> Digest { hex(SHA256.hash(data: bytes
 package func sha256Hex(_ text: String) -> Digest { sha256Hex(Array(text.utf8)) }
 
 /// Lower-case hexadecimal digits.
-func hex(_ digest: SHA256.Digest) -> String {
+func hex(_ digest: SHA256.Digest) -> String { digest.withUnsafeBytes { hex($0) } }
+
+/// Lower-case hexadecimal digits, two a byte.
+func hex(_ bytes: UnsafeRawBufferPointer) -> String {
     func digit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x61 + value - 10 }
-    return String(unsafeUninitializedCapacity: SHA256.Digest.byteCount * 2) { text in
-        var count = 0
-        for byte in digest {
-            text[count] = digit(byte >> 4)
-            text[count + 1] = digit(byte & 15)
-            count += 2
+    return String(unsafeUninitializedCapacity: bytes.count * 2) { text in
+        for (at, byte) in bytes.enumerated() {
+            text[2 * at] = digit(byte >> 4)
+            text[2 * at + 1] = digit(byte & 15)
         }
-        return count
+        return bytes.count * 2
     }
 }
 

@@ -79,6 +79,7 @@ public struct CacheControl: Sendable, Hashable {
 
     private static func parse(_ line: String) -> [Directive] {
         FieldLines.members(of: line).map { member in
+            if let directive = plain(member) { return directive }
             let bytes = Array(member.utf8)
             guard let equals = bytes.firstIndex(of: UInt8(ascii: "=")) else {
                 return Directive(name: FieldLines.lowercased(member), argument: nil)
@@ -92,5 +93,16 @@ public struct CacheControl: Sendable, Hashable {
                 name: FieldLines.lowercased(trimmedName),
                 argument: FieldLines.isSame(name, trimmedName) ? argument : " " + argument)
         }
+    }
+
+    /// A name in lower case, alone or with a number, as nearly all directives are; nil for any other.
+    private static func plain(_ member: String) -> Directive? {
+        let bytes = member.utf8
+        let end = bytes.firstIndex { !($0 >= 0x61 && $0 <= 0x7A || $0 == 0x2D) } ?? bytes.endIndex
+        if end == bytes.endIndex { return Directive(name: member, argument: nil) }
+        let digits = bytes[bytes.index(after: end)...]
+        guard bytes[end] == UInt8(ascii: "="), !digits.isEmpty, digits.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 })
+        else { return nil }
+        return Directive(name: String(member[..<end]), argument: String(Substring(digits)))
     }
 }

@@ -47,6 +47,7 @@ public enum Redirects {
     public static func selectingFields(
         of responseFields: [HeaderField], after redirects: [StoredResponse], requestFields: [HeaderField]
     ) -> [String: String?]? {
+        if redirects.isEmpty { return Variation.selectingFields(of: responseFields, requestFields: requestFields) }
         let varying = redirects.flatMap { redirect in redirect.fields.filter { FieldLines.isSameName($0.name, "vary") }
         }
         return Variation.selectingFields(of: responseFields + varying, requestFields: requestFields)

@@ -320,11 +320,11 @@ struct FetchStage: Sendable {
 
     /// The media type of these fields where it is not accepted; nil where it is, or where there is none.
     func unacceptedType(_ fields: [HeaderField]) -> String? {
-        guard let value = fields.values(of: "content-type").last else { return nil }
+        guard !acceptedTypes.contains("*/*"), let value = fields.values(of: "content-type").last else { return nil }
         let bytes = value.utf8.prefix { $0 != UInt8(ascii: ";") }.filter { $0 != 0x20 && $0 != 0x09 }
         let type = FieldLines.lowercased(String(decoding: bytes, as: UTF8.self))
         let isAccepted = acceptedTypes.contains { accepted in
-            accepted == "*/*" || accepted == type
+            accepted == type
                 || (accepted.hasSuffix("/*") && type.hasPrefix(accepted.dropLast()))
         }
         return isAccepted ? nil : type

@@ -1,9 +1,11 @@
+import CChecksum
+
 import struct Crypto.SHA256
 
 /// The key of an entry in memory: 32 bytes, compared where they lie, without a look at text elsewhere.
 ///
-/// A digest stands for itself; any other text for its SHA-256, taken with a byte before it that no text begins with, so
-/// that no text has the key of a digest somebody knows.
+/// A digest stands for itself; any other text for its SHA-256 with every bit turned, so that no text has the key of a
+/// digest that somebody could know.
 struct MemoryKey: Sendable {
     let words: (UInt64, UInt64, UInt64, UInt64)
 
@@ -12,14 +14,32 @@ struct MemoryKey: Sendable {
         if let parsed, let words = parsed {
             self.words = words
         } else {
-            var hash = SHA256()
-            hash.update(data: [0xFF])
             var text = text
-            text.withUTF8 { hash.update(bufferPointer: UnsafeRawBufferPointer($0)) }
-            words = hash.finalize().withUnsafeBytes {
+            let hash = text.withUTF8 { Self.hash(UnsafeRawBufferPointer($0)) }
+            words = (~hash.0, ~hash.1, ~hash.2, ~hash.3)
+        }
+    }
+
+    private static let isPairSupported = sha256_pair_is_supported()
+
+    /// Two side by side take as long as one, and less than one with an object for its state.
+    private static func hash(_ text: UnsafeRawBufferPointer) -> (UInt64, UInt64, UInt64, UInt64) {
+        guard isPairSupported else {
+            var hash = SHA256()
+            hash.update(bufferPointer: text)
+            return hash.finalize().withUnsafeBytes {
                 $0.loadUnaligned(as: (UInt64, UInt64, UInt64, UInt64).self)
             }
         }
+        var hash: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
+        withUnsafeMutableBytes(of: &hash) { hash in
+            withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 32) { other in
+                sha256_pair(
+                    text.baseAddress, text.count, nil, 0, hash.baseAddress?.assumingMemoryBound(to: UInt8.self),
+                    other.baseAddress)
+            }
+        }
+        return hash
     }
 
     /// What 64 lower-case hexadecimal digits stand for; nil for any other text.

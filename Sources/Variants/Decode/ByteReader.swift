@@ -42,12 +42,13 @@ struct ByteReader {
     /// Four bytes as text, unprintable ones as `.`; for chunk and box types and for messages.
     func fourCharacters(_ offset: Int) -> String? {
         guard contains(offset, 4) else { return nil }
-        var text = ""
-        for index in offset..<offset + 4 {
-            let byte = bytes[index]
-            text.unicodeScalars.append(byte >= 0x20 && byte < 0x7F ? Unicode.Scalar(byte) : ".")
+        return String(unsafeUninitializedCapacity: 4) { text in
+            for index in 0..<4 {
+                let byte = bytes[offset + index]
+                text[index] = byte >= 0x20 && byte < 0x7F ? byte : UInt8(ascii: ".")
+            }
+            return 4
         }
-        return text
     }
 
     /// The part that starts at `offset`, at most `length` bytes of it; empty outside the bytes.
