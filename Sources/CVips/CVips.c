@@ -82,6 +82,12 @@ int cvips_load_module(const char *name) {
     return open_module && open_module(path, 0) != NULL;
 }
 
+VipsTargetCustom *cvips_target(CVipsWriter write, void *user) {
+    VipsTargetCustom *target = cvips.vips_target_custom_new();
+    if (target) cvips.g_signal_connect_data(target, "write", (CVipsCallback)write, user, NULL, 0);
+    return target;
+}
+
 void cvips_leave_thread(void) {
     if (atomic_load(&loaded)) cvips.vips_thread_shutdown();
 }

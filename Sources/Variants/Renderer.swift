@@ -165,7 +165,7 @@ struct Render {
         }
         let pixels = EncodablePixels(
             storage: storage, width: first.width, height: first.height, bands: first.bands, timing: frames.timing)
-        return (pixels.droppingOpaqueAlpha(), picture.profile)
+        return (try pixels.droppingOpaqueAlpha(context.control), picture.profile)
     }
 
     /// One frame with the steps applied, without alpha where the output holds none.

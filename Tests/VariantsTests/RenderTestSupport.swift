@@ -50,3 +50,12 @@ enum RenderFixture {
 
     static let renderer = InProcessRenderer(threads: 2)
 }
+
+extension Image {
+    /// What a saver of any format makes of this image.
+    func saved(
+        by nickname: String, _ arguments: KeyValuePairs<String, VipsArgument>
+    ) throws(RenderError) -> [UInt8] {
+        try VipsCall(nickname, arguments).bytes()
+    }
+}

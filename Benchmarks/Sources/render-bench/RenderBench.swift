@@ -10,8 +10,8 @@ import Variants
 /// (start of libvips) is the third number. Peak memory is this process's plus the largest worker's.
 ///
 /// With `--workers N` renders run in N worker processes, which are this program too, N at a time. With `--cancel` each render
-/// is cancelled once it is under way, and the line is `<renders> <median ms> <worst ms>` from the cancellation to the
-/// caller's having its answer, when the worker is free again. With `--out FOLDER` every file is rendered once, into a file of
+/// is cancelled once it is under way, and the line is `<renders> <median ms> <worst ms> <workers killed>`: from the cancellation
+/// to the caller's having its answer, when the worker is free again or gone. With `--out FOLDER` every file is rendered once, into a file of
 /// its name there without the extension, and nothing is printed.
 @main
 struct RenderBench {
@@ -139,7 +139,10 @@ struct RenderBench {
         }
         await renderer.shutdown()
         times.sort()
-        print(times.count, Self.rounded(times.isEmpty ? 0 : times[times.count / 2]), Self.rounded(times.last ?? 0))
+        let killed = (renderer as? WorkerPool)?.statistics.killed ?? 0
+        print(
+            times.count, Self.rounded(times.isEmpty ? 0 : times[times.count / 2]), Self.rounded(times.last ?? 0), killed
+        )
     }
 
     private static func milliseconds(_ duration: Duration) -> Double {

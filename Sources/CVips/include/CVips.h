@@ -18,6 +18,8 @@ typedef struct _VipsRegion VipsRegion;
 typedef struct _VipsArea VipsArea;
 typedef struct _GObject GObject;
 typedef struct _VipsBlob VipsBlob;
+typedef struct _VipsTarget VipsTarget;
+typedef struct _VipsTargetCustom VipsTargetCustom;
 typedef int (*VipsCallbackFn)(void *_Nullable a, void *_Nullable b);
 /// GValue: a type and 16 bytes of data.
 typedef struct CVipsValue {
@@ -100,12 +102,21 @@ enum {
     F(void *_Nonnull, g_object_ref, (void *object)) \
     F(void, g_object_unref, (void *object)) \
     F(void, g_free, (void *_Nullable memory)) \
+    F(VipsTargetCustom *_Nullable, vips_target_custom_new, (void)) \
+    F(size_t, vips_target_custom_get_type, (void)) \
+    F(unsigned long, g_signal_connect_data, \
+      (void *instance, const char *signal, CVipsCallback handler, void *_Nullable user, \
+       CVipsClosureNotify _Nullable destroy, unsigned int flags)) \
     F(unsigned int, g_log_set_handler, \
       (const char *domain, int levels, CVipsLogHandler handler, void *_Nullable user))
 
 #ifdef CVIPS_CHECK
 #define CVipsLogHandler GLogFunc
+#define CVipsCallback GCallback
+#define CVipsClosureNotify GClosureNotify
 #else
+typedef void (*CVipsCallback)(void);
+typedef void (*CVipsClosureNotify)(void *_Nullable user, void *_Nullable closure);
 typedef void (*CVipsLogHandler)(const char *_Nullable domain, int level, const char *message, void *_Nullable user);
 #endif
 
@@ -126,6 +137,13 @@ const char *_Nullable cvips_load(void);
 /// Loads one of libvips' own modules (`heif`), for a process in which libvips was kept from loading all of them. Only after
 /// `cvips_load`. Whether it is there now.
 int cvips_load_module(const char *name);
+
+/// Takes what a saver writes, as it is made; may be called on a thread of libvips. Gives how many bytes it took; a negative
+/// number makes the saver fail.
+typedef int64_t (*CVipsWriter)(void *target, const void *bytes, int64_t count, void *_Nullable user);
+
+/// Where a saver writes to; NULL without memory. Only after `cvips_load`; to be released with `g_object_unref`.
+VipsTargetCustom *_Nullable cvips_target(CVipsWriter write, void *_Nullable user);
 
 /// Frees what libvips keeps for the calling thread; does nothing before libvips is loaded.
 void cvips_leave_thread(void);

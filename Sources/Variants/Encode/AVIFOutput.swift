@@ -8,7 +8,7 @@ struct AVIFOutput: OutputEncoder {
     static let example = "avif:60"
     static let losslessness = Losslessness.onRequest
     static let defaultQuality = 50
-    static let saver: (operation: String, package: String)? = ("heifsave_buffer", "libheif1")
+    static let saver: (operation: String, package: String)? = ("heifsave_target", "libheif1")
 
     private let job: EncodeJob
 
@@ -16,14 +16,13 @@ struct AVIFOutput: OutputEncoder {
 
     func encode(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8] {
         let image = try pixels.image()
-        job.control.watch(image)
         let bytes = try image.saved(
-            by: "heifsave_buffer",
+            by: "heifsave_target",
             [
                 "in": .image(image), "compression": "av1", "bitdepth": 8, "Q": .int(quality),
                 "lossless": .bool(job.output.isLossless),
                 "subsample-mode": job.output.isLossless ? "off" : "auto", "strip": true,
-            ])
+            ], job.control)
         return try job.kept.inserted(intoAVIF: bytes)
     }
 }

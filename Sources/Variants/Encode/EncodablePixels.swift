@@ -31,21 +31,34 @@ struct EncodablePixels: Sendable {
             .labelled(bands < 3 ? "b-w" : "srgb")
     }
 
+    /// The bytes in parts of at most 65,536 pixels: what looks at every pixel checks between them whether it is to go on.
+    var runs: some Sequence<Range<Int>> {
+        let (count, length) = (storage.count, bands << 16)
+        return stride(from: 0, to: count, by: length).lazy.map { $0..<min(count, $0 + length) }
+    }
+
     /// Without the alpha band where it is opaque everywhere: smaller files, and formats without alpha suffice.
-    func droppingOpaqueAlpha() -> EncodablePixels {
-        let bytes = storage.bytes
-        guard bands == 4, stride(from: 3, to: bytes.count, by: 4).allSatisfy({ bytes[$0] == 255 }) else { return self }
-        let opaque = [UInt8](unsafeUninitializedCapacity: bytes.count / 4 * 3) { buffer, count in
-            var to = 0
-            for from in stride(from: 0, to: bytes.count, by: 4) {
-                buffer[to] = bytes[from]
-                buffer[to + 1] = bytes[from + 1]
-                buffer[to + 2] = bytes[from + 2]
-                to += 3
-            }
-            count = to
+    func droppingOpaqueAlpha(_ control: RenderControl) throws(RenderError) -> EncodablePixels {
+        if bands < 4 { return self }
+        let from = storage.bytes
+        for run in runs {
+            try control.check()
+            let isOpaque = stride(from: run.lowerBound + 3, to: run.upperBound, by: 4).allSatisfy { from[$0] == 255 }
+            if !isOpaque { return self }
         }
-        return EncodablePixels(storage: PixelStorage(opaque), width: width, height: height, bands: 3, timing: timing)
+        let opaque = PixelStorage(byteCount: storage.count / 4 * 3)
+        let to = opaque.mutableBytes
+        for run in runs {
+            try control.check()
+            var at = run.lowerBound / 4 * 3
+            for pixel in stride(from: run.lowerBound, to: run.upperBound, by: 4) {
+                to[at] = from[pixel]
+                to[at + 1] = from[pixel + 1]
+                to[at + 2] = from[pixel + 2]
+                at += 3
+            }
+        }
+        return EncodablePixels(storage: opaque, width: width, height: height, bands: 3, timing: timing)
     }
 }
 

@@ -10,7 +10,7 @@ struct GIFOutput: OutputEncoder {
     static let losslessness = Losslessness.always
     /// The format has no place for EXIF, and none for profiles that programs look at.
     static let holds: KeptMetadata = [.xmp]
-    static let saver: (operation: String, package: String)? = ("gifsave_buffer", "libcgif0")
+    static let saver: (operation: String, package: String)? = ("gifsave_target", "libcgif0")
 
     private let job: EncodeJob
 
@@ -24,9 +24,8 @@ struct GIFOutput: OutputEncoder {
             image.set("delay", timing.delays.map { $0 == 0 ? 0 : max(1, ($0 + 5) / 10) * 10 })
             image.set("loop", timing.loops)
         }
-        job.control.watch(image)
         return try job.kept.inserted(
-            intoGIF: image.saved(by: "gifsave_buffer", ["in": .image(image), "strip": true]))
+            intoGIF: image.saved(by: "gifsave_target", ["in": .image(image), "strip": true], job.control))
     }
 }
 

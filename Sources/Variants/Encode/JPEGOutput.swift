@@ -9,7 +9,7 @@ struct JPEGOutput: OutputEncoder {
     static let example = "jpeg:85:progressive"
     static let losslessness = Losslessness.never
     static let canBeProgressive = true
-    static let saver: (operation: String, package: String)? = ("jpegsave_buffer", "libjpeg62-turbo")
+    static let saver: (operation: String, package: String)? = ("jpegsave_target", "libjpeg62-turbo")
 
     private let job: EncodeJob
 
@@ -17,13 +17,12 @@ struct JPEGOutput: OutputEncoder {
 
     func encode(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8] {
         let image = try pixels.image()
-        job.control.watch(image)
         let bytes = try image.saved(
-            by: "jpegsave_buffer",
+            by: "jpegsave_target",
             [
                 "in": .image(image), "Q": .int(quality), "interlace": .bool(job.output.isProgressive),
                 "optimize-coding": true, "subsample-mode": "auto", "strip": true,
-            ])
+            ], job.control)
         return job.kept.inserted(intoJPEG: bytes)
     }
 }

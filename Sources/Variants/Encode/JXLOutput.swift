@@ -4,7 +4,7 @@ struct JXLOutput: OutputEncoder {
     static let summary = "JPEG XL."
     static let example = "jxl:lossless"
     static let losslessness = Losslessness.onRequest
-    static let saver: (operation: String, package: String)? = ("jxlsave_buffer", "libjxl0.7")
+    static let saver: (operation: String, package: String)? = ("jxlsave_target", "libjxl0.7")
 
     /// What libvips makes of lower ones is beyond libjxl's coarsest distance, 25, and libjxl then takes its finest usual one.
     private static let lowestQuality = 5
@@ -20,14 +20,13 @@ struct JXLOutput: OutputEncoder {
             image = try VipsCall("copy", ["in": .image(image)]).image()
             image.set("icc-profile-data", profile)
         }
-        job.control.watch(image)
         let codestream = try image.saved(
-            by: "jxlsave_buffer",
+            by: "jxlsave_target",
             [
                 "in": .image(image), "Q": .int(max(Self.lowestQuality, quality)),
                 "lossless": .bool(job.output.isLossless),
                 "strip": .bool(job.kept.profile == nil),
-            ])
+            ], job.control)
         return job.kept.wrapped(jxl: codestream)
     }
 }

@@ -80,10 +80,11 @@ enum Encoding {
 }
 
 extension Image {
-    /// A saver's call on this image.
+    /// What a saver makes of this image; both stop when the render does.
     func saved(
-        by nickname: String, _ arguments: KeyValuePairs<String, VipsArgument>
+        by nickname: String, _ arguments: KeyValuePairs<String, VipsArgument>, _ control: RenderControl
     ) throws(RenderError) -> [UInt8] {
-        try VipsCall(nickname, arguments, failure: .encodingFailed).bytes()
+        control.watch(self)
+        return try VipsCall(nickname, arguments, failure: .encodingFailed).written(control)
     }
 }

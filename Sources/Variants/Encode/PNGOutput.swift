@@ -12,39 +12,40 @@ struct PNGOutput: OutputEncoder {
     static let example = "png"
     static let losslessness = Losslessness.always
     static let canBeProgressive = true
-    static let saver: (operation: String, package: String)? = ("pngsave_buffer", "libpng16-16")
+    static let saver: (operation: String, package: String)? = ("pngsave_target", "libpng16-16")
 
     private let job: EncodeJob
 
     init(_ job: EncodeJob) { self.job = job }
 
     func encode(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8] {
-        let visible = pixels.blackWhereUnseen()
-        let isGrey = visible.isGrey && job.kept.profile == nil
+        let visible = try pixels.blackWhereUnseen(job.control)
+        let isGrey = job.kept.profile == nil ? try visible.isGrey(job.control) : false
         let png: [UInt8]
-        if let palette = PNGPalette(visible), !isGrey || visible.bands == 4 || palette.colours.count <= 16 {
+        if let palette = try PNGPalette(visible, job.control),
+            !isGrey || visible.bands == 4 || palette.colours.count <= 16
+        {
             png = try write(palette, visible)
         } else {
-            png = try save((isGrey ? visible.grey() : visible).image(), filter: "all")
+            png = try save((isGrey ? visible.grey(job.control) : visible).image(), filter: "all")
         }
         return job.kept.inserted(intoPNG: png)
     }
 
     private func save(_ image: Image, filter: String) throws(RenderError) -> [UInt8] {
-        job.control.watch(image)
         return try image.saved(
-            by: "pngsave_buffer",
+            by: "pngsave_target",
             [
                 "in": .image(image), "filter": .string(filter), "interlace": .bool(job.output.isProgressive),
                 "strip": true,
-            ])
+            ], job.control)
     }
 
     /// Rows of indexes have the layout of 8-bit grey rows, as which libvips compresses them; the header is put right after.
     private func write(_ palette: PNGPalette, _ pixels: EncodablePixels) throws(RenderError) -> [UInt8] {
         // Interlacing takes pixels apart, so there they stay whole bytes.
         let depth = job.output.isProgressive ? 8 : palette.depth
-        let rows = palette.rows(of: pixels, depth: depth)
+        let rows = try palette.rows(of: pixels, depth: depth, job.control)
         let rowBytes = (pixels.width * depth + 7) / 8
         let image = try Image(PixelStorage(rows), width: rowBytes, height: pixels.height, bands: 1).labelled("b-w")
         return try palette.header(in: save(image, filter: "none"), width: pixels.width, depth: depth)
@@ -58,10 +59,10 @@ struct PNGPalette {
     private let hasAlpha: Bool
 
     /// nil above 256 colours.
-    init?(_ pixels: EncodablePixels) {
+    init?(_ pixels: EncodablePixels, _ control: RenderControl) throws(RenderError) {
         var seen = ColourTable()
         var last: UInt32?
-        let fits = pixels.forEachColour { colour in
+        let fits = try pixels.forEachColour(control) { colour in
             if colour == last { return true }
             last = colour
             return seen.insert(colour)
@@ -75,13 +76,15 @@ struct PNGPalette {
     var depth: Int { [1, 2, 4].first { colours.count <= 1 << $0 } ?? 8 }
 
     /// Indexes, packed from the highest bit down, each row on a byte of its own.
-    func rows(of pixels: EncodablePixels, depth: Int) -> [UInt8] {
+    func rows(
+        of pixels: EncodablePixels, depth: Int, _ control: RenderControl
+    ) throws(RenderError) -> [UInt8] {
         var table = ColourTable()
         for colour in colours { table.insert(colour) }
         let rowBytes = (pixels.width * depth + 7) / 8
         var rows = [UInt8](repeating: 0, count: rowBytes * pixels.height)
         var (x, at) = (0, 0)
-        _ = pixels.forEachColour { colour in
+        _ = try pixels.forEachColour(control) { colour in
             let shift = 8 - depth - x * depth % 8
             rows[at + x * depth / 8] |= UInt8(table.index(of: colour) << shift)
             x += 1
@@ -135,44 +138,58 @@ private struct ColourTable {
 
 extension EncodablePixels {
     /// Calls `body` with red, green, blue and alpha of each pixel until it returns false; whether it never did.
-    fileprivate func forEachColour(_ body: (UInt32) -> Bool) -> Bool {
+    fileprivate func forEachColour(
+        _ control: RenderControl, _ body: (UInt32) -> Bool
+    ) throws(RenderError) -> Bool {
         let bytes = storage.bytes
-        for at in stride(from: 0, to: bytes.count, by: bands) {
-            let rgb = UInt32(bytes[at]) << 24 | UInt32(bytes[at + 1]) << 16 | UInt32(bytes[at + 2]) << 8
-            if !body(rgb | (bands == 4 ? UInt32(bytes[at + 3]) : 255)) { return false }
+        for run in runs {
+            try control.check()
+            for at in stride(from: run.lowerBound, to: run.upperBound, by: bands) {
+                let rgb = UInt32(bytes[at]) << 24 | UInt32(bytes[at + 1]) << 16 | UInt32(bytes[at + 2]) << 8
+                if !body(rgb | (bands == 4 ? UInt32(bytes[at + 3]) : 255)) { return false }
+            }
         }
         return true
     }
 
     /// Whether red, green and blue are equal everywhere.
-    fileprivate var isGrey: Bool { forEachColour { $0 >> 24 == $0 >> 16 & 0xFF && $0 >> 24 == $0 >> 8 & 0xFF } }
+    fileprivate func isGrey(_ control: RenderControl) throws(RenderError) -> Bool {
+        try forEachColour(control) { $0 >> 24 == $0 >> 16 & 0xFF && $0 >> 24 == $0 >> 8 & 0xFF }
+    }
 
     /// One band, two with alpha.
-    fileprivate func grey() -> EncodablePixels {
-        let bytes = storage.bytes
-        var result: [UInt8] = []
-        result.reserveCapacity(bytes.count / bands * (bands - 2))
-        for at in stride(from: 0, to: bytes.count, by: bands) {
-            result.append(bytes[at])
-            if bands == 4 { result.append(bytes[at + 3]) }
+    fileprivate func grey(_ control: RenderControl) throws(RenderError) -> EncodablePixels {
+        let result = PixelStorage(byteCount: storage.count / bands * (bands - 2))
+        let (from, to) = (storage.bytes, result.mutableBytes)
+        for run in runs {
+            try control.check()
+            var at = run.lowerBound / bands * (bands - 2)
+            for pixel in stride(from: run.lowerBound, to: run.upperBound, by: bands) {
+                to[at] = from[pixel]
+                if bands == 4 { to[at + 1] = from[pixel + 3] }
+                at += bands - 2
+            }
         }
-        return EncodablePixels(storage: PixelStorage(result), width: width, height: height, bands: bands - 2)
+        return EncodablePixels(storage: result, width: width, height: height, bands: bands - 2)
     }
 
     /// Black where alpha is 0.
-    fileprivate func blackWhereUnseen() -> EncodablePixels {
-        let bytes = storage.bytes
-        func isUnseen(_ at: Int) -> Bool {
-            bytes[at + 3] == 0 && bytes[at] | bytes[at + 1] | bytes[at + 2] != 0
+    fileprivate func blackWhereUnseen(_ control: RenderControl) throws(RenderError) -> EncodablePixels {
+        if bands < 4 { return self }
+        let isBlack = try forEachColour(control) { $0 & 0xFF != 0 || $0 == 0 }
+        if isBlack { return self }
+        let result = PixelStorage(byteCount: storage.count)
+        result.write(storage.bytes, at: 0)
+        let to = result.mutableBytes
+        for run in runs {
+            try control.check()
+            for at in stride(from: run.lowerBound, to: run.upperBound, by: 4) where to[at + 3] == 0 {
+                to[at] = 0
+                to[at + 1] = 0
+                to[at + 2] = 0
+            }
         }
-        guard bands == 4, stride(from: 0, to: bytes.count, by: 4).contains(where: isUnseen) else { return self }
-        var result = storage.array
-        for at in stride(from: 0, to: result.count, by: 4) where result[at + 3] == 0 {
-            result[at] = 0
-            result[at + 1] = 0
-            result[at + 2] = 0
-        }
-        return EncodablePixels(storage: PixelStorage(result), width: width, height: height, bands: 4)
+        return EncodablePixels(storage: result, width: width, height: height, bands: 4)
     }
 }
 

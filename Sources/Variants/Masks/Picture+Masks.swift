@@ -4,7 +4,7 @@ extension Picture {
         _ context: RenderContext, _ shape: (PixelSize) -> RoundedRectangle
     ) throws(RenderError) -> Picture {
         try changed(context, addingAlpha: true) { pixels throws(RenderError) in
-            shape(pixels.size).multiply(into: pixels.bytes)
+            try shape(pixels.size).multiply(into: pixels.bytes, context.control.check)
         }
     }
 }

@@ -26,7 +26,7 @@ extension PixelBuffer {
         var result = self
         let radii = [EdgeLength](repeating: .pixels(radius.isFinite ? radius : 0), count: 4)
         let shape = RoundedRectangle(width: width, height: height, radii: radii)
-        result.pixels.withUnsafeMutableBufferPointer { shape.multiply(into: $0) }
+        result.pixels.withUnsafeMutableBufferPointer { shape.multiply(into: $0) {} }
         return result
     }
 

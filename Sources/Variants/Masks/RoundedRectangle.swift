@@ -10,6 +10,9 @@ struct RoundedRectangle: Sendable {
     struct Corner: Sendable, Hashable {
         var rx: Double
         var ry: Double
+
+        /// How far the ellipse reaches to the side at `v` above or below its centre.
+        func reach(_ v: Double) -> Double { v >= ry ? 0 : rx * sqrt(1 - (v / ry) * (v / ry)) }
     }
 
     let width: Int
@@ -49,8 +52,7 @@ struct RoundedRectangle: Sendable {
 
     /// Coverage of every pixel of a row, 0…255.
     func coverage(row: Int) -> [UInt8] {
-        var cut: [Int: Double] = [:]
-        var result = [UInt8](repeating: 255, count: width)
+        var cut = [Double](repeating: 0, count: width)
         for (index, corner) in corners.enumerated() where corner.rx > 0 && corner.ry > 0 {
             let isRight = index == 1 || index == 2
             let isBottom = index >= 2
@@ -59,41 +61,43 @@ struct RoundedRectangle: Sendable {
             let v1 = corner.ry - fromEdge
             guard v1 > 0 else { continue }
             let v0 = max(0, v1 - 1)
+            let reach = corner.reach(v0)
             for column in 0..<min(width, Int(corner.rx.rounded(.up))) {
                 let u1 = corner.rx - Double(column)
                 let u0 = max(0, u1 - 1)
                 let part = (u1 - u0) * (v1 - v0)
-                let outside = part - Self.inside(corner, u0, u1, v0, v1)
+                let outside = u0 >= reach ? part : part - Self.inside(corner, u0, u1, v0, v1)
                 let x = isRight ? width - 1 - column : column
                 // Farther in on this row nothing is cut any more.
                 if outside <= 0 { break }
-                cut[x, default: 0] += outside
+                cut[x] += outside
             }
         }
-        for (x, outside) in cut { result[x] = UInt8(((1 - min(1, outside)) * 255).rounded()) }
-        return result
+        return cut.map { $0 > 0 ? UInt8(((1 - min(1, $0)) * 255).rounded()) : 255 }
     }
 
     /// The area of [u0, u1] × [v0, v1] that lies in the quarter ellipse.
     static func inside(_ corner: Corner, _ u0: Double, _ u1: Double, _ v0: Double, _ v1: Double) -> Double {
         let (rx, ry) = (corner.rx, corner.ry)
-        func reach(_ v: Double) -> Double { v >= ry ? 0 : rx * sqrt(1 - (v / ry) * (v / ry)) }
         func integral(_ u: Double) -> Double {
             let t = min(1, max(0, u / rx))
             return rx * ry / 2 * (t * sqrt(1 - t * t) + asin(t))
         }
         // Up to `full` the curve lies above the pixel, from `none` on below it.
-        let full = min(u1, max(u0, reach(v1)))
-        let none = min(u1, max(u0, reach(v0)))
+        let full = min(u1, max(u0, corner.reach(v1)))
+        let none = min(u1, max(u0, corner.reach(v0)))
         let curved = integral(none) - integral(full) - v0 * (none - full)
         return (full - u0) * (v1 - v0) + max(0, curved)
     }
 
-    /// Multiplies the alpha of `pixels` (4 bands) with the coverage.
-    func multiply(into pixels: UnsafeMutableBufferPointer<UInt8>) {
+    /// Multiplies the alpha of `pixels` (4 bands) with the coverage; `check` is called before each row.
+    func multiply<Failure: Error>(
+        into pixels: UnsafeMutableBufferPointer<UInt8>, _ check: () throws(Failure) -> Void
+    ) throws(Failure) {
         let top = max(corners[0].ry, corners[1].ry)
         let bottom = max(corners[2].ry, corners[3].ry)
         for row in 0..<height where Double(row) < top || Double(height - row) <= bottom + 1 {
+            try check()
             for (x, coverage) in coverage(row: row).enumerated() where coverage < 255 {
                 let at = (row * width + x) * 4 + 3
                 pixels[at] = alphaProduct(pixels[at], coverage)

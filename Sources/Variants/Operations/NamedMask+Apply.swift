@@ -13,8 +13,11 @@ extension NamedMask {
         }
         return try picture.changed(context, addingAlpha: true) { pixels throws(RenderError) in
             let shares = coverage.storage.bytes
-            for index in 0..<shares.count {
-                pixels.bytes[index * 4 + 3] = alphaProduct(pixels.bytes[index * 4 + 3], shares[index])
+            for row in 0..<size.height {
+                try context.control.check()
+                for index in row * size.width..<(row + 1) * size.width {
+                    pixels.bytes[index * 4 + 3] = alphaProduct(pixels.bytes[index * 4 + 3], shares[index])
+                }
             }
         }
     }

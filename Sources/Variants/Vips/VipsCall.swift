@@ -50,7 +50,7 @@ struct VipsCall {
         return Image(adopting: OpaquePointer(object), keeping: inputs)
     }
 
-    /// Runs a saver and copies its `buffer`.
+    /// Runs a saver that goes back in what it writes (`tiffsave_buffer`) and copies its `buffer`.
     func bytes() throws(RenderError) -> [UInt8] {
         let operation = try built()
         defer { release(operation) }
@@ -62,6 +62,23 @@ struct VipsCall {
         }
         guard let bytes else { throw refusal("no output") }
         return bytes
+    }
+
+    /// Runs a saver (`pngsave_target`) and gives what it writes.
+    ///
+    /// Savers heed no kill of their image while they compress what they have read of it; they do fail when nobody takes
+    /// what they write, so that is what happens once `control` is stopped.
+    func written(_ control: RenderControl) throws(RenderError) -> [UInt8] {
+        let written = WrittenBytes(control)
+        let user = Unmanaged.passUnretained(written).toOpaque()
+        guard let target = cvips_target({ WrittenBytes.take($1, $2, $3) }, user) else { throw refusal("no memory") }
+        defer {
+            cvips.g_object_unref(UnsafeMutableRawPointer(target))
+            withExtendedLifetime(written) {}
+        }
+        let operation = try built(writingTo: target)
+        release(operation)
+        return written.bytes
     }
 
     private var inputs: [Image] {
@@ -76,10 +93,11 @@ struct VipsCall {
 
     private func refusal(_ text: String) -> RenderError { RenderError(failure, "\(nickname): \(text)") }
 
-    private func built() throws(RenderError) -> OpaquePointer {
+    private func built(writingTo target: OpaquePointer? = nil) throws(RenderError) -> OpaquePointer {
         guard let operation = cvips.vips_operation_new(nickname) else {
             throw RenderError(.unsupportedFormat, "this libvips has no \(nickname): \(VipsLibrary.takeErrorText())")
         }
+        if let target { set("target", target, cvips.vips_target_custom_get_type(), on: operation) }
         for (name, value) in arguments where !set(name, value, on: operation) {
             release(operation)
             throw refusal("argument \(name): \(VipsLibrary.takeErrorText())")
@@ -104,6 +122,14 @@ struct VipsCall {
         defer { cvips.g_value_unset(&value) }
         cvips.g_object_get_property(operation, name, &value)
         return take(&value)
+    }
+
+    private func set(_ name: String, _ object: OpaquePointer, _ type: Int, on operation: OpaquePointer) {
+        var value = CVipsValue()
+        _ = cvips.g_value_init(&value, type)
+        cvips.g_value_set_object(&value, UnsafeMutableRawPointer(object))
+        cvips.g_object_set_property(operation, name, &value)
+        cvips.g_value_unset(&value)
     }
 
     private func set(_ name: String, _ argument: VipsArgument, on operation: OpaquePointer) -> Bool {
@@ -149,5 +175,23 @@ struct VipsCall {
         cvips.g_object_set_property(operation, name, &value)
         cvips.g_value_unset(&value)
         return true
+    }
+}
+
+/// What a saver has written so far.
+// @unchecked Sendable: a saver writes on one thread at a time, and its caller reads when it has returned.
+private final class WrittenBytes: @unchecked Sendable {
+    private(set) var bytes: [UInt8] = []
+    private let control: RenderControl
+
+    init(_ control: RenderControl) { self.control = control }
+
+    /// libvips' call, with the bytes and this object.
+    static func take(_ start: UnsafeRawPointer, _ count: Int64, _ user: UnsafeMutableRawPointer?) -> Int64 {
+        guard let user else { return -1 }
+        let written = Unmanaged<WrittenBytes>.fromOpaque(user).takeUnretainedValue()
+        if written.control.isStopped { return -1 }
+        written.bytes.append(contentsOf: UnsafeRawBufferPointer(start: start, count: Int(count)))
+        return count
     }
 }

@@ -7,7 +7,7 @@ enum VipsLibrary {
         if let failure = cvips_load() { throw RenderError(.libraryUnavailable, String(cString: failure)) }
     }
 
-    /// Whether this libvips was built with an operation (`heifsave_buffer`, …).
+    /// Whether this libvips was built with an operation (`heifsave_target`, …).
     static func has(_ nickname: String) -> Bool { cvips.vips_type_find("VipsOperation", nickname) != 0 }
 
     /// What libvips reported last, in one line. All threads share its buffer, so this is text to show, never to test.

@@ -37,7 +37,12 @@ struct Exchange {
         while true {
             let left = end - Clock.monotonic.seconds
             if left <= 0 {
-                if let stopped { throw killed(stopped) }
+                if let stopped {
+                    let now = Clock.monotonic.seconds
+                    end = worker.killTime(now: now)
+                    if end <= now { throw killed(stopped) }
+                    continue
+                }
                 stopped = deadlineError
                 end = stop()
                 continue
@@ -59,10 +64,10 @@ struct Exchange {
         }
     }
 
-    /// Asks for a stop; gives when it must have happened.
+    /// Asks for a stop; gives when to look whether it has happened.
     private func stop() -> Double {
         worker.stop(pending.id)
-        return Clock.monotonic.seconds + WorkerConfiguration.grace
+        return Clock.monotonic.seconds + StopGrace.seconds
     }
 
     /// Ends a worker that did not stop.

@@ -36,8 +36,6 @@ public struct WorkerConfiguration: Sendable {
 
     public init() {}
 
-    /// How long a stopped render may take to free its worker before that is killed; seconds.
-    static let grace = 0.1
     /// How long a worker may take from start to readiness; seconds. Loading libvips takes 0.05, but machines may be busy.
     static let startSeconds = 30.0
 

@@ -23,6 +23,8 @@ final class WorkerProcess {
     private(set) var protection = WorkerProtection(bits: 0, landlock: 0)
     /// Renders it was given.
     var renders = 0
+    /// Since when it has been told to stop.
+    private var stopped = StopGrace(now: 0, cpu: 0)
     private var isReaped = false
     /// Where originals are copied for this worker, and the descriptor of it that the worker gets.
     private var copy: (writing: Int32, reading: Int32, count: Int)?
@@ -162,10 +164,14 @@ final class WorkerProcess {
 
     /// Asks it to stop a render.
     func stop(_ id: UInt64) {
+        stopped = StopGrace(now: Clock.monotonic.seconds, cpu: csandbox_cpu_seconds(child))
         let bytes = WorkerStop(id: id).bytes
         // A worker that does not listen is killed soon after.
         _ = csandbox_send(stops, bytes, bytes.count, nil, 0)
     }
+
+    /// When it is to be killed if it has not stopped by then; monotonic seconds.
+    func killTime(now: Double) -> Double { stopped.killTime(now: now, cpu: csandbox_cpu_seconds(child)) }
 
     /// What it says, once `requests` is readable.
     func answer() -> Answer {
