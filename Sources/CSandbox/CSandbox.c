@@ -129,6 +129,10 @@ int csandbox_seal(int file) {
     return fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0 ? 0 : -errno;
 }
 
+int csandbox_fix_length(int file) {
+    return fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0 ? 0 : -errno;
+}
+
 int csandbox_wakeup(void) {
     int counter = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return counter < 0 ? -errno : counter;

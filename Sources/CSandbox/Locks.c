@@ -139,6 +139,7 @@ static int lock_files(void) {
 /// Calls that need no look at their arguments: memory, threads, clocks, and reading and writing what is open already.
 static const int allowed[] = {
     SYS_read, SYS_write, SYS_pread64, SYS_pwrite64, SYS_readv, SYS_writev, SYS_lseek, SYS_close, SYS_fstat,
+    SYS_ftruncate,
     SYS_recvmsg, SYS_sendmsg, SYS_ppoll,
     SYS_mmap, SYS_munmap, SYS_mprotect, SYS_mremap, SYS_madvise, SYS_brk, SYS_membarrier,
     SYS_futex, SYS_set_robust_list, SYS_get_robust_list, SYS_set_tid_address, SYS_rseq,

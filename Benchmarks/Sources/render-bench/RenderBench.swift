@@ -153,9 +153,8 @@ struct RenderBench {
 
     /// User and system time so far of this process and of its workers, those that run and those that have ended.
     private static func cpuMilliseconds() -> Double {
-        let ticks = Double(sysconf(Int32(_SC_CLK_TCK)))
-        return usage(RUSAGE_SELF.rawValue).cpu + usage(RUSAGE_CHILDREN.rawValue).cpu
-            + children().reduce(0) { $0 + Double($1) / ticks * 1000 }
+        usage(RUSAGE_SELF.rawValue).cpu + usage(RUSAGE_CHILDREN.rawValue).cpu
+            + children().reduce(0, +)
     }
 
     private static func usage(_ who: __rusage_who.RawValue) -> (cpu: Double, peak: Int) {
@@ -170,22 +169,25 @@ struct RenderBench {
         (usage(RUSAGE_SELF.rawValue).peak + usage(RUSAGE_CHILDREN.rawValue).peak) / 1024
     }
 
-    /// Clock ticks used by each running child (proc(5): fields 14 and 15 of stat).
-    private static func children() -> [Int] {
+    /// CPU milliseconds of each running child so far, by its own clock: /proc counts in hundredths of a second.
+    private static func children() -> [Double] {
         guard let processes = opendir("/proc") else { return [] }
         defer { closedir(processes) }
-        var result: [Int] = []
+        var result: [Double] = []
         while let entry = readdir(processes) {
             let name = withUnsafeBytes(of: entry.pointee.d_name) { bytes in
                 String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
             }
-            guard Int(name) != nil, let bytes = try? read("/proc/\(name)/stat") else { continue }
+            guard let process = pid_t(name), let bytes = try? read("/proc/\(name)/stat") else { continue }
             let text = String(decoding: bytes, as: UTF8.self)
             guard let end = text.lastIndex(of: ")") else { continue }
             // From field 3, the state, on.
             let fields = text[text.index(after: end)...].split(separator: " ")
-            guard fields.count > 12, Int(fields[1]) == Int(getpid()) else { continue }
-            if let user = Int(fields[11]), let system = Int(fields[12]) { result.append(user + system) }
+            guard fields.count > 1, Int(fields[1]) == Int(getpid()) else { continue }
+            var clock = clockid_t()
+            var used = timespec()
+            guard clock_getcpuclockid(process, &clock) == 0, clock_gettime(clock, &used) == 0 else { continue }
+            result.append(Double(used.tv_sec) * 1000 + Double(used.tv_nsec) / 1e6)
         }
         return result
     }

@@ -27,6 +27,8 @@ int csandbox_peer(int socket, pid_t *process, uid_t *user);
 int csandbox_memory_file(const char *name);
 /// Fixes a memory file's length and content for good. 0 or -errno.
 int csandbox_seal(int file);
+/// Fixes a memory file's length for good. 0 or -errno.
+int csandbox_fix_length(int file);
 /// A counter to wake a poll with. A descriptor or -errno.
 int csandbox_wakeup(void);
 

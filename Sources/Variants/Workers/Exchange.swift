@@ -182,6 +182,10 @@ struct Exchange {
 
     /// Our own copy: the file stays the worker's to change.
     private func bytes(_ count: Int) throws(MessageError) -> [UInt8] {
+        var status = stat()
+        guard fstat(files.output, &status) == 0, status.st_size == count else {
+            throw MessageError("\(status.st_size) bytes where it says \(count)")
+        }
         let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
             while filled < count, let start = buffer.baseAddress {
                 let got = pread(files.output, start + filled, count - filled, off_t(filled))

@@ -121,6 +121,7 @@ private final class CurrentRender: Sendable {
 private struct WorkerLoop {
     let hasFaults: Bool
     private let current = CurrentRender()
+    private let original = MappedOriginal()
 
     init(hasFaults: Bool) { self.hasFaults = hasFaults }
 
@@ -180,12 +181,12 @@ private struct WorkerLoop {
         for (index, mask) in request.masks.enumerated() {
             // One of no bytes fails where it is used, with its name.
             guard mask.count > 0 else { continue }
-            job.masks[mask.name] = try MappedFile.with(descriptors[2 + index], count: mask.count) { [UInt8]($0) }
+            job.masks[mask.name] = try MappedOriginal().with(descriptors[2 + index], count: mask.count) { [UInt8]($0) }
         }
         let control = RenderControl(seconds: request.limits.seconds)
         current.begin(request.id, control)
         defer { current.end() }
-        return try MappedFile.with(descriptors[0], count: request.count) {
+        return try original.with(descriptors[0], count: request.count) {
             bytes throws(RenderError) -> WorkerReply.Finished in
             // Before the bytes go: no stop may touch an image that reads from them.
             defer { control.finish() }
@@ -241,6 +242,10 @@ private struct WorkerLoop {
             }
             written += count
         }
+        // What the file holds of the last render must not be taken for a part of this one.
+        guard ftruncate(file, bytes.count) == 0 else {
+            throw RenderError(.encodingFailed, "the output's length cannot be set: \(String(cString: strerror(errno)))")
+        }
     }
 }
 
@@ -257,22 +262,6 @@ extension WorkerReply.Finished {
         self.init(
             id: id, count: pixels.pixels.count, width: pixels.width, height: pixels.height, hasAlpha: true, decode: 0,
             operations: 0, encode: 0, cpu: 0)
-    }
-}
-
-/// Files as memory.
-enum MappedFile {
-    /// Shows a file's first `count` bytes as memory that stays valid during the call.
-    static func with<Value>(
-        _ file: Int32, count: Int, _ body: (UnsafeRawBufferPointer) throws(RenderError) -> Value
-    ) throws(RenderError) -> Value {
-        guard count > 0 else { throw RenderError(.notAnImage, "there are no bytes") }
-        // All pages at once: a fault for each would cost more than reading.
-        guard let start = mmap(nil, count, PROT_READ, MAP_PRIVATE | MAP_POPULATE, file, 0), start != MAP_FAILED else {
-            throw RenderError(.undecodable, "\(count) bytes cannot be mapped: \(String(cString: strerror(errno)))")
-        }
-        defer { munmap(start, count) }
-        return try body(UnsafeRawBufferPointer(start: start, count: count))
     }
 }
 

@@ -26,8 +26,10 @@ final class WorkerProcess {
     /// Since when it has been told to stop.
     private var stopped = StopGrace(now: 0, cpu: 0)
     private var isReaped = false
-    /// Where originals are copied for this worker, and the descriptor of it that the worker gets.
-    private var copy: (writing: Int32, reading: Int32, count: Int)?
+    /// The limits it has, and until when they need not be set again; monotonic seconds.
+    private var limited = (until: 0.0, limits: RenderLimits())
+    /// What its renders use over and over.
+    let files = WorkerFiles()
 
     private init(child: pid_t, requests: Int32, stops: Int32, notes: Int32) {
         self.child = child
@@ -39,7 +41,6 @@ final class WorkerProcess {
     deinit {
         if !isReaped { _ = end() }
         for descriptor in [requests, stops, notes] { close(descriptor) }
-        dropCopy()
     }
 
     /// Starts a worker and waits until it is ready.
@@ -118,48 +119,25 @@ final class WorkerProcess {
         return (fields.count > 1 ? Int(fields[1]) ?? 0 : 0) * Int(sysconf(Int32(_SC_PAGESIZE)))
     }
 
-    /// A copy of an original, as a descriptor for reading only that stays this object's.
-    ///
-    /// One file is used again and again: taking pages from the system and giving them back costs six times what filling
-    /// them does. Nobody reads it but this worker, which has seen all it ever held.
-    func copied(_ bytes: [UInt8]) throws(RenderError) -> Int32 {
-        if let copy, copy.count > Self.keptBytes { dropCopy() }
-        var kept: (writing: Int32, reading: Int32, count: Int)
-        if let copy { kept = copy } else { kept = try Self.newCopy() }
-        kept.count = max(kept.count, bytes.count)
-        copy = kept
-        try MemoryFile.write(bytes, to: kept.writing)
-        return kept.reading
-    }
-
-    /// Bytes of that file that are kept from render to render.
-    private static let keptBytes = 16 << 20
-
-    private static func newCopy() throws(RenderError) -> (writing: Int32, reading: Int32, count: Int) {
-        let writing = try MemoryFile.make("original")
-        let reading = open("/proc/self/fd/\(writing)", O_RDONLY | O_CLOEXEC)
-        // Without /proc the worker could write to its own copy, which harms nobody else.
-        return (writing, reading >= 0 ? reading : writing, 0)
-    }
-
-    private func dropCopy() {
-        guard let copy else { return }
-        close(copy.writing)
-        if copy.reading != copy.writing { close(copy.reading) }
-        self.copy = nil
-    }
-
     /// Gives it a render. false: it is not there to take it.
     func send(_ request: WorkerRequest, _ descriptors: [Int32], limits: RenderLimits) -> Bool {
         renders += 1
-        // In whole seconds of its life so far. Twice the wall time, since libraries may use a thread of their own, and
-        // beyond that it is ended by the kernel, whatever becomes of this process.
-        let used = max(0, csandbox_cpu_seconds(child))
-        let seconds = min(used + 2 * limits.seconds + 2, 1e9)
-        // Where limits cannot be set the deadline still holds.
-        _ = csandbox_limit_child(child, UInt64(seconds.rounded(.up)), UInt64(limits.outputBytes))
+        limit(limits)
         let bytes = request.bytes
         return csandbox_send(requests, bytes, bytes.count, descriptors, descriptors.count) == 0
+    }
+
+    /// Sets what the kernel ends it for, whatever becomes of this process: bytes of a file, and seconds of processor time,
+    /// which count its whole life.
+    private func limit(_ limits: RenderLimits) {
+        let now = Clock.monotonic.seconds
+        // Between small renders that would take a part of their time: once in a second does.
+        guard now >= limited.until || limited.limits != limits else { return }
+        limited = (now + 1, limits)
+        // Twice the wall time, since libraries may use a thread of their own.
+        let seconds = min(max(0, csandbox_cpu_seconds(child)) + 2 * (limits.seconds + 1) + 2, 1e9)
+        // Where limits cannot be set the deadline still holds.
+        _ = csandbox_limit_child(child, UInt64(seconds.rounded(.up)), UInt64(limits.outputBytes))
     }
 
     /// Asks it to stop a render.

@@ -162,17 +162,19 @@ extension WorkerRequest {
 /// The files of one render: original, output, masks. The worker gets descriptors of them.
 final class HandedFiles {
     private(set) var descriptors: [Int32] = []
+    private let kept: WorkerFiles
     /// Those that end with the render; the others are the worker's to use again.
     private var owned: [Int32] = []
     var output: Int32 { descriptors[1] }
 
     init(_ job: RenderJob, to worker: WorkerProcess) throws(RenderError) {
+        kept = worker.files
         if let file = Self.file(of: job.original) {
             own(file)
         } else {
-            descriptors.append(try worker.copied(try job.original.bytes()))
+            descriptors.append(try kept.copied(try job.original.bytes()))
         }
-        own(try MemoryFile.make("variant"))
+        descriptors.append(try kept.usedOutput())
         for name in job.masks.keys.sorted() {
             let mask = try MemoryFile.make("mask")
             own(mask)
@@ -182,7 +184,10 @@ final class HandedFiles {
         }
     }
 
-    deinit { for descriptor in owned { close(descriptor) } }
+    deinit {
+        for descriptor in owned { close(descriptor) }
+        kept.settle()
+    }
 
     private func own(_ descriptor: Int32) {
         descriptors.append(descriptor)

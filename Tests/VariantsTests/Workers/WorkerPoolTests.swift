@@ -78,6 +78,25 @@ import Testing
         await pool.shutdown()
     }
 
+    @Test func `a worker's files hold one original and output after the other, larger and smaller`() async throws {
+        let pool = WorkerPool(Self.configuration())
+        // The largest needs a file of its own, which is not kept.
+        for (width, height, noise) in [
+            (120, 90, 0), (700, 500, 0), (60, 50, 0), (3000, 2000, 30_000_000), (90, 120, 0),
+        ] {
+            var job = try Self.job()
+            let jpeg = try RenderFixture.jpeg(RenderFixture.gradientImage(width, height))
+            job.original = EncodedBytes(jpeg + [UInt8](repeating: 7, count: noise))
+            job.header = ImageHeader(format: .jpeg, width: width, height: height)
+            job.recipe = RenderFixture.recipe(Scaled(factor: 0.5))
+            let (here, there) = (try await RenderFixture.renderer.render(job), try await pool.render(job))
+            #expect(there.bytes == here.bytes && there.width == width / 2)
+            #expect(try await pool.pixels(job) == RenderFixture.renderer.pixels(job))
+        }
+        #expect(pool.statistics.started == 1)
+        await pool.shutdown()
+    }
+
     @Test func `what cannot be rendered is told in the words of the renderer`() async throws {
         let pool = WorkerPool(Self.configuration())
         var job = try Self.job()
