@@ -30,6 +30,7 @@ let package = Package(
         .target(name: "CCurlMemory"),
         .target(name: "CVips", linkerSettings: [.linkedLibrary("dl")]),
         .target(name: "CChecksum"),
+        .target(name: "CFiles"),
         .target(name: "CResample"),
         .target(name: "CSandbox", cSettings: [.define("_GNU_SOURCE")]),
         .target(
@@ -37,7 +38,7 @@ let package = Package(
         .target(
             name: "Pipeline",
             dependencies: [
-                "Variants", "CChecksum", "CCurl", "CCurlMemory", "CSQLite",
+                "Variants", "CChecksum", "CCurl", "CCurlMemory", "CFiles", "CSQLite",
                 .product(name: "Crypto", package: "swift-crypto"),
             ],
             swiftSettings: settings),

@@ -203,7 +203,7 @@ struct BodyFiles: Sendable {
     // MARK: Folders
 
     /// What this program makes in a cache folder.
-    private static let ownNames: Set<String> = ["cache.sqlite", "bodies", "temporary", "rebuild.lock"]
+    private static let ownNames: Set<String> = ["cache.sqlite", "bodies", "bodies.pack", "temporary", "rebuild.lock"]
 
     /// Makes the cache folder, or takes over the one that is there.
     ///
@@ -230,7 +230,8 @@ struct BodyFiles: Sendable {
         guard chmod(folder, 0o700) == 0 else { throw Self.failure("cannot close the folder to others", errno, folder) }
     }
 
-    /// Deletes what is in the place of our folders and is none, such as a link to somewhere else.
+    /// Deletes what is in the place of our folders, and of the file of small bodies, and is none, such as a link to
+    /// somewhere else.
     /// - Returns: how many.
     func removeFalseFolders() -> Int {
         var removed = 0
@@ -238,6 +239,12 @@ struct BodyFiles: Sendable {
             var info = stat()
             guard lstat(path, &info) == 0, info.st_mode & S_IFMT != S_IFDIR else { continue }
             unlink(path)
+            removed += 1
+        }
+        var info = stat()
+        let pack = "\(folder)/bodies.pack"
+        if lstat(pack, &info) == 0, !Self.isOurs(info) {
+            Self.delete(pack)
             removed += 1
         }
         return removed

@@ -1,12 +1,12 @@
 /// Bodies, rows with a place in an eviction queue, and the budgets: what originals and variants share. All of it runs
 /// inside a write transaction of the caller.
 extension DiskIndex {
-    /// A body as the index describes it.
-    struct StoredBody {
+    /// A body as the rows of an entry describe it.
+    struct StoredBody: Sendable, Equatable {
         var length: Int
         var checksum: UInt32
-        /// nil when it is a file.
-        var data: [UInt8]?
+        /// The first unit of its slot in the pack; nil when it is a file.
+        var place: Int?
     }
 
     /// A row in an eviction queue, as an insertion needs it.
@@ -19,41 +19,41 @@ extension DiskIndex {
         var touched: Double
     }
 
-    func body(_ digest: Digest) throws(StoreError) -> StoredBody? {
-        try connection.first("SELECT length, checksum, data FROM bodies WHERE digest = ?1", .text(digest)) {
-            StoredBody(length: $0.integer(0), checksum: UInt32(truncatingIfNeeded: $0.integer(1)), data: $0.blob(2))
-        }
+    /// Where a body is, whichever entry has it.
+    func body(_ digest: DigestKey) throws(StoreError) -> StoredBody? {
+        try connection.first(
+            """
+            SELECT length, checksum, place FROM variants WHERE digest_head = ?1 AND digest = ?2 UNION ALL \
+            SELECT length, checksum, place FROM digests CROSS JOIN originals USING (id) \
+            WHERE head = ?1 AND digest = ?2 LIMIT 1
+            """, .integer(digest.head), .digest(digest)
+        ) { StoredBody($0, at: 0) }
     }
 
-    /// Adds a reference to a body, storing it when it is not there (or no longer whole).
+    /// The body for a further entry: the one that is there, which is stored once however many have it, or a new one.
     ///
-    /// - Parameter temporary: a temporary file that holds the body, taken or deleted; nil when it is small, or when
-    ///   the body was there a moment ago.
-    func addBody(
-        _ digest: Digest, _ content: EntryBody, checksum: UInt32, temporary: inout String?
-    ) throws(StoreError) {
-        let connection = try connection
-        if let stored = try body(digest) {
-            guard stored.length == content.count, stored.checksum == checksum else {
-                throw StoreError(.invalid, "two bodies under digest \(digest)")
+    /// - Parameter incoming: its temporary file, if it has one, is taken.
+    func hold(_ content: EntryBody, _ incoming: DiskStore.IncomingBody) throws(StoreError) -> StoredBody {
+        if let stored = try body(incoming.key) {
+            guard stored.length == content.count, stored.checksum == incoming.checksum else {
+                throw StoreError(.invalid, "two bodies under digest \(incoming.digest)")
             }
-            if stored.data == nil, !files.holds(digest, length: stored.length) {
-                try publish(digest, content, temporary: &temporary)
+            if stored.place == nil, !files.holds(incoming.digest, length: stored.length) {
+                try publish(incoming.digest, content, temporary: &incoming.temporary)
             }
-            try connection.run("UPDATE bodies SET refs = refs + 1 WHERE digest = ?1", .text(digest))
-            return
+            return stored
         }
-        var data: [UInt8]?
+        var stored = StoredBody(length: content.count, checksum: incoming.checksum)
         if content.count <= configuration.inlineLimit {
-            data = content.read()
-            guard data != nil else { throw StoreError(.io, "cannot read back the body under digest \(digest)") }
+            guard let bytes = content.read() else {
+                throw StoreError(.io, "cannot read back the body under digest \(incoming.digest)")
+            }
+            stored.place = try pack(bytes)
         } else {
-            try publish(digest, content, temporary: &temporary)
-            try connection.run("DELETE FROM discarded WHERE digest = ?1", .text(digest))
+            try publish(incoming.digest, content, temporary: &incoming.temporary)
+            try connection.run("DELETE FROM discarded WHERE digest = ?1", .text(incoming.digest))
         }
-        try connection.run(
-            "INSERT INTO bodies (digest, length, checksum, refs, data) VALUES (?1, ?2, ?3, 1, ?4)", .text(digest),
-            .integer(content.count), .integer(Int(checksum)), data.map { .blob($0) } ?? .null)
+        return stored
     }
 
     func publish(_ digest: Digest, _ content: EntryBody, temporary: inout String?) throws(StoreError) {
@@ -64,20 +64,36 @@ extension DiskIndex {
         temporary = nil
     }
 
-    /// Takes a reference away; with the last one the body goes.
-    func releaseBody(_ digest: Digest) throws(StoreError) {
-        let connection = try connection
-        let isFile = try connection.first(
-            "SELECT data IS NULL FROM bodies WHERE digest = ?1 AND refs <= 1", .text(digest)
-        ) {
-            $0.integer(0) != 0
+    /// Gives up the body of an entry whose row is deleted; with the last one that has it the body goes.
+    func release(_ digest: DigestKey, _ stored: StoredBody) throws(StoreError) {
+        if try body(digest) != nil { return }
+        if let place = stored.place {
+            free(place, bytes: stored.length)
+        } else {
+            try connection.run("INSERT OR IGNORE INTO discarded VALUES (?1)", .text(digest.text))
         }
-        guard let isFile else {
-            try connection.run("UPDATE bodies SET refs = refs - 1 WHERE digest = ?1", .text(digest))
-            return
-        }
-        try connection.run("DELETE FROM bodies WHERE digest = ?1", .text(digest))
-        if isFile { try connection.run("INSERT OR IGNORE INTO discarded VALUES (?1)", .text(digest)) }
+    }
+
+    // MARK: Digests
+
+    /// The number of an original, under which its entries are kept; nil while nothing is known of it.
+    func original(_ digest: DigestKey) throws(StoreError) -> Int? {
+        try connection.first(
+            "SELECT id FROM digests WHERE head = ?1 AND digest = ?2", .integer(digest.head), .digest(digest)
+        ) { $0.integer(0) }
+    }
+
+    /// The number of an original, which it is given now where it has none.
+    func numbered(_ digest: DigestKey) throws(StoreError) -> Int {
+        if let id = try original(digest) { return id }
+        try connection.run(
+            "INSERT INTO digests (head, digest) VALUES (?1, ?2)", .integer(digest.head), .digest(digest))
+        return try connection.lastInsertedRow
+    }
+
+    /// Rows of the variants of an original.
+    static func variants(of original: Int) -> Range<Int> {
+        original << DiskSchema.variantBits..<(original + 1) << DiskSchema.variantBits
     }
 
     // MARK: Budgets
@@ -101,49 +117,42 @@ extension DiskIndex {
         _ tier: DiskTier, _ key: GhostKey, size: Int, cost: Double, uses: Int = 0
     ) throws(StoreError) -> QueuePlace? {
         let budget = budget(of: tier)
-        guard size <= budget, let policy = policies[tier] else {
+        guard size <= budget else {
             note(tier) { $0.refused += 1 }
             return nil
         }
-        let connection = try connection
         let now = Self.now()
         var entry = EvictionEntry(size: size, cost: cost)
-        policy.admit(&entry, wasEvicted: try isGhost(tier, key), now: now)
+        policies[tier].admit(&entry, wasEvicted: isGhost(tier, key), now: now)
         entry.uses = max(entry.uses, UInt8(clamping: uses))
-        let priority = policy.priority(of: entry)
-        try connection.run("UPDATE tiers SET insertions = insertions + 1 WHERE name = ?1", .text(tier.rawValue))
-        while try bytes(in: tier) + size > budget {
+        let priority = policies[tier].priority(of: entry)
+        states[tier].insertions += 1
+        states[tier].isChanged = true
+        while states[tier].bytes + size > budget {
             guard try evictOne(tier, upTo: priority) else {
-                try wentAway(tier, entry, key, newcomers: 0)
+                wentAway(tier, entry, key, newcomers: 0)
                 return nil
             }
         }
-        try connection.run(
-            "UPDATE tiers SET bytes = bytes + ?2, entries = entries + 1 WHERE name = ?1", .text(tier.rawValue),
-            .integer(size))
+        charge(tier, size)
         return QueuePlace(
             size: size, cost: cost, uses: Int(entry.uses), since: entry.since, priority: priority, touched: now)
     }
 
     /// Uses of a row that are noted and not written yet.
-    func notedUses(_ tier: DiskTier, _ id: Int) -> Int { Int(touches[tier]?[id]?.entry.uses ?? 0) }
-
-    private func bytes(in tier: DiskTier) throws(StoreError) -> Int {
-        try connection.first("SELECT bytes FROM tiers WHERE name = ?1", .text(tier.rawValue)) { $0.integer(0) } ?? 0
-    }
+    func notedUses(_ tier: DiskTier, _ id: Int) -> Int { Int(touches[tier][id]?.entry.uses ?? 0) }
 
     /// Evicts the entry at the front of the queue; one that was used since it was placed moves back first.
     /// - Returns: false when there is none of this priority or a lower one.
     func evictOne(_ tier: DiskTier, upTo limit: Double) throws(StoreError) -> Bool {
         let connection = try connection
-        let front = """
-            SELECT id, size, cost, uses, since, priority, \(tier.keyColumns) FROM \(tier.rawValue) \
-            ORDER BY priority LIMIT 1
-            """
         while true {
-            let found = try connection.first(front) { row in
+            let found = try connection.first(tier.front) { row in
                 (
-                    id: row.integer(0), priority: row.real(5), key: GhostKey(row.text(6), row.blob(7) ?? []),
+                    id: row.integer(0), priority: row.real(5),
+                    key: tier == .records
+                        ? GhostKey(text: row.text(6), selecting: row.blob(7) ?? [])
+                        : row.digestKey(6).map { GhostKey($0) },
                     entry: EvictionEntry(
                         size: row.integer(1), cost: row.real(2), uses: UInt8(clamping: row.integer(3)),
                         since: row.real(4))
@@ -152,129 +161,103 @@ extension DiskIndex {
             guard let found, found.priority <= limit else { return false }
             var entry = found.entry
             // Uses that are noted but not written yet count too.
-            if let touch = touches[tier]?[found.id]?.entry {
+            if let touch = touches[tier][found.id]?.entry {
                 entry.count(uses: Int(touch.uses))
                 entry.since = max(entry.since, touch.since)
             }
-            let priority = policies[tier]?.priority(of: entry) ?? found.priority
+            let priority = policies[tier].priority(of: entry)
             if priority > found.priority {
                 try connection.run(
                     "UPDATE \(tier.rawValue) SET priority = ?2 WHERE id = ?1", .integer(found.id), .real(priority))
                 continue
             }
             try removeRow(tier, found.id)
-            try wentAway(tier, entry, found.key, newcomers: 1)
+            if let key = found.key { wentAway(tier, entry, key, newcomers: 1) }
             return true
         }
     }
 
-    /// Counts and remembers an entry that is no longer there, and moves the clock.
-    /// - Parameter newcomers: entries that stay and are not counted yet.
-    private func wentAway(
-        _ tier: DiskTier, _ entry: EvictionEntry, _ key: GhostKey, newcomers: Int
-    ) throws(StoreError) {
-        let connection = try connection
-        policies[tier]?.evicted(entry)
-        let rows = try connection.rows(
-            """
-            UPDATE tiers SET evictions = evictions + 1, clock = max(clock, ?2), ghosts = ghosts + 1 WHERE name = ?1 \
-            RETURNING ghosts, entries
-            """, .text(tier.rawValue), .real(policies[tier]?.clock ?? 0)
-        ) { (number: $0.integer(0), entries: $0.integer(1)) }
-        guard policies[tier]?.remembersEvicted == true, let row = rows.first else { return }
-        try connection.run(
-            "INSERT OR REPLACE INTO ghosts VALUES (?1, ?2, ?3)", .text(tier.rawValue), .integer(row.number),
-            .integer(key.hash))
-        try connection.run(
-            "DELETE FROM ghosts WHERE tier = ?1 AND number <= ?2", .text(tier.rawValue),
-            .integer(row.number - row.entries - newcomers))
-    }
-
-    private func isGhost(_ tier: DiskTier, _ key: GhostKey) throws(StoreError) -> Bool {
-        guard policies[tier]?.remembersEvicted == true else { return false }
-        return try connection.first(
-            "SELECT 1 FROM ghosts WHERE tier = ?1 AND hash = ?2 LIMIT 1", .text(tier.rawValue), .integer(key.hash)
-        ) { _ in true } ?? false
-    }
-
     // MARK: Removing
 
-    /// Deletes one row with what hangs on it: its body reference, its bytes in the budget, links nothing needs.
+    /// Deletes one row with what hangs on it: its body, its bytes in the budget, links nothing needs.
     func removeRow(_ tier: DiskTier, _ id: Int) throws(StoreError) {
         let connection = try connection
         // Each reads its row before it deletes it: RETURNING would fill a table of its own for one row.
-        let delete = "DELETE FROM \(tier.rawValue) WHERE id = ?1"
         switch tier {
         case .originals:
-            let gone = try connection.rows("SELECT size, digest FROM originals WHERE id = ?1", .integer(id)) {
-                (size: $0.integer(0), digest: $0.text(1))
-            }
-            for row in gone {
-                try connection.run(delete, .integer(id))
-                try uncharge(tier, row.size)
-                try releaseBody(row.digest)
+            let gone = try connection.first(
+                """
+                SELECT size, digest, length, checksum, place FROM originals CROSS JOIN digests USING (id) WHERE id = ?1
+                """, .integer(id)
+            ) { (size: $0.integer(0), digest: $0.digestKey(1), body: StoredBody($0, at: 2)) }
+            if let gone {
+                try connection.run("DELETE FROM originals WHERE id = ?1", .integer(id))
+                uncharge(tier, gone.size)
+                if let digest = gone.digest { try release(digest, gone.body) }
             }
         case .variants:
-            let gone = try connection.rows("SELECT size, digest, original FROM variants WHERE id = ?1", .integer(id)) {
-                (size: $0.integer(0), digest: $0.text(1), original: $0.text(2))
-            }
-            for row in gone {
-                try connection.run(delete, .integer(id))
-                try uncharge(tier, row.size)
-                try releaseBody(row.digest)
-                try dropLinks(row.original)
+            let gone = try connection.first(
+                "SELECT size, digest, length, checksum, place FROM variants WHERE id = ?1", .integer(id)
+            ) { (size: $0.integer(0), digest: $0.digestKey(1), body: StoredBody($0, at: 2)) }
+            if let gone {
+                try connection.run("DELETE FROM variants WHERE id = ?1", .integer(id))
+                uncharge(tier, gone.size)
+                if let digest = gone.digest { try release(digest, gone.body) }
+                try forgetUnneeded(id >> DiskSchema.variantBits)
             }
         case .records:
-            let gone = try connection.rows("SELECT size, digest FROM records WHERE id = ?1", .integer(id)) {
-                (size: $0.integer(0), digest: $0.text(1))
+            let gone = try connection.first("SELECT size, original FROM records WHERE id = ?1", .integer(id)) {
+                (size: $0.integer(0), original: $0.integer(1))
             }
-            for row in gone {
-                try connection.run(delete, .integer(id))
-                try uncharge(tier, row.size)
-                try dropUnrecorded(row.digest)
+            if let gone {
+                try connection.run("DELETE FROM records WHERE id = ?1", .integer(id))
+                uncharge(tier, gone.size)
+                try dropUnrecorded(gone.original)
             }
         }
-        touches[tier]?[id] = nil
+        touches[tier][id] = nil
     }
 
     /// Deletes an original's body and links when no record speaks of it any more.
-    func dropUnrecorded(_ digest: Digest) throws(StoreError) {
-        let connection = try connection
-        let recorded = try connection.first("SELECT 1 FROM records WHERE digest = ?1 LIMIT 1", .text(digest)) { _ in
-            true
-        }
-        if recorded != nil { return }
-        let rows = try connection.rows("SELECT id FROM originals WHERE digest = ?1", .text(digest)) { $0.integer(0) }
-        for id in rows { try removeRow(.originals, id) }
-        try dropLinks(digest)
+    func dropUnrecorded(_ original: Int) throws(StoreError) {
+        if try isRecorded(original) { return }
+        try removeRow(.originals, original)
+        try forgetUnneeded(original)
     }
 
-    /// Forgets which sources a digest belonged to once neither a record nor a variant needs it.
-    func dropLinks(_ digest: Digest) throws(StoreError) {
-        try connection.run(
-            """
-            DELETE FROM links WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM variants WHERE original = ?1) \
-            AND NOT EXISTS (SELECT 1 FROM records WHERE records.digest = ?1)
-            """, .text(digest))
+    /// Forgets an original and which sources it belonged to once neither a record nor a variant needs it.
+    func forgetUnneeded(_ original: Int) throws(StoreError) {
+        let connection = try connection
+        let variants = Self.variants(of: original)
+        let hasVariant = try connection.first(
+            "SELECT 1 FROM variants WHERE id >= ?1 AND id < ?2 LIMIT 1", .integer(variants.lowerBound),
+            .integer(variants.upperBound)
+        ) { _ in true }
+        if hasVariant != nil { return }
+        if try isRecorded(original) { return }
+        try connection.run("DELETE FROM links WHERE original = ?1", .integer(original))
+        try connection.run("DELETE FROM digests WHERE id = ?1", .integer(original))
+    }
+
+    private func isRecorded(_ original: Int) throws(StoreError) -> Bool {
+        try connection.first("SELECT 1 FROM records WHERE original = ?1 LIMIT 1", .integer(original)) { _ in true }
+            ?? false
     }
 
     /// Deletes a damaged body and every entry made of it.
-    func removeDamaged(_ digest: Digest, seenIn tier: DiskTier) throws(StoreError) {
+    func removeDamaged(_ digest: DigestKey, seenIn tier: DiskTier) throws(StoreError) {
         note(tier) { $0.corrupt += 1 }
         try write { connection throws(StoreError) in
-            for tier in [DiskTier.originals, .variants] {
-                let rows = try connection.rows(
-                    "SELECT id FROM \(tier.rawValue) WHERE digest = ?1", .text(digest)
-                ) { $0.integer(0) }
-                for id in rows { try removeRow(tier, id) }
+            if let original = try original(digest) {
+                try removeRow(.originals, original)
+                try forgetUnneeded(original)
             }
+            let variants = try connection.rows(
+                "SELECT id FROM variants WHERE digest_head = ?1 AND digest = ?2", .integer(digest.head),
+                .digest(digest)
+            ) { $0.integer(0) }
+            for id in variants { try removeRow(.variants, id) }
         }
-    }
-
-    func uncharge(_ tier: DiskTier, _ size: Int) throws(StoreError) {
-        try connection.run(
-            "UPDATE tiers SET bytes = bytes - ?2, entries = entries - 1 WHERE name = ?1", .text(tier.rawValue),
-            .integer(size))
     }
 
     // MARK: Generations

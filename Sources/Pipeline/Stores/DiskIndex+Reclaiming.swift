@@ -8,12 +8,8 @@ extension DiskIndex {
 
     /// Whether a row needs this file, or has it deleted soon.
     func isNamed(_ digest: Digest) throws(StoreError) -> Bool {
-        try connection.first(
-            """
-            SELECT 1 FROM bodies WHERE digest = ?1 AND data IS NULL UNION ALL \
-            SELECT 1 FROM discarded WHERE digest = ?1
-            """, .text(digest)
-        ) { _ in true } ?? false
+        if let key = DigestKey(digest), let body = try body(key), body.place == nil { return true }
+        return try connection.first("SELECT 1 FROM discarded WHERE digest = ?1", .text(digest)) { _ in true } ?? false
     }
 
     /// Deletes bodies that were renamed in by somebody who ended before the row was committed, and what was still being

@@ -1,12 +1,11 @@
 import Variants
 
 extension DiskIndex.StoredBody {
-    /// Length, checksum and data from three columns; nil when the row is missing.
-    init?(_ row: SQLiteRow, at column: Int32) {
-        if row.isNull(column) { return nil }
+    /// Length, checksum and place from three columns.
+    init(_ row: SQLiteRow, at column: Int32) {
         length = row.integer(column)
         checksum = UInt32(truncatingIfNeeded: row.integer(column + 1))
-        data = row.blob(column + 2)
+        place = row.isNull(column + 2) ? nil : row.integer(column + 2)
     }
 }
 
@@ -32,9 +31,10 @@ extension DiskIndex {
     func recordRows(_ rest: String, _ value: SQLiteValue, _ limit: Int = .max) throws(StoreError) -> [RecordRow] {
         try connection.rows(
             """
-            SELECT id, source, selecting, digest, length, status, request_time, response_time, fetch_milliseconds, \
-            fields, format, width, height, pages, alpha, orientation, scans, profile_bytes, touched, uses, \
-            EXISTS (SELECT 1 FROM originals WHERE originals.digest = records.digest), final_url, \
+            SELECT id, source, selecting, (SELECT digest FROM digests WHERE digests.id = original), length, status, \
+            request_time, response_time, fetch_milliseconds, fields, format, width, height, pages, alpha, \
+            orientation, scans, profile_bytes, touched, uses, \
+            EXISTS (SELECT 1 FROM originals WHERE originals.id = original), final_url, \
             assigned_lifetime, lifetime_limit, stored FROM records \(rest) LIMIT ?2
             """, value, .integer(limit)
         ) { row in
@@ -56,11 +56,16 @@ extension DiskIndex {
         variants.uses
         """
 
+    /// A variant and where its body is.
+    static let variantByKey = """
+        SELECT \(variantColumns), length, checksum, place FROM variants WHERE key_head = ?1 AND key = ?2
+        """
+
     /// nil when the row is damaged.
     static func variant(_ row: SQLiteRow) -> VariantEntry? {
         guard let format = ImageFormat(rawValue: row.text(5)) else { return nil }
         return VariantEntry(
-            key: row.text(1), originalDigest: row.text(2), digest: row.text(3), length: row.integer(4),
+            key: row.digest(1), originalDigest: row.digest(2), digest: row.digest(3), length: row.integer(4),
             format: format, width: row.integer(6), height: row.integer(7), recipe: row.text(8), cost: row.real(9),
             created: row.real(10))
     }
@@ -83,7 +88,7 @@ extension DiskIndex {
                 status: row.integer(5), fields: fields, requestTime: row.real(6), responseTime: row.real(7),
                 selecting: selecting, assignedLifetime: row.isNull(22) ? nil : row.real(22),
                 lifetimeLimit: row.isNull(23) ? nil : row.real(23)),
-            digest: row.text(3), length: row.integer(4), header: header, fetchMilliseconds: row.real(8),
+            digest: row.digest(3), length: row.integer(4), header: header, fetchMilliseconds: row.real(8),
             finalURL: row.isNull(21) ? nil : row.text(21))
     }
 
@@ -100,34 +105,38 @@ extension DiskIndex {
     /// record spoke of goes; one of the same digest stays.
     func replace(_ record: OriginalRecord) throws(StoreError) -> Bool {
         let connection = try connection
+        guard let digest = DigestKey(record.digest) else {
+            throw StoreError(.invalid, "not a digest of 64 hexadecimal digits: \(record.digest.prefix(80))")
+        }
         let fields = EntryCoding.encode(record.response.fields)
         let selecting = EntryCoding.encode(record.response.selecting)
         let before = try connection.rows(
-            "DELETE FROM records WHERE source = ?1 AND selecting = ?2 RETURNING size, digest, uses, id",
+            "DELETE FROM records WHERE source = ?1 AND selecting = ?2 RETURNING size, original, uses, id",
             .text(record.source), .blob(selecting)
-        ) { (size: $0.integer(0), digest: $0.text(1), uses: $0.integer(2), id: $0.integer(3)) }
+        ) { (size: $0.integer(0), original: $0.integer(1), uses: $0.integer(2), id: $0.integer(3)) }
         var uses = 0
         for row in before {
-            try uncharge(.records, row.size)
+            uncharge(.records, row.size)
             uses = row.uses + notedUses(.records, row.id)
-            touches[.records]?[row.id] = nil
+            touches[.records][row.id] = nil
         }
         let size = DiskTier.overhead + record.source.utf8.count + fields.count + selecting.count
         // Without its record a body is of no use, and neither are its validators: the cost is that of a fetch.
         let place = try admit(
-            .records, GhostKey(record.source, selecting), size: size, cost: 30, uses: uses)
+            .records, GhostKey(text: record.source, selecting: selecting), size: size, cost: 30, uses: uses)
         if let place {
             let header = record.header
+            let original = try numbered(digest)
             try connection.run(
                 """
-                INSERT INTO records (size, cost, uses, since, priority, touched, source, selecting, digest, length, \
+                INSERT INTO records (size, cost, uses, since, priority, touched, source, selecting, original, length, \
                 status, request_time, response_time, fetch_milliseconds, stored, fields, format, width, height, \
                 pages, alpha, orientation, scans, profile_bytes, final_url, assigned_lifetime, lifetime_limit) \
                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, \
                 ?21, ?22, ?23, ?24, ?25, ?26, ?27)
                 """, .integer(place.size), .real(place.cost), .integer(place.uses), .real(place.since),
                 .real(place.priority), .real(place.touched), .text(record.source), .blob(selecting),
-                .text(record.digest), .integer(record.length), .integer(record.response.status),
+                .integer(original), .integer(record.length), .integer(record.response.status),
                 .real(record.response.requestTime), .real(record.response.responseTime),
                 .real(record.fetchMilliseconds), .real(place.touched), .blob(fields),
                 header.map { .text($0.format.rawValue) } ?? .null, .integer(header?.width ?? 0),
@@ -137,9 +146,9 @@ extension DiskIndex {
                 record.response.assignedLifetime.map { .real($0) } ?? .null,
                 record.response.lifetimeLimit.map { .real($0) } ?? .null)
             try dropOldSelections(of: record.source)
-            try link(record.source, record.digest)
+            try link(record.source, original)
         }
-        for row in before { try dropUnrecorded(row.digest) }
+        for row in before { try dropUnrecorded(row.original) }
         return place != nil
     }
 
@@ -152,8 +161,8 @@ extension DiskIndex {
         for id in old { try removeRow(.records, id) }
     }
 
-    func link(_ source: String, _ digest: Digest) throws(StoreError) {
-        try connection.run("INSERT OR IGNORE INTO links VALUES (?1, ?2)", .text(source), .text(digest))
+    func link(_ source: String, _ original: Int) throws(StoreError) {
+        try connection.run("INSERT OR IGNORE INTO links VALUES (?1, ?2)", .text(source), .integer(original))
     }
 
     /// Adds the body of a record, unless it is there and whole.
@@ -161,58 +170,93 @@ extension DiskIndex {
         _ record: OriginalRecord, _ content: EntryBody, _ incoming: DiskStore.IncomingBody
     ) throws(StoreError) {
         let connection = try connection
-        let rows = try connection.rows("SELECT id FROM originals WHERE digest = ?1", .text(record.digest)) {
-            $0.integer(0)
-        }
-        if let id = rows.first, let stored = try body(record.digest),
-            stored.length == content.count, stored.checksum == incoming.checksum
-        {
-            if stored.data == nil, !files.holds(record.digest, length: content.count) {
+        let id = try numbered(incoming.key)
+        let stored = try connection.first(
+            "SELECT length, checksum, place FROM originals WHERE id = ?1", .integer(id)
+        ) { StoredBody($0, at: 0) }
+        if let stored, stored.length == content.count, stored.checksum == incoming.checksum {
+            if stored.place == nil, !files.holds(record.digest, length: content.count) {
                 try publish(record.digest, content, temporary: &incoming.temporary)
             }
             touch(.originals, row: id)
             return
         }
-        for id in rows { try removeRow(.originals, id) }
+        if stored != nil { try removeRow(.originals, id) }
         guard
             let place = try admit(
-                .originals, GhostKey(record.digest), size: DiskTier.charge(body: content.count),
+                .originals, GhostKey(incoming.key), size: DiskTier.charge(body: content.count),
                 cost: record.fetchMilliseconds)
         else { return }
-        try addBody(record.digest, content, checksum: incoming.checksum, temporary: &incoming.temporary)
+        let body = try hold(content, incoming)
         try connection.run(
             """
-            INSERT INTO originals (size, cost, uses, since, priority, touched, digest) \
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+            INSERT INTO originals (size, cost, uses, since, priority, touched, id, length, checksum, place) \
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
             """, .integer(place.size), .real(place.cost), .integer(place.uses), .real(place.since),
-            .real(place.priority), .real(place.touched), .text(record.digest))
+            .real(place.priority), .real(place.touched), .integer(id), .integer(body.length),
+            .integer(Int(body.checksum)), body.place.map { .integer($0) } ?? .null)
     }
 
+    /// - Parameter source: linked with its original, if given.
     func addVariant(
-        _ entry: VariantEntry, _ bytes: [UInt8], _ incoming: DiskStore.IncomingBody
+        _ entry: VariantEntry, _ bytes: [UInt8], _ incoming: DiskStore.IncomingBody, source: String?
     ) throws(StoreError) -> Bool {
-        let connection = try connection
-        let rows = try connection.rows("SELECT id, uses FROM variants WHERE key = ?1", .text(entry.key)) {
-            (id: $0.integer(0), uses: $0.integer(1))
+        guard let key = DigestKey(entry.key), let originalDigest = DigestKey(entry.originalDigest) else {
+            throw StoreError(
+                .invalid,
+                "not digests of 64 hexadecimal digits: key \(entry.key.prefix(80)), original "
+                    + "\(entry.originalDigest.prefix(80))")
         }
+        let connection = try connection
+        let rows = try connection.rows(
+            "SELECT id, uses FROM variants WHERE key_head = ?1 AND key = ?2", .integer(key.head), .digest(key)
+        ) { (id: $0.integer(0), uses: $0.integer(1)) }
         var uses = 0
         for row in rows {
             uses = row.uses + notedUses(.variants, row.id)
             try removeRow(.variants, row.id)
         }
         let size = DiskTier.charge(body: bytes.count)
-        guard let place = try admit(.variants, GhostKey(entry.key), size: size, cost: entry.cost, uses: uses) else {
+        guard let place = try admit(.variants, GhostKey(key), size: size, cost: entry.cost, uses: uses) else {
             return false
         }
-        try addBody(entry.digest, .bytes(bytes), checksum: incoming.checksum, temporary: &incoming.temporary)
+        let body = try hold(.bytes(bytes), incoming)
+        // After the eviction, which may have forgotten it.
+        let original = try numbered(originalDigest)
         try connection.run(
             """
-            INSERT INTO variants (size, cost, uses, since, priority, touched, key, original, digest, length, format, \
-            width, height, created, recipe) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
+            INSERT INTO variants (size, cost, uses, since, priority, touched, id, key_head, key, original, \
+            digest_head, digest, length, checksum, place, format, width, height, created, recipe) \
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
             """, .integer(place.size), .real(entry.cost), .integer(place.uses), .real(place.since),
-            .real(place.priority), .real(place.touched), .text(entry.key), .text(entry.originalDigest),
-            .text(entry.digest), .integer(entry.length), .text(entry.format.rawValue), .integer(entry.width),
-            .integer(entry.height), .real(entry.created), .text(entry.recipe))
+            .real(place.priority), .real(place.touched), .integer(try nextVariant(of: original)), .integer(key.head),
+            .digest(key), .digest(originalDigest), .integer(incoming.key.head), .digest(incoming.key),
+            .integer(body.length), .integer(Int(body.checksum)), body.place.map { .integer($0) } ?? .null,
+            .text(entry.format.rawValue), .integer(entry.width), .integer(entry.height), .real(entry.created),
+            .text(entry.recipe))
+        if let source { try link(source, original) }
         return true
+    }
+
+    /// A row for one more variant of an original.
+    private func nextVariant(of original: Int) throws(StoreError) -> Int {
+        let connection = try connection
+        let rows = Self.variants(of: original)
+        let last = try connection.first(
+            "SELECT id FROM variants WHERE id >= ?1 AND id < ?2 ORDER BY id DESC LIMIT 1", .integer(rows.lowerBound),
+            .integer(rows.upperBound)
+        ) { $0.integer(0) }
+        guard let last else { return rows.lowerBound }
+        if last + 1 < rows.upperBound { return last + 1 }
+        // A million have come and gone: one of the rows that those left. Where all are taken the oldest makes room.
+        let gap = try connection.first(
+            """
+            SELECT id + 1 FROM variants AS one WHERE id >= ?1 AND id + 1 < ?2 AND NOT EXISTS \
+            (SELECT 1 FROM variants WHERE id = one.id + 1) LIMIT 1
+            """, .integer(rows.lowerBound), .integer(rows.upperBound)
+        ) { $0.integer(0) }
+        if let gap { return gap }
+        try removeRow(.variants, rows.lowerBound)
+        return rows.lowerBound
     }
 }

@@ -6,13 +6,26 @@ import Synchronization
 /// @unchecked Sendable because `DiskStore` keeps it in a `Mutex`: one thread at a time calls any of it.
 final class DiskIndex: @unchecked Sendable {
     let files: BodyFiles
+    let pack: PackFile
     let configuration: DiskStoreConfiguration
-    var policies: [DiskTier: any EvictionPolicy] = [:]
-    /// Uses by row and counters by tier, since the last flush.
-    var touches: [DiskTier: [Int: Touch]] = [:]
-    var noted: [DiskTier: StoreCounters] = [:]
+    var policies: PerTier<any EvictionPolicy>
+    let ghosts: PerTier<GhostFile>
+    /// Uses by row and counters, since the last flush.
+    var touches = PerTier<[Int: Touch]> { _ in [:] }
+    var noted = PerTier { _ in StoreCounters() }
     var notes = 0
-    private var nextFlush: Int
+    /// Rows whose uses are being written, in steps: sorted, the next one last.
+    var dueUses: [(tier: DiskTier, row: Int)] = []
+    /// Uses noted since the last step, and when the first of those that wait was noted.
+    var touchesSinceStep = 0
+    var notedSince = 0.0
+    /// Of the write transaction under way: what the tiers hold, slots it freed, where slots end once it is known, and
+    /// whether it has put a body into one.
+    var states = PerTier { _ in TierState() }
+    var freed: [(place: Int, units: Int)] = []
+    var end: Int?
+    var hasPacked = false
+    private(set) var isWriting = false
     /// Marks of the bodies renamed in by the transaction that runs.
     var marks: [String] = []
     /// Whether files of an index that is gone are still to be deleted.
@@ -42,10 +55,11 @@ final class DiskIndex: @unchecked Sendable {
 
     init(folder: String, configuration: DiskStoreConfiguration, policy: any EvictionPolicy) throws(StoreError) {
         files = BodyFiles(folder: folder)
+        pack = PackFile(folder: folder)
+        ghosts = PerTier { GhostFile(folder: folder, tier: $0) }
+        policies = PerTier { _ in policy }
         shared = GenerationPage(folder: folder)
         self.configuration = configuration
-        nextFlush = configuration.touchBatch
-        for tier in DiskTier.allCases { policies[tier] = policy }
         try files.claim()
         let removed = files.removeFalseFolders()
         if removed > 0 { note(.originals) { $0.corrupt += removed } }
@@ -86,12 +100,16 @@ final class DiskIndex: @unchecked Sendable {
 
     /// Goes on with this connection.
     private func adopt(_ connection: SQLiteConnection) throws(StoreError) {
-        try readClocks(connection)
+        try readTiers(connection)
+        pack.detach()
+        for tier in DiskTier.allCases { ghosts[tier].detach() }
         isSweeping = try connection.first("SELECT 1 FROM state WHERE name = 'sweep'") { _ in true } ?? false
         opened = connection
         inode = currentInode()
         reclaim()
         shareGeneration()
+        // From now on whoever calls waits, without the lock that others need to look something up.
+        connection.wait(milliseconds: 0)
     }
 
     /// Connects and looks at the version, before anything is written.
@@ -111,8 +129,9 @@ final class DiskIndex: @unchecked Sendable {
         let isNew = try checkVersion(connection)
         try connection.execute(
             """
-            PRAGMA mmap_size=0; PRAGMA journal_size_limit=8388608; PRAGMA trusted_schema=OFF;
-            PRAGMA cache_size=-\(DiskSchema.cachedKilobytes);
+            PRAGMA mmap_size=0; PRAGMA trusted_schema=OFF; PRAGMA cache_size=-\(DiskSchema.cachedKilobytes);
+            PRAGMA wal_autocheckpoint=\(DiskSchema.logPages);
+            PRAGMA journal_size_limit=\(DiskSchema.logPages * 3 / 2 * DiskSchema.pageSize);
             PRAGMA synchronous=\(configuration.fsync ? "FULL" : "NORMAL");
             """)
         return (connection, isNew)
@@ -150,6 +169,7 @@ final class DiskIndex: @unchecked Sendable {
             try connection.execute(DiskSchema.statements)
             // Bodies of an index that is gone: nothing names them any more.
             if files.hasBodies { try connection.run("INSERT INTO state VALUES ('sweep', 0)") }
+            pack.discard()
             // In place of an index that other processes have read: what they hold of it counts as purged.
             if shared.attach() {
                 try connection.run(
@@ -163,7 +183,8 @@ final class DiskIndex: @unchecked Sendable {
         }
     }
 
-    /// Brings the tables of an older version up to this one. Other processes of that version keep working on them.
+    /// Brings the tables of an older version up to this one.
+    /// They find their tables gone, and store and read nothing until they are ended.
     private func migrate(_ connection: SQLiteConnection) throws(StoreError) {
         func version() throws(StoreError) -> Int {
             try connection.first("PRAGMA user_version") { $0.integer(0) } ?? 0
@@ -171,14 +192,32 @@ final class DiskIndex: @unchecked Sendable {
         if try version() >= DiskSchema.version { return }
         let lock = try FolderLock(path: "\(files.folder)/rebuild.lock")
         defer { lock.unlock() }
+        connection.addDigestFunctions()
         try connection.write { () throws(StoreError) in
             // Asked again under the lock: another process may have done it meanwhile.
             let current = try version()
             for next in 1...DiskSchema.version where next > current {
-                if let statements = DiskSchema.migrations[next] { try connection.execute(statements) }
+                if let statements = DiskMigration.statements[next] { try connection.execute(statements) }
+                if next == 5 { try takeBodiesOut(of: connection) }
                 try connection.execute("PRAGMA user_version=\(next)")
             }
         }
+        // What the bodies have left.
+        try connection.execute("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)")
+    }
+
+    /// Moves the bodies of an index of version 4 into the pack, and fills the tables of version 5.
+    private func takeBodiesOut(of connection: SQLiteConnection) throws(StoreError) {
+        pack.discard()
+        var end = 0
+        try DiskMigration.moveBodies(connection) { bytes throws(StoreError) in
+            let place = end
+            try pack.write(bytes, to: place)
+            end += PackFile.units(bytes.count)
+            return place
+        }
+        try connection.execute(DiskMigration.fillTables)
+        try connection.run("UPDATE state SET value = ?1 WHERE name = 'pack'", .integer(end))
     }
 
     /// Connects anew when another process has put a new database in the place of ours, when the folder has been
@@ -238,6 +277,7 @@ final class DiskIndex: @unchecked Sendable {
     /// Writes what is noted and closes. Nothing works afterwards.
     func close() {
         // Losing the last notes costs a few counts and no entry.
+        opened?.wait(milliseconds: Int32(configuration.busyMilliseconds))
         if opened != nil { try? flush() }
         isClosed = true
         opened?.close()
@@ -258,14 +298,22 @@ final class DiskIndex: @unchecked Sendable {
         if !isTogether, shared.isReplaced { shareGeneration() }
         let connection = try connection
         if isTogether { return try body(connection) }
-        defer { hasPurged = false }
+        defer {
+            hasPurged = false
+            isWriting = false
+            (freed, end, hasPacked) = ([], nil, false)
+        }
         let result: Result
         var hasDiscarded = false
+        var mergedUses = 0
         do throws(StoreError) {
             result = try connection.write { () throws(StoreError) in
-                try readClocks(connection)
+                try readTiers(connection)
+                isWriting = true
                 let result = try body(connection)
-                try mergeNotes(connection)
+                mergedUses = try mergeTouches(connection)
+                try closeSlots()
+                try writeTiers(connection)
                 // Asked in here: outside it would be a transaction of its own.
                 hasDiscarded = try connection.first("SELECT 1 FROM discarded LIMIT 1") { _ in true } ?? false
                 // Last, and before it commits: who reads the new number finds the purge, or waits for it.
@@ -280,7 +328,7 @@ final class DiskIndex: @unchecked Sendable {
         }
         for mark in marks { unlink(mark) }
         marks = []
-        forgetNotes()
+        forgetWritten(mergedUses)
         if hasDiscarded { sweepDiscarded() }
         if isSweeping { sweep() }
         writes += 1
@@ -340,89 +388,27 @@ final class DiskIndex: @unchecked Sendable {
     /// - Returns: whether there are more.
     func shrink(pages: Int) throws(StoreError) -> Bool {
         let connection = try connection
-        _ = try connection.rows("PRAGMA incremental_vacuum(\(pages))") { _ in }
-        // The file gets shorter with the checkpoint, which gives up where somebody still reads what was before.
+        let unused = try connection.first("PRAGMA freelist_count") { $0.integer(0) } ?? 0
+        if unused > 0 { _ = try connection.rows("PRAGMA incremental_vacuum(\(pages))") { _ in } }
+        return unused > pages
+    }
+
+    /// Moves what the log holds into the index as far as nobody reads what was before; a file that has fewer pages now
+    /// gets shorter with it.
+    func checkpoint() throws(StoreError) {
         _ = try connection.rows("PRAGMA wal_checkpoint(PASSIVE)") { _ in }
-        return try connection.first("PRAGMA freelist_count") { $0.integer(0) } ?? 0 > 0
     }
 
     /// Moves what the log holds into the index, and gives the log's space back.
     func emptyLog() throws(StoreError) {
         _ = try connection.rows("PRAGMA wal_checkpoint(TRUNCATE)") { _ in }
     }
-
-    // MARK: Counters
-
-    /// Takes over how far the policies have come: other processes evict too, and a transaction may have failed.
-    private func readClocks(_ connection: SQLiteConnection) throws(StoreError) {
-        let rows = try connection.rows("SELECT name, clock FROM tiers") { (name: $0.text(0), clock: $0.real(1)) }
-        for row in rows {
-            if let tier = DiskTier(rawValue: row.name) { policies[tier]?.clock = row.clock }
-        }
-    }
-
-    func note(_ tier: DiskTier, _ change: (inout StoreCounters) -> Void) {
-        change(&noted[tier, default: StoreCounters()])
-        notes += 1
-    }
-
-    /// Notes a use of a row; written with the next insertion, or when the batch is full.
-    func touch(_ tier: DiskTier, row: Int) {
-        let now = Self.now()
-        var touch = touches[tier]?[row] ?? Touch(time: now)
-        policies[tier]?.touch(&touch.entry, uses: 1, now: now)
-        touch.time = now
-        touches[tier, default: [:]][row] = touch
-        notes += 1
-        // A full disk must not turn a hit into an error: the notes wait.
-        if notes >= nextFlush {
-            nextFlush = notes + configuration.touchBatch
-            try? flush()
-        }
-    }
-
-    /// Writes what is noted.
-    func flush() throws(StoreError) {
-        guard notes > 0 else { return }
-        try write { _ in }
-    }
-
-    private func forgetNotes() {
-        touches = [:]
-        noted = [:]
-        notes = 0
-        nextFlush = configuration.touchBatch
-    }
-
-    private func mergeNotes(_ connection: SQLiteConnection) throws(StoreError) {
-        for (tier, rows) in touches {
-            // In the order they lie in: rows of one page are written once.
-            for (row, touch) in rows.sorted(by: { $0.key < $1.key }) {
-                try connection.run(
-                    """
-                    UPDATE \(tier.rawValue) SET uses = min(255, uses + ?2), since = max(since, ?3), \
-                    touched = max(touched, ?4) WHERE id = ?1
-                    """, .integer(row), .integer(Int(touch.entry.uses)), .real(touch.entry.since), .real(touch.time))
-            }
-        }
-        for (tier, counters) in noted {
-            try connection.run(
-                """
-                UPDATE tiers SET hits = hits + ?2, misses = misses + ?3, insertions = insertions + ?4, \
-                evictions = evictions + ?5, refused = refused + ?6, corrupt = corrupt + ?7, stale = stale + ?8, \
-                bytes_saved = bytes_saved + ?9, milliseconds_saved = milliseconds_saved + ?10 WHERE name = ?1
-                """, .text(tier.rawValue), .integer(counters.hits), .integer(counters.misses),
-                .integer(counters.insertions), .integer(counters.evictions), .integer(counters.refused),
-                .integer(counters.corrupt), .integer(counters.stale), .integer(counters.bytesSaved),
-                .real(counters.millisecondsSaved))
-        }
-    }
 }
 
 extension SQLiteConnection {
     /// Reads a little of each of the tables that matter, to tell a sound index from a damaged one.
     fileprivate func probe() throws(StoreError) {
-        for table in ["tiers", "bodies", "records", "originals", "variants"] {
+        for table in ["tiers", "digests", "records", "originals", "variants"] {
             _ = try first("SELECT * FROM \(table) LIMIT 1") { _ in }
         }
     }

@@ -100,7 +100,7 @@ extension DiskStore {
         }
     }
 
-    /// Variants in the order they were stored, a page at a time.
+    /// Variants by original, in the order those were stored, a page at a time.
     /// - Parameter after: `position` of the last one of the page before; 0 begins.
     public func variants(after: Int = 0, limit: Int = 100) throws(StoreError) -> [ListedVariant] {
         try perform { index throws(StoreError) in
@@ -138,23 +138,38 @@ extension DiskStore {
             var found = Inspection(originals: [], variants: [])
             let bySource = "WHERE source = ?1 ORDER BY id"
             found.originals = try index.recordRows(bySource, .text(text), limit).compactMap(ListedOriginal.init)
-            let byLink = "WHERE original IN (SELECT digest FROM links WHERE source = ?1) ORDER BY id"
-            found.variants = try index.variantRows(byLink, .text(text), limit).compactMap(ListedVariant.init)
-            guard found.isEmpty, isPrefix else { return found }
-            func originals(_ digest: Digest) throws(StoreError) {
-                let byDigest = "WHERE digest = ?1 ORDER BY id"
-                let rows = try index.recordRows(byDigest, .text(digest), limit).compactMap(ListedOriginal.init)
-                for row in rows where !found.originals.contains(row) { found.originals.append(row) }
+            let bySourceToo = SourceFilter.Condition(sql: "source = ?1", values: []).variants
+            found.variants = try index.variantRows("WHERE \(bySourceToo) ORDER BY id", .text(text), limit)
+                .compactMap(ListedVariant.init)
+            guard found.isEmpty, isPrefix, let heads = DigestKey.heads(beginning: text) else { return found }
+            func originals(_ id: Int) throws(StoreError) {
+                let rows = try index.recordRows("WHERE original = ?1 ORDER BY id", .integer(id), limit)
+                for row in rows.compactMap(ListedOriginal.init) where !found.originals.contains(row) {
+                    found.originals.append(row)
+                }
             }
-            // "g" follows every hexadecimal digit: a range of the index instead of a scan.
-            let byDigest = "WHERE digest >= ?1 AND digest < ?1 || 'g' ORDER BY digest"
-            found.originals = try index.recordRows(byDigest, .text(text), limit).compactMap(ListedOriginal.init)
-            for column in ["key", "digest", "original"] {
-                let byColumn = "WHERE \(column) >= ?1 AND \(column) < ?1 || 'g' ORDER BY \(column)"
-                let rows = try index.variantRows(byColumn, .text(text), limit).compactMap(ListedVariant.init)
-                for row in rows where !found.variants.contains(row) { found.variants.append(row) }
+            func variants(_ condition: String, _ value: SQLiteValue) throws(StoreError) {
+                let rows = try index.variantRows("WHERE \(condition)", value, limit)
+                for row in rows.compactMap(ListedVariant.init) where !found.variants.contains(row) {
+                    found.variants.append(row)
+                }
             }
-            for digest in Set(found.variants.map(\.entry.originalDigest)) { try originals(digest) }
+            // A range of the index instead of a scan, and of what it finds what begins with all of the digits.
+            func beginning(_ column: String, _ head: String) -> String {
+                "\(head) BETWEEN \(heads.lowerBound) AND \(heads.upperBound) AND hex(\(column)) LIKE ?1 || '%'"
+            }
+            let ids = try index.connection.rows(
+                "SELECT id FROM digests WHERE \(beginning("digest", "head")) ORDER BY digest LIMIT ?2", .text(text),
+                .integer(limit)
+            ) { $0.integer(0) }
+            for id in ids { try originals(id) }
+            try variants(beginning("key", "key_head") + " ORDER BY key", .text(text))
+            try variants(beginning("digest", "digest_head") + " ORDER BY digest", .text(text))
+            for id in ids {
+                let range = DiskIndex.variants(of: id)
+                try variants("id >= ?1 AND id < \(range.upperBound) ORDER BY id", .integer(range.lowerBound))
+            }
+            for id in Set(found.variants.map { $0.position >> DiskSchema.variantBits }) { try originals(id) }
             return found
         }
     }
@@ -204,7 +219,7 @@ extension DiskIndex {
         if request.tiers.contains(.variants) {
             var conditions: [String] = []
             if let filter = request.sources.condition("source", first: values.count + 1) {
-                conditions.append("original IN (SELECT digest FROM links WHERE \(filter.sql))")
+                conditions.append(filter.variants)
                 values += filter.values
             }
             if let recipe = request.recipe {
@@ -259,7 +274,7 @@ extension DiskIndex {
         for row in rows {
             guard let tier = DiskTier(rawValue: row.name) else { continue }
             var counters = row.counters
-            let noted = noted[tier] ?? StoreCounters()
+            let noted = noted[tier]
             counters.hits += noted.hits
             counters.misses += noted.misses
             counters.stale += noted.stale

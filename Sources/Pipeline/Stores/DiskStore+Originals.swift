@@ -75,21 +75,21 @@ extension DiskStore {
 
     /// The same with a body of more than `longest` bytes as its open file, verified but not in memory.
     func originalBody(digest: Digest, longest: Int) throws(StoreError) -> EntryBody? {
+        guard let key = DigestKey(digest) else { return nil }
         let located = try perform { index throws(StoreError) -> Located? in
             let found = try index.connection.first(
                 """
-                SELECT originals.id, cost, length, checksum, data FROM originals LEFT JOIN bodies USING (digest) \
-                WHERE originals.digest = ?1
-                """, .text(digest)
+                SELECT id, cost, length, checksum, place FROM digests CROSS JOIN originals USING (id) \
+                WHERE head = ?1 AND digest = ?2
+                """, .integer(key.head), .digest(key)
             ) { (id: $0.integer(0), cost: $0.real(1), body: DiskIndex.StoredBody($0, at: 2)) }
             guard let found else {
                 index.note(.originals) { $0.misses += 1 }
                 return nil
             }
-            index.note(.originals) { $0.countHit(bytes: found.body?.length ?? 0, milliseconds: found.cost) }
+            index.note(.originals) { $0.countHit(bytes: found.body.length, milliseconds: found.cost) }
             index.touch(.originals, row: found.id)
-            return Located(
-                digest: digest, bytes: found.body?.length ?? 0, cost: found.cost, body: found.body)
+            return Located(digest: key, cost: found.cost, body: found.body)
         }
         guard let located else { return nil }
         return try verified(located, tier: .originals, longest: longest)
@@ -97,18 +97,22 @@ extension DiskStore {
 
     /// Whether the bytes of an original are stored; without counting a use, and without reading them.
     public func holdsOriginal(digest: Digest) throws(StoreError) -> Bool {
-        try perform { index throws(StoreError) in
+        guard let key = DigestKey(digest) else { return false }
+        return try perform { index throws(StoreError) in
             try index.connection.first(
-                "SELECT 1 FROM originals JOIN bodies USING (digest) WHERE originals.digest = ?1", .text(digest)
+                "SELECT 1 FROM digests CROSS JOIN originals USING (id) WHERE head = ?1 AND digest = ?2",
+                .integer(key.head), .digest(key)
             ) { _ in true } ?? false
         }
     }
 
     /// Whether a record of the source with this digest is stored; without counting a use.
     public func holdsRecord(source: String, digest: Digest) throws(StoreError) -> Bool {
-        try perform { index throws(StoreError) in
-            try index.connection.first(
-                "SELECT 1 FROM records WHERE source = ?1 AND digest = ?2", .text(source), .text(digest)
+        guard let key = DigestKey(digest) else { return false }
+        return try perform { index throws(StoreError) in
+            guard let original = try index.original(key) else { return false }
+            return try index.connection.first(
+                "SELECT 1 FROM records WHERE source = ?1 AND original = ?2", .text(source), .integer(original)
             ) { _ in true } ?? false
         }
     }

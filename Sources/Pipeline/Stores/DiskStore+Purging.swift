@@ -131,12 +131,19 @@ extension DiskStore {
             try index.write { connection throws(StoreError) in
                 let generation = try index.voidWorkBegun()
                 var result = try index.counting { () throws(StoreError) in
-                    try connection.run(
-                        "INSERT OR IGNORE INTO discarded SELECT digest FROM bodies WHERE data IS NULL")
-                    for table in ["bodies", "records", "originals", "variants", "links", "purges", "ghosts"] {
+                    let files = try connection.rows(
+                        """
+                        SELECT digest FROM variants WHERE place IS NULL UNION SELECT digest FROM originals \
+                        JOIN digests USING (id) WHERE place IS NULL
+                        """
+                    ) { $0.digest(0) }
+                    for digest in files {
+                        try connection.run("INSERT OR IGNORE INTO discarded VALUES (?1)", .text(digest))
+                    }
+                    for table in ["digests", "records", "originals", "variants", "links", "purges", "free"] {
                         try connection.run("DELETE FROM \(table)")
                     }
-                    try connection.run("UPDATE tiers SET entries = 0, bytes = 0")
+                    try index.emptyTiers()
                     return []
                 }
                 result.generation = generation
@@ -185,23 +192,29 @@ extension DiskIndex {
     /// - Returns: every digest the source has had.
     fileprivate func remove(_ source: String, _ more: Set<Digest> = []) throws(StoreError) -> Set<Digest> {
         let connection = try connection
-        let digests = Set(
-            try connection.rows(
-                "SELECT digest FROM links WHERE source = ?1 UNION SELECT digest FROM records WHERE source = ?1",
-                .text(source)
-            ) { $0.text(0) }
-        ).union(more)
-        for digest in digests {
-            let variants = try connection.rows("SELECT id FROM variants WHERE original = ?1", .text(digest)) {
-                $0.integer(0)
-            }
+        var originals = try connection.rows(
+            """
+            SELECT id, digest FROM digests WHERE id IN (SELECT original FROM links WHERE source = ?1 \
+            UNION SELECT original FROM records WHERE source = ?1)
+            """, .text(source)
+        ) { (id: $0.integer(0), digest: $0.digest(1)) }
+        let known = Set(originals.map(\.digest))
+        for digest in more.subtracting(known) {
+            if let key = DigestKey(digest), let id = try original(key) { originals.append((id, digest)) }
+        }
+        for (id, _) in originals {
+            let range = Self.variants(of: id)
+            let variants = try connection.rows(
+                "SELECT id FROM variants WHERE id >= ?1 AND id < ?2", .integer(range.lowerBound),
+                .integer(range.upperBound)
+            ) { $0.integer(0) }
             for id in variants { try removeRow(.variants, id) }
         }
         let records = try connection.rows("SELECT id FROM records WHERE source = ?1", .text(source)) { $0.integer(0) }
         for id in records { try removeRow(.records, id) }
-        for digest in digests { try dropUnrecorded(digest) }
+        for (id, _) in originals { try dropUnrecorded(id) }
         try connection.run("DELETE FROM links WHERE source = ?1", .text(source))
-        return digests
+        return known.union(more)
     }
 
     /// What `body` removes, by the sums of the tiers, and the digests it returns.
@@ -212,8 +225,8 @@ extension DiskIndex {
         var result = PurgeResult()
         result.digests = try body()
         let after = try sums()
-        func difference(_ tier: DiskTier, _ path: KeyPath<TierSums, Int>) -> Int {
-            (before[tier]?[keyPath: path] ?? 0) - (after[tier]?[keyPath: path] ?? 0)
+        func difference(_ tier: DiskTier, _ path: KeyPath<TierState, Int>) -> Int {
+            before[tier][keyPath: path] - after[tier][keyPath: path]
         }
         result.records = difference(.records, \.entries)
         result.originals = difference(.originals, \.entries)
@@ -222,19 +235,15 @@ extension DiskIndex {
         return result
     }
 
-    /// Entries and bytes of a tier.
-    struct TierSums {
-        var entries: Int
-        var bytes: Int
-    }
-
-    func sums() throws(StoreError) -> [DiskTier: TierSums] {
-        var sums: [DiskTier: TierSums] = [:]
-        let rows = try connection.rows("SELECT name, entries, bytes FROM tiers") {
-            (name: $0.text(0), sums: TierSums(entries: $0.integer(1), bytes: $0.integer(2)))
+    /// Inside a transaction that has deleted all rows.
+    fileprivate func emptyTiers() throws(StoreError) {
+        for tier in DiskTier.allCases {
+            states[tier].entries = 0
+            states[tier].bytes = 0
+            states[tier].ghostFloor = states[tier].ghosts
+            states[tier].isChanged = true
         }
-        for row in rows { if let tier = DiskTier(rawValue: row.name) { sums[tier] = row.sums } }
-        return sums
+        end = 0
     }
 
     fileprivate func remember(_ names: Set<String>, _ generation: UInt64) throws(StoreError) {

@@ -87,14 +87,21 @@ extension DiskStore {
         }
     }
 
-    /// Gives pages of the index that nothing uses any more back to the file system, 2 MB at a time.
+    /// Gives pages of the index and slots of small bodies that nothing uses any more back to the file system, some at a
+    /// time.
     func shrink() {
+        // What stays is used by what is stored next, and the next call tries again.
         while true {
-            // Pages that stay are used by what is stored next, and the next call tries again.
-            let hasMore = try? perform { index throws(StoreError) in try index.shrink(pages: 256) }
-            guard hasMore == true else { return }
+            let hasMore = try? perform { index throws(StoreError) in try index.shrinkPack(slots: Self.step) }
+            guard hasMore == true else { break }
             yieldToOthers()
         }
+        while true {
+            let hasMore = try? perform { index throws(StoreError) in try index.shrink(pages: Self.step) }
+            guard hasMore == true else { break }
+            yieldToOthers()
+        }
+        try? perform { index throws(StoreError) in try index.checkpoint() }
     }
 
     /// A moment between two transactions in a row: processes that wait for the index ask now and then, and who asks
@@ -109,8 +116,8 @@ extension DiskIndex {
     @discardableResult
     func evict(_ tier: DiskTier, entries: Int, bytes: Int, atMost limit: Int) throws(StoreError) -> Int {
         for evicted in 0..<limit {
-            guard let held = try sums()[tier], held.entries > entries || held.bytes > bytes,
-                try evictOne(tier, upTo: .infinity)
+            let held = try sums()[tier]
+            guard held.entries > entries || held.bytes > bytes, try evictOne(tier, upTo: .infinity)
             else { return evicted }
         }
         return limit
@@ -119,8 +126,8 @@ extension DiskIndex {
     /// The tier with bodies that holds more, and how much.
     fileprivate func largest() throws(StoreError) -> (tier: DiskTier, bytes: Int) {
         let held = try sums()
-        let originals = held[.originals]?.bytes ?? 0
-        let variants = held[.variants]?.bytes ?? 0
+        let originals = held.originals.bytes
+        let variants = held.variants.bytes
         return originals > variants ? (.originals, originals) : (.variants, variants)
     }
 }

@@ -112,8 +112,8 @@ extension TrimRequest {
         let bounds = bounds(tier, first: 1)
         let filter = sources.condition("source", first: 1 + (bounds?.values.count ?? 0))
         guard let filter else { return bounds }
-        let digest = tier == .variants ? "original" : "digest"
-        let belongs = "\(digest) IN (SELECT digest FROM links WHERE \(filter.sql))"
+        let belongs =
+            tier == .variants ? filter.variants : "id IN (SELECT original FROM links WHERE \(filter.sql))"
         guard let bounds else { return (belongs, filter.values) }
         return ("\(bounds.sql) AND \(belongs)", bounds.values + filter.values)
     }
@@ -124,7 +124,7 @@ extension TrimRequest {
             switch tier {
             case .variants: "created"
             case .originals:
-                "coalesce((SELECT max(stored) FROM records WHERE records.digest = originals.digest), 0)"
+                "coalesce((SELECT max(stored) FROM records WHERE original = originals.id), 0)"
             }
         var terms: [String] = []
         var values: [SQLiteValue] = []
@@ -145,7 +145,7 @@ extension DiskIndex {
         let after = try sums()
         var result = TrimResult()
         for tier in [DiskTier.originals, .variants] {
-            guard let before = before[tier], let after = after[tier] else { continue }
+            let (before, after) = (before[tier], after[tier])
             if tier == .originals { result.originals = before.entries - after.entries }
             if tier == .variants { result.variants = before.entries - after.entries }
             result.bytes += before.bytes - after.bytes

@@ -1,18 +1,24 @@
 extension DiskStore {
     /// A variant with its body; nil when it is not stored or was damaged.
     public func variant(key: String) throws(StoreError) -> (entry: VariantEntry, body: [UInt8])? {
+        guard let digits = DigestKey(key) else {
+            try perform { index throws(StoreError) in index.note(.variants) { $0.misses += 1 } }
+            return nil
+        }
         let found = try perform { index throws(StoreError) -> (entry: VariantEntry, located: Located)? in
             let row = try index.connection.first(
-                """
-                SELECT \(DiskIndex.variantColumns), bodies.length, checksum, data FROM variants \
-                LEFT JOIN bodies USING (digest) WHERE key = ?1
-                """, .text(key)
-            ) { (id: $0.integer(0), entry: DiskIndex.variant($0), body: DiskIndex.StoredBody($0, at: 13)) }
+                DiskIndex.variantByKey, .integer(digits.head), .digest(digits)
+            ) {
+                (
+                    id: $0.integer(0), digest: $0.digestKey(3), entry: DiskIndex.variant($0),
+                    body: DiskIndex.StoredBody($0, at: 13)
+                )
+            }
             guard let row else {
                 index.note(.variants) { $0.misses += 1 }
                 return nil
             }
-            guard let entry = row.entry else {
+            guard let entry = row.entry, let digest = row.digest else {
                 index.note(.variants) {
                     $0.misses += 1
                     $0.corrupt += 1
@@ -22,7 +28,7 @@ extension DiskStore {
             }
             index.note(.variants) { $0.countHit(bytes: entry.length, milliseconds: entry.cost) }
             index.touch(.variants, row: row.id)
-            return (entry, Located(digest: entry.digest, bytes: entry.length, cost: entry.cost, body: row.body))
+            return (entry, Located(digest: digest, cost: entry.cost, body: row.body))
         }
         guard let found,
             case .bytes(let body)? = try verified(found.located, tier: .variants, longest: .max)
@@ -32,8 +38,11 @@ extension DiskStore {
 
     /// A variant without its body, and without counting a use. The body may turn out damaged when it is read.
     public func variantEntry(key: String) throws(StoreError) -> VariantEntry? {
-        try perform { index throws(StoreError) in
-            try index.variantRows("WHERE key = ?1", .text(key)).first?.entry
+        guard let digits = DigestKey(key) else { return nil }
+        return try perform { index throws(StoreError) in
+            try index.connection.first(DiskIndex.variantByKey, .integer(digits.head), .digest(digits)) {
+                DiskIndex.variant($0)
+            } ?? nil
         }
     }
 
@@ -55,16 +64,11 @@ extension DiskStore {
         guard body.count == entry.length else {
             throw StoreError(.invalid, "a variant of \(body.count) bytes entered as \(entry.length)")
         }
-        guard BodyFiles.isDigest(entry.key) else {
-            throw StoreError(.invalid, "not a key of 64 hexadecimal digits: \(entry.key.prefix(80))")
-        }
         return try storing(entry.digest, .bytes(body), tier: .variants) { index, incoming throws(StoreError) in
             try index.write { _ throws(StoreError) in
                 let names = [entry.originalDigest] + (source.map { [$0] } ?? [])
                 guard try index.mayStore(names, generation: generation) else { return false }
-                guard try index.addVariant(entry, body, incoming) else { return false }
-                if let source { try index.link(source, entry.originalDigest) }
-                return true
+                return try index.addVariant(entry, body, incoming, source: source)
             }
         }
     }

@@ -16,8 +16,8 @@ public struct VerifyReport: Sendable, Hashable {
     public var abandonedFiles = 0
     /// Entries whose body has no row, and records that cannot be decoded.
     public var brokenEntries = 0
-    /// Bodies whose count of references is wrong.
-    public var wrongReferences = 0
+    /// Slots of small bodies that overlap, or that nothing names and nothing counts as free.
+    public var wrongSlots = 0
     /// Tiers whose sums of entries or bytes are wrong.
     public var wrongSums = 0
     /// The database itself is damaged; repairing starts an empty one.
@@ -31,7 +31,7 @@ public struct VerifyReport: Sendable, Hashable {
     public var isClean: Bool {
         !isIndexDamaged
             && damagedBodies + missingFiles + orphanFiles + foreignFiles + abandonedFiles + brokenEntries
-                + wrongReferences
+                + wrongSlots
                 + wrongSums == 0
     }
 }
@@ -59,43 +59,63 @@ extension DiskStore {
                 ? index.write { _ throws(StoreError) in try index.verifyRows(repair: true) }
                 : connection.write { () throws(StoreError) in try index.verifyRows(repair: false) }
             report.brokenEntries = part.brokenEntries
-            report.wrongReferences = part.wrongReferences
+            report.wrongSlots = part.wrongSlots
             report.wrongSums = part.wrongSums
         }
         return report
     }
 
     private func verifyBodies(_ report: inout VerifyReport) throws(StoreError) {
-        var after = 0
-        while true {
-            let start = after
-            let page = try perform { index throws(StoreError) in
-                try index.connection.rows(
-                    "SELECT id, digest FROM bodies WHERE id > ?1 ORDER BY id LIMIT 256", .integer(start)
-                ) { (id: $0.integer(0), digest: $0.text(1)) }
-            }
-            guard let last = page.last else { return }
-            after = last.id
-            for row in page {
-                guard let body = try perform({ index throws(StoreError) in try index.body(row.digest) }) else {
-                    continue
+        for (tier, query) in [
+            (
+                DiskTier.originals,
+                """
+                SELECT id, digest, length, checksum, place FROM originals JOIN digests USING (id) WHERE id > ?1 \
+                ORDER BY id LIMIT 256
+                """
+            ),
+            (
+                .variants,
+                "SELECT id, digest, length, checksum, place FROM variants WHERE id > ?1 ORDER BY id LIMIT 256"
+            ),
+        ] {
+            var after = -1
+            while true {
+                let start = after
+                let page = try perform { index throws(StoreError) in
+                    try index.connection.rows(query, .integer(start)) {
+                        (id: $0.integer(0), digest: $0.digestKey(1), body: DiskIndex.StoredBody($0, at: 2))
+                    }
                 }
-                var bytes = body.data
-                if bytes == nil { bytes = try files.read(row.digest, length: body.length) }
-                report.bodiesChecked += 1
-                if let bytes, bytes.count == body.length, CRC32C.checksum(bytes) == body.checksum { continue }
-                // Evicted since the row was read: nothing is wrong.
-                let isThere = try perform { index throws(StoreError) in try index.body(row.digest) != nil }
-                guard isThere else { continue }
-                if bytes == nil, access(files.path(row.digest), F_OK) != 0 {
-                    report.missingFiles += 1
-                } else {
-                    report.damagedBodies += 1
+                guard let last = page.last else { break }
+                after = last.id
+                for row in page {
+                    if let digest = row.digest { try verify(digest, row.body, of: tier, row.id, &report) }
                 }
-                guard report.isRepaired else { continue }
-                try perform { index throws(StoreError) in try index.removeDamaged(row.digest, seenIn: .originals) }
             }
         }
+    }
+
+    /// Reads one body. One that several entries have is read for each of them.
+    private func verify(
+        _ digest: DigestKey, _ body: DiskIndex.StoredBody, of tier: DiskTier, _ id: Int, _ report: inout VerifyReport
+    ) throws(StoreError) {
+        let bytes =
+            if let place = body.place { try pack.read(place, length: body.length) } else {
+                try files.read(digest.text, length: body.length)
+            }
+        report.bodiesChecked += 1
+        if let bytes, bytes.count == body.length, CRC32C.checksum(bytes) == body.checksum { return }
+        // Evicted since the row was read: nothing is wrong.
+        let isThere = try perform { index throws(StoreError) in try index.body(digest) == body }
+        guard isThere else { return }
+        if bytes == nil, body.place == nil, access(files.path(digest.text), F_OK) != 0 {
+            report.missingFiles += 1
+        } else {
+            report.damagedBodies += 1
+        }
+        guard report.isRepaired else { return }
+        try perform { index throws(StoreError) in try index.removeDamaged(digest, seenIn: tier) }
     }
 
     private func verifyFiles(_ report: inout VerifyReport) throws(StoreError) {
@@ -147,38 +167,27 @@ extension DiskIndex {
     fileprivate func verifyRows(repair: Bool) throws(StoreError) -> VerifyReport {
         let connection = try connection
         var report = VerifyReport()
-        for tier in [DiskTier.originals, .variants] {
-            let broken = try connection.rows(
-                "SELECT id FROM \(tier.rawValue) WHERE digest NOT IN (SELECT digest FROM bodies)"
-            ) { $0.integer(0) }
-            report.brokenEntries += broken.count
-            if repair { for id in broken { try removeRow(tier, id) } }
-        }
+        // Nothing finds them, and nothing else tells whose they are.
+        let broken = try connection.rows(
+            "SELECT id FROM originals WHERE id NOT IN (SELECT id FROM digests)"
+        ) { $0.integer(0) }
+        report.brokenEntries += broken.count
+        if repair { for id in broken { try connection.run("DELETE FROM originals WHERE id = ?1", .integer(id)) } }
+        let lost = try connection.rows(
+            "SELECT id FROM records WHERE original NOT IN (SELECT id FROM digests)"
+        ) { $0.integer(0) }
+        if repair { for id in lost { try removeRow(.records, id) } }
         let records = try recordRows("WHERE ?1 = 0", .integer(0)).filter { $0.record == nil }
         report.brokenEntries += records.count
         if repair { for row in records { try removeRow(.records, row.id) } }
-        try verifyReferences(&report, repair: repair)
+        report.wrongSlots = try wrongSlots(repair: repair)
         try verifySums(&report, repair: repair)
         return report
     }
 
-    private func verifyReferences(_ report: inout VerifyReport, repair: Bool) throws(StoreError) {
-        let connection = try connection
-        let counted = """
-            (SELECT count(*) FROM originals WHERE originals.digest = bodies.digest) + \
-            (SELECT count(*) FROM variants WHERE variants.digest = bodies.digest)
-            """
-        let wrong = try connection.rows("SELECT digest FROM bodies WHERE refs <> \(counted)") { $0.text(0) }
-        report.wrongReferences = wrong.count
-        guard repair else { return }
-        for digest in wrong {
-            try connection.run("UPDATE bodies SET refs = \(counted) + 1 WHERE digest = ?1", .text(digest))
-            try releaseBody(digest)
-        }
-    }
-
     private func verifySums(_ report: inout VerifyReport, repair: Bool) throws(StoreError) {
         let connection = try connection
+        if isWriting { try writeTiers(connection, withNotes: false) }
         for tier in DiskTier.allCases {
             let sums = "(SELECT count(*), ifnull(sum(size), 0) FROM \(tier.rawValue))"
             let wrong = try connection.first(
@@ -190,5 +199,6 @@ extension DiskIndex {
             try connection.run(
                 "UPDATE tiers SET (entries, bytes) = \(sums) WHERE name = ?1", .text(tier.rawValue))
         }
+        try readTiers(connection)
     }
 }

@@ -14,6 +14,7 @@ public final class DiskStore: Sendable {
     public let configuration: DiskStoreConfiguration
     private let state: Mutex<DiskIndex>
     let files: BodyFiles
+    let pack: PackFile
     private let rebuildCount: RebuildCount
     let generationPage: GenerationPage
     /// Looks at the file system that holds the folder.
@@ -46,6 +47,7 @@ public final class DiskStore: Sendable {
         self.configuration = configuration
         let index = try DiskIndex(folder: folder, configuration: configuration, policy: policy)
         files = index.files
+        pack = index.pack
         rebuildCount = index.rebuilds
         generationPage = index.shared
         state = Mutex(index)
@@ -64,13 +66,30 @@ public final class DiskStore: Sendable {
     }
 
     /// Runs `body` on the index. Where that turns out to be damaged, once more after opening it again, since a disk that
-    /// fails for a moment looks like damage too; where it still is, on a new one.
+    /// fails for a moment looks like damage too; where it still is, on a new one. Where another process is writing, again
+    /// and again for as long as the settings say, without the lock meanwhile: who only looks something up need not wait.
     func perform<Result: Sendable>(
         _ body: (DiskIndex) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
         // Trouble undoes the whole transaction, and who began it sees to damage.
         if let batch = Self.batch, batch.owner == ObjectIdentifier(self) { return try body(batch.index) }
-        return try state.withLock { index throws(StoreError) -> Result in
+        var waited = 0
+        while true {
+            do throws(StoreError) {
+                return try performOnce(body)
+            } catch {
+                guard error.code == .busy, waited < configuration.busyMilliseconds * 1_000 else { throw error }
+                let pause = min(5_000, 500 + waited / 8)
+                usleep(UInt32(pause))
+                waited += pause
+            }
+        }
+    }
+
+    private func performOnce<Result: Sendable>(
+        _ body: (DiskIndex) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+        try state.withLock { index throws(StoreError) -> Result in
             try index.reopenIfReplaced()
             for isCertain in [false, true] {
                 do throws(StoreError) {
@@ -119,12 +138,10 @@ public final class DiskStore: Sendable {
 
     /// What a lookup found before the bytes are checked.
     struct Located: Sendable {
-        var digest: Digest
-        /// Bytes and milliseconds that a hit was counted as saving.
-        var bytes: Int
+        var digest: DigestKey
+        /// Milliseconds that a hit was counted as saving.
         var cost: Double
-        /// nil when the row that should describe the body is missing.
-        var body: DiskIndex.StoredBody?
+        var body: DiskIndex.StoredBody
     }
 
     /// A body whose row was found, read and verified outside the lock; nil after damage, which is removed, and when
@@ -132,24 +149,27 @@ public final class DiskStore: Sendable {
     ///
     /// - Parameter longest: bytes of the longest body that is read into memory; a longer one is its open file.
     func verified(_ located: Located, tier: DiskTier, longest: Int) throws(StoreError) -> EntryBody? {
-        if let body = located.body {
+        let body = located.body
+        for attempt in 0..<2 {
             let found: EntryBody?
-            if let data = body.data {
-                found = .bytes(data)
+            if let place = body.place {
+                found = try pack.read(place, length: body.length).map(EntryBody.bytes)
             } else if body.length > longest {
-                found = try files.opened(located.digest, length: body.length).map(EntryBody.file)
+                found = try files.opened(located.digest.text, length: body.length).map(EntryBody.file)
             } else {
-                found = try files.read(located.digest, length: body.length).map(EntryBody.bytes)
+                found = try files.read(located.digest.text, length: body.length).map(EntryBody.bytes)
             }
             if let found, found.count == body.length, found.checksum() == body.checksum { return found }
+            // Another file may have taken the place of the one we read in.
+            if attempt == 0, body.place == nil { break }
+            if attempt == 0 { try pack.attach() }
         }
         try perform { index throws(StoreError) in
             index.note(tier) {
-                $0.takeBackHit(bytes: located.bytes, milliseconds: located.cost)
+                $0.takeBackHit(bytes: body.length, milliseconds: located.cost)
             }
-            // Gone from the index too: evicted between the two looks, and no damage.
-            let isMissing = try index.body(located.digest) == nil
-            if located.body != nil, isMissing { return }
+            // Gone from the index too, or elsewhere by now: evicted between the two looks, and no damage.
+            guard try index.body(located.digest) == body else { return }
             try index.removeDamaged(located.digest, seenIn: tier)
         }
         return nil
@@ -160,7 +180,7 @@ public final class DiskStore: Sendable {
         _ digest: Digest, _ body: EntryBody?, tier: DiskTier,
         insert: (DiskIndex, IncomingBody) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
-        guard BodyFiles.isDigest(digest) else {
+        guard let key = DigestKey(digest) else {
             throw StoreError(.invalid, "not a digest of 64 hexadecimal digits: \(digest.prefix(80))")
         }
         if Self.batch == nil {
@@ -169,7 +189,7 @@ public final class DiskStore: Sendable {
             // What one transaction evicts gives its space back with its end: who stores together tries one by one then.
             throw StoreError(.full, "no room for a group of bodies", path: folder)
         }
-        guard let incoming = IncomingBody(digest: digest, content: body) else {
+        guard let incoming = IncomingBody(key: key, digest: digest, content: body) else {
             throw StoreError(.io, "cannot read back a body of \(body?.count ?? 0) bytes that was to be stored")
         }
         defer { if let temporary = incoming.temporary { unlink(temporary) } }
@@ -177,7 +197,7 @@ public final class DiskStore: Sendable {
             // Written before the lock is taken, unless the same bytes are there already or will not be taken.
             let isWanted = try perform { index throws(StoreError) in
                 if DiskTier.charge(body: body.count) > index.budget(of: tier) { return false }
-                return try index.body(digest) == nil || !files.holds(digest, length: body.count)
+                return try index.body(key) == nil || !files.holds(digest, length: body.count)
             }
             if isWanted { incoming.temporary = try files.writeTemporary(body, sync: configuration.fsync) }
         }
@@ -186,14 +206,16 @@ public final class DiskStore: Sendable {
 
     /// A body on its way in, with the temporary file that holds it, if it has one.
     final class IncomingBody {
+        let key: DigestKey
         let digest: Digest
         let content: EntryBody?
         let checksum: UInt32
         var temporary: String?
 
         /// nil where a file cannot be read.
-        init?(digest: Digest, content: EntryBody?) {
+        init?(key: DigestKey, digest: Digest, content: EntryBody?) {
             guard let checksum = content.map({ $0.checksum() }) ?? 0 else { return nil }
+            self.key = key
             self.digest = digest
             self.content = content
             self.checksum = checksum

@@ -1,6 +1,6 @@
 /// How a `DiskStore` uses its folder.
 ///
-/// Budgets count bodies, each as 512 bytes at least; rows and indexes come on top, about 900 bytes an entry
+/// Budgets count bodies, each as 512 bytes at least; rows and indexes come on top, about 400 bytes an entry
 /// (docs/benchmarks.md).
 public struct DiskStoreConfiguration: Sendable, Hashable {
     /// Bytes for bodies of originals; default 2 GB, a few thousand photographs.
@@ -12,15 +12,16 @@ public struct DiskStoreConfiguration: Sendable, Hashable {
     /// Bytes of the file system that the store leaves to others: below them it evicts, and then stores nothing. Default
     /// nil: 1 GB, or a twentieth of the file system where that is less (16 MB at least); 0 sets no floor.
     public var freeSpace: Int?
-    /// Largest body kept inside the index; larger ones become files. Default 64 KiB.
+    /// Largest body kept in the one file of small bodies; larger ones become files of their own. Default 64 KiB.
     public var inlineLimit = 64 * 1024
     /// Whether every write is forced to the disk. Default false: a power cut may lose the last second, and never
     /// leaves a torn entry.
     public var fsync = false
     /// Milliseconds to wait for another process; default 5,000.
     public var busyMilliseconds = 5_000
-    /// Uses noted in memory before they are written to the index; default 512, so that a hit is not a write.
-    public var touchBatch = 512
+    /// Entries whose uses are noted in memory before they are written to the index, some at a time; default 8,192, so
+    /// that a hit is not a write. They are written after 30 s too, and when the store is closed; a kill loses them.
+    public var touchBatch = 8_192
 
     /// Seconds after which a body that is still being written counts as left behind by a killed process, and is deleted;
     /// default 600.

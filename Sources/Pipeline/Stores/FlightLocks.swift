@@ -63,7 +63,7 @@ final class FlightLocks: Sendable {
             note { $0.failed += 1 }
             return nil
         }
-        let hash = UInt64(bitPattern: Int64(GhostKey("\(kind)\n\(key)").hash))
+        let hash = UInt64(bitPattern: Int64(GhostKey(text: "\(kind)\n\(key)").hash))
         let offset = off_t(hash >> 2 | kind.rawValue << 62)
         let end = ContinuousClock.now + (limits[kind] ?? .zero)
         var pause = Self.pauses.first

@@ -7,6 +7,8 @@ enum SQLiteValue {
     case real(Double)
     case text(String)
     case blob([UInt8])
+    /// A blob of 32 bytes.
+    case digest(DigestKey)
     case null
 }
 
@@ -22,6 +24,16 @@ struct SQLiteRow {
         guard let start = sqlite3_column_text(statement, column) else { return "" }
         let count = Int(sqlite3_column_bytes(statement, column))
         return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
+    }
+
+    /// Empty where the column holds no blob of 32 bytes.
+    func digest(_ column: Int32) -> Digest { digestKey(column)?.text ?? "" }
+
+    /// nil where the column holds no blob of 32 bytes.
+    func digestKey(_ column: Int32) -> DigestKey? {
+        guard let start = sqlite3_column_blob(statement, column) else { return nil }
+        return DigestKey(
+            bytes: UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, column))))
     }
 
     /// nil for NULL.
@@ -119,6 +131,33 @@ final class SQLiteConnection: @unchecked Sendable {
 
     var lastInsertedRow: Int { Int(sqlite3_last_insert_rowid(handle)) }
 
+    /// How long a statement waits for another process, in milliseconds; 0 fails at once.
+    func wait(milliseconds: Int32) { sqlite3_busy_timeout(handle, milliseconds) }
+
+    /// Makes `digest_head` and `digest_bytes` known to the statements of this connection: of a digest as text, NULL where
+    /// it is none.
+    func addDigestFunctions() {
+        let flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC
+        sqlite3_create_function_v2(
+            handle, "digest_head", 1, flags, nil,
+            { context, _, values in
+                guard let text = sqlite3_value_text(values?[0]), let key = DigestKey(String(cString: text)) else {
+                    return sqlite3_result_null(context)
+                }
+                sqlite3_result_int64(context, Int64(key.head))
+            }, nil, nil, nil)
+        sqlite3_create_function_v2(
+            handle, "digest_bytes", 1, flags, nil,
+            { context, _, values in
+                guard let text = sqlite3_value_text(values?[0]), let key = DigestKey(String(cString: text)) else {
+                    return sqlite3_result_null(context)
+                }
+                // SQLITE_TRANSIENT, as in `bind`.
+                let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
+                key.withBytes { sqlite3_result_blob(context, $0.baseAddress, Int32($0.count), transient) }
+            }, nil, nil, nil)
+    }
+
     /// Runs `body` as one write transaction, taken at once so that it never has to be upgraded and fail half-way. An
     /// error undoes all of it.
     func write<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
@@ -186,6 +225,10 @@ final class SQLiteConnection: @unchecked Sendable {
                 : bytes.withUnsafeBytes {
                     sqlite3_bind_blob64(statement, index, $0.baseAddress, UInt64($0.count), transient)
                 }
+        case .digest(let key):
+            status = key.withBytes {
+                sqlite3_bind_blob64(statement, index, $0.baseAddress, UInt64($0.count), transient)
+            }
         }
         try check(status)
     }

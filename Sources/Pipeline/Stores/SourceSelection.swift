@@ -56,8 +56,23 @@ public struct SourceFilter: Sendable, Hashable {
     /// Whether every source fits.
     var isEmpty: Bool { pattern == nil && selection == nil }
 
-    /// The same in SQL: a condition on `column`, its values numbered from `first`; nil where every source fits.
-    func condition(_ column: String, first: Int) -> (sql: String, values: [SQLiteValue])? {
+    /// The same in SQL, for rows with a column `source`.
+    struct Condition {
+        var sql: String
+        var values: [SQLiteValue]
+
+        /// A condition on `id` of variants: that they were made of what such a source has had.
+        var variants: String {
+            let bits = DiskSchema.variantBits
+            return """
+                id IN (SELECT some.id FROM links CROSS JOIN variants AS some ON some.id >= links.original << \(bits) \
+                AND some.id < (links.original + 1) << \(bits) WHERE \(sql))
+                """
+        }
+    }
+
+    /// Values are numbered from `first`; nil where every source fits.
+    func condition(_ column: String, first: Int) -> Condition? {
         var terms: [String] = []
         var values: [SQLiteValue] = []
         if let pattern {
@@ -69,6 +84,6 @@ public struct SourceFilter: Sendable, Hashable {
             terms.append(sql)
             values += more
         }
-        return terms.isEmpty ? nil : (terms.joined(separator: " AND "), values)
+        return terms.isEmpty ? nil : Condition(sql: terms.joined(separator: " AND "), values: values)
     }
 }

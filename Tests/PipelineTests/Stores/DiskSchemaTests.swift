@@ -5,19 +5,6 @@ import Testing
 @Suite struct DiskSchemaTests {
     let folder = CacheFolder()
 
-    /// What takes an index back to the version before each: columns and tables of that version go.
-    static let steps: [Int: String] = [
-        4: """
-        DROP INDEX purges_time; ALTER TABLE tiers DROP COLUMN stale; ALTER TABLE tiers DROP COLUMN bytes_saved;
-        ALTER TABLE tiers DROP COLUMN milliseconds_saved;
-        """,
-        3: "DROP TABLE ghosts; ALTER TABLE tiers DROP COLUMN clock; ALTER TABLE tiers DROP COLUMN ghosts;",
-        2: """
-        ALTER TABLE records DROP COLUMN final_url; ALTER TABLE records DROP COLUMN assigned_lifetime;
-        ALTER TABLE records DROP COLUMN lifetime_limit;
-        """,
-    ]
-
     /// Tables and indexes, and the columns of each, whatever their order.
     private static func shape(_ store: DiskStore) throws -> Set<String> {
         try store.perform { index throws(StoreError) in
@@ -39,25 +26,42 @@ import Testing
 
     @Test(arguments: 1..<DiskSchema.version)
     func `an index of an older version becomes one of this, with all it holds`(version: Int) throws {
-        let body = bytes(500, seed: 1)
-        let original = record("http://a/", body)
-        let entry = variant("v", of: digest(body), body)
-        let first = try DiskStore(folder: folder.path)
-        try first.storeOriginal(original, body: body, generation: 1)
-        try first.storeVariant(entry, body: body, generation: 1, source: "http://a/")
-        let shape = try Self.shape(first)
-        first.close()
-        for number in stride(from: DiskSchema.version, to: version, by: -1) {
-            try folder.sql(try #require(Self.steps[number]))
-        }
-        try folder.sql("PRAGMA user_version = \(version)")
+        let (small, large) = (bytes(5_000, seed: 1), bytes(100_000, seed: 2))
+        let originals = [record("http://a/", small), record("http://b/", large)]
+        // One of them has the same bytes as an original.
+        let entries = [
+            (variant("u", of: digest(large), bytes(700, seed: 3)), bytes(700, seed: 3)),
+            (variant("v", of: digest(small), small), small), (variant("w", of: digest(small), large), large),
+        ]
+        var older = try OlderIndex(folder)
+        try older.add(originals[0], small)
+        try older.add(originals[1], large)
+        for (entry, body) in entries { try older.add(entry, body, uses: 7) }
+        try older.lower(to: version)
+
+        let elsewhere = CacheFolder()
+        let fresh = try DiskStore(folder: elsewhere.path)
         let store = try DiskStore(folder: folder.path)
-        #expect(try Self.shape(store) == shape)
-        #expect(try store.records(source: "http://a/") == [original])
-        #expect(try store.variant(key: entry.key)?.body == body)
-        #expect(try store.storeVariant(variant("w", of: digest(body), body), body: body, generation: 1))
-        #expect(try store.purge(source: "http://a/").variants == 2)
+        #expect(try Self.shape(store) == Self.shape(fresh))
         #expect(try store.verify().isClean)
+        for original in originals {
+            let found = try store.records(source: original.source)
+            #expect(found == [original])
+        }
+        #expect(try store.originalBody(digest: digest(small)) == small)
+        #expect(try store.originalBody(digest: digest(large)) == large)
+        for (entry, body) in entries {
+            let found = try #require(try store.variant(key: entry.key))
+            #expect(found.entry == entry && found.body == body)
+        }
+        #expect(try store.variants().map(\.uses) == [7, 7, 7])
+        let counters = try store.statistics()
+        #expect(counters.variants.entries == 3 && counters.variants.bytes == 105_700)
+        #expect(counters.originals.bytes == 105_000 && counters.records.entries == 2)
+        #expect(try store.storeVariant(variant("x", of: digest(small), small), body: small, generation: 1))
+        #expect(try store.purge(source: "http://a/").variants == 3)
+        #expect(try store.verify().isClean)
+        #expect(try store.originalBody(digest: digest(large)) == large)
     }
 
     @Test func `a newer version is refused in words, by every one of this, and left as it is`() throws {

@@ -170,7 +170,7 @@ func variant(_ name: String, of original: Pipeline.Digest, _ body: [UInt8]) -> V
         try store.storeVariant(entry, body: body, generation: 1)
         let file = "bodies/\(entry.digest.prefix(2))/\(entry.digest)"
         switch kind {
-        case 0: try folder.sql("UPDATE bodies SET data = zeroblob(1000)")
+        case 0: folder.overwrite("bodies.pack", at: 500, with: [body[500] ^ 1])
         case 1: folder.overwrite(file, at: 50_000, with: [body[50_000] ^ 1])
         case 2: truncate("\(folder.path)/\(file)", 99_999)
         default: unlink("\(folder.path)/\(file)")

@@ -94,10 +94,11 @@ import Testing
         folder.overwrite("bodies/\(orphan.prefix(2))/\(orphan)", at: 0, with: [1])
         unlink(store.files.path(digest(bodies[0])))
         folder.overwrite("bodies/\(digest(bodies[1]).prefix(2))/\(digest(bodies[1]))", at: 5, with: [1, 2, 3, 4])
-        try folder.sql("UPDATE tiers SET bytes = 7 WHERE name = 'variants'; UPDATE bodies SET refs = 9 WHERE id = 3")
+        try folder.sql(
+            "UPDATE tiers SET bytes = 7 WHERE name = 'variants'; UPDATE state SET value = 5 WHERE name = 'pack'")
         let found = try store.verify()
         #expect(found.orphanFiles == 1 && found.missingFiles == 1 && found.damagedBodies == 1)
-        #expect(found.wrongSums == 1 && found.wrongReferences == 1 && !found.isClean)
+        #expect(found.wrongSums == 1 && found.wrongSlots == 1 && !found.isClean)
         #expect(try !store.verify(repair: true).isClean)
         #expect(try store.verify().isClean)
         #expect(try store.originalBody(digest: digest(bodies[2])) == bodies[2])

@@ -20,7 +20,7 @@ struct CacheVerify: ParsableCommand {
             ("foreignFiles", "foreign files", report.foreignFiles),
             ("abandonedFiles", "abandoned temporary files", report.abandonedFiles),
             ("brokenEntries", "broken entries", report.brokenEntries),
-            ("wrongReferences", "wrong reference counts", report.wrongReferences),
+            ("wrongSlots", "wrong slots of small bodies", report.wrongSlots),
             ("wrongSums", "wrong sums", report.wrongSums),
         ]
         if json {

@@ -1,0 +1,8 @@
+#define _GNU_SOURCE
+#include "CFiles.h"
+
+#include <fcntl.h>
+
+int file_punch_hole(int file, int64_t offset, int64_t length) {
+    return fallocate(file, FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, offset, length);
+}

@@ -1,0 +1,8 @@
+#pragma once
+#include <stdint.h>
+
+/// What Linux does with files and Glibc's module does not name.
+
+/// Gives the blocks within a range back to the file system, which reads as zeros then; the file keeps its length.
+/// 0, or -1 with errno.
+int file_punch_hole(int file, int64_t offset, int64_t length);

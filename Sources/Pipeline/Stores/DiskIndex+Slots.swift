@@ -1,0 +1,148 @@
+/// Slots of the pack. All of it inside a write transaction, so that no two bodies are given the same.
+extension DiskIndex {
+    /// A slot for so many bytes: the smallest free one that suffices, or new ones at the end.
+    ///
+    /// What this transaction has freed is not among them: until it commits, rows that another process reads name it, and
+    /// a kill makes them last.
+    func allocate(_ bytes: Int) throws(StoreError) -> Int {
+        let units = PackFile.units(bytes)
+        if units == 0 { return 0 }
+        let connection = try connection
+        let found = try connection.first(
+            "SELECT place, units, hollow FROM free WHERE units >= ?1 ORDER BY units, place LIMIT 1", .integer(units)
+        ) { (place: $0.integer(0), units: $0.integer(1), hollow: $0.integer(2)) }
+        guard let found else {
+            let place = try packEnd()
+            end = place + units
+            return place
+        }
+        try connection.run("DELETE FROM free WHERE place = ?1", .integer(found.place))
+        if found.units > units {
+            try connection.run(
+                "INSERT INTO free VALUES (?1, ?2, ?3)", .integer(found.place + units), .integer(found.units - units),
+                .integer(found.hollow))
+        }
+        return found.place
+    }
+
+    /// Where the slots end, in units.
+    func packEnd() throws(StoreError) -> Int {
+        if let end { return end }
+        let stored = try readEnd()
+        end = stored
+        return stored
+    }
+
+    private func readEnd() throws(StoreError) -> Int {
+        try connection.first("SELECT value FROM state WHERE name = 'pack'") { $0.integer(0) } ?? 0
+    }
+
+    /// Puts a small body into a slot.
+    func pack(_ bytes: [UInt8]) throws(StoreError) -> Int {
+        if !hasPacked {
+            // Once in each transaction: the file may have been deleted, and then nobody finds what is written to ours.
+            if try pack.attach() { note(.originals) { $0.corrupt += 1 } }
+            hasPacked = true
+        }
+        let place = try allocate(bytes.count)
+        try pack.write(bytes, to: place)
+        return place
+    }
+
+    /// Notes that a slot has lost the last row that named it.
+    func free(_ place: Int, bytes: Int) {
+        let units = PackFile.units(bytes)
+        if units > 0 { freed.append((place, units)) }
+    }
+
+    /// Ends the slots' part of a transaction: what it freed can be given away from the next one on.
+    func closeSlots() throws(StoreError) {
+        if hasPacked, configuration.fsync { try pack.sync() }
+        let connection = try connection
+        for slot in freed.sorted(by: { $0.place < $1.place }) {
+            var (place, units) = slot
+            let before = try connection.first(
+                "SELECT place, units FROM free WHERE place < ?1 ORDER BY place DESC LIMIT 1", .integer(place)
+            ) { (place: $0.integer(0), units: $0.integer(1)) }
+            let after = try connection.first("SELECT units FROM free WHERE place = ?1", .integer(place + units)) {
+                $0.integer(0)
+            }
+            if let after {
+                try connection.run("DELETE FROM free WHERE place = ?1", .integer(place + units))
+                units += after
+            }
+            if let before, before.place + before.units == place {
+                try connection.run(
+                    "UPDATE free SET units = ?2, hollow = 0 WHERE place = ?1", .integer(before.place),
+                    .integer(before.units + units))
+            } else {
+                try connection.run(
+                    "INSERT OR REPLACE INTO free VALUES (?1, ?2, 0)", .integer(place), .integer(units))
+            }
+        }
+        freed = []
+        if let end { try connection.run("UPDATE state SET value = ?1 WHERE name = 'pack'", .integer(end)) }
+    }
+
+    /// Gives the space of free slots back to the file system, some at a time.
+    /// - Returns: whether there are more.
+    func shrinkPack(slots: Int) throws(StoreError) -> Bool {
+        try write { connection throws(StoreError) in
+            let found = try connection.rows(
+                "SELECT place, units FROM free WHERE hollow = 0 ORDER BY place DESC LIMIT ?1", .integer(slots)
+            ) { (place: $0.integer(0), units: $0.integer(1)) }
+            for slot in found { try pack.punch(slot.place, units: slot.units) }
+            if let last = found.last {
+                try connection.run("UPDATE free SET hollow = 1 WHERE place >= ?1", .integer(last.place))
+            }
+            let (before, last) = (
+                try packEnd(),
+                try connection.first(
+                    "SELECT place, units FROM free ORDER BY place DESC LIMIT 1"
+                ) { (place: $0.integer(0), units: $0.integer(1)) }
+            )
+            if let last, last.place + last.units == before {
+                try connection.run("DELETE FROM free WHERE place = ?1", .integer(last.place))
+                end = last.place
+            }
+            try pack.truncate(to: try packEnd())
+            return found.count == slots
+        }
+    }
+
+    /// Slots that overlap, that are lost, and that lie beyond the end.
+    func wrongSlots(repair: Bool) throws(StoreError) -> Int {
+        let connection = try connection
+        if isWriting { try closeSlots() }
+        let end = try readEnd()
+        let slots = try connection.rows(
+            """
+            SELECT place, (length + \(PackFile.unit - 1)) / \(PackFile.unit) AS units, 0 FROM variants
+                WHERE place IS NOT NULL AND length > 0
+            UNION SELECT place, (length + \(PackFile.unit - 1)) / \(PackFile.unit), 0 FROM originals
+                WHERE place IS NOT NULL AND length > 0
+            UNION ALL SELECT place, units, 1 FROM free ORDER BY 1
+            """
+        ) { (place: $0.integer(0), units: $0.integer(1), isFree: $0.integer(2) != 0) }
+        var wrong = 0
+        var at = 0
+        for slot in slots {
+            if slot.place != at { wrong += 1 }
+            at = max(at, slot.place + slot.units)
+        }
+        if at != end { wrong += 1 }
+        guard repair, wrong > 0 else { return wrong }
+        // What no row names is free; of two bodies in one slot the checksum has told which is none.
+        try connection.run("DELETE FROM free")
+        at = 0
+        for slot in slots where !slot.isFree {
+            if slot.place > at {
+                try connection.run(
+                    "INSERT INTO free VALUES (?1, ?2, 0)", .integer(at), .integer(slot.place - at))
+            }
+            at = max(at, slot.place + slot.units)
+        }
+        self.end = at
+        return wrong
+    }
+}

@@ -1,0 +1,101 @@
+/// What makes an index of the version before each into one of that version.
+enum DiskMigration {
+    /// Statements of each version; after those of version 5 come `moveBodies` and `fillTables`.
+    static let statements: [Int: String] = [
+        2: """
+        ALTER TABLE records ADD COLUMN final_url TEXT;
+        ALTER TABLE records ADD COLUMN assigned_lifetime REAL;
+        ALTER TABLE records ADD COLUMN lifetime_limit REAL;
+        """,
+        // Priorities were times of use; the clock of GDSF-P begins at 0.
+        3: """
+        ALTER TABLE tiers ADD COLUMN clock REAL NOT NULL DEFAULT 0;
+        ALTER TABLE tiers ADD COLUMN ghosts INTEGER NOT NULL DEFAULT 0;
+        CREATE TABLE ghosts (
+            tier TEXT NOT NULL, number INTEGER NOT NULL, hash INTEGER NOT NULL, PRIMARY KEY (tier, number)) WITHOUT ROWID;
+        \(["records", "originals", "variants"].map(requeue).joined())
+        """,
+        4: """
+        ALTER TABLE tiers ADD COLUMN stale INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE tiers ADD COLUMN bytes_saved INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE tiers ADD COLUMN milliseconds_saved REAL NOT NULL DEFAULT 0;
+        CREATE INDEX purges_time ON purges (time);
+        """,
+        5: """
+        ALTER TABLE tiers ADD COLUMN ghost_floor INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE tiers ADD COLUMN ghost_buckets INTEGER NOT NULL DEFAULT 0;
+        UPDATE tiers SET ghost_floor = ghosts;
+        INSERT INTO state VALUES ('pack', 0);
+        DROP TABLE ghosts;
+        DROP INDEX records_queue; DROP INDEX records_digest; DROP INDEX originals_queue; DROP INDEX variants_queue;
+        DROP INDEX variants_original; DROP INDEX variants_digest; DROP INDEX links_digest;
+        \(["bodies", "records", "originals", "variants", "links"].map { "ALTER TABLE \($0) RENAME TO old_\($0);" }.joined())
+        ALTER TABLE old_bodies ADD COLUMN place INTEGER;
+        """,
+    ]
+
+    private static func requeue(_ table: String) -> String {
+        """
+        UPDATE \(table) SET since = 0, priority = iif(uses <= 1, 0.5, uses) * (max(0, cost) / max(1, size));
+
+        """
+    }
+
+    /// The bodies that lie in an index of version 4, once its tables are set apart.
+    ///
+    /// - Parameter move: puts a body elsewhere and says where.
+    static func moveBodies(
+        _ connection: SQLiteConnection, move: ([UInt8]) throws(StoreError) -> Int
+    ) throws(StoreError) {
+        var after = 0
+        while true {
+            let found = try connection.first(
+                "SELECT id, data FROM old_bodies WHERE id > ?1 AND data IS NOT NULL ORDER BY id LIMIT 1",
+                .integer(after)
+            ) { (id: $0.integer(0), data: $0.blob(1) ?? []) }
+            guard let found else { return }
+            let place = try move(found.data)
+            try connection.run("UPDATE old_bodies SET place = ?2 WHERE id = ?1", .integer(found.id), .integer(place))
+            after = found.id
+        }
+    }
+
+    /// Fills the tables of version 5 from those of version 4, which go. What has lost its body, or names a digest that is
+    /// none, is left behind.
+    static let fillTables = """
+        \(DiskSchema.entries)
+        INSERT INTO digests (head, digest) SELECT digest_head(text), digest_bytes(text) FROM (
+            SELECT digest AS text FROM old_records UNION SELECT digest FROM old_originals
+            UNION SELECT original FROM old_variants UNION SELECT digest FROM old_links)
+            WHERE digest_head(text) IS NOT NULL;
+        INSERT INTO originals SELECT digests.id, \(queue), old_bodies.length, old_bodies.checksum, place
+            FROM old_originals AS old JOIN old_bodies USING (digest)
+            JOIN digests ON digests.head = digest_head(old.digest) AND digests.digest = digest_bytes(old.digest);
+        INSERT INTO variants SELECT
+            (digests.id << \(DiskSchema.variantBits)) + row_number() OVER (PARTITION BY digests.id ORDER BY old.id),
+            \(queue), digest_head(key), digest_bytes(key), digest_bytes(original), digest_head(old.digest),
+            digest_bytes(old.digest), old.length, old_bodies.checksum, place, format, width, height, created, recipe
+            FROM old_variants AS old JOIN old_bodies USING (digest)
+            JOIN digests ON digests.head = digest_head(original) AND digests.digest = digest_bytes(original)
+            WHERE digest_head(key) IS NOT NULL AND digest_head(old.digest) IS NOT NULL;
+        INSERT INTO records SELECT old.id, \(queue), source, selecting, digests.id, length, status, request_time,
+            response_time, fetch_milliseconds, stored, format, width, height, pages, alpha, orientation, scans,
+            profile_bytes, fields, final_url, assigned_lifetime, lifetime_limit
+            FROM old_records AS old
+            JOIN digests ON digests.head = digest_head(old.digest) AND digests.digest = digest_bytes(old.digest);
+        INSERT INTO links SELECT source, digests.id FROM old_links AS old
+            JOIN digests ON digests.head = digest_head(old.digest) AND digests.digest = digest_bytes(old.digest);
+        \(["originals", "variants", "records"].map(sum).joined())
+        \(["bodies", "records", "originals", "variants", "links"].map { "DROP TABLE old_\($0);" }.joined())
+        """
+
+    private static let queue = "old.size, old.cost, old.uses, old.since, old.priority, old.touched"
+
+    private static func sum(_ table: String) -> String {
+        """
+        UPDATE tiers SET entries = (SELECT count(*) FROM \(table)), bytes = (SELECT ifnull(sum(size), 0) FROM \(table))
+            WHERE name = '\(table)';
+
+        """
+    }
+}
