@@ -1,13 +1,22 @@
 #include "CCurlMemory.h"
 
-#include <malloc.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* malloc's own sizes: 24 bytes and every 16 from there; and one size for libcurl's receive buffer, 16 KiB and a byte. */
+/* Sizes that malloc has no rest of beside a head: 24 bytes and every 16 from there; and one for libcurl's receive buffer,
+   16 KiB and a byte. */
 enum { ccurl_smallest = 24, ccurl_step = 16, ccurl_sizes = 130, ccurl_buffer = 16400 };
 /* Bytes kept at most, a few times what 64 transfers use. */
 enum { ccurl_most_bytes = 4 << 20 };
+
+/* Before every block. Asking malloc for a block's size costs more than to remember it. */
+struct ccurl_head {
+    size_t size;
+    /* The list it is kept in; none for sizes that are not kept. */
+    size_t list;
+};
+enum { ccurl_none = ccurl_sizes + 1 };
 
 struct ccurl_block {
     struct ccurl_block *next;
@@ -20,58 +29,65 @@ static _Thread_local struct {
     struct ccurl_block *first[ccurl_sizes + 1];
 } ccurl_kept;
 
+static struct ccurl_head *ccurl_head(void *memory) { return (struct ccurl_head *)memory - 1; }
+
 void *ccurl_malloc(size_t size) {
-    if (!ccurl_kept.keeps) return malloc(size);
     size_t list = size <= ccurl_smallest ? 0 : (size - ccurl_smallest + ccurl_step - 1) / ccurl_step;
-    size_t whole = ccurl_smallest + list * ccurl_step;
-    if (list >= ccurl_sizes) {
-        if (size > ccurl_buffer || size < ccurl_buffer - ccurl_step) return malloc(size);
+    if (list < ccurl_sizes) {
+        size = ccurl_smallest + list * ccurl_step;
+    } else if (size <= ccurl_buffer && size > ccurl_buffer - ccurl_step) {
         list = ccurl_sizes;
-        whole = ccurl_buffer;
+        size = ccurl_buffer;
+    } else {
+        list = ccurl_none;
     }
-    struct ccurl_block *block = ccurl_kept.first[list];
-    if (!block) return malloc(whole);
-    ccurl_kept.first[list] = block->next;
-    ccurl_kept.bytes -= whole;
-    return block;
+    if (ccurl_kept.keeps && list != ccurl_none && ccurl_kept.first[list]) {
+        struct ccurl_block *block = ccurl_kept.first[list];
+        ccurl_kept.first[list] = block->next;
+        ccurl_kept.bytes -= size;
+        return block;
+    }
+    if (size > SIZE_MAX - sizeof(struct ccurl_head)) return NULL;
+    struct ccurl_head *head = malloc(sizeof *head + size);
+    if (!head) return NULL;
+    head->size = size;
+    head->list = list;
+    return head + 1;
 }
 
 void ccurl_free(void *memory) {
     if (!memory) return;
-    size_t usable = ccurl_kept.keeps ? malloc_usable_size(memory) : 0;
-    size_t list = ccurl_sizes;
-    size_t whole = ccurl_buffer;
-    if (usable >= ccurl_smallest && usable < ccurl_smallest + ccurl_sizes * ccurl_step) {
-        list = (usable - ccurl_smallest) / ccurl_step;
-        whole = ccurl_smallest + list * ccurl_step;
-    } else if (usable < ccurl_buffer || usable > ccurl_buffer + ccurl_step) {
-        usable = 0;
-    }
-    if (usable == 0 || ccurl_kept.bytes + whole > ccurl_most_bytes) {
-        free(memory);
+    struct ccurl_head *head = ccurl_head(memory);
+    if (!ccurl_kept.keeps || head->list == ccurl_none || ccurl_kept.bytes + head->size > ccurl_most_bytes) {
+        free(head);
         return;
     }
     struct ccurl_block *block = memory;
-    block->next = ccurl_kept.first[list];
-    ccurl_kept.first[list] = block;
-    ccurl_kept.bytes += whole;
+    block->next = ccurl_kept.first[head->list];
+    ccurl_kept.first[head->list] = block;
+    ccurl_kept.bytes += head->size;
 }
 
 void *ccurl_realloc(void *memory, size_t size) {
     if (!memory) return ccurl_malloc(size);
-    size_t usable = malloc_usable_size(memory);
-    if (!ccurl_kept.keeps || usable >= ccurl_smallest + ccurl_sizes * ccurl_step) return realloc(memory, size);
-    if (size <= usable) return memory;
+    struct ccurl_head *head = ccurl_head(memory);
+    if (size <= head->size) return memory;
+    if (head->list == ccurl_none) {
+        if (size > SIZE_MAX - sizeof *head) return NULL;
+        head = realloc(head, sizeof *head + size);
+        if (!head) return NULL;
+        head->size = size;
+        return head + 1;
+    }
     void *larger = ccurl_malloc(size);
     if (larger) {
-        memcpy(larger, memory, usable);
+        memcpy(larger, memory, head->size);
         ccurl_free(memory);
     }
     return larger;
 }
 
 void *ccurl_calloc(size_t count, size_t size) {
-    if (!ccurl_kept.keeps) return calloc(count, size);
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes)) return NULL;
     void *memory = ccurl_malloc(bytes);
@@ -93,7 +109,7 @@ void ccurl_keep_memory(bool keeps) {
         while (ccurl_kept.first[list]) {
             struct ccurl_block *block = ccurl_kept.first[list];
             ccurl_kept.first[list] = block->next;
-            free(block);
+            free(ccurl_head(block));
         }
     }
     ccurl_kept.bytes = 0;

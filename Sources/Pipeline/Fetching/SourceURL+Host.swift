@@ -43,6 +43,7 @@ extension SourceURL {
                 .malformed, text,
                 isForeign ? "host names beyond ASCII are written in punycode (xn--…)" : "`\(host)` is no host name")
         }
+        if isDottedDecimal(host) { return (String(host), port) }
         switch numericAddress(host) {
         case .none: return (FieldLines.lowercased(String(host)), port)
         case .address(let address): return (address.description, port)
@@ -50,6 +51,22 @@ extension SourceURL {
             throw SourceError(
                 .malformed, text, "`\(host)` ends in a number but is no IPv4 address; names end in letters")
         }
+    }
+
+    /// Whether the text is an IPv4 address in the one spelling that is used here.
+    private static func isDottedDecimal(_ host: Substring) -> Bool {
+        var (dots, digits, value) = (0, 0, 0)
+        for byte in host.utf8 {
+            if byte == 0x2E, digits > 0 {
+                (dots, digits, value) = (dots + 1, 0, 0)
+            } else if isDigit(byte), digits == 0 || value > 0 {
+                (digits, value) = (digits + 1, value * 10 + Int(byte - 0x30))
+                if value > 255 { return false }
+            } else {
+                return false
+            }
+        }
+        return dots == 3 && digits > 0
     }
 
     private enum NumericHost {

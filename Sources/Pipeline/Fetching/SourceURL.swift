@@ -25,9 +25,11 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
             self.path = path
             self.query = query
             self.userinfo = userinfo
-            let name = host.contains(":") ? "[\(host)]" : host
-            origin = port == SourceURL.defaultPort(of: scheme) ? "\(scheme)://\(name)" : "\(scheme)://\(name):\(port)"
-            normalised = if let query { "\(origin)\(path)?\(query)" } else { origin + path }
+            var origin = scheme + "://"
+            origin += host.utf8.contains(UInt8(ascii: ":")) ? "[" + host + "]" : host
+            if port != SourceURL.defaultPort(of: scheme) { origin += ":" + String(port) }
+            self.origin = origin
+            normalised = if let query { origin + path + "?" + query } else { origin + path }
         }
     }
 

@@ -23,7 +23,16 @@ public struct CacheControl: Sendable, Hashable {
 
     /// Parses every `Cache-Control` line among `fields`.
     public init(fields: [HeaderField]) {
-        directives = fields.values(of: "cache-control").flatMap(Self.parse)
+        var directives: [Directive] = []
+        for field in fields where FieldLines.isSameName(field.name, "cache-control") {
+            // Most lines are one directive.
+            if let directive = Self.plain(field.value) {
+                directives.append(directive)
+            } else {
+                directives += Self.parse(field.value)
+            }
+        }
+        self.directives = directives
     }
 
     /// Directives from elsewhere than `Cache-Control` lines.
@@ -95,10 +104,11 @@ public struct CacheControl: Sendable, Hashable {
         }
     }
 
-    /// A name in lower case, alone or with a number, as nearly all directives are; nil for any other.
+    /// A name in lower case, alone or with a number, as nearly all directives are; nil for any other, and for none.
     private static func plain(_ member: String) -> Directive? {
         let bytes = member.utf8
         let end = bytes.firstIndex { !($0 >= 0x61 && $0 <= 0x7A || $0 == 0x2D) } ?? bytes.endIndex
+        if end == bytes.startIndex { return nil }
         if end == bytes.endIndex { return Directive(name: member, argument: nil) }
         let digits = bytes[bytes.index(after: end)...]
         guard bytes[end] == UInt8(ascii: "="), !digits.isEmpty, digits.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 })

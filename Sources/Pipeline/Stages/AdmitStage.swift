@@ -62,6 +62,12 @@ struct AdmitStage: Sendable {
     func callAsFunction(
         _ request: ImageRequest, events: @escaping @Sendable (LoadEvent) -> Void
     ) async throws(PipelineError) -> AdmittedRequest {
+        AdmittedRequest(try await parts(of: request, events))
+    }
+
+    private func parts(
+        of request: ImageRequest, _ events: @escaping @Sendable (LoadEvent) -> Void
+    ) async throws(PipelineError) -> AdmittedRequest.Parts {
         let began = ContinuousClock.now
         let (origin, source, displayName) = try Self.identify(request)
         if case .remote(let url) = origin, let refusal = sources.refusal(of: url) {
@@ -77,16 +83,16 @@ struct AdmitStage: Sendable {
             }
             named[key] = try answer.get()
         }
-        var admitted = AdmittedRequest(
-            request: request, origin: origin, source: source, displayName: displayName, masks: named, events: events,
-            began: began)
+        var request = request
         // The source does not name the credentials of its URL. Here the rules of caching and of sharing see them.
         if case .remote(let url) = origin, let credentials = url.authorization,
             request.fields.first("authorization") == nil
         {
-            admitted.request.fields.append(credentials)
+            request.fields.append(credentials)
         }
-        return admitted
+        return AdmittedRequest.Parts(
+            request: request, origin: origin, source: source, displayName: displayName, masks: named, events: events,
+            began: began)
     }
 
     /// A request for the response itself.
@@ -97,7 +103,7 @@ struct AdmitStage: Sendable {
         asked.priority = request.priority
         asked.storage = request.storage
         asked.fields = request.fields.filter { !Self.conditions.contains($0.name.lowercased()) }
-        var admitted = try await self(asked, events: { _ in })
+        var admitted = try await parts(of: asked) { _ in }
         admitted.purpose = .original
         admitted.followsRedirects = request.followsRedirects
         admitted.onInterim = request.onInterim
@@ -105,7 +111,7 @@ struct AdmitStage: Sendable {
         if request.forwardsConditionals {
             admitted.conditions = request.fields.filter { Self.conditions.contains($0.name.lowercased()) }
         }
-        return admitted
+        return AdmittedRequest(admitted)
     }
 
     /// Fields that ask for less than the whole response. A fetch that others share, and a store, need all of it.

@@ -4,9 +4,8 @@
 /// turn, each of them is counted; boxed it is one reference.
 @propertyWrapper
 struct Boxed<Value: Sendable>: Sendable {
-    /// `@unchecked Sendable`: changed only by a holder that has it alone.
-    private final class Box: @unchecked Sendable {
-        var value: Value
+    private final class Box: Sendable {
+        let value: Value
 
         init(_ value: Value) { self.value = value }
     }
@@ -15,10 +14,8 @@ struct Boxed<Value: Sendable>: Sendable {
 
     init(wrappedValue: Value) { box = Box(wrappedValue) }
 
-    var wrappedValue: Value {
+    @inline(__always) var wrappedValue: Value {
         get { box.value }
-        set {
-            if isKnownUniquelyReferenced(&box) { box.value = newValue } else { box = Box(newValue) }
-        }
+        set { box = Box(newValue) }
     }
 }

@@ -1,6 +1,7 @@
 import Variants
 
-/// A request that policy lets in: its source identified, its masks at hand.
+/// A request that policy lets in: its source identified, its masks at hand. One reference, handed on by all stages.
+@dynamicMemberLookup
 struct AdmittedRequest: Sendable {
     enum Origin: Sendable {
         case remote(SourceURL)
@@ -15,22 +16,34 @@ struct AdmittedRequest: Sendable {
         /// The response itself, whatever its status, with its body.
         case original
     }
-    @Boxed var request: ImageRequest
-    var origin: Origin
-    /// What records are kept under: the normalised URL, the caller's ID, `file:` + path, or `bytes:` + digest.
-    var source: String
-    /// The source for messages, credentials taken out.
-    var displayName: String
-    var masks: [String: NamedFile]
-    var events: @Sendable (LoadEvent) -> Void
-    var began: ContinuousClock.Instant
-    var purpose = Purpose.image
-    /// Conditions and ranges of the client, sent on where nothing is stored.
-    var conditions: [HeaderField] = []
-    /// What `Cache-Control` and `Pragma` of the client say, where they act on what is stored.
-    var directives: RequestDirectives?
-    var followsRedirects = true
-    var onInterim: InterimObserver?
+
+    struct Parts: Sendable {
+        @Boxed var request: ImageRequest
+        var origin: Origin
+        /// What records are kept under: the normalised URL, the caller's ID, `file:` + path, or `bytes:` + digest.
+        var source: String
+        /// The source for messages, credentials taken out.
+        var displayName: String
+        var masks: [String: NamedFile]
+        var events: @Sendable (LoadEvent) -> Void
+        var began: ContinuousClock.Instant
+        var purpose = Purpose.image
+        /// Conditions and ranges of the client, sent on where nothing is stored.
+        var conditions: [HeaderField] = []
+        /// What `Cache-Control` and `Pragma` of the client say, where they act on what is stored.
+        var directives: RequestDirectives?
+        var followsRedirects = true
+        var onInterim: InterimObserver?
+    }
+
+    @Boxed private var parts: Parts
+
+    init(_ parts: Parts) { _parts = Boxed(wrappedValue: parts) }
+
+    subscript<Value>(dynamicMember path: WritableKeyPath<Parts, Value>) -> Value {
+        @inline(__always) get { parts[keyPath: path] }
+        @inline(__always) set { parts[keyPath: path] = newValue }
+    }
 }
 
 /// What the caches know of a request's original before anybody is asked.
@@ -47,7 +60,7 @@ struct CacheFinding: Sendable {
         /// Nothing that will do, and the request forbids asking (`only-if-cached`, RFC 9111 §5.2.1.7).
         case unavailable
     }
-    @Boxed var admitted: AdmittedRequest
+    var admitted: AdmittedRequest
     /// Everything stored of the source, whatever request fields it was stored for.
     var records: [OriginalRecord] = []
     /// What this request selects of it.
@@ -76,7 +89,7 @@ struct CacheFinding: Sendable {
 
 /// An original: its record, and its body where that had to be obtained.
 struct Original: Sendable {
-    @Boxed var admitted: AdmittedRequest
+    var admitted: AdmittedRequest
     @Boxed var record: OriginalRecord
     var body: EntryBody?
     var outcome: OriginalOutcome
