@@ -1,4 +1,6 @@
+import Pipeline
 import Testing
+import Variants
 
 @testable import pipectl
 
@@ -37,7 +39,7 @@ import Testing
     @Test(arguments: [
         "fetch.slots=x", "fetch.slots=0", "fetch.slots=1.5", "private=maybe", "render.quality=super",
         "disk.originals=12XB", "memory.variants=101%", "presets=card", "retries", "=3", "limits.bytes=-1",
-        "limits.seconds=NaN", "hosts=[1]",
+        "limits.seconds=NaN", "limits.profileBytes=many", "hosts=[1]",
     ])
     func `a value that does not fit is refused`(_ assignment: String) {
         #expect(throws: SettingError.self) { _ = try Settings(assignments: [assignment]) }
@@ -64,6 +66,20 @@ import Testing
         #expect(names["allowPrivateAddresses"] == "PIPECTL_ALLOW_PRIVATE_ADDRESSES")
         #expect(names["fetch.perHost"] == "PIPECTL_FETCH_PER_HOST")
         #expect(Set(names.values).count == names.count)
+    }
+
+    @Test func `limits arrive in the configuration, by the names that errors call them`() throws {
+        let names = ["pixels", "bytes", "frames", "scans", "outputEdge", "profileBytes", "seconds"]
+        let settings = try Settings(assignments: names.enumerated().map { "limits.\($1)=\(100 + $0)" })
+        let limits = try PipelineSettings.configuration(settings).limits
+        #expect(
+            [
+                limits.pixels, limits.bytes, limits.frames, limits.scans, limits.outputEdge, limits.profileBytes,
+                Int(limits.seconds),
+            ] == Array(100..<107))
+        #expect(try PipelineSettings.configuration(Settings()).limits == RenderLimits())
+        #expect(Mirror(reflecting: limits).children.compactMap(\.label).sorted() == names.sorted())
+        for name in names { #expect(PipelineSettings.inEffect.contains("limits." + name)) }
     }
 
     @Test func `every default fits its own kind`() {

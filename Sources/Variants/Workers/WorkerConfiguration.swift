@@ -16,8 +16,10 @@ public struct WorkerConfiguration: Sendable {
     /// The program that becomes a worker when started with `RenderWorker.argument`; nil: `pipectl` in the folder of the
     /// running program, then in `PATH`. It has to be of the same version as this library.
     public var executable: String?
-    /// Bytes a worker's address space may grow beyond what it has when it starts; default 1 GiB.
+    /// Bytes a worker's address space may grow beyond what it has when it starts, at least `leastMemory`; default 1 GiB.
     public var memory = 1 << 30
+    /// With less a worker cannot start its threads, or makes small pictures in some formats only: 64 MiB.
+    public static let leastMemory = 64 << 20
     /// Renders after which a worker is replaced; default 1,000. What leaks or fragments in a decoder ends with it.
     public var renders = 1000
     /// Resident bytes after which an idle worker is replaced, checked every sixteenth render; default 512 MiB.
@@ -54,8 +56,17 @@ public struct WorkerConfiguration: Sendable {
         return variables + environment
     }
 
+    /// Throws `workerUnavailable` where workers would have too little memory to work.
+    package func checkMemory() throws(RenderError) {
+        guard memory < Self.leastMemory else { return }
+        throw RenderError(
+            .workerUnavailable,
+            "limits.workerMemory is \(memory) bytes, and a render worker needs at least \(Self.leastMemory >> 20) MiB")
+    }
+
     /// The program to start. Throws `workerUnavailable` where there is none.
     func program() throws(RenderError) -> String {
+        try checkMemory()
         if let executable {
             if access(executable, X_OK) == 0 { return executable }
             throw RenderError(

@@ -30,6 +30,8 @@ struct ExplainCommand: AsyncParsableCommand {
     var json = false
     @OptionGroup var common: CommonOptions
 
+    func validate() throws { try CommonOptions.checkSource(source) }
+
     func run() async throws {
         let settings = try common.settings()
         var request = ImageRequest(ImageSource(source))

@@ -28,6 +28,7 @@ struct GetCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
+        try CommonOptions.checkSource(source)
         if json, output == "-" { throw ValidationError("--json and -o - would both write to stdout; give -o a file") }
     }
 

@@ -15,6 +15,8 @@ struct InfoCommand: AsyncParsableCommand {
     var json = false
     @OptionGroup var common: CommonOptions
 
+    func validate() throws { try CommonOptions.checkSource(source) }
+
     func run() async throws {
         let settings = try common.settings()
         let pipeline = try common.pipeline(settings)

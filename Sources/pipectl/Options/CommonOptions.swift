@@ -18,6 +18,14 @@ struct CommonOptions: ParsableArguments {
     @Flag(name: .shortAndLong, help: "Say more on stderr.")
     var verbose = false
 
+    /// Refuses what other programs take for stdin: a source is a URL or a file, whose identity its answers are kept under.
+    static func checkSource(_ source: String) throws(ValidationError) {
+        guard source == "-" else { return }
+        throw ValidationError(
+            "a picture is not read from stdin; name an http(s) URL or a file (one called - is ./-)"
+        )
+    }
+
     /// The settings in force: flag over environment over file over default.
     ///
     /// - Parameter flags: settings with a flag of a command's own: flag, setting, value.
@@ -78,7 +86,8 @@ enum PipelineSettings {
         "fetch.redirects", "fetch.http2", "fetch.rate", "fetch.breaker", "sources.allow", "sources.deny", "hosts",
         "retries", "defaultMaxAge", "private", "memory.originals", "memory.variants",
         "disk.originals", "disk.variants", "disk.freeSpace", "disk.fsync", "render.workers", "render.quality",
-        "limits.pixels", "limits.bytes", "limits.frames", "limits.scans", "limits.outputEdge", "limits.seconds",
+        "limits.pixels", "limits.bytes", "limits.frames", "limits.scans", "limits.outputEdge",
+        "limits.profileBytes", "limits.seconds",
         "limits.workerMemory", "render.isolation",
     ]
 
@@ -101,7 +110,9 @@ enum PipelineSettings {
         configuration.acceptedTypes = settings.list("acceptedTypes")
         configuration.quality = RenderQuality(rawValue: settings.renderQuality) ?? .balanced
         configuration.renderThreads = settings.renderWorkers
-        if settings.text("render.isolation") != "inProcess" { configuration.isolation = .workers(workers(settings)) }
+        if settings.text("render.isolation") != "inProcess" {
+            configuration.isolation = .workers(try workers(settings))
+        }
         configuration.caching.isPrivate = settings.bool("private")
         let maximumAge = settings.integer("defaultMaxAge")
         configuration.caching.defaultMaxAge = maximumAge > 0 ? maximumAge : nil
@@ -113,6 +124,7 @@ enum PipelineSettings {
         configuration.limits.frames = settings.integer("limits.frames")
         configuration.limits.scans = settings.integer("limits.scans")
         configuration.limits.outputEdge = settings.integer("limits.outputEdge")
+        configuration.limits.profileBytes = settings.bytes("limits.profileBytes")
         configuration.limits.seconds = settings.number("limits.seconds")
         configuration.fetch.slots = settings.integer("fetch.slots")
         configuration.fetch.perHost = settings.integer("fetch.perHost")
@@ -149,11 +161,12 @@ enum PipelineSettings {
     }
 
     /// Workers that are this very program.
-    private static func workers(_ settings: Settings) -> WorkerConfiguration {
+    private static func workers(_ settings: Settings) throws(CommandFailure) -> WorkerConfiguration {
         var workers = WorkerConfiguration()
         workers.executable = "/proc/self/exe"
         workers.count = settings.renderWorkers
         workers.memory = settings.bytes("limits.workerMemory")
+        do throws(RenderError) { try workers.checkMemory() } catch { throw CommandFailure(.usage, error.message) }
         workers.warn = { Console.error("pipectl: " + $0) }
         // For tests of what a defective decoder may do (docs/workers.md); nothing else of the environment is handed on.
         let faults = WorkerConfiguration.faultsVariable

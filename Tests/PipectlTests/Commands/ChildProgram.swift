@@ -186,6 +186,16 @@ final class ChildProgram: Sendable {
         }
     }
 
+    /// Bytes of memory of its own: neither files nor what it shares. 0 once it has ended.
+    var anonymousBytes: Int {
+        state.withLock { state -> Int in
+            guard state.ended == nil, let bytes = ScratchFolder.bytes(at: "/proc/\(child)/status") else { return 0 }
+            let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
+            let line = lines.first { $0.hasPrefix("RssAnon:") } ?? ""
+            return (line.split(whereSeparator: { !$0.isNumber }).first.flatMap { Int($0) } ?? 0) << 10
+        }
+    }
+
     /// Whether a process has ended and waits for its parent to hear of it.
     static func isZombie(_ process: pid_t) -> Bool {
         String(decoding: ScratchFolder.bytes(at: "/proc/\(process)/status") ?? [], as: UTF8.self).contains("State:\tZ")

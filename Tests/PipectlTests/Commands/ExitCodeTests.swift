@@ -22,6 +22,9 @@ extension CommandTests {
             ["get", "PICTURE", "-r", "thumbnail:20", "--json", "-o", "-"],
             ["get", "PICTURE", "-o", "a.jpg", "--policy", "never"],
             ["get", "ftp://example.org/a.jpg", "-o", "a.jpg"],
+            ["get", "PICTURE", "-r", "thumbnail:20", "-o", "a.jpg", "--set", "limits.workerMemory=63MiB"],
+            ["get", "-", "-o", "a.jpg"],
+            ["info", "-"],
             ["get"],
             ["gett", "PICTURE"],
             ["batch", "PICTURE", "-o", "out"],
@@ -45,6 +48,10 @@ extension CommandTests {
             #expect(step.errors.contains("thumbnail"))
             let setting = try await site.run(["get", picture, "-o", "a.jpg", "--set", "fetch.slot=3"])
             #expect(setting.errors.contains("fetch.slots"))
+            let stdin = try await site.run(["get", "-", "-o", "a.jpg"])
+            #expect(stdin.errors.contains("not read from stdin"))
+            let memory = try await site.run(["get", picture, "-o", "a.jpg", "--set", "limits.workerMemory=1"])
+            #expect(memory.errors.contains("limits.workerMemory is 1 bytes") && memory.errors.contains("64 MiB"))
         }
 
         @Test func `3: a loopback address is refused unless allowed, and is never asked`() async throws {

@@ -60,6 +60,23 @@ extension CommandTests {
             #expect(FileIdentity(path: site.folder("grey.jpg")) == before)
         }
 
+        @Test(arguments: [
+            ("balloon-palette.png", "photo.jpg", "png"), ("balloon.webp", "picture.png", "webp"),
+            ("forest.avif", "forest.gif", "avif"), ("meadow-small.jpg", "meadow", "jpeg"),
+        ])
+        func `a file is what its bytes are, whatever its name says`(sample: String, name: String, format: String)
+            async throws
+        {
+            let source = site.folder.write(try #require(ScratchFolder.bytes(at: Samples.original(sample))), to: name)
+            let here = try await site.run(["get", source, "-r", "thumbnail:40", "-o", "a.out", "--json"])
+            #expect(here.exit == 0, "\(here.errors)")
+            #expect(SettingValue.parsed(here.text)["format"] == .string(format))
+            let named = try await site.run(
+                ["get", Samples.original(sample), "-r", "thumbnail:40", "-o", "b.out", "--json"])
+            #expect(SettingValue.parsed(named.text)["key"] == SettingValue.parsed(here.text)["key"])
+            #expect(site.folder.bytes("a.out") == site.folder.bytes("b.out"))
+        }
+
         @Test func `info tells format, size and colours`() async throws {
             let json = try await site.run(["info", Samples.original("exif-orientation-6.jpg"), "--json"])
             let object = SettingValue.parsed(json.text)

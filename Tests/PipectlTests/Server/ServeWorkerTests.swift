@@ -46,6 +46,49 @@ extension CommandTests {
             }
         }
 
+        @Test func `after hostile pictures the server has the memory and workers it had`() async throws {
+            let sample = try #require(ScratchFolder.bytes(at: Samples.original("night-tiny.jpg")))
+            let giant = try #require(ScratchFolder.bytes(at: Samples.broken("giant-header.png")))
+            let large = try #require(ScratchFolder.bytes(at: Samples.original("mountains-12mp.jpg")))
+            let origin = try LoopbackOrigin { request in
+                // Each a picture of its own, so that none is remembered.
+                let number = Array(request.path.utf8)
+                let body: [UInt8]
+                switch request.path.dropFirst().first {
+                case "c": body = Array(large.prefix(large.count / 2)) + number
+                case "g": body = giant + number
+                case "n": body = Array(sample.prefix(20)) + [UInt8](repeating: 0x41, count: 8_000_000) + number
+                case "t": body = Array("<html>".utf8) + number
+                case "s": body = sample + number + Array("pipectl-fault:segv".utf8)
+                default: body = sample + number
+                }
+                return .response(200, ["Content-Type": "image/jpeg", "Cache-Control": "no-store"], body: body)
+            }
+            defer { origin.stop() }
+            let settings = ["render.workers=1", "memory.originals=1MB", "memory.variants=1MB"]
+            try await RunningServer.with(settings, environment: Self.faults) { server in
+                func ask(_ kinds: String, rounds: Int) async throws -> [Int] {
+                    var statuses: [Int] = []
+                    for round in 0..<rounds {
+                        for kind in kinds {
+                            let path = origin.url("/\(kind)\(round)")
+                            statuses.append(try await server.ask(RunningServer.variant("thumbnail:20", path)).status)
+                        }
+                    }
+                    return statuses
+                }
+                #expect(try await ask("f", rounds: 4) == [200, 200, 200, 200])
+                _ = try await ask("cgnts", rounds: 1)
+                let before = server.child.anonymousBytes
+                let statuses = try await ask("cgnts", rounds: 6)
+                #expect(statuses.allSatisfy { (400..<500).contains($0) }, "\(statuses)")
+                #expect(try await ask("f", rounds: 4) == [200, 200, 200, 200])
+                let grown = server.child.anonymousBytes - before
+                #expect(before > 0 && grown < 24 << 20, "\(before) bytes, and then \(grown) more")
+                #expect(server.child.children.count == 1)
+            }
+        }
+
         @Test func `the server itself maps no libvips, before a render or after one`() async throws {
             let origin = try Self.origin()
             defer { origin.stop() }
