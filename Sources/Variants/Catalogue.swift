@@ -47,8 +47,6 @@ public enum Catalogue {
         public var summary: String
         /// Recipe text that uses it.
         public var example: String
-        /// Whether rendering is built.
-        public var isAvailable = true
     }
 
     /// Load options, operations, `dpr` and outputs, in the order of the documentation.
@@ -79,17 +77,15 @@ extension Catalogue {
     /// Plain text for a terminal: each step with what it does, and its ranges on the line below.
     public static var listing: String {
         entries.map { entry in
-            let mark = entry.isAvailable ? "" : " (not available yet)"
             let ranges = entry.ranges.isEmpty ? "" : "\n    " + plain(entry.ranges)
-            return "\(entry.grammar)\n    \(plain(entry.summary))\(mark)\(ranges)\n    e.g. \(entry.example)\n"
+            return "\(entry.grammar)\n    \(plain(entry.summary))\(ranges)\n    e.g. \(entry.example)\n"
         }.joined()
     }
 
     /// A Markdown table of all entries, as it stands in `docs/recipes.md`.
     public static var referenceText: String {
         let rows = entries.map { entry in
-            let mark = entry.isAvailable ? "" : " *Not available yet.*"
-            let cells = [code(entry.grammar), entry.summary + mark, entry.ranges, code(entry.example)]
+            let cells = [code(entry.grammar), entry.summary, entry.ranges, code(entry.example)]
             return "| " + cells.joined(separator: " | ") + " |"
         }
         return (["| step | what it does | arguments | example |", "|---|---|---|---|"] + rows).joined(separator: "\n")

@@ -3,8 +3,8 @@ enum GIFHeader {
     /// Counting stops here; limits checked afterwards are far lower.
     static let maxCountedFrames = 100_000
 
-    /// The size is the true canvas: the larger of the screen and of what the frames reach, since libvips aborts the process
-    /// on frames larger than their screen unless the caller has refused them.
+    /// The size is the canvas as decoders make it: the screen, or what the first frame reaches where that is more. Later
+    /// frames are cut off at its edges.
     static func parse(_ reader: ByteReader) throws(RenderError) -> ImageHeader {
         guard let screenWidth = reader.uint16(6, .little), let screenHeight = reader.uint16(8, .little),
             let flags = reader.byte(10), reader.byte(12) != nil
@@ -26,8 +26,10 @@ enum GIFHeader {
                     let frameHeight = reader.uint16(offset + 7, .little), let local = reader.byte(offset + 9)
                 else { break }
                 frames += 1
-                width = max(width, left + frameWidth)
-                height = max(height, top + frameHeight)
+                if frames == 1 {
+                    width = max(width, left + frameWidth)
+                    height = max(height, top + frameHeight)
+                }
                 offset = endOfSubBlocks(reader, offset + 11 + colourTableBytes(local))
             } else if block == 0x3B {
                 break

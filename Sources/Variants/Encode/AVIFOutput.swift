@@ -4,7 +4,7 @@
 /// hold luma and chroma here, never RGB, so `lossless` means what their rounding leaves: 1 of 255 in a few pixels.
 struct AVIFOutput: OutputEncoder {
     static let format = ImageFormat.avif
-    static let summary = "AVIF."
+    static let summary = "AVIF; `lossless` keeps every value within 1 of 255."
     static let example = "avif:60"
     static let losslessness = Losslessness.onRequest
     static let defaultQuality = 50

@@ -2,7 +2,7 @@
 ///
 /// Up to 256 colours (255 where something is transparent) are kept exactly; more are chosen by libimagequant and dithered.
 /// Alpha of 128 and more is opaque, less is transparent. Delays are hundredths of a second, rounded, and at least one where
-/// there is a delay.
+/// there is a delay, at most 65,535 as the format has no more.
 struct GIFOutput: OutputEncoder {
     static let format = ImageFormat.gif
     static let summary = "GIF, also animated (`frames:all`); at most 256 colours, alpha becomes all or nothing."
@@ -21,7 +21,7 @@ struct GIFOutput: OutputEncoder {
         if let timing = pixels.timing {
             image = try VipsCall("copy", ["in": .image(image)]).image()
             image.set("page-height", pixels.height)
-            image.set("delay", timing.delays.map { $0 == 0 ? 0 : max(1, ($0 + 5) / 10) * 10 })
+            image.set("delay", timing.delays.map { $0 == 0 ? 0 : min(max(1, ($0 + 5) / 10), 0xFFFF) * 10 })
             image.set("loop", timing.loops)
         }
         return try job.kept.inserted(

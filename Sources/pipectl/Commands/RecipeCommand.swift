@@ -44,7 +44,6 @@ struct RecipesCommand: ParsableCommand {
             object.add("summary", entry.summary)
             object.add("ranges", entry.ranges)
             object.add("example", entry.example)
-            object.add("available", entry.isAvailable)
             print(object.closed)
         }
     }

@@ -46,8 +46,12 @@ import Variants
             testDescription: "lossless WebP", bytes: Make.all[4],
             header: ImageHeader(format: .webp, width: 100, height: 50, hasAlpha: true)),
         Example(
-            testDescription: "GIF with a frame beyond its screen", bytes: Make.all[5],
-            header: ImageHeader(format: .gif, width: 25, height: 10, pages: 2, hasAlpha: true)),
+            testDescription: "GIF with a later frame beyond its screen", bytes: Make.all[5],
+            header: ImageHeader(format: .gif, width: 10, height: 10, pages: 2, hasAlpha: true)),
+        Example(
+            testDescription: "GIF with a first frame beyond its screen",
+            bytes: Make.gif(width: 10, height: 10, frames: [(5, 5, 20, 2), (0, 0, 40, 40)]),
+            header: ImageHeader(format: .gif, width: 25, height: 10, pages: 2)),
         Example(
             testDescription: "TIFF with alpha and pages", bytes: Make.all[6],
             header: ImageHeader(format: .tiff, width: 300, height: 200, pages: 3, hasAlpha: true, orientation: 5)),

@@ -85,11 +85,18 @@ import Testing
         }
     }
 
-    @Test func `GIF delays are hundredths of a second, and none below one`() async throws {
+    @Test func `GIF delays are hundredths of a second, none below one and none above what a file holds`() async throws {
         var animation = Self.sample
         for (index, delay) in [4, 14, 15, 1, 0].enumerated() { animation.frames[index].delay = delay }
         let gif = try await render(try animation.webp(), "frames:all,gif")
         #expect(try AnimationTimes(gif).delays == [10, 10, 20, 10, 0])
+        animation.frames[0].delay = 655_349
+        animation.frames[1].delay = 655_360
+        animation.frames[2].delay = 9_000_000
+        let slow = try await render(try animation.webp(), "frames:all,gif")
+        #expect(try AnimationTimes(slow).delays == [655_350, 655_350, 655_350, 10, 0])
+        animation = Self.sample
+        for (index, delay) in [4, 14, 15, 1, 0].enumerated() { animation.frames[index].delay = delay }
         let webp = try await render(try animation.webp(), "frames:all,webp:lossless")
         #expect(try AnimationTimes(webp).delays.prefix(4) == [4, 14, 15, 1])
     }
@@ -116,6 +123,24 @@ import Testing
                 #expect(Self.visible(frame) == Self.visible(expected))
                 #expect(frame.width == variant.width && frame.height == variant.height)
             }
+        }
+    }
+
+    @Test func `a first frame that reaches beyond the canvas enlarges it, later ones are cut off`() async throws {
+        let red = [[UInt8]](repeating: [255, 0, 0, 255], count: 16)
+        let blue = [[UInt8]](repeating: [0, 0, 255, 255], count: 16)
+        func frame(_ x: Int, _ y: Int, _ pixels: [[UInt8]]) -> HandmadeAnimation.Frame {
+            HandmadeAnimation.Frame(x: x, y: y, width: 4, height: 4, delay: 50, pixels: pixels)
+        }
+        for (x, y, expected) in [(0, 0, (6, 5)), (3, 0, (7, 5)), (0, 4, (6, 8)), (40, 30, (44, 34))] {
+            let bytes = HandmadeAnimation(
+                width: 6, height: 5,
+                frames: [frame(x, y, red), frame(4, 3, blue), frame(60, 50, blue), frame(0, 0, red)]
+            ).gif
+            let first = try await RenderFixture.renderer.render(RenderSamples.job(bytes, "png"))
+            #expect(first.width == expected.0 && first.height == expected.1)
+            let all = try await RenderFixture.renderer.render(RenderSamples.job(bytes, "frames:all,webp:lossless"))
+            #expect(all.width == expected.0 && all.height == expected.1)
         }
     }
 

@@ -30,6 +30,16 @@ extension HostileFiles {
         },
         File("a GIF with a screen of 65,535 × 65,535", .over("pixels", pixels)) { gif(65_535, 65_535) },
         File("a GIF with a frame far outside its screen", .either) { gif(2, 2, x: 60_000) },
+        File("a GIF with a second frame far outside its screen", .picture, recipe: "frames:all,gif") {
+            let one = [[UInt8]](repeating: [9, 8, 7, 255], count: 4)
+            return HandmadeAnimation(
+                width: 2, height: 2,
+                frames: [
+                    .init(width: 2, height: 2, delay: 50, pixels: one),
+                    .init(x: 60_000, y: 60_000, width: 2, height: 2, delay: 50, pixels: one),
+                ]
+            ).gif
+        },
         File("a GIF of 5,000 frames, all wanted", .over("frames", 256), recipe: "frames:all,gif") {
             gif(16, 16, frames: 5000)
         },
