@@ -1,3 +1,5 @@
+import Glibc
+
 /// JPEG XL through libjxl.
 struct JXLOutput: OutputEncoder {
     static let format = ImageFormat.jxl
@@ -16,11 +18,27 @@ struct JXLOutput: OutputEncoder {
         pixels.width * pixels.height > (job.output.isLossless ? 500_000 : 4_000_000) ? 3 : 7
     }
 
+    /// Refuses what libjxl (0.7) would crash on: it takes 20 bytes for each sample, 25 in lossless files, and does not look
+    /// whether it gets them. Asking for as much address space, unused, tells whether a worker's limit leaves that.
+    private func checkMemory(_ pixels: EncodablePixels) throws(RenderError) {
+        let needed = pixels.width * pixels.height * pixels.bands * (job.output.isLossless ? 26 : 22)
+        let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
+        if let memory = mmap(nil, max(1, needed), PROT_NONE, flags, -1, 0), memory != MAP_FAILED {
+            munmap(memory, max(1, needed))
+            return
+        }
+        throw RenderError(
+            .overLimit,
+            "writing \(pixels.width) × \(pixels.height) pixels as JPEG XL takes about \(needed / 1_000_000) MB, which is more than "
+                + "limits.workerMemory leaves; ask for a smaller size or another output, or raise that")
+    }
+
     private let job: EncodeJob
 
     init(_ job: EncodeJob) { self.job = job }
 
     func encode(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8] {
+        try checkMemory(pixels)
         var image = try pixels.image()
         if let profile = job.kept.profile {
             // The profile is part of the codestream. libvips writes nothing else with it.

@@ -97,6 +97,20 @@ import Testing
         await pool.shutdown()
     }
 
+    @Test(arguments: [false, true])
+    func `a JPEG XL that memory does not suffice for is refused and ends no worker`(isLossless: Bool) async throws {
+        let pool = WorkerPool(Self.configuration { $0.memory = 128 << 20 })
+        var job = try Self.job()
+        job.output = ResolvedOutput(format: .jxl, isLossless: isLossless)
+        job.recipe = RenderFixture.recipe(Scaled(factor: 20))
+        let error = await Self.error(pool, job)
+        #expect(error?.code == .overLimit && error?.message.contains("limits.workerMemory") == true, "\(error as Any)")
+        job.recipe = RenderFixture.recipe(Scaled(factor: 2))
+        #expect(try await pool.render(job).width == 240)
+        #expect(pool.statistics.started == 1 && pool.statistics.crashed == 0)
+        await pool.shutdown()
+    }
+
     @Test func `what cannot be rendered is told in the words of the renderer`() async throws {
         let pool = WorkerPool(Self.configuration())
         var job = try Self.job()
