@@ -1,4 +1,5 @@
 #include "CResample.h"
+#include "Wide.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -7,14 +8,6 @@
 
 // Vertically first: each row is added, weighted, to the sums of the six or so output rows it takes part in, so that no
 // source row has to be kept. A complete sum is filtered horizontally, encoded and written.
-
-// The functions that all the time goes into are compiled for wider vectors too; the loader picks (x86-64-v3 has AVX2 and
-// fused multiply-add).
-#if defined(__x86_64__) && defined(__linux__)
-#define WIDE __attribute__((target_clones("default", "arch=x86-64-v3")))
-#else
-#define WIDE
-#endif
 
 enum {
     // Lanczos 3.
@@ -29,9 +22,11 @@ enum {
     ROOTS = 4096,
 };
 
-// Pixels are loaded four floats at a time, whatever the bands: rows have room for the last one.
-enum { SLACK = 4 };
+// Sums are loaded eight floats at a time, whatever the bands: rows have room, of zeroes, for the last ones.
+enum { LANES = 8, SLACK = LANES };
 typedef float quad __attribute__((vector_size(16)));
+typedef float octet __attribute__((vector_size(32)));
+typedef int quad_int __attribute__((vector_size(16)));
 
 typedef struct {
     // For each output sample: the first source sample, and how many weights.
@@ -46,10 +41,12 @@ struct cresample {
     int width, height, bands, out_width, out_height;
     uint8_t *out;
     kernel horizontal, vertical;
+    // Horizontal taps that are multiplied, the same number for each output sample; the last may have weight 0.
+    int reach;
     // Source rows seen, output rows complete, output rows begun.
     int seen, finished, begun;
-    // Floats of a row.
-    size_t samples;
+    // Samples of a row, and floats that a row of sums has: there are zeroes after the samples.
+    size_t samples, row;
     // SLOTS rows of sums; output row y has slot y % SLOTS.
     float *sums;
     // BATCH chunks of source rows as floats.
@@ -63,14 +60,16 @@ static double lanczos(double x) {
     x = fabs(x);
     if (x < 1e-9) return 1;
     if (x >= LOBES) return 0;
-    const double p = M_PI * x;
-    return LOBES * sin(p) * sin(p / LOBES) / (p * p);
+    // sin 3a = 3 sin a - 4 sin³ a; LOBES is 3.
+    const double p = M_PI * x, s = sin(p / LOBES);
+    return LOBES * (3 - 4 * s * s) * s * s / (p * p);
 }
 
-// Weights for reducing `from` samples to `to`, centres aligned, each set summing to 1.
-static int kernel_init(kernel *k, int from, int to) {
-    const double scale = (double)from / to;
-    k->taps = (int)ceil(2 * LOBES * scale) + 2;
+// Weights for reducing `from` samples to `to`, centres aligned, each set summing to 1; room for a multiple of `unit`.
+static int kernel_init(kernel *k, double from, int to, int unit) {
+    const double scale = from / to;
+    const int most = (int)ceil(from) - 1;
+    k->taps = ((int)ceil(2 * LOBES * scale) + 2 + unit - 1) / unit * unit;
     k->start = calloc((size_t)to, sizeof *k->start);
     k->count = calloc((size_t)to, sizeof *k->count);
     k->weights = calloc((size_t)to * (size_t)k->taps, sizeof *k->weights);
@@ -84,7 +83,7 @@ static int kernel_init(kernel *k, int from, int to) {
         const int lowest = (int)floor(centre - LOBES * scale) + 1;
         const int highest = (int)ceil(centre + LOBES * scale) - 1;
         const int first = lowest < 0 ? 0 : lowest;
-        const int last = highest > from - 1 ? from - 1 : highest;
+        const int last = highest > most ? most : highest;
         memset(set, 0, (size_t)k->taps * sizeof *set);
         double sum = 0;
         for (int at = lowest; at <= highest; at++) {
@@ -140,11 +139,13 @@ WIDE static void linearise(float *restrict light, const uint8_t *restrict bytes,
 }
 
 // The same for pixels that end in alpha, which is linear already and multiplies the others.
-static void linearise_alpha(float *restrict light, const uint8_t *restrict bytes, size_t count, int bands) {
-    for (size_t i = 0; i < count; i += (size_t)bands) {
-        const float alpha = bytes[i + (size_t)bands - 1] * (1.0f / 255.0f);
-        for (int band = 0; band < bands - 1; band++) light[i + (size_t)band] = light_of(bytes[i + (size_t)band]) * alpha;
-        light[i + (size_t)bands - 1] = alpha;
+WIDE static void linearise_alpha(
+    float *restrict light, const uint8_t *restrict bytes, size_t count, size_t bands) {
+    linearise(light, bytes, count);
+    for (size_t i = 0; i < count; i += bands) {
+        const float alpha = bytes[i + bands - 1] * (1.0f / 255.0f);
+        for (size_t band = 0; band + 1 < bands; band++) light[i + band] *= alpha;
+        light[i + bands - 1] = alpha;
     }
 }
 
@@ -155,44 +156,112 @@ WIDE static void add(float *restrict sum, const float *restrict light, const flo
         sum[i] += a * rows[0][i] + b * rows[1][i] + c * rows[2][i] + d * rows[3][i];
 }
 
-static inline uint8_t byte_of(float light) {
-    if (!(light > 0)) return 0;
-    if (light >= 1) return 255;
-    return byte_of_root[(int)(sqrtf(light) * (ROOTS - 1) + 0.5f)];
+// The same for sums that begin.
+WIDE static void begin(float *restrict sum, const float *restrict light, const float *restrict weights, size_t count) {
+    const float a = weights[0], b = weights[1], c = weights[2], d = weights[3];
+    const float *restrict rows[BATCH] = {light, light + CHUNK, light + 2 * CHUNK, light + 3 * CHUNK};
+    for (size_t i = 0; i < count; i++)
+        sum[i] = a * rows[0][i] + b * rows[1][i] + c * rows[2][i] + d * rows[3][i];
+}
+
+// Entries of `byte_of_root` for four samples.
+static inline quad_int roots_of(quad light) {
+    light = __builtin_elementwise_min(__builtin_elementwise_max(light, (quad){0}), (quad){1, 1, 1, 1});
+    return __builtin_convertvector(__builtin_elementwise_sqrt(light) * (ROOTS - 1) + 0.5f, quad_int);
 }
 
 static inline void encode(uint8_t *pixel, quad light, int bands) {
-    if (bands == 1 || bands == 3) {
-        for (int band = 0; band < bands; band++) pixel[band] = byte_of(light[band]);
-        return;
-    }
+    const int has_alpha = bands == 2 || bands == 4;
     const float alpha = light[bands - 1];
-    const float inverse = alpha > 1e-6f ? 1 / alpha : 0;
-    for (int band = 0; band < bands - 1; band++) pixel[band] = byte_of(light[band] * inverse);
-    pixel[bands - 1] = alpha <= 0 ? 0 : alpha >= 1 ? 255 : (uint8_t)(alpha * 255 + 0.5f);
+    const quad_int roots = roots_of(has_alpha ? light * (alpha > 1e-6f ? 1 / alpha : 0) : light);
+    for (int band = 0; band < bands - has_alpha; band++) pixel[band] = byte_of_root[roots[band]];
+    if (has_alpha) pixel[bands - 1] = alpha <= 0 ? 0 : alpha >= 1 ? 255 : (uint8_t)(alpha * 255 + 0.5f);
 }
 
-WIDE static void filter_row(uint8_t *restrict out, const float *restrict sum, const kernel *k, int width, int bands) {
-    for (int x = 0; x < width; x++) {
-        const float *restrict weights = k->weights + (size_t)x * k->taps;
-        const float *restrict from = sum + (size_t)k->start[x] * bands;
-        const int count = k->count[x];
-        quad even = {0}, odd = {0};
-        int i = 0;
-        for (; i + 1 < count; i += 2) {
-            quad first, second;
+// Taps that LANES hold.
+static inline int group_of(int bands) { return LANES / bands; }
+
+// Weights of a group, each once for every band.
+static inline void spread(octet *lanes, const float *weights, int bands) {
+    typedef float pair __attribute__((vector_size(8)));
+    pair two;
+    quad four;
+    switch (bands) {
+    case 1: memcpy(lanes, weights, sizeof *lanes); break;
+    case 2:
+        memcpy(&four, weights, sizeof four);
+        *lanes = __builtin_shufflevector(four, four, 0, 0, 1, 1, 2, 2, 3, 3);
+        break;
+    case 3:
+        memcpy(&two, weights, sizeof two);
+        *lanes = __builtin_shufflevector(two, two, 0, 0, 0, 1, 1, 1, 1, 1);
+        break;
+    default:
+        memcpy(&two, weights, sizeof two);
+        *lanes = __builtin_shufflevector(two, two, 0, 0, 0, 0, 1, 1, 1, 1);
+    }
+}
+
+// The sums of each band over the taps of a group; with three bands the last two lanes are none's.
+static inline quad folded(const octet *lanes, int bands) {
+    const quad low = __builtin_shufflevector(*lanes, *lanes, 0, 1, 2, 3);
+    const quad high = __builtin_shufflevector(*lanes, *lanes, 4, 5, 6, 7);
+    const quad both = low + high;
+    switch (bands) {
+    case 1: return (quad){both[0] + both[1] + both[2] + both[3], 0, 0, 0};
+    case 2: return both + __builtin_shufflevector(both, both, 2, 3, 0, 1);
+    case 3: return low + __builtin_shufflevector(*lanes, *lanes, 3, 4, 5, 6);
+    default: return both;
+    }
+}
+
+__attribute__((always_inline)) static inline void filter_bands(
+    uint8_t *restrict out, const float *restrict sum, const cresample *s, int bands) {
+    const int group = group_of(bands), step = group * bands;
+    for (int x = 0; x < s->out_width; x++) {
+        const float *restrict weights = s->horizontal.weights + (size_t)x * (size_t)s->horizontal.taps;
+        const float *restrict from = sum + (size_t)s->horizontal.start[x] * (size_t)bands;
+        octet even = {0}, odd = {0};
+        for (int i = 0; i < s->reach; i += 2 * group) {
+            octet first, second, first_weights, second_weights;
             memcpy(&first, from, sizeof first);
-            memcpy(&second, from + bands, sizeof second);
-            even += first * weights[i];
-            odd += second * weights[i + 1];
-            from += 2 * bands;
+            memcpy(&second, from + step, sizeof second);
+            spread(&first_weights, weights, bands);
+            spread(&second_weights, weights + group, bands);
+            even += first * first_weights;
+            odd += second * second_weights;
+            from += 2 * step;
+            weights += 2 * group;
         }
-        if (i < count) {
-            quad last;
-            memcpy(&last, from, sizeof last);
-            even += last * weights[i];
-        }
-        encode(out + (size_t)x * bands, even + odd, bands);
+        const octet lanes = even + odd;
+        encode(out + (size_t)x * (size_t)bands, folded(&lanes, bands), bands);
+    }
+}
+
+WIDE static void filter_row(uint8_t *restrict out, const float *restrict sum, const cresample *s) {
+    switch (s->bands) {
+    case 1: return filter_bands(out, sum, s, 1);
+    case 2: return filter_bands(out, sum, s, 2);
+    case 3: return filter_bands(out, sum, s, 3);
+    default: return filter_bands(out, sum, s, 4);
+    }
+}
+
+// Makes all sets of horizontal weights equally long. One that would reach past the end of the row begins earlier.
+static void align(cresample *s) {
+    kernel *k = &s->horizontal;
+    const int unit = 2 * group_of(s->bands);
+    for (int x = 0; x < s->out_width; x++) if (k->count[x] > s->reach) s->reach = k->count[x];
+    s->reach = (s->reach + unit - 1) / unit * unit;
+    const int last = s->width > s->reach ? s->width - s->reach : 0;
+    for (int x = 0; x < s->out_width; x++) {
+        const int shift = k->start[x] - last;
+        if (shift <= 0) continue;
+        float *weights = k->weights + (size_t)x * (size_t)k->taps;
+        memmove(weights + shift, weights, (size_t)k->count[x] * sizeof *weights);
+        memset(weights, 0, (size_t)shift * sizeof *weights);
+        k->start[x] = last;
+        k->count[x] += shift;
     }
 }
 
@@ -200,10 +269,8 @@ WIDE static void filter_row(uint8_t *restrict out, const float *restrict sum, co
 static void add_batch(cresample *s, const uint8_t *const rows[BATCH], int count) {
     const kernel *k = &s->vertical;
     const int first = s->seen, end = s->seen + count;
-    while (s->begun < s->out_height && k->start[s->begun] < end) {
-        memset(s->sums + (size_t)(s->begun % SLOTS) * (s->samples + SLACK), 0, (s->samples + SLACK) * sizeof(float));
-        s->begun++;
-    }
+    const int fresh = s->begun;
+    while (s->begun < s->out_height && k->start[s->begun] < end) s->begun++;
     float weights[SLOTS][BATCH] = {{0}};
     for (int y = s->finished; y < s->begun; y++)
         for (int i = 0; i < count; i++) {
@@ -216,26 +283,32 @@ static void add_batch(cresample *s, const uint8_t *const rows[BATCH], int count)
         const size_t length = s->samples - left < step ? s->samples - left : step;
         for (int i = 0; i < count; i++) {
             if (has_alpha)
-                linearise_alpha(s->light + (size_t)i * CHUNK, rows[i] + left, length, s->bands);
+                linearise_alpha(s->light + (size_t)i * CHUNK, rows[i] + left, length, (size_t)s->bands);
             else
                 linearise(s->light + (size_t)i * CHUNK, rows[i] + left, length);
         }
-        for (int y = s->finished; y < s->begun; y++)
-            add(s->sums + (size_t)(y % SLOTS) * (s->samples + SLACK) + left, s->light, weights[y % SLOTS], length);
+        for (int y = s->finished; y < s->begun; y++) {
+            float *sum = s->sums + (size_t)(y % SLOTS) * s->row + left;
+            (y < fresh ? add : begin)(sum, s->light, weights[y % SLOTS], length);
+        }
     }
     s->seen = end;
     while (s->finished < s->begun && k->start[s->finished] + k->count[s->finished] <= end) {
-        const float *sum = s->sums + (size_t)(s->finished % SLOTS) * (s->samples + SLACK);
         filter_row(
-            s->out + (size_t)s->finished * (size_t)s->out_width * (size_t)s->bands, sum, &s->horizontal, s->out_width,
-            s->bands);
+            s->out + (size_t)s->finished * (size_t)s->out_width * (size_t)s->bands,
+            s->sums + (size_t)(s->finished % SLOTS) * s->row, s);
         s->finished++;
     }
 }
 
 cresample *cresample_new(int width, int height, int bands, int out_width, int out_height, uint8_t *out) {
-    if (bands < 1 || bands > 4 || out_width < 1 || out_height < 1 || out_width > width || out_height > height || !out)
-        return NULL;
+    return cresample_new_part(width, height, width, height, bands, out_width, out_height, out);
+}
+
+cresample *cresample_new_part(
+    int width, int height, double across, double down, int bands, int out_width, int out_height, uint8_t *out) {
+    if (bands < 1 || bands > 4 || out_width < 1 || out_height < 1 || !out) return NULL;
+    if (!(across >= out_width && across <= width && down >= out_height && down <= height)) return NULL;
     pthread_once(&tables_made, make_tables);
     cresample *s = calloc(1, sizeof *s);
     if (!s) return NULL;
@@ -246,12 +319,18 @@ cresample *cresample_new(int width, int height, int bands, int out_width, int ou
     s->out_height = out_height;
     s->out = out;
     s->samples = (size_t)width * (size_t)bands;
-    s->sums = malloc(SLOTS * (s->samples + SLACK) * sizeof(float));
     // Zeroes: a last batch that is not full adds the rest with weight 0, and 0 times a stray NaN would be one.
     s->light = calloc(BATCH * CHUNK, sizeof(float));
     s->pending = malloc((BATCH - 1) * s->samples);
-    if (!s->sums || !s->light || !s->pending || !kernel_init(&s->horizontal, width, out_width)
-        || !kernel_init(&s->vertical, height, out_height)) {
+    if (!s->light || !s->pending || !kernel_init(&s->horizontal, across, out_width, 2 * group_of(bands))
+        || !kernel_init(&s->vertical, down, out_height, 1)) {
+        cresample_free(s);
+        return NULL;
+    }
+    align(s);
+    s->row = (size_t)(width > s->reach ? width : s->reach) * (size_t)bands + SLACK;
+    s->sums = calloc(SLOTS * s->row, sizeof(float));
+    if (!s->sums) {
         cresample_free(s);
         return NULL;
     }

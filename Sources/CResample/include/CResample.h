@@ -15,6 +15,11 @@ typedef struct cresample cresample;
 /// NULL when a size is not positive, an edge would grow, or memory is short.
 cresample *cresample_new(int width, int height, int bands, int out_width, int out_height, uint8_t *out);
 
+/// The same for the part of a picture that reaches `across` and `down` from the top left, at least `out_width` and
+/// `out_height`, at most `width` and `height`; parts of pixels count.
+cresample *cresample_new_part(
+    int width, int height, double across, double down, int bands, int out_width, int out_height, uint8_t *out);
+
 /// Takes the next `count` rows, `stride` bytes apart, the first at `rows`. Rows beyond the height are not looked at. The
 /// result is complete with the last row.
 void cresample_push(cresample *state, const uint8_t *rows, size_t stride, int count);
@@ -24,3 +29,18 @@ int cresample_finished(const cresample *state);
 
 /// Frees everything but `out`; NULL is fine.
 void cresample_free(cresample *state);
+
+/// Averages squares of pixels of 8-bit pictures as they are, without going to linear light, row after row: what decoders
+/// do when they are asked for a smaller picture. Not to be used by two threads at once.
+typedef struct cbox cbox;
+
+/// Averages over `factor` (1 to 16) × `factor` pixels of `bands` (1 to 4) bytes, all averaged alike, of a picture that is
+/// `width` × `height`. The result has ⌈width ÷ factor⌉ × ⌈height ÷ factor⌉ pixels, the last ones of what is left at the edges.
+/// NULL when a number is out of range or memory is short.
+cbox *cbox_new(int width, int height, int bands, int factor);
+
+/// Takes the next row. Returns the row of the result that it completes, valid until the next call, else NULL.
+const uint8_t *cbox_push(cbox *state, const uint8_t *row);
+
+/// Frees everything; NULL is fine.
+void cbox_free(cbox *state);

@@ -17,20 +17,61 @@ enum Reduction {
     static func resize(
         _ image: Image, to target: PixelSize, _ control: RenderControl
     ) throws(RenderError) -> Image {
-        let (width, bands) = (image.width, image.bands)
-        let pixels = PixelStorage(byteCount: target.width * target.height * bands)
-        guard let out = pixels.mutableBytes.baseAddress,
-            let state = cresample_new(
-                Int32(width), Int32(image.height), Int32(bands), Int32(target.width), Int32(target.height),
-                out)
-        else { throw RenderError(.overLimit, "no memory to resize \(width) × \(image.height) pixels") }
-        defer { cresample_free(state) }
-        let rowBytes = width * bands
-        try image.forEachTile(nil, control) { strip, _, _, _ in
-            guard let start = strip.baseAddress else { return }
-            cresample_push(
-                state, start.assumingMemoryBound(to: UInt8.self), rowBytes, Int32(strip.count / rowBytes))
+        try picture(pixels(of: image, [Part(image, to: target)], control)[0], target, like: image)
+    }
+
+    /// What a picture is shrunk from and to.
+    struct Part {
+        /// Edge of the squares of pixels that are averaged first, as they are.
+        var box = 1
+        /// How far it reaches from the top left of the picture of averages, in its pixels.
+        var width, height: Double
+        var target: PixelSize
+
+        init(_ image: Image, to target: PixelSize) {
+            self.init(width: Double(image.width), height: Double(image.height), to: target)
         }
+
+        init(box: Int = 1, width: Double, height: Double, to target: PixelSize) {
+            (self.box, self.width, self.height, self.target) = (box, width, height, target)
+        }
+    }
+
+    /// The size of a picture whose squares of `box` × `box` pixels have been averaged.
+    static func boxed(_ size: PixelSize, _ box: Int) -> PixelSize {
+        PixelSize(width: (size.width + box - 1) / box, height: (size.height + box - 1) / box)
+    }
+
+    /// Computes the image once and shrinks parts of it: their pixels, in the same order.
+    static func pixels(
+        of image: Image, _ parts: [Part], _ control: RenderControl
+    ) throws(RenderError) -> [PixelStorage] {
+        let size = PixelSize(width: image.width, height: image.height)
+        let decoded = ReductionLevel(size, bands: image.bands)
+        var levels = [decoded]
+        for box in Set(parts.map(\.box)).sorted() where box > 1 {
+            let larger = levels.last { box.isMultiple(of: $0.box) } ?? decoded
+            let level = try ReductionLevel(of: larger, box: box)
+            larger.smaller.append(level)
+            levels.append(level)
+        }
+        var results: [PixelStorage] = []
+        for part in parts {
+            let level = levels.last { $0.box == part.box } ?? decoded
+            results.append(try level.reduce((part.width, part.height), to: part.target))
+        }
+        try image.forEachTile(nil, control) { strip, _, _, size in
+            guard let start = strip.baseAddress else { return }
+            decoded.push(start.assumingMemoryBound(to: UInt8.self), size.height)
+        }
+        return results
+    }
+
+    /// A picture of shrunk pixels, with the colour profile of the image they are from.
+    static func picture(
+        _ pixels: PixelStorage, _ target: PixelSize, like image: Image
+    ) throws(RenderError) -> Image {
+        let bands = image.bands
         let result = try Image(pixels, width: target.width, height: target.height, bands: bands)
             .labelled(bands < 3 ? "b-w" : "srgb")
         result.copyProfile(from: image)

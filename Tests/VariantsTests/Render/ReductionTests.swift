@@ -96,4 +96,36 @@ struct ReductionTests {
         }
         #expect(error?.code == .cancelled)
     }
+
+    @Test(arguments: [(1, 1), (2, 2), (2, 3), (3, 3), (4, 3), (8, 3), (16, 3), (5, 4)])
+    func `squares are averaged as they are, and what is left at the edges too`(box: Int, bands: Int) throws {
+        try VipsLibrary.load()
+        let (width, height) = (37, 29)
+        let bytes = noise(width * height * bands)
+        // As wide as the averages, so that the resampler changes nothing but what it rounds.
+        let size = Reduction.boxed(PixelSize(width: width, height: height), box)
+        let image = try Image(PixelStorage(bytes), width: width, height: height, bands: bands)
+            .labelled(bands < 3 ? "b-w" : "srgb")
+        let part = Reduction.Part(box: box, width: Double(size.width), height: Double(size.height), to: size)
+        let result = try Reduction.pixels(of: image, [part], RenderControl(seconds: 10))[0].array
+        #expect(size.width == (width + box - 1) / box && result.count == size.width * size.height * bands)
+        let hasAlpha = bands == 2 || bands == 4
+        for y in 0..<size.height {
+            for x in 0..<size.width {
+                for band in 0..<bands {
+                    var (sum, count) = (0, 0)
+                    for row in (y * box)..<min(height, y * box + box) {
+                        for column in (x * box)..<min(width, x * box + box) {
+                            sum += Int(bytes[(row * width + column) * bands + band])
+                            count += 1
+                        }
+                    }
+                    // Alpha multiplies in between and divides again: colours under little of it lose digits.
+                    let mean = (2 * sum + count) / (2 * count)
+                    let value = Int(result[(y * size.width + x) * bands + band])
+                    #expect(abs(value - mean) <= (hasAlpha ? 2 : 1), "pixel \(x), \(y), band \(band)")
+                }
+            }
+        }
+    }
 }

@@ -1,0 +1,62 @@
+import CResample
+
+/// A picture that passes by row after row: as decoded, or with squares of it averaged. It is shrunk in linear light to
+/// several sizes, and averaged further.
+final class ReductionLevel {
+    /// Edge of the squares of decoded pixels that its own are averages of.
+    let box: Int
+    /// Levels that are averaged from this one.
+    var smaller: [ReductionLevel] = []
+    private let size: PixelSize
+    private let bands: Int
+    private var states: [OpaquePointer] = []
+    /// Averages rows of the level above; nil for decoded rows.
+    private var squares: OpaquePointer?
+
+    /// Decoded rows.
+    init(_ size: PixelSize, bands: Int) {
+        (self.size, self.bands, box) = (size, bands, 1)
+    }
+
+    /// Averages of squares whose edge is `box` decoded pixels, a multiple of `level`'s.
+    init(of level: ReductionLevel, box: Int) throws(RenderError) {
+        let factor = box / level.box
+        guard
+            let squares = cbox_new(
+                Int32(level.size.width), Int32(level.size.height), Int32(level.bands), Int32(factor))
+        else {
+            throw RenderError(.overLimit, "no memory to average \(level.size.width) × \(level.size.height) pixels")
+        }
+        (self.squares, self.box, bands) = (squares, box, level.bands)
+        size = Reduction.boxed(level.size, factor)
+    }
+
+    deinit {
+        for state in states { cresample_free(state) }
+        cbox_free(squares)
+    }
+
+    /// Shrinks to `target` what will pass of a part that begins at the top left and is so many of its pixels wide and high.
+    /// The pixels are there once everything has passed.
+    func reduce(_ part: (width: Double, height: Double), to target: PixelSize) throws(RenderError) -> PixelStorage {
+        let pixels = PixelStorage(byteCount: target.width * target.height * bands)
+        guard let out = pixels.mutableBytes.baseAddress,
+            let state = cresample_new_part(
+                Int32(size.width), Int32(size.height), part.width, part.height, Int32(bands), Int32(target.width),
+                Int32(target.height), out)
+        else { throw RenderError(.overLimit, "no memory to resize \(size.width) × \(size.height) pixels") }
+        states.append(state)
+        return pixels
+    }
+
+    /// Takes the next rows, which follow each other without gaps.
+    func push(_ rows: UnsafePointer<UInt8>, _ count: Int) {
+        let rowBytes = size.width * bands
+        for state in states { cresample_push(state, rows, rowBytes, Int32(count)) }
+        for level in smaller {
+            for row in 0..<count {
+                if let own = cbox_push(level.squares, rows + row * rowBytes) { level.push(own, 1) }
+            }
+        }
+    }
+}
