@@ -6,9 +6,17 @@ struct RenderPlan: Sendable, Hashable {
     var orientation: Int
     /// How much smaller than stored the decoder makes each edge; 1 where it decodes in full.
     var shrink: Int
+    /// What the first step shrinks the stored picture to, where that may come from another render's decode: where it is
+    /// the first thing done to the only frame, and nothing afterwards brings out differences that nobody sees.
+    var reduction: PixelSize?
+    /// Which picture of a shared decode it begins with.
+    var shared: SharedDecode.Target?
+    /// Whether the original has alpha, as its header says.
+    let hasAlpha: Bool
 
     init(_ job: RenderJob) {
         let header = job.header
+        hasAlpha = header.hasAlpha
         let stored = PixelSize(width: header.width, height: header.height)
         // HEIF carries its rotation in the container, and the decoder has applied it; its EXIF tag repeats it.
         let isOrientedByDecoder = header.format == .heif || header.format == .avif
@@ -46,6 +54,15 @@ struct RenderPlan: Sendable, Hashable {
             shrink = max(1, Int(factor / left))
         default:
             break
+        }
+        let reduced = orientation >= 5 ? target.swapped : target
+        guard reduced != stored, reduced.width <= stored.width, reduced.height <= stored.height,
+            job.recipe.steps.reduce(1, { $0 * $1.differenceGain }) <= SharedDecode.gainLimit
+        else { return }
+        reduction = reduced
+        if let decode = job.shared, let target = decode.target(of: self) {
+            shared = target
+            shrink = decode.shrink
         }
     }
 }

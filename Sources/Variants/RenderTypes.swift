@@ -168,6 +168,9 @@ public struct RenderJob: Sendable {
     /// Encoded bytes of the named masks and overlays that the recipe uses: masks under their names, overlays under
     /// what `Recipe.overlayKey(_:)` gives, since a mask of the same name may be another picture.
     public var masks: [String: [UInt8]]
+    /// What it has in common with renders of the same original that are asked for at the same time; nil, the default,
+    /// where it is rendered alone. A renderer may render alone nevertheless.
+    public var shared: SharedDecode?
 
     /// A render of bytes at hand.
     public init(

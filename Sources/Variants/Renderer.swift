@@ -9,6 +9,7 @@ public final class InProcessRenderer: Rendering {
     /// libvips evaluates on the thread that asks.
     private let threads: OwnedThreads
     private let deadlines = RenderDeadlines()
+    private let gathered = GatheredRenders()
 
     /// `threads`: how many renders run at once; by default one a core.
     public init(threads count: Int? = nil) {
@@ -21,17 +22,17 @@ public final class InProcessRenderer: Rendering {
     }
 
     public func render(_ job: RenderJob) async throws(RenderError) -> RenderedVariant {
-        try await run(job) { control throws(RenderError) in
+        try await run(job) { control, pictures throws(RenderError) in
             try job.original.bytes().withUnsafeBytes { bytes in
-                Result { () throws(RenderError) in try Render(job, bytes, control).variant() }
+                Result { () throws(RenderError) in try Render(job, bytes, control, pictures).variant() }
             }.get()
         }
     }
 
     public func pixels(_ job: RenderJob) async throws(RenderError) -> PixelBuffer {
-        try await run(job) { control throws(RenderError) in
+        try await run(job) { control, pictures throws(RenderError) in
             try job.original.bytes().withUnsafeBytes { bytes in
-                Result { () throws(RenderError) in try Render(job, bytes, control).pixels() }
+                Result { () throws(RenderError) in try Render(job, bytes, control, pictures).pixels() }
             }.get()
         }
     }
@@ -39,19 +40,19 @@ public final class InProcessRenderer: Rendering {
     /// Checks the header, then runs `body` on one of our threads; the calling task's cancellation and the deadline stop
     /// it through its control.
     private func run<Value: Sendable>(
-        _ job: RenderJob, _ body: @escaping @Sendable (RenderControl) throws(RenderError) -> Value
+        _ job: RenderJob, _ body: @escaping @Sendable (RenderControl, SharedPictures) throws(RenderError) -> Value
     ) async throws(RenderError) -> Value {
         try job.checkLimits()
         let control = RenderControl(seconds: job.limits.seconds)
         let deadlines = deadlines
         let outcome: Result<Value, RenderError> = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                threads.submit {
+                gathered.submit(job.shared, to: threads) { pictures in
                     deadlines.add(control, seconds: job.limits.seconds)
                     let outcome = Result { () throws(RenderError) in
                         try control.check()
                         try VipsLibrary.load()
-                        return try body(control)
+                        return try body(control, pictures)
                     }
                     deadlines.remove(control)
                     control.finish()
@@ -75,20 +76,24 @@ struct Render {
     let job: RenderJob
     let original: UnsafeRawBufferPointer
     let context: RenderContext
+    private let pictures: SharedPictures
     private let started = Clock.monotonic.seconds
     private let startedCPU = Clock.threadCPU.seconds
 
-    init(_ job: RenderJob, _ original: UnsafeRawBufferPointer, _ control: RenderControl) {
+    init(_ job: RenderJob, _ original: UnsafeRawBufferPointer, _ control: RenderControl, _ pictures: SharedPictures) {
         self.job = job
+        self.pictures = pictures
+        // What a render that failed left unsettled.
+        _ = pictures.settle()
         self.original = original
         context = RenderContext(quality: job.quality, limits: job.limits, masks: job.masks, control: control)
     }
 
     func variant() throws(RenderError) -> RenderedVariant {
         try Encoding.checkAvailability(job.output)
-        let (frames, metadata) = try open(frames: job.frameCount)
+        let (frames, metadata, plan) = try open(frames: job.frameCount)
         let opened = Clock.monotonic.seconds
-        let (pixels, profile) = try finished(frames)
+        let (pixels, profile) = try finished(frames, plan)
         let computed = Clock.monotonic.seconds
         let computedCPU = Clock.threadCPU.seconds
         var kept = metadata
@@ -103,21 +108,29 @@ struct Render {
                 (opened - started) * 1000, (computed - opened) * 1000, (ended - computed) * 1000
             ),
             // libvips' savers work on threads of their own, one at a time: their wall time stands for their CPU.
-            cpuMilliseconds: (computedCPU - startedCPU + ended - computed) * 1000)
+            cpuMilliseconds: max(0, computedCPU - startedCPU + pictures.settle() + ended - computed) * 1000)
     }
 
     func pixels() throws(RenderError) -> PixelBuffer {
-        let picture = try applySteps(to: picture(of: try open(frames: 1).frames, 0))
+        let (frames, _, plan) = try open(frames: 1)
+        let picture = try applySteps(to: picture(of: frames, 0, plan))
         let image = try picture.image.withAlpha()
         let pixels = try image.computed(context.control)
         return PixelBuffer(width: image.width, height: image.height, pixels: pixels.array)
     }
 
-    private func open(frames: Int) throws(RenderError) -> (frames: FrameSequence, metadata: KeptBlobs) {
-        let plan = RenderPlan(job)
+    private func open(
+        frames: Int
+    ) throws(RenderError) -> (frames: FrameSequence, metadata: KeptBlobs, plan: RenderPlan) {
+        var plan = RenderPlan(job)
         let isResized = job.recipe.steps.contains { $0 is Thumbnail || $0 is Scaled || $0 is Crop || $0 is Trim }
         if !isResized { try context.checkEdge(plan.size) }
-        let image = try Decoder.open(original, job.header.format, shrink: plan.shrink, frames: frames)
+        var image = try Decoder.open(original, job.header.format, shrink: plan.shrink, frames: frames)
+        if let shared = job.shared, plan.shared != nil, !shared.fits(image) {
+            // Colours are converted before such a picture is shrunk: it has nothing to share.
+            plan = RenderPlan(alone: job)
+            image = try Decoder.open(original, job.header.format, shrink: plan.shrink, frames: frames)
+        }
         context.control.watch(image)
         try Decoder.check(image, job.header, shrink: plan.shrink, frames: frames)
         if let profile = image.blob("icc-profile-data"), profile.count > job.limits.profileBytes {
@@ -129,24 +142,29 @@ struct Render {
             metadata.exif = job.recipe.orients ? exif.map(KeptBlobs.upright) : exif
         }
         if job.output.keep.contains(.xmp) { metadata.xmp = image.blob("xmp-data") }
-        return (try FrameSequence(image, count: frames), metadata)
+        return (try FrameSequence(image, count: frames), metadata, plan)
     }
 
     /// One frame as decoded.
-    private func picture(of frames: FrameSequence, _ index: Int) throws(RenderError) -> Picture {
-        let plan = RenderPlan(job)
+    private func picture(
+        of frames: FrameSequence, _ index: Int, _ plan: RenderPlan
+    ) throws(RenderError) -> Picture {
         let size = plan.shrink > 1 ? plan.size : PixelSize(width: frames.width, height: frames.height)
         let oriented = plan.shrink == 1 && plan.orientation >= 5 ? size.swapped : size
-        return Picture(
+        var picture = Picture(
             image: try frames.frame(index), size: oriented, orientation: plan.orientation,
             keepsProfile: job.recipe.keepsProfile && job.output.format.holdsProfile)
+        if let shared = job.shared, let target = plan.shared {
+            picture.shared = SharedReduction(shared: shared, target: target, pictures: pictures)
+        }
+        return picture
     }
 
     /// All frames with the steps applied, and the profile that describes them.
     private func finished(
-        _ frames: FrameSequence
+        _ frames: FrameSequence, _ plan: RenderPlan
     ) throws(RenderError) -> (pixels: EncodablePixels, profile: [UInt8]?) {
-        var picture = try finishedFrame(frames, 0)
+        var picture = try finishedFrame(frames, 0, plan)
         let first = picture.image
         if frames.count > 1, first.width * first.height * frames.count > job.limits.pixels {
             throw .overLimit(
@@ -156,7 +174,7 @@ struct Render {
         let frameBytes = first.byteCount
         let storage = PixelStorage(byteCount: frameBytes * frames.count)
         for index in 0..<frames.count {
-            if index > 0 { picture = try finishedFrame(frames, index) }
+            if index > 0 { picture = try finishedFrame(frames, index, plan) }
             let image = picture.image
             guard image.width == first.width, image.height == first.height, image.bands == first.bands else {
                 throw RenderError(.notApplicable, "the steps give the frames of the animation different sizes")
@@ -169,9 +187,11 @@ struct Render {
     }
 
     /// One frame with the steps applied, without alpha where the output holds none.
-    private func finishedFrame(_ frames: FrameSequence, _ index: Int) throws(RenderError) -> Picture {
+    private func finishedFrame(
+        _ frames: FrameSequence, _ index: Int, _ plan: RenderPlan
+    ) throws(RenderError) -> Picture {
         context.windows.beginFrame()
-        let picture = try applySteps(to: try picture(of: frames, index))
+        let picture = try applySteps(to: try picture(of: frames, index, plan))
         guard !job.output.format.holdsAlpha, picture.image.hasAlpha else { return picture }
         let white = Colour(red: 255, green: 255, blue: 255)
         return try picture.flattened(onto: picture.background ?? white)

@@ -14,5 +14,6 @@ struct Brightness: VariantOperation {
     }
 
     var canonicalArguments: [String] { [PlainNumber.text(factor)] }
+    var differenceGain: Double { max(1, factor) }
     var explanation: String { "Multiplies the brightness by \(PlainNumber.text(factor))." }
 }

@@ -14,5 +14,6 @@ struct Contrast: VariantOperation {
     }
 
     var canonicalArguments: [String] { [PlainNumber.text(factor)] }
+    var differenceGain: Double { max(1, factor) }
     var explanation: String { "Multiplies the contrast by \(PlainNumber.text(factor))." }
 }

@@ -44,6 +44,8 @@ struct Crop: VariantOperation {
         ["\(width)x\(height)" + (offset.map { "+\($0.x)+\($0.y)" } ?? "")] + anchor.arguments
     }
 
+    var differenceGain: Double { offset == nil && anchor.looksAtPixels ? .infinity : 1 }
+
     var explanation: String {
         let place = offset.map { "at \($0.x) px from the left and \($0.y) px from the top" } ?? "at \(anchor.spoken)"
         return "Cuts out \(width) × \(height) px \(place)."

@@ -108,6 +108,10 @@ extension Anchor {
         }
     }
 
+    var looksAtPixels: Bool {
+        if case .gravity(let gravity) = self { !Gravity.places.contains(gravity) } else { false }
+    }
+
     /// Canonical arguments; none for the centre.
     var arguments: [String] {
         switch self {

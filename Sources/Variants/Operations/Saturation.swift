@@ -14,5 +14,6 @@ struct Saturation: VariantOperation {
     }
 
     var canonicalArguments: [String] { [PlainNumber.text(factor)] }
+    var differenceGain: Double { max(1, factor) }
     var explanation: String { "Multiplies the saturation by \(PlainNumber.text(factor))." }
 }

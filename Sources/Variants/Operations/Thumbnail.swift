@@ -59,6 +59,7 @@ struct Thumbnail: VariantOperation {
         }
     }
 
+    var differenceGain: Double { mode == .fill && anchor.looksAtPixels ? .infinity : 1 }
     var alphaEffect: AlphaEffect { mode == .pad ? .uncovers(antialiased: false) : .keeps }
 
     func multiplied(by ratio: Double) -> Thumbnail {

@@ -17,5 +17,6 @@ struct Trim: VariantOperation {
     }
 
     var canonicalArguments: [String] { threshold == 10 ? [] : [String(threshold)] }
+    var differenceGain: Double { .infinity }
     var explanation: String { "Cuts off the border whose colour is within \(threshold) of 255." }
 }

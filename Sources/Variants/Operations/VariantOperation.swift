@@ -20,6 +20,10 @@ public protocol VariantOperation: Sendable {
     var explanation: String { get }
     /// How the step changes whether the picture has alpha.
     var alphaEffect: AlphaEffect { get }
+    /// How many times stronger the step makes a slight difference between two pictures, at most; 1 unless it strengthens
+    /// any, `infinity` where it chooses by looking at the pixels (what to trim, where to crop), so that pictures which
+    /// look the same may come out of it different, even in size. Decides what may share a decode.
+    var differenceGain: Double { get }
     /// The step with its pixel quantities multiplied (`dpr`), integers rounded half up, at least 1.
     func multiplied(by ratio: Double) -> Self
     /// Applies the step.
@@ -43,6 +47,7 @@ extension VariantOperation {
     public static var ranges: String { "" }
     public var explanation: String { Self.summary }
     public var alphaEffect: AlphaEffect { .keeps }
+    public var differenceGain: Double { 1 }
     public func multiplied(by ratio: Double) -> Self { self }
 
     /// The whole step in canonical form.

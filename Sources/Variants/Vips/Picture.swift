@@ -16,6 +16,8 @@ public struct Picture: Sendable {
     var profile: [UInt8]?
     /// What `background` said last.
     var background: Colour?
+    /// Where the first step finds it shrunk already.
+    var shared: SharedReduction?
 
     /// The picture in sRGB (or its kept profile), oriented, at its full size.
     func settled(_ context: RenderContext) throws(RenderError) -> Picture {
@@ -88,11 +90,16 @@ public struct Picture: Sendable {
         if target == size { return try settled(context) }
         var result = self
         let stored = orientation >= 5 ? target.swapped : target
+        result.shared = nil
         if isRaw, !Resize.accepts(image) { try result.convert() }
-        result.image =
-            try Reduction.accepts(result.image, stored)
-            ? Reduction.resize(result.image, to: stored, context.control)
-            : Resize.resize(result.image, to: stored, linear: quality != .fast, isRaw: result.isRaw)
+        if let shared, shared.target.size == stored {
+            result.image = try shared.pictures.reduced(image, to: shared.target, shared.shared, context.control)
+        } else {
+            result.image =
+                try Reduction.accepts(result.image, stored)
+                ? Reduction.resize(result.image, to: stored, context.control)
+                : Resize.resize(result.image, to: stored, linear: quality != .fast, isRaw: result.isRaw)
+        }
         result.size = target
         return try result.settled(context)
     }

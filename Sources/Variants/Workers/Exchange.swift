@@ -169,6 +169,8 @@ struct Exchange {
             try check(bytes, finished)
             // Times cannot be longer than the whole; what they are within it is the worker's word.
             let most = (Clock.monotonic.seconds - began) * 1000
+            // A part of a shared decode may have been another render's time.
+            let longest = job.shared == nil ? most : max(most, job.limits.seconds * 1000)
             return .variant(
                 RenderedVariant(
                     bytes: bytes, format: job.output.format, width: finished.width, height: finished.height,
@@ -176,7 +178,7 @@ struct Exchange {
                     milliseconds: (
                         min(finished.decode, most), min(finished.operations, most), min(finished.encode, most)
                     ),
-                    cpuMilliseconds: min(finished.cpu, most * 2)))
+                    cpuMilliseconds: min(finished.cpu, longest * 2)))
         }
     }
 

@@ -19,10 +19,21 @@ final class PoolCore: Sendable {
         var isIdle = false
         var hasWorker = false
         var running: UInt64?
+        /// What its renders share, while more of them may come.
+        var gathering: SharedDecode?
+        /// What its worker may have pictures of.
+        var shared: SharedDecode?
+    }
+
+    /// Renders that share a decode: one of them stands in the queue or is with a worker, the others follow it there.
+    private struct Gathering {
+        var leader: UInt64
+        var followers = RenderQueue<PendingRender>()
     }
 
     private struct State {
         var queue = RenderQueue<PendingRender>()
+        var gatherings: [SharedDecode: Gathering] = [:]
         /// By number, from 0; those whose threads have not ended.
         var slots: [Int: Slot] = [:]
         var lastSlot = -1
@@ -61,10 +72,18 @@ final class PoolCore: Sendable {
         let refusal = state.withLock { state -> RenderError? in
             if pending.isCancelled { return PendingRender.cancelled }
             if state.isClosing { return RenderError(.workerUnavailable, "the render workers have been shut down") }
+            let shared = pending.job.shared
+            if let shared, let leader = state.gatherings[shared]?.leader {
+                state.gatherings[shared]?.followers.push(pending, id: pending.id, priority: pending.priority)
+                state.queue.raise(id: leader, to: pending.priority)
+                return nil
+            }
+            if let shared { state.gatherings[shared] = Gathering(leader: pending.id) }
             state.queue.push(pending, id: pending.id, priority: pending.priority)
-            // A worker that is there before one that has to be started.
+            // The worker that has decoded it, else one that is there before one that has to be started.
             let idle = state.slots.filter { $0.value.isIdle }
-            if let (index, chosen) = idle.first(where: { $0.value.hasWorker }) ?? idle.first {
+            let familiar = shared.flatMap { shared in idle.first { $0.value.hasWorker && $0.value.shared == shared } }
+            if let (index, chosen) = familiar ?? idle.first(where: { $0.value.hasWorker }) ?? idle.first {
                 state.slots[index]?.isIdle = false
                 chosen.slot.wake()
                 return nil
@@ -72,6 +91,7 @@ final class PoolCore: Sendable {
             if state.slots.count < count { addSlot(&state) }
             guard !state.slots.isEmpty else {
                 _ = state.queue.remove(id: pending.id)
+                if let shared { state.gatherings[shared] = nil }
                 return RenderError(.workerUnavailable, "render workers cannot be started: the system gives no thread")
             }
             return nil
@@ -83,7 +103,18 @@ final class PoolCore: Sendable {
     func cancel(_ pending: PendingRender) {
         pending.cancel()
         let waiting = state.withLock { state -> PendingRender? in
-            if let waiting = state.queue.remove(id: pending.id) { return waiting }
+            let shared = pending.job.shared
+            if let waiting = state.queue.remove(id: pending.id) {
+                guard let shared else { return waiting }
+                if let next = state.gatherings[shared]?.followers.pop() {
+                    state.gatherings[shared]?.leader = next.id
+                    state.queue.push(next, id: next.id, priority: next.priority)
+                } else {
+                    state.gatherings[shared] = nil
+                }
+                return waiting
+            }
+            if let shared, let waiting = state.gatherings[shared]?.followers.remove(id: pending.id) { return waiting }
             state.slots.values.first { $0.running == pending.id }?.slot.wake()
             return nil
         }
@@ -123,6 +154,9 @@ final class PoolCore: Sendable {
 
     var protection: WorkerProtection? { state.withLock { $0.protection } }
     var running: Int { state.withLock { $0.slots.values.count { $0.running != nil } } }
+    var waiting: Int {
+        state.withLock { $0.gatherings.values.reduce($0.queue.count) { $0 + $1.followers.count } }
+    }
     var statistics: WorkerStatistics { state.withLock { $0.statistics } }
 
     /// Ends the threads and their workers once nothing waits for them.
@@ -150,7 +184,7 @@ final class PoolCore: Sendable {
         state.withLock { state in
             state.slots[index]?.running = nil
             state.slots[index]?.hasWorker = hasWorker
-            if let pending = state.queue.pop() {
+            if let pending = Self.take(&state, index) {
                 state.slots[index]?.isIdle = false
                 state.slots[index]?.running = pending.id
                 return .render(pending)
@@ -161,6 +195,19 @@ final class PoolCore: Sendable {
             let delay = state.backoff.delay(now: Clock.monotonic.seconds)
             return delay > 0 ? .wait(Int32((delay * 1000).rounded(.up))) : .start
         }
+    }
+
+    /// The next render for a slot: one that shares the decode of its last, else whatever is next.
+    private static func take(_ state: inout State, _ index: Int) -> PendingRender? {
+        if let shared = state.slots[index]?.gathering {
+            if let next = state.gatherings[shared]?.followers.pop() { return next }
+            state.gatherings[shared] = nil
+            state.slots[index]?.gathering = nil
+        }
+        guard let pending = state.queue.pop() else { return nil }
+        state.slots[index]?.gathering = pending.job.shared
+        state.slots[index]?.shared = pending.job.shared
+        return pending
     }
 
     /// Forgets a slot whose thread ends: nobody wakes it any more. Gives who waits for the last one.

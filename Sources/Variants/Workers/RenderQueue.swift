@@ -27,6 +27,12 @@ struct RenderQueue<Element> {
         return entries.remove(at: best).element
     }
 
+    /// Makes what was pushed under an id at least so urgent, where it still waits.
+    mutating func raise(id: UInt64, to priority: UInt8) {
+        guard let index = entries.firstIndex(where: { $0.id == id }) else { return }
+        entries[index].priority = max(entries[index].priority, priority)
+    }
+
     /// Takes out what was pushed under an id; nil where it is not waiting any more.
     mutating func remove(id: UInt64) -> Element? {
         guard let index = entries.firstIndex(where: { $0.id == id }) else { return nil }

@@ -122,6 +122,8 @@ private struct WorkerLoop {
     let hasFaults: Bool
     private let current = CurrentRender()
     private let original = MappedOriginal()
+    /// What the next render may find, if it comes soon: renders that share a decode follow one another.
+    private let pictures = SharedPictures()
 
     init(hasFaults: Bool) { self.hasFaults = hasFaults }
 
@@ -142,6 +144,7 @@ private struct WorkerLoop {
         var buffer = [UInt8](repeating: 0, count: WorkerProtocol.messageLimit)
         var descriptors = [Int32](repeating: -1, count: WorkerProtocol.maskLimit + 2)
         while true {
+            if !pictures.isEmpty, !Self.isAsked(within: 1000) { pictures.keep(only: nil) }
             var held = 0
             let count = csandbox_receive(
                 Int32(CSANDBOX_REQUESTS), &buffer, buffer.count, &descriptors, descriptors.count, &held)
@@ -157,6 +160,12 @@ private struct WorkerLoop {
             for descriptor in descriptors[..<held] { close(descriptor) }
             guard WorkerProgram.send(reply) else { return 1 }
         }
+    }
+
+    /// Whether there is a request, or the end of all, within so many milliseconds.
+    private static func isAsked(within milliseconds: Int32) -> Bool {
+        var requests = pollfd(fd: Int32(CSANDBOX_REQUESTS), events: Int16(POLLIN), revents: 0)
+        return poll(&requests, 1, milliseconds) != 0
     }
 
     private func answer(_ request: WorkerRequest, _ descriptors: [Int32]) -> WorkerReply {
@@ -178,6 +187,8 @@ private struct WorkerLoop {
             original: EncodedBytes(count: request.count, read: { nil }), header: request.header,
             recipe: try Self.recipe(request.recipe), output: request.output, quality: request.quality,
             limits: request.limits)
+        job.shared = request.shared
+        pictures.keep(only: request.shared)
         for (index, mask) in request.masks.enumerated() {
             // One of no bytes fails where it is used, with its name.
             guard mask.count > 0 else { continue }
@@ -206,7 +217,7 @@ private struct WorkerLoop {
         let fault = hasFaults ? WorkerFault.named(in: bytes) : nil
         try fault?.happen()
         try control.check()
-        let render = Render(job, bytes, control)
+        let render = Render(job, bytes, control, pictures)
         var finished: WorkerReply.Finished
         switch request.kind {
         case .variant:

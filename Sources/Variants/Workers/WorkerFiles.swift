@@ -7,6 +7,8 @@ import Glibc
 /// and the worker has seen all they ever held.
 final class WorkerFiles {
     private var original: CopiedOriginal?
+    /// Of the original in the copy, where it was given one.
+    private var name: String?
     private var output: Int32 = -1
 
     /// What is kept from render to render: bytes of an original's copy, and of an output.
@@ -16,15 +18,17 @@ final class WorkerFiles {
     deinit { if output >= 0 { close(output) } }
 
     /// A copy of an original, as a descriptor for reading only that stays this object's.
-    func copied(_ bytes: [UInt8]) throws(RenderError) -> Int32 {
-        if let original, original.capacity >= bytes.count {
-            original.fill(bytes)
-            return original.reading
-        }
-        original = nil
-        let copy = try CopiedOriginal(count: bytes.count)
+    ///
+    /// - Parameter name: what no other original has; one that is in the file already is not copied again.
+    func copied(_ encoded: EncodedBytes, named name: String?) throws(RenderError) -> Int32 {
+        if let original, let name, self.name == name { return original.reading }
+        self.name = nil
+        let bytes = try encoded.bytes()
+        if let original, original.capacity < bytes.count { self.original = nil }
+        let copy: CopiedOriginal
+        if let original { copy = original } else { copy = try CopiedOriginal(count: bytes.count) }
         copy.fill(bytes)
-        original = copy
+        (original, self.name) = (copy, name)
         return copy.reading
     }
 

@@ -10,7 +10,7 @@
 /// What begins every message.
 enum WorkerProtocol {
     /// `IPW` and the version; raised with every change of a message.
-    static let magic: UInt32 = 0x4950_5701
+    static let magic: UInt32 = 0x4950_5702
     /// No message is longer.
     static let messageLimit = 32_768
     /// Masks and overlays of one recipe.
@@ -40,6 +40,7 @@ struct WorkerRequest: Sendable, Hashable {
     var quality: RenderQuality
     var limits: RenderLimits
     var masks: [Mask]
+    var shared: SharedDecode?
 
     var bytes: [UInt8] {
         var writer = MessageWriter()
@@ -70,6 +71,14 @@ struct WorkerRequest: Sendable, Hashable {
         for mask in masks {
             writer.text(mask.name)
             writer.count(mask.count)
+        }
+        writer.flag(shared != nil)
+        guard let shared else { return writer.bytes }
+        writer.text(shared.name)
+        writer.flag(shared.crops)
+        for value in [shared.shrink, shared.members, shared.targets.count] { writer.count(value) }
+        for target in shared.targets {
+            for value in [target.size.width, target.size.height, target.box] { writer.count(value) }
         }
         return writer.bytes
     }
@@ -114,7 +123,25 @@ extension WorkerRequest {
             masks.append(
                 Mask(name: try reader.text("a name", limit: 256), count: try reader.count("a mask", bytes)))
         }
+        if try reader.flag() { shared = try Self.shared(&reader) }
         try reader.finish()
+    }
+}
+
+extension WorkerRequest {
+    private static func shared(_ reader: inout MessageReader) throws(MessageError) -> SharedDecode {
+        let name = try reader.text("a digest", limit: 128)
+        let crops = try reader.flag()
+        let shrink = try reader.count("a shrink", 1...(1 << 24))
+        let members = try reader.count("a number of renders", 2...(1 << 24))
+        var targets: [SharedDecode.Target] = []
+        for _ in 0..<(try reader.count("a number of sizes", 1...SharedDecode.targetLimit)) {
+            let edges = 1...(1 << 24)
+            let size = PixelSize(width: try reader.count("a width", edges), height: try reader.count("a height", edges))
+            targets.append(SharedDecode.Target(size: size, box: try reader.count("a box", 1...SharedDecode.boxLimit)))
+        }
+        guard Set(targets).count == targets.count else { throw MessageError("a size that is named twice") }
+        return SharedDecode(name: name, shrink: shrink, crops: crops, targets: targets, members: members)
     }
 }
 

@@ -60,6 +60,8 @@ public final class WorkerPool: Rendering {
 
     /// Renders that a thread has taken and not finished.
     var running: Int { core.running }
+    /// Renders that no thread has taken.
+    var waiting: Int { core.waiting }
 
     /// Lets what was given finish, ends all workers, and returns when none is left.
     public func shutdown() async { await core.shutdown() }

@@ -155,7 +155,8 @@ extension WorkerRequest {
         }
         self.init(
             id: pending.id, kind: pending.kind, count: job.original.count, header: job.header,
-            recipe: job.recipe.description, output: job.output, quality: job.quality, limits: job.limits, masks: masks)
+            recipe: job.recipe.description, output: job.output, quality: job.quality, limits: job.limits, masks: masks,
+            shared: job.shared)
     }
 }
 
@@ -172,7 +173,7 @@ final class HandedFiles {
         if let file = Self.file(of: job.original) {
             own(file)
         } else {
-            descriptors.append(try kept.copied(try job.original.bytes()))
+            descriptors.append(try kept.copied(job.original, named: job.shared?.name))
         }
         descriptors.append(try kept.usedOutput())
         for name in job.masks.keys.sorted() {

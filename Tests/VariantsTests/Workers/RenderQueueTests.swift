@@ -22,6 +22,15 @@ import Testing
         #expect(taken.prefix(4).contains(-1))
     }
 
+    @Test func `what becomes more urgent goes before what was, and nothing becomes less so`() {
+        var queue = RenderQueue<String>()
+        for (id, name) in ["a", "b", "c"].enumerated() { queue.push(name, id: UInt64(id), priority: 5) }
+        queue.raise(id: 2, to: 9)
+        queue.raise(id: 0, to: 1)
+        queue.raise(id: 7, to: 9)
+        #expect([queue.pop(), queue.pop(), queue.pop(), queue.pop()] == ["c", "a", "b", nil])
+    }
+
     @Test func `what is taken out is not given to a worker`() {
         var queue = RenderQueue<String>()
         queue.push("a", id: 1, priority: 0)

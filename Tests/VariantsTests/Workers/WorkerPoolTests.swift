@@ -7,7 +7,7 @@ import Testing
 
 /// Pools whose workers are the built `pipectl`. One after another, since descriptors and children are counted.
 @Suite(.serialized) struct WorkerPoolTests {
-    private static func configuration(_ change: (inout WorkerConfiguration) -> Void = { _ in }) -> WorkerConfiguration {
+    static func configuration(_ change: (inout WorkerConfiguration) -> Void = { _ in }) -> WorkerConfiguration {
         var configuration = WorkerConfiguration()
         configuration.count = 1
         configuration.environment = [WorkerConfiguration.faultsVariable + "=1"]
@@ -16,7 +16,7 @@ import Testing
     }
 
     /// A small picture; with a fault, one that sets it off.
-    private static func job(_ fault: WorkerFault? = nil, seconds: Double = 100) throws -> RenderJob {
+    static func job(_ fault: WorkerFault? = nil, seconds: Double = 100) throws -> RenderJob {
         let bytes = try RenderFixture.jpeg(RenderFixture.gradientImage(120, 90))
         var job = RenderFixture.job(
             bytes + (fault.map { Array("pipectl-fault:\($0.rawValue)".utf8) } ?? []), .jpeg, 120, 90,
@@ -25,7 +25,7 @@ import Testing
         return job
     }
 
-    private static func error(_ pool: WorkerPool, _ job: RenderJob) async -> RenderError? {
+    static func error(_ pool: WorkerPool, _ job: RenderJob) async -> RenderError? {
         do throws(RenderError) {
             _ = try await pool.render(job)
             return nil

@@ -1,0 +1,95 @@
+import Synchronization
+
+/// The shrunk pictures of the last shared decode, for the renders that take part and come one after another.
+final class SharedPictures: Sendable {
+    private struct State {
+        var shared: SharedDecode?
+        var pictures: [SharedDecode.Target: PixelStorage] = [:]
+        /// Renders that have not come yet.
+        var left = 0
+        /// CPU seconds of a member's part in decoding.
+        var part = 0.0
+        /// What the render at work owes to others, or others to it, in CPU seconds.
+        var balance = 0.0
+        var decodes = 0
+    }
+    private let state = Mutex(State())
+
+    /// Decodes so far.
+    var decodes: Int { state.withLock { $0.decodes } }
+    var isEmpty: Bool { state.withLock { $0.pictures.isEmpty } }
+
+    /// Lets go of pictures that do not belong to `shared`.
+    func keep(only shared: SharedDecode?) {
+        state.withLock { if $0.shared != shared { $0 = State(decodes: $0.decodes) } }
+    }
+
+    /// CPU seconds by which what the last render took differs from its part.
+    func settle() -> Double {
+        state.withLock { state in
+            defer { state.balance = 0 }
+            return state.balance
+        }
+    }
+
+    /// `image`, as decoded, shrunk to `target`, which is one of `shared`'s.
+    func reduced(
+        _ image: Image, to target: SharedDecode.Target, _ shared: SharedDecode, _ control: RenderControl
+    ) throws(RenderError) -> Image {
+        keep(only: shared)
+        if isEmpty {
+            try decode(image, shared, control)
+        } else {
+            state.withLock { $0.balance = $0.part }
+        }
+        let pixels = state.withLock { state in
+            state.left -= 1
+            // The balance outlives them.
+            defer { if state.left <= 0 { (state.shared, state.pictures) = (nil, [:]) } }
+            return state.pictures[target]
+        }
+        guard let pixels else {
+            throw RenderError(
+                .undecodable, "\(target.size.width) × \(target.size.height) pixels are no part of a shared decode")
+        }
+        return try Reduction.picture(pixels, target.size, like: image)
+    }
+
+    /// Makes the pictures of all targets.
+    private func decode(_ image: Image, _ shared: SharedDecode, _ control: RenderControl) throws(RenderError) {
+        let started = Clock.threadCPU.seconds
+        let direct = shared.targets.filter { shared.source(of: $0) == nil }
+        let parts = direct.map { target in
+            let part = shared.part(of: image, target)
+            return Reduction.Part(box: target.box, width: part.width, height: part.height, to: target.size)
+        }
+        let made = try Reduction.pixels(of: image, parts, control)
+        var pictures = Dictionary(uniqueKeysWithValues: zip(direct, made))
+        for target in shared.targets {
+            guard let source = shared.source(of: target), let larger = pictures[source] else { continue }
+            let picture = try Reduction.picture(larger, source.size, like: image)
+            let part = shared.part(of: image, target)
+            let (width, height) = (part.width * Double(target.box), part.height * Double(target.box))
+            let same = Reduction.Part(
+                width: width / Double(image.width) * Double(source.size.width),
+                height: height / Double(image.height) * Double(source.size.height), to: target.size)
+            pictures[target] = try Reduction.pixels(of: picture, [same], control)[0]
+        }
+        let part = (Clock.threadCPU.seconds - started) / Double(shared.members)
+        state.withLock { state in
+            state.shared = shared
+            state.pictures = pictures
+            state.left = shared.members
+            state.part = part
+            state.balance = -part * Double(shared.members - 1)
+            state.decodes += 1
+        }
+    }
+}
+
+/// A render's access to them.
+struct SharedReduction: Sendable {
+    let shared: SharedDecode
+    let target: SharedDecode.Target
+    let pictures: SharedPictures
+}

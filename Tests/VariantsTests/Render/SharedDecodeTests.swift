@@ -1,0 +1,187 @@
+import Testing
+
+@testable import Variants
+
+/// Several recipes of one original from one decode.
+@Suite struct SharedDecodeTests {
+    static let recipes = [
+        "thumbnail:1200x1200", "thumbnail:600x600", "thumbnail:300x300", "thumbnail:150x150", "thumbnail:64x64",
+    ]
+
+    /// Jobs of one sample that share what they can.
+    static func jobs(
+        _ name: String, _ recipes: [String] = recipes, output: String = ",png"
+    ) throws -> [RenderJob] {
+        let jobs = try recipes.map { try RenderSamples.job(name, $0 + output, quality: .balanced) }
+        let shared = SharedDecode(of: jobs, named: name)
+        return jobs.map { job in
+            var job = job
+            job.shared = shared
+            return job
+        }
+    }
+
+    /// One render on this thread, as a worker makes it.
+    static func render(_ job: RenderJob, _ pictures: SharedPictures = SharedPictures()) throws -> RenderedVariant {
+        let control = RenderControl(seconds: 100)
+        return try job.original.bytes().withUnsafeBytes { try Render(job, $0, control, pictures).variant() }
+    }
+
+    /// What a job gives together with others and alone: both, and their mean CIEDE2000.
+    private static func compared(
+        _ job: RenderJob, _ pictures: SharedPictures = SharedPictures()
+    ) async throws -> (together: RenderedVariant, alone: RenderedVariant, difference: Double) {
+        try VipsLibrary.load()
+        var single = job
+        single.shared = nil
+        let together = try render(job, pictures)
+        let alone = try render(single)
+        // Slow in a debug build.
+        if together.bytes == alone.bytes { return (together, alone, 0) }
+        let difference = ColourDifference.mean(
+            try await RenderSamples.decoded(together.bytes), try await RenderSamples.decoded(alone.bytes))
+        return (together, alone, difference ?? .infinity)
+    }
+
+    @Test(arguments: [
+        "mountains-12mp.jpg", "dusk-2mp.jpg", "forest-portrait.jpg", "grey.jpg", "exif-orientation-6.jpg",
+        "progressive.jpg", "wide-gamut-p3.jpg", "balloon-alpha.png", "moon-grey-alpha.png", "dusk.webp", "forest.avif",
+        "cmyk-profile.jpg", "sky-16bit.png",
+    ])
+    func `what shares a decode has the size and the colours of what is rendered alone`(name: String) async throws {
+        let pictures = SharedPictures()
+        let jobs = try Self.jobs(name, Self.recipes + ["thumbnail:200x100:fill", "scaled:0.2,grayscale"])
+        for job in jobs {
+            let (together, alone, difference) = try await Self.compared(job, pictures)
+            #expect((together.width, together.height) == (alone.width, alone.height))
+            #expect(together.hasAlpha == alone.hasAlpha)
+            // The worst of these is 0.51. The bound is 1.
+            #expect(difference <= 0.6, "\(job.recipe)")
+        }
+        let hasNothingToShare = ["cmyk-profile.jpg", "sky-16bit.png"].contains(name)
+        #expect(pictures.decodes == (hasNothingToShare ? 0 : 1))
+        #expect(pictures.isEmpty)
+    }
+
+    @Test(arguments: ["mountains-12mp.jpg", "dusk-2mp.jpg", "forest-portrait.jpg"])
+    func `files of JPEG, PNG and GIF stay within the bound as well`(name: String) async throws {
+        for output in [",jpeg", ",jpeg:40", ",gif"] {
+            let pictures = SharedPictures()
+            for job in try Self.jobs(name, ["thumbnail:1200", "thumbnail:300", "thumbnail:64"], output: output) {
+                let difference = try await Self.compared(job, pictures).difference
+                #expect(difference <= 1, "\(job.recipe)\(output)")
+            }
+        }
+    }
+
+    @Test(arguments: [
+        "brightness:2", "contrast:2", "saturation:2", "blur:3", "pixelate:8", "tint:ff8800", "rotate:33", "circle",
+        "crop:50x40", "extend:5,border:2:ff0000", "rounded-mask:9",
+    ])
+    func `steps behind the resize keep within the bound`(tail: String) async throws {
+        for name in ["mountains-12mp.jpg", "dusk-2mp.jpg", "forest-portrait.jpg"] {
+            let job = try Self.jobs(name, ["thumbnail:1200", "thumbnail:64," + tail])[1]
+            #expect(job.shared?.includes(job) == true)
+            let difference = try await Self.compared(job).difference
+            #expect(difference <= 1, "\(name)")
+        }
+    }
+
+    @Test(arguments: [
+        "thumbnail:64,sharpen", "thumbnail:64,contrast:3", "thumbnail:64,brightness:1.5,saturation:1.5",
+        "thumbnail:64,trim",
+        "thumbnail:64x40:fill:gravity=attention", "thumbnail:64,crop:20x20:gravity=entropy",
+        "crop:100x100,thumbnail:50x50", "trim,thumbnail:50", "grayscale", "thumbnail:5000", "blur:2,thumbnail:64",
+    ])
+    func `what could leave the bound, or does not begin by shrinking, is rendered alone`(recipe: String) throws {
+        let jobs = try Self.jobs("dusk-2mp.jpg", ["thumbnail:300", recipe, "thumbnail:100"])
+        let shared = try #require(jobs[1].shared)
+        #expect(shared.members == 2 && shared.targets.map(\.size.width) == [300, 100])
+        #expect(!shared.includes(jobs[1]) && shared.includes(jobs[0]) && shared.includes(jobs[2]))
+        try VipsLibrary.load()
+        var single = jobs[1]
+        single.shared = nil
+        #expect(try Self.render(jobs[1]).bytes == Self.render(single).bytes)
+    }
+
+    @Test func `frames of an animation are rendered alone`() throws {
+        let jobs = try Self.jobs(
+            "balloon.gif", ["frames:all,thumbnail:40", "thumbnail:30", "thumbnail:20"], output: ",gif")
+        let shared = try #require(jobs[0].shared)
+        #expect(!shared.includes(jobs[0]) && shared.includes(jobs[1]) && shared.members == 2)
+    }
+
+    @Test func `one render, or one that is not smaller, has nothing to share`() throws {
+        #expect(try Self.jobs("dusk-2mp.jpg", ["thumbnail:300"])[0].shared == nil)
+        #expect(try Self.jobs("night-tiny.jpg", ["thumbnail:5000", "thumbnail:6000"])[0].shared == nil)
+    }
+
+    @Test func `the smallest sizes share, up to sixteen, and larger ones are rendered alone`() throws {
+        let many = try Self.jobs("mountains-12mp.jpg", (1...20).map { "thumbnail:\(40 * $0)" })
+        let shared = try #require(many[0].shared)
+        #expect(shared.targets.map(\.size.width) == (1...16).reversed().map { 40 * $0 })
+        #expect(many.map { shared.includes($0) } == (1...20).map { $0 <= 16 })
+        let large = try Self.jobs(
+            "mountains-12mp.jpg", ["thumbnail:3900", "thumbnail:3800", "thumbnail:200", "thumbnail:90"])
+        #expect(large.map { large[0].shared?.includes($0) } == [false, true, true, true])
+    }
+
+    @Test func `what its own decode would have averaged is averaged first`() throws {
+        // 4032 × 3024: `balanced` has the decoder leave three pixels for each of the result, and decode in full for 1200.
+        let jobs = try Self.jobs("mountains-12mp.jpg", [1200, 900, 590, 260, 64].map { "thumbnail:\($0)" })
+        let shared = try #require(jobs[0].shared)
+        #expect(shared.shrink == 1)
+        #expect(shared.targets.map(\.box) == [1, 1, 2, 4, 8])
+        #expect(shared.targets.map { shared.source(of: $0)?.size.width } == [nil, nil, 1200, nil, nil])
+        let best = try Self.jobs("mountains-12mp.jpg", [1200, 900, 590, 64].map { "thumbnail:\($0):resample=best" })
+        #expect(best[0].shared?.targets.map(\.box) == [1, 1, 1, 1])
+        #expect(
+            best[0].shared.map { shared in shared.targets.map { shared.source(of: $0)?.size.width } }
+                == [nil, nil, 1200, 1200])
+    }
+
+    @Test func `each render gives the same bytes without the others, in any order`() throws {
+        try VipsLibrary.load()
+        let jobs = try Self.jobs("dusk-2mp.jpg")
+        let pictures = SharedPictures()
+        let together = try jobs.map { try Self.render($0, pictures).bytes }
+        let backwards = SharedPictures()
+        #expect(try jobs.reversed().map { try Self.render($0, backwards).bytes } == together.reversed())
+        #expect(try jobs.map { try Self.render($0).bytes } == together)
+    }
+
+    @Test func `the CPU of a decode is split among those that share it`() throws {
+        try VipsLibrary.load()
+        let pictures = SharedPictures()
+        let jobs = try Self.jobs("mountains-12mp.jpg", ["thumbnail:300x300", "thumbnail:299x299"])
+        let costs = try jobs.map { try Self.render($0, pictures).cpuMilliseconds }
+        // Unsplit, the first would cost nearly everything.
+        #expect(costs[1] > costs[0] / 4)
+        #expect(pictures.settle() == 0)
+    }
+
+    @Test func `what a failed render owed is not charged to the next`() throws {
+        try VipsLibrary.load()
+        let pictures = SharedPictures()
+        var jobs = try Self.jobs("mountains-12mp.jpg", ["thumbnail:300,mask:none", "thumbnail:299"])
+        jobs[0].masks = ["none": [1, 2, 3]]
+        #expect(throws: RenderError.self) { try Self.render(jobs[0], pictures) }
+        let stranger = try RenderSamples.job("night-tiny.jpg", "thumbnail:20,png")
+        // Less than nothing, if it were.
+        #expect(try Self.render(stranger, pictures).cpuMilliseconds > 0)
+    }
+
+    @Test func `pictures of another original are let go of`() throws {
+        try VipsLibrary.load()
+        let pictures = SharedPictures()
+        let first = try Self.jobs("dusk-2mp.jpg")
+        _ = try Self.render(first[0], pictures)
+        #expect(!pictures.isEmpty)
+        pictures.keep(only: first[1].shared)
+        #expect(!pictures.isEmpty)
+        pictures.keep(only: try Self.jobs("forest-portrait.jpg")[0].shared)
+        #expect(pictures.isEmpty)
+        let second = try Self.jobs("forest-portrait.jpg")
+        #expect(try Self.render(second[2], pictures).bytes == Self.render(second[2]).bytes)
+    }
+}
