@@ -49,11 +49,60 @@ import Testing
         let runner = BatchRunner(renderer: ScriptedRenderer(), options: options)
         let summary = try await runner.run(BatchInput(["https://h/a.jpg", "https://h/b.jpg", "https://h/a.jpg"]))
         #expect(summary.items == 4 && summary.duplicates == 2)
-        #expect(
-            runner.renderer.log.state.withLock(\.seen) == [
-                "https://h/a.jpg|circle", "https://h/a.jpg|@card", "https://h/b.jpg|circle", "https://h/b.jpg|@card",
-            ])
+        // One source after the other; the recipes of one are asked for together.
+        let seen = runner.renderer.log.state.withLock(\.seen)
+        #expect(seen.prefix(2).sorted() == ["https://h/a.jpg|@card", "https://h/a.jpg|circle"])
+        #expect(seen.suffix(2).sorted() == ["https://h/b.jpg|@card", "https://h/b.jpg|circle"])
         #expect(folder.names("out") == ["a-card.png", "a-circle.png", "b-card.png", "b-circle.png"])
+    }
+
+    @Test func `recipes of a source come together, each naming the others`() throws {
+        let folder = ScratchFolder()
+        let input = BatchInput(["https://h/a.jpg", "https://h/b.jpg"])
+        let options = options(folder, ["circle", "wrong", "@card", "circle"])
+        let producer = BatchProducer(input, options, sources: SourceGuard(input, outputFolder: options.outputFolder))
+        for _ in 0..<2 {
+            let items = producer.next()
+            #expect(items.map(\.canonical) == ["circle", "wrong", "@card"])
+            #expect(items.map(\.companions) == [["@card"], [], ["circle"]])
+            #expect(items.map { $0.failure == nil } == [true, false, true])
+        }
+        #expect(producer.next().isEmpty && producer.duplicates == 2)
+    }
+
+    @Test func `a source of many recipes comes in portions`() throws {
+        let folder = ScratchFolder()
+        let input = BatchInput(["https://h/a.jpg"])
+        let options = options(folder, (0..<35).map { "r\($0)" })
+        let producer = BatchProducer(input, options, sources: SourceGuard(input, outputFolder: options.outputFolder))
+        var portions: [[BatchItem]] = []
+        while case let items = producer.next(), !items.isEmpty { portions.append(items) }
+        #expect(portions.map(\.count) == [16, 16, 3])
+        #expect(portions[2].map(\.companions) == [["r33", "r34"], ["r32", "r34"], ["r32", "r33"]])
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `all recipes of a source are on their way before the first is there`() async throws {
+        /// Nobody goes on before all have come.
+        final class Meeting: BatchRendering {
+            let waiting = Mutex<[CheckedContinuation<Void, Never>]>([])
+
+            func render(source: BatchSource, recipe: String, companions: [String]) async -> BatchOutcome {
+                await withCheckedContinuation { continuation in
+                    let all = waiting.withLock { waiting -> [CheckedContinuation<Void, Never>] in
+                        waiting.append(continuation)
+                        return waiting.count == 3 ? waiting : []
+                    }
+                    for one in all { one.resume() }
+                }
+                return .failure(BatchFailure(code: "met", message: companions.sorted().joined(separator: " ")))
+            }
+        }
+        let folder = ScratchFolder()
+        var options = options(folder, ["a", "b", "c"])
+        options.concurrency = 1
+        let summary = try await BatchRunner(renderer: Meeting(), options: options).run(BatchInput(["https://h/a.jpg"]))
+        #expect(summary.failures == ["met": 3])
     }
 
     @Test func `manifests replace recipes and names, and their mistakes are items`() async throws {

@@ -127,10 +127,12 @@ struct RenderStage: Sendable {
     }
 
     private func make(_ plan: Plan, of original: Original, _ recipe: Recipe) async throws(PipelineError) -> Variant {
-        let job = RenderJob(
+        let request = original.admitted.request
+        var job = RenderJob(
             original: Self.encoded(original.body), header: plan.header, recipe: recipe, output: plan.output,
             quality: quality,
             limits: limits, masks: original.admitted.masks.mapValues(\.bytes))
+        if !request.companions.isEmpty { job.shared = shared(by: job, request, original.record.digest) }
         let began = ContinuousClock.now
         let rendered: RenderedVariant
         do throws(RenderError) {
@@ -156,6 +158,19 @@ struct RenderStage: Sendable {
         store(variant)
         variant.timings.store = storing.duration(to: .now).milliseconds
         return variant
+    }
+
+    /// What the job shares with its companions. It does not depend on which of them are stored already, nor on the order
+    /// they are named in, so that the same requests give the same bytes again.
+    private func shared(by job: RenderJob, _ request: ImageRequest, _ digest: String) -> SharedDecode? {
+        var seen: Set<String> = []
+        let jobs = ([job.recipe] + request.companions).filter { seen.insert($0.description).inserted }.map { recipe in
+            RenderJob(
+                original: [], header: job.header, recipe: recipe,
+                output: recipe.resolvedOutput(for: job.header, negotiated: request.negotiated), quality: quality)
+        }
+        guard let shared = SharedDecode(of: jobs, named: digest), shared.includes(job) else { return nil }
+        return shared
     }
 
     /// A body in a file is read when its render begins: what waits for its turn takes no memory.

@@ -6,8 +6,10 @@ import Variants
 protocol BatchRendering: Sendable {
     /// Never throws: a failure is an outcome like any other.
     ///
-    /// - Parameter recipe: canonical text.
-    func render(source: BatchSource, recipe: String) async -> BatchOutcome
+    /// - Parameters:
+    ///   - recipe: canonical text.
+    ///   - companions: the other recipes of the same source, which are asked for at the same time.
+    func render(source: BatchSource, recipe: String, companions: [String]) async -> BatchOutcome
 }
 
 /// A variant on its way to a file.
@@ -60,7 +62,7 @@ struct BatchOptions: Sendable {
     var nameTemplate: String?
     var reportPath: String?
     var galleryPath: String?
-    /// Items rendered at once.
+    /// Sources rendered at once, each with up to `BatchProducer.recipesAtOnce` of its recipes.
     var concurrency = 4
     /// Descriptor of a terminal for the progress line; nil: none is shown.
     var progressDescriptor: Int32?
@@ -88,11 +90,11 @@ struct BatchStartError: Error, Sendable, CustomStringConvertible {
     var description: String
 }
 
-/// Runs a batch: items are pulled as there is room, rendered at the same time, and named, written and reported in input
-/// order. One bad item never stops the rest.
+/// Runs a batch: sources are pulled as there is room, the recipes of one rendered at the same time so that they share its
+/// decode, and items named, written and reported in input order. One bad item never stops the rest.
 ///
-/// At most `concurrency` items render; at most four times as many are between being pulled and being written, which
-/// bounds memory when an early item is slow. Input and output each have a thread of their own.
+/// At most `concurrency` sources render; no source is pulled while four times as many items are between being pulled and
+/// being written, which bounds memory when an early item is slow. Input and output each have a thread of their own.
 struct BatchRunner<Renderer: BatchRendering>: Sendable {
     let renderer: Renderer
     let options: BatchOptions
@@ -103,8 +105,9 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
     }
 
     private enum Step: Sendable {
-        case pulled(BatchItem?)
-        case rendered(Int, BatchItem, BatchOutcome)
+        case pulled([BatchItem])
+        /// The second number is the first item's of those pulled together.
+        case rendered(Int, Int, BatchItem, BatchOutcome)
     }
 
     /// Runs until the input ends or the flag of interruption is set; what runs then is waited for.
@@ -120,14 +123,15 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
         let renderer = renderer
         let isInterrupted = options.isInterrupted
         await withTaskGroup(of: Step.self) { group in
-            var running = 0
+            /// Items not rendered yet of those pulled together, by the number of the first.
+            var running: [Int: Int] = [:]
             var isPulling = false
             var hasEnded = false
             var pulled = 0
             var finished = 0
             var waiting: [Int: (BatchItem, BatchOutcome)] = [:]
             while true {
-                if !hasEnded, !isPulling, running < concurrency, pulled - finished < window {
+                if !hasEnded, !isPulling, running.count < concurrency, pulled - finished < window {
                     if isInterrupted() {
                         hasEnded = true
                     } else {
@@ -137,25 +141,30 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
                 }
                 guard let step = await group.next() else { break }
                 switch step {
-                case .pulled(let item):
+                case .pulled(let items):
                     isPulling = false
-                    guard let item, !isInterrupted() else {
+                    guard !items.isEmpty, !isInterrupted() else {
                         hasEnded = true
                         continue
                     }
-                    let number = pulled
-                    pulled += 1
-                    if let failure = item.failure {
-                        waiting[number] = (item, .failure(failure))
-                    } else {
-                        running += 1
+                    let first = pulled
+                    pulled += items.count
+                    for (number, item) in zip(first..., items) {
+                        if let failure = item.failure {
+                            waiting[number] = (item, .failure(failure))
+                            continue
+                        }
+                        running[first, default: 0] += 1
                         group.addTask {
-                            .rendered(number, item, await renderer.render(source: item.source, recipe: item.canonical))
+                            let outcome = await renderer.render(
+                                source: item.source, recipe: item.canonical, companions: item.companions)
+                            return .rendered(number, first, item, outcome)
                         }
                     }
-                case .rendered(let number, let item, let outcome):
-                    running -= 1
+                case .rendered(let number, let first, let item, let outcome):
                     waiting[number] = (item, outcome)
+                    running[first, default: 1] -= 1
+                    if running[first] == 0 { running[first] = nil }
                 }
                 while let (item, outcome) = waiting.removeValue(forKey: finished) {
                     finished += 1
@@ -177,11 +186,13 @@ struct BatchItem: Sendable {
     var written: String
     var canonical: String
     var hasSeveralRecipes: Bool
+    /// Canonical texts of the source's other recipes that are rendered at the same time.
+    var companions: [String] = []
     /// Set when there is nothing to render.
     var failure: BatchFailure?
 }
 
-/// Turns entries into items, all recipes of a source in a row, each pair once.
+/// Turns entries into items, the recipes of a source together, each pair once.
 ///
 /// `@unchecked Sendable`: only jobs of the runner's reading thread touch it.
 final class BatchProducer: @unchecked Sendable {
@@ -193,6 +204,8 @@ final class BatchProducer: @unchecked Sendable {
     private var seen: Set<Int> = []
     private var canonical: [String: Result<String, BatchFailure>] = [:]
     private(set) var duplicates = 0
+    /// A source with more comes in portions: however many a manifest names, few are rendered at once.
+    static let recipesAtOnce = 16
 
     private let sources: SourceGuard
 
@@ -202,23 +215,30 @@ final class BatchProducer: @unchecked Sendable {
         self.sources = sources
     }
 
-    func next() -> BatchItem? {
+    /// Items of the next source; none when the input has ended.
+    func next() -> [BatchItem] {
         while pending.isEmpty {
-            guard let entry = entries.next() else { return nil }
+            guard let entry = entries.next() else { return [] }
             index += 1
             switch entry {
-            case .failure(let source, let failure): return failed(BatchSource(source), "", failure)
+            case .failure(let source, let failure): return [failed(BatchSource(source), "", failure)]
             case .source(let source):
                 sources.note(source)
                 let recipes = source.recipes ?? options.recipes
                 if recipes.isEmpty {
-                    return failed(
-                        source, "", BatchFailure(code: "noRecipe", message: "no recipe is given here, nor with -r"))
+                    let failure = BatchFailure(code: "noRecipe", message: "no recipe is given here, nor with -r")
+                    return [failed(source, "", failure)]
                 }
                 expand(source, recipes)
             }
         }
-        return pending.removeFirst()
+        var items = Array(pending.prefix(Self.recipesAtOnce))
+        pending.removeFirst(items.count)
+        let texts = items.filter { $0.failure == nil }.map(\.canonical)
+        for index in items.indices where items[index].failure == nil {
+            items[index].companions = texts.filter { $0 != items[index].canonical }
+        }
+        return items
     }
 
     private func expand(_ source: BatchSource, _ recipes: [String]) {

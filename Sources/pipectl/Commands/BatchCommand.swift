@@ -62,7 +62,7 @@ struct BatchCommand: AsyncParsableCommand {
         options.nameTemplate = name
         options.reportPath = report
         options.galleryPath = gallery
-        // Fetching waits on the network, rendering on the processor: some items do one while others do the other.
+        // Fetching waits on the network, rendering on the processor: some sources do one while others do the other.
         options.concurrency = settings.renderWorkers + 3
         options.isInterrupted = { Interruption.isRequested }
         if !common.quiet, isatty(STDERR_FILENO) == 1 {
@@ -89,11 +89,12 @@ private struct PipelineBatch: BatchRendering {
     let pipeline: ImagePipeline
     let policy: CachePolicy
 
-    func render(source: BatchSource, recipe text: String) async -> BatchOutcome {
+    func render(source: BatchSource, recipe text: String, companions: [String]) async -> BatchOutcome {
         do {
             // Canonical text has its presets expanded.
             var request = ImageRequest(ImageSource(source.source), recipe: try Recipe(text))
             request.policy = policy
+            request.companions = companions.compactMap { try? Recipe($0) }
             let response = try await pipeline.answer(request)
             var item = ItemJSON(source: source.source, recipe: text, outcome: .failed)
             item.fill(response)
