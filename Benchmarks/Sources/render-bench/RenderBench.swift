@@ -3,20 +3,25 @@ import Variants
 
 /// Renders files over and over in one process and prints the CPU time each render took.
 ///
-///     render-bench [--quality fast|balanced|best] [--recipe TEXT] [--repeat N] [--workers N] [--cancel | --out FOLDER] FILE...
+///     render-bench [--quality fast|balanced|best] [--recipe TEXT]... [--shared] [--repeat N] [--workers N]
+///         [--cancel | --out FOLDER] FILE...
 ///
 /// One line on stdout: `<images> <CPU ms an image> <CPU ms before the first render> <wall ms an image> <peak MB>`. User and
 /// system time of the whole process and its workers, all threads; the time before and in the first, uncounted render
 /// (start of libvips) is the third number. Peak memory is this process's plus the largest worker's.
 ///
-/// With `--workers N` renders run in N worker processes, which are this program too, N at a time. With `--cancel` each render
-/// is cancelled once it is under way, and the line is `<renders> <median ms> <worst ms> <workers killed>`: from the cancellation
-/// to the caller's having its answer, when the worker is free again or gone. With `--out FOLDER` every file is rendered once, into a file of
-/// its name there without the extension, and nothing is printed.
+/// With several recipes an image is all of them, asked for at the same time; with `--shared` they share its decode.
+///
+/// With `--workers N` renders run in N worker processes, which are this program too, N images at a time. With `--cancel` each
+/// render is cancelled once it is under way, and the line is `<renders> <median ms> <worst ms> <workers killed>`: from the
+/// cancellation to the caller's having its answer, when the worker is free again or gone. With `--out FOLDER` every file is
+/// rendered once, into a file of its name there without the extension, or into `NAME-1`, `NAME-2`, … where there are several
+/// recipes, and nothing is printed.
 @main
 struct RenderBench {
     var quality = RenderQuality.balanced
-    var recipe = "thumbnail:300x300,jpeg:80"
+    var recipes: [String] = []
+    var shares = false
     var rounds = 5
     var workers = 0
     var cancels = false
@@ -41,8 +46,8 @@ struct RenderBench {
                 files.append(argument)
                 continue
             }
-            if argument == "--cancel" {
-                cancels = true
+            if argument == "--cancel" || argument == "--shared" {
+                if argument == "--cancel" { cancels = true } else { shares = true }
                 continue
             }
             guard let value = rest.popFirst() else { throw BenchError("\(argument) needs a value") }
@@ -50,7 +55,7 @@ struct RenderBench {
             case "--quality":
                 guard let known = RenderQuality(rawValue: value) else { throw BenchError("unknown quality `\(value)`") }
                 quality = known
-            case "--recipe": recipe = value
+            case "--recipe": recipes.append(value)
             case "--out": folder = value
             case "--workers":
                 guard let count = Int(value), count > 0 else { throw BenchError("--workers: `\(value)` is no count") }
@@ -62,6 +67,8 @@ struct RenderBench {
             }
         }
         if files.isEmpty { throw BenchError("no files given") }
+        if recipes.isEmpty { recipes = ["thumbnail:300x300,jpeg:80"] }
+        if recipes.count > 1, cancels { throw BenchError("--cancel takes one recipe") }
     }
 
     func run() async throws {
@@ -76,28 +83,20 @@ struct RenderBench {
         } else {
             renderer = InProcessRenderer(threads: 1)
         }
-        let recipe = try Recipe(recipe)
-        var jobs: [RenderJob] = []
-        for file in files {
-            let bytes = try Self.read(file)
-            let header = try ImageHeader.probe(bytes)
-            jobs.append(
-                RenderJob(
-                    original: bytes, header: header, recipe: recipe, output: recipe.resolvedOutput(for: header),
-                    quality: quality))
-        }
-        if let folder { return try await save(renderer, jobs, to: folder) }
-        for _ in 0..<max(1, workers * 2) { _ = try await renderer.render(jobs[0]) }
-        if cancels { return try await cancelled(renderer, jobs) }
+        let recipes = try recipes.map { try Recipe($0) }
+        let images = try files.map { try jobs($0, recipes) }
+        if let folder { return try await save(renderer, images, to: folder) }
+        for _ in 0..<max(1, workers * 2) { _ = try await renderer.render(images[0][0]) }
+        if cancels { return try await cancelled(renderer, images.map { $0[0] }) }
         let start = Self.cpuMilliseconds()
         let began = ContinuousClock.now
-        let all = (0..<rounds).flatMap { _ in jobs }
+        let all = (0..<rounds).flatMap { _ in images }
         let lanes = max(1, workers)
         try await withThrowingTaskGroup(of: Void.self) { group in
             for lane in 0..<lanes {
                 group.addTask {
                     for index in stride(from: lane, to: all.count, by: lanes) {
-                        _ = try await renderer.render(all[index])
+                        try await Self.render(all[index], renderer)
                     }
                 }
             }
@@ -111,14 +110,43 @@ struct RenderBench {
             Self.peakMegabytes())
     }
 
-    private func save(_ renderer: any Rendering, _ jobs: [RenderJob], to folder: String) async throws {
-        for (path, job) in zip(files, jobs) {
-            let bytes = try await renderer.render(job).bytes
+    /// All recipes of one file.
+    private func jobs(_ file: String, _ recipes: [Recipe]) throws -> [RenderJob] {
+        let bytes = try Self.read(file)
+        let header = try ImageHeader.probe(bytes)
+        var jobs = recipes.map { recipe in
+            RenderJob(
+                original: bytes, header: header, recipe: recipe, output: recipe.resolvedOutput(for: header),
+                quality: quality)
+        }
+        guard shares else { return jobs }
+        guard let shared = SharedDecode(of: jobs, named: file) else {
+            throw BenchError("\(file): nothing to share")
+        }
+        for index in jobs.indices { jobs[index].shared = shared }
+        return jobs
+    }
+
+    /// One image: all its recipes at the same time.
+    private static func render(_ jobs: [RenderJob], _ renderer: any Rendering) async throws {
+        if jobs.count == 1 {
+            _ = try await renderer.render(jobs[0])
+            return
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for job in jobs { group.addTask { _ = try await renderer.render(job) } }
+            try await group.waitForAll()
+        }
+    }
+
+    private func save(_ renderer: any Rendering, _ images: [[RenderJob]], to folder: String) async throws {
+        for (path, jobs) in zip(files, images) {
             let name = path.split(separator: "/").last.map(String.init) ?? path
             let stem = name.lastIndex(of: ".").map { String(name[..<$0]) } ?? name
-            guard let file = fopen("\(folder)/\(stem)", "wb") else { throw BenchError("cannot write into \(folder)") }
-            let written = bytes.withUnsafeBytes { fwrite($0.baseAddress, 1, $0.count, file) }
-            guard fclose(file) == 0, written == bytes.count else { throw BenchError("cannot write into \(folder)") }
+            for (index, job) in jobs.enumerated() {
+                let bytes = try await renderer.render(job).bytes
+                try Self.save(bytes, "\(folder)/\(stem)" + (jobs.count > 1 ? "-\(index + 1)" : ""))
+            }
         }
         await renderer.shutdown()
     }
@@ -190,6 +218,12 @@ struct RenderBench {
             result.append(Double(used.tv_sec) * 1000 + Double(used.tv_nsec) / 1e6)
         }
         return result
+    }
+
+    private static func save(_ bytes: [UInt8], _ path: String) throws(BenchError) {
+        guard let file = fopen(path, "wb") else { throw BenchError("cannot write \(path)") }
+        let written = bytes.withUnsafeBytes { fwrite($0.baseAddress, 1, $0.count, file) }
+        guard fclose(file) == 0, written == bytes.count else { throw BenchError("cannot write \(path)") }
     }
 
     private static func read(_ path: String) throws(BenchError) -> [UInt8] {
