@@ -63,8 +63,8 @@ public struct ImageRequest: Sendable {
     public var recipe: Recipe?
     /// Other recipes that are asked of the same source at the same time, in requests of their own; none by default. The
     /// original is then decoded once, at the size the largest needs, for all that can be made from one decode
-    /// (docs/workers.md says what can). They change neither key nor size, and no colour by more than rounding and the
-    /// decoder's own shrinking do. Naming some that are stored already, or never asked for, costs a larger decode.
+    /// (docs/workers.md says what can). They change neither key nor size; colours differ less than one sees. Naming some
+    /// that are stored already, or never asked for, costs a larger decode.
     public var companions: [Recipe] = []
     /// The format that content negotiation chose for an `auto` output; nil keeps the original's family.
     public var negotiated: ImageFormat?

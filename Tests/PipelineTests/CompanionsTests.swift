@@ -27,7 +27,7 @@ struct CompanionsTests {
 
     @Test func `companions change no key and no size, and nothing that is cached is rendered again`() async throws {
         try await withPipeline { _ in
-            picture("dusk-2mp.jpg", fresh)
+            picture("meadow-small.jpg", fresh)
         } _: { bench, pipeline in
             let responses = try await together(pipeline, bench)
             #expect(bench.renderer.renders == 4)
@@ -56,7 +56,7 @@ struct CompanionsTests {
 
     @Test func `the same requests give the same bytes, whichever of them is stored already`() async throws {
         try await withPipeline { _ in
-            picture("dusk-2mp.jpg", fresh)
+            picture("meadow-small.jpg", fresh)
         } _: { bench, pipeline in
             let first = try await together(pipeline, bench)
             _ = try await pipeline.purge(bench.request().source)
@@ -71,7 +71,7 @@ struct CompanionsTests {
 
     @Test func `a request that can share nothing, or names nobody else, is rendered alone`() async throws {
         try await withPipeline { _ in
-            picture("dusk-2mp.jpg", fresh)
+            picture("meadow-small.jpg", fresh)
         } _: { bench, pipeline in
             var request = try bench.request("/a.jpg", "crop:100x100,thumbnail:50")
             request.companions = try Self.recipes.map { try Recipe($0) }
@@ -85,7 +85,7 @@ struct CompanionsTests {
 
     @Test func `one that fails or is cancelled takes none of the others with it`() async throws {
         try await withPipeline { _ in
-            picture("dusk-2mp.jpg", fresh)
+            picture("meadow-small.jpg", fresh)
         } _: { bench, pipeline in
             // No quality of a picture of that size has so few bytes.
             let texts = ["thumbnail:400", "thumbnail:700,jpeg:max=1kB", "thumbnail:200", "thumbnail:100"]
