@@ -12,6 +12,7 @@ enum PNGHeader {
         var header = ImageHeader(format: .png, width: width, height: height)
         header.hasAlpha = colour == 4 || colour == 6
         var offset = 33
+        var hasPixels = false
         while let length = reader.uint32(offset) {
             let data = reader.part(offset + 8, length)
             if reader.matches("tRNS", at: offset + 4) {
@@ -20,11 +21,15 @@ enum PNGHeader {
                 header.orientation = TIFFHeader.orientation(exif: data) ?? 1
             } else if reader.matches("iCCP", at: offset + 4) {
                 header.profileBytes = data.count
+            } else if reader.matches("IDAT", at: offset + 4) {
+                hasPixels = true
             } else if reader.matches("IEND", at: offset + 4) {
                 break
             }
             offset += 12 + length
         }
+        // libpng has no words for this.
+        guard hasPixels else { throw ImageHeader.damaged("PNG", "it has no pixels (no IDAT chunk)") }
         return header
     }
 }

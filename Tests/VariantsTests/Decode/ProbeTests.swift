@@ -120,6 +120,9 @@ import Variants
             testDescription: "PNG without width", bytes: Make.png(width: 0, height: 4),
             code: .undecodable, words: "0 × 4"),
         Refusal(
+            testDescription: "PNG without pixels", bytes: Make.png(width: 4, height: 4).dropLast(12 + 15) + [],
+            code: .undecodable, words: "no pixels"),
+        Refusal(
             testDescription: "PNG beyond any decoder", bytes: Make.png(width: 1 << 30, height: 1 << 30),
             code: .overLimit, words: "1073741824"),
         Refusal(
