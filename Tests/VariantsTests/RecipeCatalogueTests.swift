@@ -46,6 +46,25 @@ import Testing
         }
     }
 
+    @Test func `docs recipes md has a file of every output, of the size it says`() throws {
+        let docs = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent().appending(path: "docs")
+        let rows = try String(contentsOf: docs.appending(path: "recipes.md"), encoding: .utf8)
+            .split(separator: "\n").filter { $0.contains("](pictures/output-") }
+        var shown: Set<ImageFormat> = []
+        for row in rows {
+            let cells = row.split(separator: "|").map { $0.trimmingPrefix(while: { $0 == " " }) }
+            let file = try #require(row.firstMatch(of: /\]\(([a-z\/.-]+)\)/)?.1)
+            let recipe = try Recipe(String(#require(cells[2].firstMatch(of: /`([^`]+)`/)?.1)))
+            let bytes = try [UInt8](Data(contentsOf: docs.appending(path: String(file))))
+            #expect(bytes.count <= 15_000 && cells[4] == "\(bytes.count) ", "\(file): scripts/make-recipe-pictures")
+            let format = try #require(bytes.withUnsafeBytes { ImageHeader.detectFormat(ByteReader($0)) })
+            #expect(recipe.output?.kind.format == format)
+            shown.insert(format)
+        }
+        #expect(shown == Set(Catalogue.outputs.map { $0.format }))
+    }
+
     @Test func `a misspelt word finds its neighbour and nothing far away`() {
         #expect(Spelling.nearest(to: "thumbnial", in: Catalogue.tokens) == "thumbnail")
         #expect(Spelling.nearest(to: "CIRCLE", in: Catalogue.tokens) == "circle")
