@@ -84,6 +84,12 @@ extension DiskIndex {
         if let end { try connection.run("UPDATE state SET value = ?1 WHERE name = 'pack'", .integer(end)) }
     }
 
+    /// How much of the pack is free slots whose space is still taken.
+    func freeShare() throws(StoreError) -> Double {
+        let units = try connection.first("SELECT total(units) FROM free WHERE hollow = 0") { $0.real(0) } ?? 0
+        return units / Double(max(1, try readEnd()))
+    }
+
     /// Gives the space of free slots back to the file system, some at a time.
     /// - Returns: whether there are more.
     func shrinkPack(slots: Int) throws(StoreError) -> Bool {

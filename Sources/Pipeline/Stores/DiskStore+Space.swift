@@ -83,16 +83,21 @@ extension DiskStore {
                 hasEvicted = true
                 yieldToOthers()
             }
-            if hasEvicted { shrink() }
+            if hasEvicted { shrink(onlyLargeGaps: true) }
         }
     }
 
     /// Gives pages of the index and slots of small bodies that nothing uses any more back to the file system, some at a
     /// time.
-    func shrink() {
+    ///
+    /// - Parameter onlyLargeGaps: leaves free slots to what is stored next while they are a quarter of the file at most.
+    func shrink(onlyLargeGaps: Bool = false) {
         // What stays is used by what is stored next, and the next call tries again.
         while true {
-            let hasMore = try? perform { index throws(StoreError) in try index.shrinkPack(slots: Self.step) }
+            let hasMore = try? perform { index throws(StoreError) in
+                if onlyLargeGaps, try index.freeShare() <= 0.25 { return false }
+                return try index.shrinkPack(slots: Self.step)
+            }
             guard hasMore == true else { break }
             yieldToOthers()
         }

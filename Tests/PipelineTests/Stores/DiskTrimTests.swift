@@ -93,6 +93,30 @@ import Testing
         #expect(try store.verify().isClean)
     }
 
+    @Test func `a lowered budget gives back what is more than a quarter of the small bodies`() throws {
+        let full = try DiskStore(folder: folder.path)
+        for number in 0..<100 { try put(number, in: full, size: 30_000, cost: Double(1 + number)) }
+        full.close()
+        func blocks() throws -> Int {
+            var info = stat()
+            try #require(stat("\(folder.path)/bodies.pack", &info) == 0)
+            return Int(info.st_blocks) * 512
+        }
+        let before = try blocks()
+        for (budget, isGivenBack) in [(2_700_000, false), (1_500_000, true)] {
+            var configuration = DiskStoreConfiguration()
+            configuration.variants = budget
+            configuration.originals = budget
+            let store = try DiskStore(folder: folder.path, configuration: configuration)
+            try put(900 + budget, in: store, cost: 0.001)
+            let held = try store.statistics().variants.bytes
+            #expect(held <= budget && held > budget - 60_000)
+            #expect(try (blocks() < before * 3 / 4) == isGivenBack)
+            #expect(try store.verify().isClean)
+            store.close()
+        }
+    }
+
     @Test func `what exceeds a lowered budget goes before the first newcomer`() throws {
         let large = try DiskStore(folder: folder.path)
         for number in 0..<400 { try put(number, in: large, cost: Double(1 + number)) }
