@@ -384,13 +384,14 @@ final class DiskIndex: @unchecked Sendable {
         }
     }
 
+    /// Pages of the index that hold nothing.
+    func unusedPages() throws(StoreError) -> Int {
+        try connection.first("PRAGMA freelist_count") { $0.integer(0) } ?? 0
+    }
+
     /// Gives at most so many unused pages back to the file system, in a transaction of its own.
-    /// - Returns: whether there are more.
-    func shrink(pages: Int) throws(StoreError) -> Bool {
-        let connection = try connection
-        let unused = try connection.first("PRAGMA freelist_count") { $0.integer(0) } ?? 0
-        if unused > 0 { _ = try connection.rows("PRAGMA incremental_vacuum(\(pages))") { _ in } }
-        return unused > pages
+    func shrink(pages: Int) throws(StoreError) {
+        _ = try connection.rows("PRAGMA incremental_vacuum(\(pages))") { _ in }
     }
 
     /// Moves what the log holds into the index as far as nobody reads what was before; a file that has fewer pages now

@@ -108,7 +108,7 @@ extension DiskStore {
         }
     }
 
-    /// Hands out entries in pages of at most 256 until `visit` returns false.
+    /// Hands out entries in pages of at most 512 until `visit` returns false.
     ///
     /// In memory there is a page, and eight bytes for each entry that fits; so entries come in the order of when the call
     /// began, and those that went meanwhile are left out.

@@ -26,7 +26,7 @@ struct FileSystemSpace: Sendable, Hashable {
 
 extension DiskStore {
     /// Entries that leave in one transaction; other processes get their turn in between.
-    static let step = 256
+    static let step = 512
     /// Steps that one entry on its way in takes at most; the next one goes on.
     private static let stepsForNewcomer = 16
 
@@ -101,12 +101,18 @@ extension DiskStore {
             guard hasMore == true else { break }
             yieldToOthers()
         }
+        var hasShrunk = false
         while true {
-            let hasMore = try? perform { index throws(StoreError) in try index.shrink(pages: Self.step) }
+            let hasMore = try? perform { index throws(StoreError) in
+                let unused = try index.unusedPages()
+                if unused > 0 { try index.shrink(pages: Self.step) }
+                hasShrunk = hasShrunk || unused > 0
+                return unused > Self.step
+            }
             guard hasMore == true else { break }
             yieldToOthers()
         }
-        try? perform { index throws(StoreError) in try index.checkpoint() }
+        if hasShrunk { try? perform { index throws(StoreError) in try index.checkpoint() } }
     }
 
     /// A moment between two transactions in a row: processes that wait for the index ask now and then, and who asks

@@ -36,7 +36,7 @@ public struct TrimResult: Sendable, Hashable {
 }
 
 extension DiskStore {
-    /// Removes bodies of originals and variants as asked, and leaves records. Each transaction removes at most 256
+    /// Removes bodies of originals and variants as asked, and leaves records. Each transaction removes at most 512
     /// entries, so that other processes go on meanwhile; what they store while this runs may stay.
     public func trim(_ request: TrimRequest) throws(StoreError) -> TrimResult {
         var result = TrimResult()
