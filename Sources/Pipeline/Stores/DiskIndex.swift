@@ -26,6 +26,8 @@ final class DiskIndex: @unchecked Sendable {
     var end: Int?
     var hasPacked = false
     private(set) var isWriting = false
+    /// Pages in the log at which it is moved into the index.
+    private var logLimit = DiskSchema.logPages
     /// Marks of the bodies renamed in by the transaction that runs.
     var marks: [String] = []
     /// Whether files of an index that is gone are still to be deleted.
@@ -110,6 +112,8 @@ final class DiskIndex: @unchecked Sendable {
         shareGeneration()
         // From now on whoever calls waits, without the lock that others need to look something up.
         connection.wait(milliseconds: 0)
+        connection.countLog()
+        logLimit = DiskSchema.logPages
     }
 
     /// Connects and looks at the version, before anything is written.
@@ -130,7 +134,6 @@ final class DiskIndex: @unchecked Sendable {
         try connection.execute(
             """
             PRAGMA mmap_size=0; PRAGMA trusted_schema=OFF; PRAGMA cache_size=-\(DiskSchema.cachedKilobytes);
-            PRAGMA wal_autocheckpoint=\(DiskSchema.logPages);
             PRAGMA journal_size_limit=\(DiskSchema.logPages * 3 / 2 * DiskSchema.pageSize);
             PRAGMA synchronous=\(configuration.fsync ? "FULL" : "NORMAL");
             """)
@@ -331,9 +334,22 @@ final class DiskIndex: @unchecked Sendable {
         forgetWritten(mergedUses)
         if hasDiscarded { sweepDiscarded() }
         if isSweeping { sweep() }
+        shortenLog(connection)
         writes += 1
         if writes % 64 == 0 { reclaim() }
         return result
+    }
+
+    /// Moves the log into the index when it has become long. SQLite would do so after every commit for as long as somebody
+    /// reads in it, each time waiting for the disk: here who reads is waited for, and where that does not help the next
+    /// attempt comes when the log is half as long again.
+    private func shortenLog(_ connection: SQLiteConnection) {
+        let pages = connection.pagesInLog
+        if pages < logLimit {
+            if pages < DiskSchema.logPages { logLimit = DiskSchema.logPages }
+            return
+        }
+        logLimit = connection.restartLog(waiting: 20) ? DiskSchema.logPages : pages + DiskSchema.logPages / 2
     }
 
     /// One transaction for all writes that `body` makes.

@@ -53,11 +53,14 @@ final class SQLiteConnection: @unchecked Sendable {
     let path: String
     private var handle: OpaquePointer?
     private var statements: [String: OpaquePointer] = [:]
+    /// Pages in the log after the last commit of this connection.
+    private let logged = UnsafeMutablePointer<CInt>.allocate(capacity: 1)
 
     /// Opens or creates the database; nothing of it is read yet. The write-ahead log survives the last close, since a
     /// database set aside elsewhere must not delete, by name, the log of the one that took its place.
     init(path: String, busyMilliseconds: Int32) throws(StoreError) {
         self.path = path
+        logged.initialize(to: 0)
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
         let status = sqlite3_open_v2(path, &handle, flags, nil)
         guard status == SQLITE_OK else {
@@ -71,7 +74,10 @@ final class SQLiteConnection: @unchecked Sendable {
         sqlite3_file_control(handle, nil, SQLITE_FCNTL_PERSIST_WAL, &persistLog)
     }
 
-    deinit { close() }
+    deinit {
+        close()
+        logged.deallocate()
+    }
 
     func close() {
         for statement in statements.values { sqlite3_finalize(statement) }
@@ -130,6 +136,31 @@ final class SQLiteConnection: @unchecked Sendable {
     }
 
     var lastInsertedRow: Int { Int(sqlite3_last_insert_rowid(handle)) }
+
+    /// Leaves moving the log into the database to its owner, who is told how much there is.
+    func countLog() {
+        sqlite3_wal_hook(
+            handle,
+            { count, _, _, pages in
+                count?.assumingMemoryBound(to: CInt.self).pointee = pages
+                return SQLITE_OK
+            }, logged)
+    }
+
+    /// Pages in the log, once it is counted.
+    var pagesInLog: Int { Int(logged.pointee) }
+
+    /// Moves the log into the database and begins it anew, waiting so long for those who read it; false where somebody
+    /// still does.
+    func restartLog(waiting milliseconds: Int32) -> Bool {
+        sqlite3_busy_timeout(handle, milliseconds)
+        defer { sqlite3_busy_timeout(handle, 0) }
+        guard sqlite3_wal_checkpoint_v2(handle, nil, SQLITE_CHECKPOINT_RESTART, nil, nil) == SQLITE_OK else {
+            return false
+        }
+        logged.pointee = 0
+        return true
+    }
 
     /// How long a statement waits for another process, in milliseconds; 0 fails at once.
     func wait(milliseconds: Int32) { sqlite3_busy_timeout(handle, milliseconds) }

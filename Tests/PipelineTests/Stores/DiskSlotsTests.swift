@@ -149,6 +149,40 @@ import Testing
         other.close()
     }
 
+    @Test func `the log of the index grows while somebody reads in it, and is begun anew when nobody does`() throws {
+        let store = try store()
+        func pages() throws -> Int {
+            try store.perform { index throws(StoreError) in try index.connection.pagesInLog }
+        }
+        var number = 0
+        /// Stores until so many pages are in the log, or it has begun anew; by the pages that a transaction leaves there.
+        func fill(to limit: Int) throws -> Bool {
+            var before = try pages()
+            while before < limit {
+                try store.together { () throws(StoreError) in
+                    for _ in 0..<50 {
+                        number += 1
+                        try put("\(number)", 10, in: store)
+                    }
+                }
+                let now = try pages()
+                if now < before { return false }
+                before = now
+            }
+            return true
+        }
+        try put("first", 10, in: store)
+        let reader = try SQLiteConnection(path: "\(folder.path)/cache.sqlite", busyMilliseconds: 0)
+        try reader.run("BEGIN")
+        _ = try reader.first("SELECT count(*) FROM variants") { $0.integer(0) }
+        #expect(try fill(to: DiskSchema.logPages * 2))
+        try reader.run("COMMIT")
+        #expect(try !fill(to: DiskSchema.logPages * 4))
+        #expect(try fill(to: DiskSchema.logPages / 2))
+        reader.close()
+        #expect(try store.verify().isClean)
+    }
+
     @Test func `who has waited as long as the settings say is told`() throws {
         var configuration = DiskStoreConfiguration()
         configuration.busyMilliseconds = 20
