@@ -108,15 +108,18 @@ extension DiskStore {
         }
     }
 
-    /// Hands out entries in pages of at most 512 until `visit` returns false.
+    /// Entries that `list` hands out at a time.
+    private static let page = 256
+
+    /// Hands out entries in pages of at most 256 until `visit` returns false.
     ///
     /// In memory there is a page, and eight bytes for each entry that fits; so entries come in the order of when the call
     /// began, and those that went meanwhile are left out.
     public func list(_ request: ListRequest, visit: ([ListedEntry]) -> Bool) throws(StoreError) {
         var places = try perform { index throws(StoreError) in try index.places(request)[...] }
         while !places.isEmpty {
-            let page = places.prefix(Self.step)
-            places = places.dropFirst(Self.step)
+            let page = places.prefix(Self.page)
+            places = places.dropFirst(Self.page)
             let entries = try perform { index throws(StoreError) in
                 var entries: [ListedEntry] = []
                 for place in page {
