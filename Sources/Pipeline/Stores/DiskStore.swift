@@ -150,6 +150,29 @@ public final class DiskStore: Sendable {
     /// - Parameter longest: bytes of the longest body that is read into memory; a longer one is its open file.
     func verified(_ located: Located, tier: DiskTier, longest: Int) throws(StoreError) -> EntryBody? {
         let body = located.body
+        do throws(StoreError) {
+            if let found = try whole(located, longest: longest) { return found }
+        } catch {
+            // The disk fails, which is no damage, and nothing was handed out.
+            try perform { index throws(StoreError) in
+                index.note(tier) { $0.takeBackHit(bytes: body.length, milliseconds: located.cost) }
+            }
+            throw error
+        }
+        try perform { index throws(StoreError) in
+            index.note(tier) {
+                $0.takeBackHit(bytes: body.length, milliseconds: located.cost)
+            }
+            // Gone from the index too, or elsewhere by now: evicted between the two looks, and no damage.
+            guard try index.body(located.digest) == body else { return }
+            try index.removeDamaged(located.digest, seenIn: tier)
+        }
+        return nil
+    }
+
+    /// A body with the length and the checksum of its row; nil where there is none.
+    private func whole(_ located: Located, longest: Int) throws(StoreError) -> EntryBody? {
+        let body = located.body
         for attempt in 0..<2 {
             let found: EntryBody?
             if let place = body.place {
@@ -161,16 +184,8 @@ public final class DiskStore: Sendable {
             }
             if let found, found.count == body.length, found.checksum() == body.checksum { return found }
             // Another file may have taken the place of the one we read in.
-            if attempt == 0, body.place == nil { break }
+            if body.place == nil { break }
             if attempt == 0 { try pack.attach() }
-        }
-        try perform { index throws(StoreError) in
-            index.note(tier) {
-                $0.takeBackHit(bytes: body.length, milliseconds: located.cost)
-            }
-            // Gone from the index too, or elsewhere by now: evicted between the two looks, and no damage.
-            guard try index.body(located.digest) == body else { return }
-            try index.removeDamaged(located.digest, seenIn: tier)
         }
         return nil
     }

@@ -199,6 +199,22 @@ import Testing
         #expect(try again.verify().isClean)
     }
 
+    @Test func `what cannot be read for trouble with the disk counts as no hit`() throws {
+        let store = try DiskStore(folder: folder.path)
+        let body = bytes(1_000, seed: 1)
+        try store.storeVariant(variant("v", of: digest([]), body), body: body, generation: 1)
+        store.close()
+        // A folder that is not empty: nothing of ours to delete.
+        unlink("\(folder.path)/bodies.pack")
+        mkdir("\(folder.path)/bodies.pack", 0o700)
+        folder.overwrite("bodies.pack/theirs", at: 0, with: [1])
+        let again = try DiskStore(folder: folder.path)
+        #expect(throws: StoreError.self) { _ = try again.variant(key: digest(Array("v".utf8))) }
+        let counters = try again.statistics().variants
+        #expect(counters.hits == 0 && counters.misses == 1 && counters.bytesSaved == 0 && counters.entries == 1)
+        #expect(folder.size("bodies.pack/theirs") == 1)
+    }
+
     @Test func `foreign files among the bodies are found, removed and counted`() throws {
         let store = try DiskStore(folder: folder.path)
         let body = bytes(100_000, seed: 1)
