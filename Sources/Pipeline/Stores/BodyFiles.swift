@@ -148,11 +148,18 @@ struct BodyFiles: Sendable {
     func read(_ digest: Digest, length: Int) throws(StoreError) -> [UInt8]? {
         guard let opened = try opened(digest, length: length) else { return nil }
         defer { withExtendedLifetime(opened) {} }
-        let file = opened.descriptor
+        return try Self.read(opened.descriptor, at: 0, length: length, path: path(digest))
+    }
+
+    /// Bytes of an open file; nil where it ends before.
+    static func read(
+        _ file: CInt, at offset: Int, length: Int, path: String
+    ) throws(StoreError) -> [UInt8]? {
         var failed: CInt = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: length) { buffer, filled in
             while filled < length {
-                let count = Glibc.read(file, buffer.baseAddress?.advanced(by: filled), length - filled)
+                let count = pread(
+                    file, buffer.baseAddress?.advanced(by: filled), length - filled, off_t(offset + filled))
                 if count == 0 { return }
                 if count < 0 {
                     if errno == EINTR { continue }
@@ -162,7 +169,7 @@ struct BodyFiles: Sendable {
                 filled += count
             }
         }
-        guard failed == 0 else { throw Self.failure("cannot read a body", failed, path(digest)) }
+        guard failed == 0 else { throw failure("cannot read a body", failed, path) }
         return bytes.count == length ? bytes : nil
     }
 

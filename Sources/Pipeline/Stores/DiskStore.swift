@@ -198,8 +198,8 @@ public final class DiskStore: Sendable {
         guard let key = DigestKey(digest) else {
             throw StoreError(.invalid, "not a digest of 64 hexadecimal digits: \(digest.prefix(80))")
         }
-        if Self.batch == nil {
-            if Self.batch?.owner != ObjectIdentifier(self) { try makeRoom(for: body?.count ?? 0, in: tier) }
+        if Self.batch?.owner != ObjectIdentifier(self) {
+            try makeRoom(for: body?.count ?? 0, in: tier)
         } else if let (free, floor) = freeSpace(), free - (body?.count ?? 0) < floor {
             // What one transaction evicts gives its space back with its end: who stores together tries one by one then.
             throw StoreError(.full, "no room for a group of bodies", path: folder)

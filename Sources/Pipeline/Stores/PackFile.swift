@@ -82,28 +82,15 @@ final class PackFile: Sendable {
         if length == 0 { return [] }
         guard place >= 0, place < 1 << 50 else { return nil }
         let file = try file()
-        var failed: CInt = 0
-        let bytes = [UInt8](unsafeUninitializedCapacity: length) { buffer, filled in
-            while filled < length {
-                let count = pread(
-                    file.descriptor, buffer.baseAddress?.advanced(by: filled), length - filled,
-                    off_t(place * Self.unit + filled))
-                if count == 0 { return }
-                if count < 0 {
-                    if errno == EINTR { continue }
-                    failed = errno
-                    return
-                }
-                filled += count
-            }
-        }
-        guard failed == 0 else { throw BodyFiles.failure("cannot read a body", failed, path) }
-        return bytes.count == length ? bytes : nil
+        // The file stays open for as long as it is read.
+        defer { withExtendedLifetime(file) {} }
+        return try BodyFiles.read(file.descriptor, at: place * Self.unit, length: length, path: path)
     }
 
     /// Puts a body into the slot that begins with unit `place`.
     func write(_ bytes: [UInt8], to place: Int) throws(StoreError) {
         let file = try file()
+        defer { withExtendedLifetime(file) {} }
         var at = 0
         while at < bytes.count {
             let count = bytes.withUnsafeBytes {
