@@ -108,6 +108,7 @@ final class PackFile: Sendable {
     /// Waits until the disk has everything written so far.
     func sync() throws(StoreError) {
         let file = try file()
+        defer { withExtendedLifetime(file) {} }
         guard fdatasync(file.descriptor) == 0 else {
             throw BodyFiles.failure("cannot write the file of small bodies", errno, path)
         }
@@ -119,12 +120,15 @@ final class PackFile: Sendable {
         let first = (place * Self.unit + Self.page - 1) / Self.page * Self.page
         let end = (place + units) * Self.unit / Self.page * Self.page
         guard first < end else { return }
-        _ = file_punch_hole(try file().descriptor, Int64(first), Int64(end - first))
+        let file = try file()
+        defer { withExtendedLifetime(file) {} }
+        _ = file_punch_hole(file.descriptor, Int64(first), Int64(end - first))
     }
 
     /// Cuts off what lies beyond so many units.
     func truncate(to units: Int) throws(StoreError) {
         let file = try file()
+        defer { withExtendedLifetime(file) {} }
         var info = stat()
         guard fstat(file.descriptor, &info) == 0, Int(info.st_size) > units * Self.unit else { return }
         _ = ftruncate(file.descriptor, off_t(units * Self.unit))
