@@ -211,7 +211,7 @@ extension ImagePipeline {
         guard let (key, output) = render.identity(of: original, recipe) else { return result }
         result.key = key
         result.output = output
-        if let (stored, tier) = await tiers.variant(key) {
+        if let (stored, tier) = await tiers.variant(key, of: record.digest) {
             result.entry = stored.entry
             result.tier = tier
         }

@@ -27,6 +27,11 @@ enum Contents {
     }
 
     static func key(_ worker: Int, _ number: Int) -> String { digest(Array("\(worker)/\(number)".utf8)) }
+    /// Seed of what the variant with a key is made from: a key stands for one original, which several workers use.
+    static func original(_ worker: Int, _ number: Int) -> Int {
+        sharedSeeds.lowerBound + (worker + number) % sharedSeeds.count
+    }
+
     static func source(_ worker: Int, _ number: Int) -> String { "http://\(worker)/\(number)" }
 
     static func record(_ worker: Int, _ number: Int, body seed: Int, _ bytes: [UInt8]) -> OriginalRecord {
@@ -37,10 +42,18 @@ enum Contents {
             digest: digest(bytes), length: bytes.count, header: nil, fetchMilliseconds: Double(1 + seed % 50))
     }
 
-    static func variant(_ worker: Int, _ number: Int, body bytes: [UInt8], original: Int) -> VariantEntry {
-        VariantEntry(
+    static func variant(_ worker: Int, _ number: Int, body bytes: [UInt8]) -> VariantEntry {
+        let original = original(worker, number)
+        return VariantEntry(
             key: key(worker, number), originalDigest: digest(original), digest: digest(bytes), length: bytes.count,
             format: .webp, width: 3, height: 2, recipe: "thumbnail:3x2", cost: Double(1 + original % 20), created: 1)
+    }
+
+    /// What a store has under a key.
+    static func variant(
+        _ worker: Int, _ number: Int, in store: DiskStore
+    ) throws(StoreError) -> (entry: VariantEntry, body: [UInt8])? {
+        try store.variant(key: key(worker, number), of: digest(original(worker, number)))
     }
 }
 

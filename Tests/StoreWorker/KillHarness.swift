@@ -148,7 +148,7 @@ struct KillHarness {
         _ store: DiskStore, _ worker: Int, _ number: Int, _ allowed: Expectation.Allowed
     ) throws(StoreError) -> Bool {
         checked += 1
-        guard let (entry, body) = try store.variant(key: Contents.key(worker, number)) else {
+        guard let (entry, body) = try Contents.variant(worker, number, in: store) else {
             return !allowed.mayBeAbsent
         }
         let isAllowed = allowed.seeds.contains { Contents.digest($0) == entry.digest }

@@ -53,10 +53,10 @@ struct Worker {
     private mutating func putVariant(_ store: DiskStore) throws(StoreError) {
         var operation = operation(.variant, of: Contents.keysPerWorker)
         operation.body = numbers.seed()
-        operation.original = numbers.seed()
+        operation.original = Contents.original(id, operation.number)
         let bytes = Contents.body(operation.body)
         let generation = try store.generationNow()
-        let entry = Contents.variant(id, operation.number, body: bytes, original: operation.original)
+        let entry = Contents.variant(id, operation.number, body: bytes)
         ledger.begin(operation)
         ledger.end(isDone: try store.storeVariant(entry, body: bytes, generation: generation))
     }
@@ -73,7 +73,7 @@ struct Worker {
 
     private mutating func lookUpVariant(_ store: DiskStore) throws(StoreError) -> String? {
         let (worker, number) = (numbers.below(4), numbers.below(Contents.keysPerWorker))
-        guard let (entry, body) = try store.variant(key: Contents.key(worker, number)) else { return nil }
+        guard let (entry, body) = try Contents.variant(worker, number, in: store) else { return nil }
         return Contents.digest(body) == entry.digest ? nil : "variant \(worker)/\(number) is torn"
     }
 

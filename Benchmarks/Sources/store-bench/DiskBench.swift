@@ -114,12 +114,13 @@ struct DiskBench {
         let count = 20_000
         let keys = (0..<count).map { _ in
             let number = Int(random.next() % UInt64(entries))
-            return Workload.key(hasOriginals && number % 100 == 99 ? number - 1 : number)
+            let variant = hasOriginals && number % 100 == 99 ? number - 1 : number
+            return (key: Workload.key(variant), original: Workload.original(of: variant))
         }
-        for key in keys.prefix(200) { _ = try store.variant(key: key) }
+        for (key, original) in keys.prefix(200) { _ = try store.variant(key: key, of: original) }
         let begun = (cpu(), wall())
         var found = 0
-        for key in keys where try store.variant(key: key) != nil { found += 1 }
+        for (key, original) in keys where try store.variant(key: key, of: original) != nil { found += 1 }
         report(name, entries, "hit", (cpu() - begun.0) / Double(count), "us")
         report(name, entries, "hit-wall", (wall() - begun.1) / Double(count), "us")
         guard found == count else { throw BenchError("\(count - found) of \(count) entries were not found") }
@@ -136,7 +137,7 @@ struct DiskBench {
     static func open(_ folder: String, _ entries: Int) throws {
         let begun = (cpu(), wall())
         let store = try DiskStore(folder: folder)
-        _ = try store.variant(key: Workload.key(0))
+        _ = try store.variant(key: Workload.key(0), of: Workload.original(of: 0))
         let spent = (cpu() - begun.0, wall() - begun.1)
         report("disk", entries, "open", spent.0 / 1_000, "ms")
         report("disk", entries, "open-wall", spent.1 / 1_000, "ms")

@@ -51,10 +51,15 @@ struct InlineBench {
         }
         let put = ((cpu() - begun.0) / Double(entries), (wall() - begun.1) / Double(entries))
         var random = SplitMix(seed: 5)
-        let keys = (0..<entries).map { _ in Workload.key(Int(random.next() % UInt64(entries))) }
+        let keys = (0..<entries).map { _ in
+            let number = Int(random.next() % UInt64(entries))
+            return (key: Workload.key(number), original: Workload.original(of: number))
+        }
         let before = cpu()
-        for key in keys {
-            guard try store.variant(key: key) != nil else { throw BenchError("an entry of \(length) bytes is missing") }
+        for (key, original) in keys {
+            guard try store.variant(key: key, of: original) != nil else {
+                throw BenchError("an entry of \(length) bytes is missing")
+            }
         }
         let get = (cpu() - before) / Double(entries)
         // Emptied, so that the bodies of the next measurement do not fill the disk as well.

@@ -72,12 +72,16 @@ struct SharedFolder {
     func read(seconds: Int) throws {
         let store = try store()
         var random = SplitMix(seed: 11)
-        let keys = (0..<20_000).map { _ in Workload.key(Int(random.next() % UInt64(entries))) }
-        for key in keys.prefix(500) { _ = try store.variant(key: key) }
+        let keys = (0..<20_000).map { _ in
+            let number = Int(random.next() % UInt64(entries))
+            return (key: Workload.key(number), original: Workload.original(of: number))
+        }
+        for (key, original) in keys.prefix(500) { _ = try store.variant(key: key, of: original) }
         var count = 0
         let begun = wall()
         while wall() - begun < Double(seconds) * 1e6 {
-            _ = try store.variant(key: keys[count % keys.count])
+            let (key, original) = keys[count % keys.count]
+            _ = try store.variant(key: key, of: original)
             count += 1
         }
         print(Double(count) / (wall() - begun) * 1e6)

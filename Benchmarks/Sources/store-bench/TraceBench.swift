@@ -64,7 +64,7 @@ struct TraceBench {
     private func replay(_ store: DiskStore, _ usesCost: Bool) throws -> Double {
         var hits = 0
         for key in requests {
-            if try store.variant(key: Workload.key(Int(key))) != nil {
+            if try store.variant(key: Workload.key(Int(key)), of: Workload.original(of: Int(key))) != nil {
                 hits += 1
             } else {
                 _ = try put(key, usesCost: usesCost, in: store)

@@ -19,6 +19,9 @@ struct Workload {
 
     static func key(_ number: Int) -> String { hexadecimal(number, of: 1) }
 
+    /// The digest of what a variant is made from.
+    static func original(of number: Int) -> String { hexadecimal(number / variantsOfOriginal, of: 2) }
+
     /// A body that no other number has.
     func bytes(_ number: Int, length: Int) -> [UInt8] {
         var bytes = Array(body[..<length])
@@ -34,7 +37,7 @@ struct Workload {
     static func variant(_ number: Int, length: Int, cost: Double? = nil) -> VariantEntry {
         var random = SplitMix(seed: UInt64(number))
         return VariantEntry(
-            key: key(number), originalDigest: hexadecimal(number / variantsOfOriginal, of: 2),
+            key: key(number), originalDigest: original(of: number),
             digest: hexadecimal(number, of: 3), length: length, format: .webp, width: 300, height: 200,
             recipe: "thumbnail:300x200:fill,sharpen", cost: cost ?? Double(10 + random.next() % 90),
             created: 1_790_000_000)

@@ -100,7 +100,9 @@ struct RenderStage: Sendable {
     }
 
     private func stored(_ key: String, of original: Original, again: Bool = false) async -> Variant? {
-        guard let (stored, outcome) = await tiers.variant(key, again: again) else { return nil }
+        guard let (stored, outcome) = await tiers.variant(key, of: original.record.digest, again: again) else {
+            return nil
+        }
         let entry = stored.entry
         return Variant(
             original: original, bytes: stored.body, entry: entry, format: entry.format, width: entry.width,
@@ -120,7 +122,7 @@ struct RenderStage: Sendable {
         return try await tiers.once(.variant, plan.key) {
             await stored(plan.key, of: original, again: true)
         } isShared: { _, disk throws(StoreError) in
-            try disk.holdsVariant(key: plan.key)
+            try disk.holdsVariant(key: plan.key, of: original.record.digest)
         } work: { () async throws(PipelineError) -> Variant in
             try await make(plan, of: original, recipe)
         }

@@ -178,7 +178,7 @@ final class CacheTiers: Sendable {
     /// A variant by its key; what the disk had is promoted to memory.
     ///
     /// - Parameter again: a second look in the same request, which is no second miss.
-    func variant(_ key: String, again: Bool = false) async -> (StoredVariant, Outcome)? {
+    func variant(_ key: String, of original: Digest, again: Bool = false) async -> (StoredVariant, Outcome)? {
         let isCurrent = isMemoryCurrent
         if isCurrent, !again || variants.peek(key) != nil, let found = variants.entry(for: key) {
             return (StoredVariant(entry: found.value, body: found.body), .memory)
@@ -191,8 +191,8 @@ final class CacheTiers: Sendable {
             if !isCurrent { catchUp() }
             let generation = variants.generation
             let found = attempt { () throws(StoreError) -> (entry: VariantEntry, body: [UInt8])? in
-                if again, try !disk.holdsVariant(key: key) { return nil }
-                return try disk.variant(key: key)
+                if again, try !disk.holdsVariant(key: key, of: original) { return nil }
+                return try disk.variant(key: key, of: original)
             }
             guard let (entry, body) = found ?? nil else { return nil }
             memory.keep(entry, body: body, generation: generation)

@@ -42,6 +42,9 @@ struct DigestKey: Hashable, Sendable {
     /// The first 63 bits; sorted as the digits are.
     var head: Int { Int(words.0 >> 1) }
 
+    /// The first of the numbers that a variant with this key may have among those of its original.
+    var bucket: Int { head >> (63 - DiskSchema.variantBits) & ~(DiskSchema.bucket - 1) }
+
     /// What it is remembered by after its entry was evicted.
     var ghost: Int { Int(bitPattern: UInt(words.0)) }
 

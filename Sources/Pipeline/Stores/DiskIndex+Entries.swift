@@ -70,8 +70,14 @@ extension DiskIndex {
         if let place = stored.place {
             free(place, bytes: stored.length)
         } else {
-            try connection.run("INSERT OR IGNORE INTO discarded VALUES (?1)", .text(digest.text))
+            try discard(digest.text)
         }
+    }
+
+    /// Has the file of a body deleted once the transaction has committed.
+    func discard(_ digest: Digest) throws(StoreError) {
+        try connection.run("INSERT OR IGNORE INTO discarded VALUES (?1)", .text(digest))
+        known.hasDiscarded = true
     }
 
     // MARK: Digests
@@ -147,18 +153,8 @@ extension DiskIndex {
     func evictOne(_ tier: DiskTier, upTo limit: Double) throws(StoreError) -> Bool {
         let connection = try connection
         while true {
-            let found = try connection.first(tier.front) { row in
-                (
-                    id: row.integer(0), priority: row.real(5),
-                    key: tier == .records
-                        ? GhostKey(text: row.text(6), selecting: row.blob(7) ?? [])
-                        : row.digestKey(6).map { GhostKey($0) },
-                    entry: EvictionEntry(
-                        size: row.integer(1), cost: row.real(2), uses: UInt8(clamping: row.integer(3)),
-                        since: row.real(4))
-                )
-            }
-            guard let found, found.priority <= limit else { return false }
+            let front = try connection.first(tier.front) { Leaving(tier, $0) }
+            guard let found = front, found.priority <= limit else { return false }
             var entry = found.entry
             // Uses that are noted but not written yet count too.
             if let touch = touches[tier][found.id]?.entry {
@@ -171,7 +167,7 @@ extension DiskIndex {
                     "UPDATE \(tier.rawValue) SET priority = ?2 WHERE id = ?1", .integer(found.id), .real(priority))
                 continue
             }
-            try removeRow(tier, found.id)
+            try remove(found)
             if let key = found.key { wentAway(tier, entry, key, newcomers: 1) }
             return true
         }
@@ -179,43 +175,60 @@ extension DiskIndex {
 
     // MARK: Removing
 
-    /// Deletes one row with what hangs on it: its body, its bytes in the budget, links nothing needs.
-    func removeRow(_ tier: DiskTier, _ id: Int) throws(StoreError) {
-        let connection = try connection
-        // Each reads its row before it deletes it: RETURNING would fill a table of its own for one row.
-        switch tier {
-        case .originals:
-            let gone = try connection.first(
-                """
-                SELECT size, digest, length, checksum, place FROM originals CROSS JOIN digests USING (id) WHERE id = ?1
-                """, .integer(id)
-            ) { (size: $0.integer(0), digest: $0.digestKey(1), body: StoredBody($0, at: 2)) }
-            if let gone {
-                try connection.run("DELETE FROM originals WHERE id = ?1", .integer(id))
-                uncharge(tier, gone.size)
-                if let digest = gone.digest { try release(digest, gone.body) }
-            }
-        case .variants:
-            let gone = try connection.first(
-                "SELECT size, digest, length, checksum, place FROM variants WHERE id = ?1", .integer(id)
-            ) { (size: $0.integer(0), digest: $0.digestKey(1), body: StoredBody($0, at: 2)) }
-            if let gone {
-                try connection.run("DELETE FROM variants WHERE id = ?1", .integer(id))
-                uncharge(tier, gone.size)
-                if let digest = gone.digest { try release(digest, gone.body) }
-                try forgetUnneeded(id >> DiskSchema.variantBits)
-            }
-        case .records:
-            let gone = try connection.first("SELECT size, original FROM records WHERE id = ?1", .integer(id)) {
-                (size: $0.integer(0), original: $0.integer(1))
-            }
-            if let gone {
-                try connection.run("DELETE FROM records WHERE id = ?1", .integer(id))
-                uncharge(tier, gone.size)
-                try dropUnrecorded(gone.original)
+    /// A row on its way out, read before it is deleted: RETURNING would fill a table of its own for one row.
+    struct Leaving {
+        let tier: DiskTier
+        let id: Int
+        let entry: EvictionEntry
+        let priority: Double
+        /// What it is remembered by once it was evicted.
+        let key: GhostKey?
+        /// The number of its original.
+        let original: Int
+        /// Nothing of a record, which has no body.
+        let digest: DigestKey?
+        let body: StoredBody?
+
+        init(_ tier: DiskTier, _ row: SQLiteRow) {
+            self.tier = tier
+            id = row.integer(0)
+            entry = EvictionEntry(
+                size: row.integer(1), cost: row.real(2), uses: UInt8(clamping: row.integer(3)), since: row.real(4))
+            priority = row.real(5)
+            switch tier {
+            case .records:
+                original = row.integer(6)
+                key = GhostKey(text: row.text(7), selecting: row.blob(8) ?? [])
+                (digest, body) = (nil, nil)
+            case .originals:
+                original = id
+                digest = row.digestKey(6)
+                key = digest.map { GhostKey($0) }
+                body = StoredBody(row, at: 7)
+            case .variants:
+                original = id >> DiskSchema.variantBits
+                digest = row.digestKey(6)
+                key = row.digestKey(10).map { GhostKey($0) }
+                body = StoredBody(row, at: 7)
             }
         }
-        touches[tier][id] = nil
+    }
+
+    /// Deletes one row, if it is there, with what hangs on it: its body, its bytes in the budget, links nothing needs.
+    func removeRow(_ tier: DiskTier, _ id: Int) throws(StoreError) {
+        if let found = try connection.first(tier.row, .integer(id), read: { Leaving(tier, $0) }) { try remove(found) }
+    }
+
+    private func remove(_ row: Leaving) throws(StoreError) {
+        try connection.run(row.tier.delete, .integer(row.id))
+        uncharge(row.tier, row.entry.size)
+        if let digest = row.digest, let body = row.body { try release(digest, body) }
+        switch row.tier {
+        case .originals: break
+        case .variants: try forgetUnneeded(row.original)
+        case .records: try dropUnrecorded(row.original)
+        }
+        touches[row.tier][row.id] = nil
     }
 
     /// Deletes an original's body and links when no record speaks of it any more.
@@ -237,6 +250,7 @@ extension DiskIndex {
         if try isRecorded(original) { return }
         try connection.run("DELETE FROM links WHERE original = ?1", .integer(original))
         try connection.run("DELETE FROM digests WHERE id = ?1", .integer(original))
+        forgotten += 1
     }
 
     private func isRecorded(_ original: Int) throws(StoreError) -> Bool {
@@ -267,10 +281,10 @@ extension DiskIndex {
         return UInt64(value ?? 1)
     }
 
-    /// Whether work begun at `generation` may still store something under these names.
+    /// Whether work begun at `generation` may still store something under these names. Inside a write transaction.
     func mayStore(_ names: [String], generation: UInt64) throws(StoreError) -> Bool {
-        let floor = try connection.first("SELECT value FROM state WHERE name = 'floor'") { $0.integer(0) } ?? 0
-        guard generation >= UInt64(floor) else { return false }
+        guard generation >= UInt64(known.floor) else { return false }
+        if generation >= UInt64(known.lastPurge) { return true }
         for name in names {
             let purged = try connection.first("SELECT generation FROM purges WHERE name = ?1", .text(name)) {
                 $0.integer(0)

@@ -56,10 +56,23 @@ extension DiskIndex {
         variants.uses
         """
 
-    /// A variant and where its body is.
-    static let variantByKey = """
-        SELECT \(variantColumns), length, checksum, place FROM variants WHERE key_head = ?1 AND key = ?2
-        """
+    /// A variant and where its body is: its key, and what it is a variant of.
+    private static let variantByKey = SQLText(
+        kept: """
+            SELECT \(variantColumns), length, checksum, place FROM digests CROSS JOIN variants \
+            ON variants.id BETWEEN digests.id << \(DiskSchema.variantBits) | ?3 \
+            AND (digests.id << \(DiskSchema.variantBits) | ?3) + \(DiskSchema.bucket - 1) \
+            WHERE head = ?1 AND digests.digest = ?2 AND key = ?4
+            """)
+
+    /// What `read` makes of the variant with this key of an original; nil where there is none.
+    func variant<Result>(
+        _ key: DigestKey, of original: DigestKey, read: (SQLiteRow) -> Result
+    ) throws(StoreError) -> Result? {
+        try connection.first(
+            Self.variantByKey, .integer(original.head), .digest(original), .integer(key.bucket), .digest(key),
+            read: read)
+    }
 
     /// nil when the row is damaged.
     static func variant(_ row: SQLiteRow) -> VariantEntry? {
@@ -207,30 +220,32 @@ extension DiskIndex {
                 "not digests of 64 hexadecimal digits: key \(entry.key.prefix(80)), original "
                     + "\(entry.originalDigest.prefix(80))")
         }
-        let connection = try connection
-        let rows = try connection.rows(
-            "SELECT id, uses FROM variants WHERE key_head = ?1 AND key = ?2", .integer(key.head), .digest(key)
-        ) { (id: $0.integer(0), uses: $0.integer(1)) }
+        var bucket = try bucket(of: key, originalDigest)
+        let forgottenBefore = forgotten
         var uses = 0
-        for row in rows {
-            uses = row.uses + notedUses(.variants, row.id)
-            try removeRow(.variants, row.id)
+        if let row = bucket.row {
+            uses = bucket.uses + notedUses(.variants, row)
+            try removeRow(.variants, row)
+            bucket.taken &= ~(1 << UInt16(row - bucket.start))
         }
         let size = DiskTier.charge(body: bytes.count)
         guard let place = try admit(.variants, GhostKey(key), size: size, cost: entry.cost, uses: uses) else {
             return false
         }
         let body = try hold(.bytes(bytes), incoming)
-        // After the eviction, which may have forgotten it.
-        let original = try numbered(originalDigest)
+        // The eviction may have forgotten it. What has gone from the bucket meanwhile is not looked for.
+        if forgotten != forgottenBefore { bucket = try self.bucket(of: key, originalDigest) }
+        let original: Int
+        if let known = bucket.original { original = known } else { original = try numbered(originalDigest) }
+        let row = try freeRow(of: original, key, taken: bucket.taken)
         try connection.run(
             """
-            INSERT INTO variants (size, cost, uses, since, priority, touched, id, key_head, key, original, \
+            INSERT INTO variants (size, cost, uses, since, priority, touched, id, key, original, \
             digest_head, digest, length, checksum, place, format, width, height, created, recipe) \
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
             """, .integer(place.size), .real(entry.cost), .integer(place.uses), .real(place.since),
-            .real(place.priority), .real(place.touched), .integer(try nextVariant(of: original)), .integer(key.head),
-            .digest(key), .digest(originalDigest), .integer(incoming.key.head), .digest(incoming.key),
+            .real(place.priority), .real(place.touched), .integer(row), .digest(key), .digest(originalDigest),
+            .integer(incoming.key.head), .digest(incoming.key),
             .integer(body.length), .integer(Int(body.checksum)), body.place.map { .integer($0) } ?? .null,
             .text(entry.format.rawValue), .integer(entry.width), .integer(entry.height), .real(entry.created),
             .text(entry.recipe))
@@ -238,25 +253,49 @@ extension DiskIndex {
         return true
     }
 
-    /// A row for one more variant of an original.
-    private func nextVariant(of original: Int) throws(StoreError) -> Int {
-        let connection = try connection
-        let rows = Self.variants(of: original)
-        let last = try connection.first(
-            "SELECT id FROM variants WHERE id >= ?1 AND id < ?2 ORDER BY id DESC LIMIT 1", .integer(rows.lowerBound),
-            .integer(rows.upperBound)
-        ) { $0.integer(0) }
-        guard let last else { return rows.lowerBound }
-        if last + 1 < rows.upperBound { return last + 1 }
-        // A million have come and gone: one of the rows that those left. Where all are taken the oldest makes room.
-        let gap = try connection.first(
-            """
-            SELECT id + 1 FROM variants AS one WHERE id >= ?1 AND id + 1 < ?2 AND NOT EXISTS \
-            (SELECT 1 FROM variants WHERE id = one.id + 1) LIMIT 1
-            """, .integer(rows.lowerBound), .integer(rows.upperBound)
-        ) { $0.integer(0) }
-        if let gap { return gap }
-        try removeRow(.variants, rows.lowerBound)
-        return rows.lowerBound
+    /// Where a variant with a key lies or would lie.
+    private struct Bucket {
+        /// The number of its original; nil while nothing is known of that.
+        var original: Int?
+        /// The first row, and which of those from there on are taken, a bit each.
+        var start = 0
+        var taken: UInt16 = 0
+        /// The row that has the key, and the times it was used.
+        var row: Int?
+        var uses = 0
+    }
+
+    private func bucket(of key: DigestKey, _ original: DigestKey) throws(StoreError) -> Bucket {
+        let rows = try connection.rows(
+            Self.bucketRows, .integer(original.head), .digest(original), .integer(key.bucket)
+        ) {
+            (original: $0.integer(0), id: $0.isNull(1) ? nil : $0.integer(1), key: $0.digestKey(2), uses: $0.integer(3))
+        }
+        var bucket = Bucket()
+        for row in rows {
+            bucket.original = row.original
+            bucket.start = row.original << DiskSchema.variantBits | key.bucket
+            guard let id = row.id else { continue }
+            bucket.taken |= 1 << UInt16(id - bucket.start)
+            if row.key == key { (bucket.row, bucket.uses) = (id, row.uses) }
+        }
+        return bucket
+    }
+
+    private static let bucketRows = SQLText(
+        kept: """
+            SELECT digests.id, variants.id, key, uses FROM digests LEFT JOIN variants \
+            ON variants.id BETWEEN digests.id << \(DiskSchema.variantBits) | ?3 \
+            AND (digests.id << \(DiskSchema.variantBits) | ?3) + \(DiskSchema.bucket - 1) \
+            WHERE head = ?1 AND digests.digest = ?2
+            """)
+
+    /// A row of the bucket that is not taken; where all are, which takes some hundred thousand variants of one original, the
+    /// first makes room.
+    private func freeRow(of original: Int, _ key: DigestKey, taken: UInt16) throws(StoreError) -> Int {
+        let start = original << DiskSchema.variantBits | key.bucket
+        if taken != .max { return start + (~taken).trailingZeroBitCount }
+        try removeRow(.variants, start)
+        return start
     }
 }

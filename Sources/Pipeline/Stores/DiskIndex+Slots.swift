@@ -12,8 +12,8 @@ extension DiskIndex {
             "SELECT place, units, hollow FROM free WHERE units >= ?1 ORDER BY units, place LIMIT 1", .integer(units)
         ) { (place: $0.integer(0), units: $0.integer(1), hollow: $0.integer(2)) }
         guard let found else {
-            let place = try packEnd()
-            end = place + units
+            let place = known.end
+            setEnd(place + units)
             return place
         }
         try connection.run("DELETE FROM free WHERE place = ?1", .integer(found.place))
@@ -25,19 +25,20 @@ extension DiskIndex {
         return found.place
     }
 
-    /// Where the slots end, in units.
-    func packEnd() throws(StoreError) -> Int {
-        if let end { return end }
-        let stored = try readEnd()
-        end = stored
-        return stored
+    /// Sets where the slots end, in units: kept with the tiers, which every transaction writes.
+    func setEnd(_ end: Int) {
+        known.end = end
+        states.variants.isChanged = true
     }
 
     private func readEnd() throws(StoreError) -> Int {
-        try connection.first("SELECT value FROM state WHERE name = 'pack'") { $0.integer(0) } ?? 0
+        try connection.first("SELECT pack FROM tiers WHERE name = 'variants'") { $0.integer(0) } ?? 0
     }
 
-    /// Puts a small body into a slot.
+    /// Bytes of small bodies that are written at once.
+    private static let packedAtOnce = 1 << 20
+
+    /// Gives a small body a slot. It is written before the transaction commits, with those beside it.
     func pack(_ bytes: [UInt8]) throws(StoreError) -> Int {
         if !hasPacked {
             // Once in each transaction: the file may have been deleted, and then nobody finds what is written to ours.
@@ -45,8 +46,17 @@ extension DiskIndex {
             hasPacked = true
         }
         let place = try allocate(bytes.count)
-        try pack.write(bytes, to: place)
+        packed.append((place, bytes))
+        packedBytes += bytes.count
+        if packedBytes > Self.packedAtOnce { try writePacked() }
         return place
+    }
+
+    func writePacked() throws(StoreError) {
+        if packed.isEmpty { return }
+        let bodies = packed
+        (packed, packedBytes) = ([], 0)
+        try pack.write(bodies)
     }
 
     /// Notes that a slot has lost the last row that named it.
@@ -57,21 +67,21 @@ extension DiskIndex {
 
     /// Ends the slots' part of a transaction: what it freed can be given away from the next one on.
     func closeSlots() throws(StoreError) {
+        try writePacked()
         if hasPacked, configuration.fsync { try pack.sync() }
         let connection = try connection
-        for slot in freed.sorted(by: { $0.place < $1.place }) {
+        for slot in joined(freed) {
             var (place, units) = slot
-            let before = try connection.first(
-                "SELECT place, units FROM free WHERE place < ?1 ORDER BY place DESC LIMIT 1", .integer(place)
+            // The free slots that may touch it, the later one first.
+            var beside = try connection.rows(
+                "SELECT place, units FROM free WHERE place <= ?1 ORDER BY place DESC LIMIT 2", .integer(place + units)
             ) { (place: $0.integer(0), units: $0.integer(1)) }
-            let after = try connection.first("SELECT units FROM free WHERE place = ?1", .integer(place + units)) {
-                $0.integer(0)
+            if let after = beside.first, after.place == place + units {
+                try connection.run("DELETE FROM free WHERE place = ?1", .integer(after.place))
+                units += after.units
+                beside.removeFirst()
             }
-            if let after {
-                try connection.run("DELETE FROM free WHERE place = ?1", .integer(place + units))
-                units += after
-            }
-            if let before, before.place + before.units == place {
+            if let before = beside.first, before.place + before.units == place {
                 try connection.run(
                     "UPDATE free SET units = ?2, hollow = 0 WHERE place = ?1", .integer(before.place),
                     .integer(before.units + units))
@@ -81,7 +91,19 @@ extension DiskIndex {
             }
         }
         freed = []
-        if let end { try connection.run("UPDATE state SET value = ?1 WHERE name = 'pack'", .integer(end)) }
+    }
+
+    /// Slots in order, those that touch as one.
+    private func joined(_ slots: [(place: Int, units: Int)]) -> [(place: Int, units: Int)] {
+        var joined: [(place: Int, units: Int)] = []
+        for slot in slots.sorted(by: { $0.place < $1.place }) {
+            if let last = joined.last, last.place + last.units == slot.place {
+                joined[joined.count - 1].units += slot.units
+            } else {
+                joined.append(slot)
+            }
+        }
+        return joined
     }
 
     /// How much of the pack is free slots whose space is still taken.
@@ -101,17 +123,14 @@ extension DiskIndex {
             if let last = found.last {
                 try connection.run("UPDATE free SET hollow = 1 WHERE place >= ?1", .integer(last.place))
             }
-            let (before, last) = (
-                try packEnd(),
-                try connection.first(
-                    "SELECT place, units FROM free ORDER BY place DESC LIMIT 1"
-                ) { (place: $0.integer(0), units: $0.integer(1)) }
-            )
-            if let last, last.place + last.units == before {
-                try connection.run("DELETE FROM free WHERE place = ?1", .integer(last.place))
-                end = last.place
+            let last = try connection.first("SELECT place, units FROM free ORDER BY place DESC LIMIT 1") {
+                (place: $0.integer(0), units: $0.integer(1))
             }
-            try pack.truncate(to: try packEnd())
+            if let last, last.place + last.units == known.end {
+                try connection.run("DELETE FROM free WHERE place = ?1", .integer(last.place))
+                setEnd(last.place)
+            }
+            try pack.truncate(to: known.end)
             return found.count == slots
         }
     }
@@ -120,7 +139,7 @@ extension DiskIndex {
     func wrongSlots(repair: Bool) throws(StoreError) -> Int {
         let connection = try connection
         if isWriting { try closeSlots() }
-        let end = try readEnd()
+        let end = isWriting ? known.end : try readEnd()
         let slots = try connection.rows(
             """
             SELECT place, (length + \(PackFile.unit - 1)) / \(PackFile.unit) AS units, 0 FROM variants
@@ -148,7 +167,7 @@ extension DiskIndex {
             }
             at = max(at, slot.place + slot.units)
         }
-        self.end = at
+        setEnd(at)
         return wrong
     }
 }

@@ -14,11 +14,27 @@ extension DiskIndex {
         var isChanged = false
     }
 
+    /// What else a transaction has to know, read with the tiers.
+    struct Known {
+        /// Nothing begun before this generation is stored; and of what is begun from the last purge on, everything.
+        var floor = 0
+        var lastPurge = 0
+        /// Where the slots of the pack end, in units.
+        var end = 0
+        /// Whether files wait to be deleted.
+        var hasDiscarded = false
+    }
+
     /// Takes over what the tiers hold and how far the policies have come: other processes store and evict too, and a
     /// transaction may have failed.
     func readTiers(_ connection: SQLiteConnection) throws(StoreError) {
+        // One statement, since each costs as much as what it reads here.
         let rows = try connection.rows(
-            "SELECT name, clock, entries, bytes, ghosts, ghost_floor, ghost_buckets FROM tiers"
+            """
+            SELECT name, clock, entries, bytes, ghosts, ghost_floor, ghost_buckets, pack, \
+            (SELECT value FROM state WHERE name = 'floor'), (SELECT max(generation) FROM purges), \
+            EXISTS (SELECT 1 FROM discarded) FROM tiers
+            """
         ) { row in
             var state = TierState()
             state.entries = row.integer(2)
@@ -26,10 +42,14 @@ extension DiskIndex {
             state.ghosts = row.integer(4)
             state.ghostFloor = row.integer(5)
             state.ghostBuckets = row.integer(6)
-            return (tier: DiskTier(rawValue: row.text(0)), clock: row.real(1), state: state)
+            let known = Known(
+                floor: row.integer(8), lastPurge: row.integer(9), end: row.integer(7),
+                hasDiscarded: row.integer(10) != 0)
+            return (tier: DiskTier(rawValue: row.text(0)), clock: row.real(1), state: state, known: known)
         }
         for row in rows {
             guard let tier = row.tier else { continue }
+            if tier == .variants { known = row.known }
             policies[tier].clock = row.clock
             states[tier] = row.state
         }
@@ -124,12 +144,13 @@ extension DiskIndex {
                 UPDATE tiers SET entries = ?2, bytes = ?3, insertions = insertions + ?4, evictions = evictions + ?5, \
                 clock = max(clock, ?6), ghosts = ?7, ghost_floor = ?8, ghost_buckets = ?9, hits = hits + ?10, \
                 misses = misses + ?11, refused = refused + ?12, corrupt = corrupt + ?13, stale = stale + ?14, \
-                bytes_saved = bytes_saved + ?15, milliseconds_saved = milliseconds_saved + ?16 WHERE name = ?1
+                bytes_saved = bytes_saved + ?15, milliseconds_saved = milliseconds_saved + ?16, pack = ?17 WHERE name = ?1
                 """, .text(tier.rawValue), .integer(state.entries), .integer(state.bytes), .integer(state.insertions),
                 .integer(state.evictions), .real(policies[tier].clock), .integer(state.ghosts),
                 .integer(state.ghostFloor), .integer(state.ghostBuckets), .integer(counters.hits),
                 .integer(counters.misses), .integer(counters.refused), .integer(counters.corrupt),
-                .integer(counters.stale), .integer(counters.bytesSaved), .real(counters.millisecondsSaved))
+                .integer(counters.stale), .integer(counters.bytesSaved), .real(counters.millisecondsSaved),
+                .integer(tier == .variants ? known.end : 0))
             states[tier].isChanged = false
             states[tier].insertions = 0
             states[tier].evictions = 0

@@ -19,12 +19,16 @@ final class DiskIndex: @unchecked Sendable {
     /// Uses noted since the last step, and when the first of those that wait was noted.
     var touchesSinceStep = 0
     var notedSince = 0.0
-    /// Of the write transaction under way: what the tiers hold, slots it freed, where slots end once it is known, and
-    /// whether it has put a body into one.
+    /// Of the write transaction under way: what the tiers hold, slots it freed, and whether it has given one away.
     var states = PerTier { _ in TierState() }
     var freed: [(place: Int, units: Int)] = []
-    var end: Int?
+    var known = Known()
+    /// Small bodies that are not in their slots yet, and their bytes.
+    var packed: [(place: Int, bytes: [UInt8])] = []
+    var packedBytes = 0
     var hasPacked = false
+    /// How many originals have lost their numbers.
+    var forgotten = 0
     private(set) var isWriting = false
     /// Pages in the log at which it is moved into the index.
     private var logLimit = DiskSchema.logPages
@@ -35,9 +39,6 @@ final class DiskIndex: @unchecked Sendable {
     private var writes = 0
     /// Whether the transaction under way takes in the writes that are made meanwhile.
     private var isTogether = false
-    /// Tiers that were brought within their budgets since this store was opened.
-    var broughtDown: Set<DiskTier> = []
-
     private var opened: SQLiteConnection?
     private var inode: UInt64 = 0
     private var isClosed = false
@@ -199,11 +200,12 @@ final class DiskIndex: @unchecked Sendable {
         try connection.write { () throws(StoreError) in
             // Asked again under the lock: another process may have done it meanwhile.
             let current = try version()
-            for next in 1...DiskSchema.version where next > current {
+            // From before version 5 the tables are made as they are now.
+            for next in 1...DiskSchema.version where next > current && (next != 6 || current == 5) {
                 if let statements = DiskMigration.statements[next] { try connection.execute(statements) }
                 if next == 5 { try takeBodiesOut(of: connection) }
-                try connection.execute("PRAGMA user_version=\(next)")
             }
+            try connection.execute("PRAGMA user_version=\(DiskSchema.version)")
         }
         // What the bodies have left.
         try connection.execute("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)")
@@ -215,12 +217,12 @@ final class DiskIndex: @unchecked Sendable {
         var end = 0
         try DiskMigration.moveBodies(connection) { bytes throws(StoreError) in
             let place = end
-            try pack.write(bytes, to: place)
+            try pack.write([(place, bytes)])
             end += PackFile.units(bytes.count)
             return place
         }
         try connection.execute(DiskMigration.fillTables)
-        try connection.run("UPDATE state SET value = ?1 WHERE name = 'pack'", .integer(end))
+        try connection.run("UPDATE tiers SET pack = ?1 WHERE name = 'variants'", .integer(end))
     }
 
     /// Connects anew when another process has put a new database in the place of ours, when the folder has been
@@ -304,10 +306,9 @@ final class DiskIndex: @unchecked Sendable {
         defer {
             hasPurged = false
             isWriting = false
-            (freed, end, hasPacked) = ([], nil, false)
+            (freed, packed, packedBytes, hasPacked) = ([], [], 0, false)
         }
         let result: Result
-        var hasDiscarded = false
         var mergedUses = 0
         do throws(StoreError) {
             result = try connection.write { () throws(StoreError) in
@@ -317,8 +318,6 @@ final class DiskIndex: @unchecked Sendable {
                 mergedUses = try mergeTouches(connection)
                 try closeSlots()
                 try writeTiers(connection)
-                // Asked in here: outside it would be a transaction of its own.
-                hasDiscarded = try connection.first("SELECT 1 FROM discarded LIMIT 1") { _ in true } ?? false
                 // Last, and before it commits: who reads the new number finds the purge, or waits for it.
                 if hasPurged { try shared.write(try generation()) }
                 return result
@@ -332,7 +331,7 @@ final class DiskIndex: @unchecked Sendable {
         for mark in marks { unlink(mark) }
         marks = []
         forgetWritten(mergedUses)
-        if hasDiscarded { sweepDiscarded() }
+        if known.hasDiscarded { sweepDiscarded() }
         if isSweeping { sweep() }
         shortenLog(connection)
         writes += 1

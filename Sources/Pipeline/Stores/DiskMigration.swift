@@ -1,6 +1,6 @@
 /// What makes an index of the version before each into one of that version.
 enum DiskMigration {
-    /// Statements of each version; after those of version 5 come `moveBodies` and `fillTables`.
+    /// Statements of each version; after those of version 5 come `moveBodies` and `fillTables`, and then none.
     static let statements: [Int: String] = [
         2: """
         ALTER TABLE records ADD COLUMN final_url TEXT;
@@ -24,15 +24,39 @@ enum DiskMigration {
         5: """
         ALTER TABLE tiers ADD COLUMN ghost_floor INTEGER NOT NULL DEFAULT 0;
         ALTER TABLE tiers ADD COLUMN ghost_buckets INTEGER NOT NULL DEFAULT 0;
+        ALTER TABLE tiers ADD COLUMN pack INTEGER NOT NULL DEFAULT 0;
         UPDATE tiers SET ghost_floor = ghosts;
-        INSERT INTO state VALUES ('pack', 0);
         DROP TABLE ghosts;
         DROP INDEX records_queue; DROP INDEX records_digest; DROP INDEX originals_queue; DROP INDEX variants_queue;
         DROP INDEX variants_original; DROP INDEX variants_digest; DROP INDEX links_digest;
         \(["bodies", "records", "originals", "variants", "links"].map { "ALTER TABLE \($0) RENAME TO old_\($0);" }.joined())
         ALTER TABLE old_bodies ADD COLUMN place INTEGER;
         """,
+        // Only of version 5, which found variants by an index on their keys.
+        6: """
+        ALTER TABLE tiers ADD COLUMN pack INTEGER NOT NULL DEFAULT 0;
+        UPDATE tiers SET pack = (SELECT value FROM state WHERE name = 'pack') WHERE name = 'variants';
+        DELETE FROM state WHERE name = 'pack';
+        DROP INDEX variants_queue; DROP INDEX variants_key; DROP INDEX variants_digest;
+        ALTER TABLE variants RENAME TO old_variants;
+        \(DiskSchema.variants)
+        INSERT OR IGNORE INTO variants SELECT \(row("id >> \(DiskSchema.variantBits)", "key_head")), size, cost, uses, since, priority,
+            touched, key, original, digest_head, digest, length, checksum, place, format, width, height, created, recipe
+            FROM old_variants;
+        DROP TABLE old_variants;
+        \(sum("variants"))
+        """,
     ]
+
+    /// The row of a variant: in the bucket of its key, one behind the other. A full bucket takes some hundred thousand
+    /// variants of one original.
+    private static func row(_ original: String, _ head: String) -> String {
+        let bucket = "(\(head) >> \(63 - DiskSchema.variantBits)) & \(~(DiskSchema.bucket - 1))"
+        return """
+            (\(original) << \(DiskSchema.variantBits) | \(bucket)) \
+            + row_number() OVER (PARTITION BY \(original), \(bucket)) - 1
+            """
+    }
 
     private static func requeue(_ table: String) -> String {
         """
@@ -72,8 +96,8 @@ enum DiskMigration {
             FROM old_originals AS old JOIN old_bodies USING (digest)
             JOIN digests ON digests.head = digest_head(old.digest) AND digests.digest = digest_bytes(old.digest);
         INSERT INTO variants SELECT
-            (digests.id << \(DiskSchema.variantBits)) + row_number() OVER (PARTITION BY digests.id ORDER BY old.id),
-            \(queue), digest_head(key), digest_bytes(key), digest_bytes(original), digest_head(old.digest),
+            \(row("digests.id", "digest_head(key)")), \(queue), digest_bytes(key), digest_bytes(original),
+            digest_head(old.digest),
             digest_bytes(old.digest), old.length, old_bodies.checksum, place, format, width, height, created, recipe
             FROM old_variants AS old JOIN old_bodies USING (digest)
             JOIN digests ON digests.head = digest_head(original) AND digests.digest = digest_bytes(original)

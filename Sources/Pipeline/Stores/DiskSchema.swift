@@ -1,7 +1,7 @@
 /// The tables of the index (docs/entry-format.md describes every column).
 enum DiskSchema {
     /// Raised with every change of a table; an index with a higher number is refused.
-    static let version = 5
+    static let version = 6
     /// "IMPC": tells our index from another program's database.
     static let applicationID = 0x494D_5043
     /// Bytes of a page of a new index: an entry changes pages here and there, each written as a whole
@@ -15,10 +15,12 @@ enum DiskSchema {
     /// Variants of one original are numbered within so many bits, below the number of the original: they lie together,
     /// and need no index to be found by it.
     static let variantBits = 20
+    /// Those whose keys begin alike share a bucket of so many numbers, so that a key is found without an index too.
+    static let bucket = 16
 
     static let statements = """
         CREATE TABLE state (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-        INSERT INTO state VALUES ('generation', 1), ('floor', 0), ('pack', 0);
+        INSERT INTO state VALUES ('generation', 1), ('floor', 0);
         CREATE TABLE tiers (
             name TEXT PRIMARY KEY, entries INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0,
             hits INTEGER NOT NULL DEFAULT 0, misses INTEGER NOT NULL DEFAULT 0, insertions INTEGER NOT NULL DEFAULT 0,
@@ -26,7 +28,7 @@ enum DiskSchema {
             corrupt INTEGER NOT NULL DEFAULT 0, clock REAL NOT NULL DEFAULT 0, ghosts INTEGER NOT NULL DEFAULT 0,
             stale INTEGER NOT NULL DEFAULT 0, bytes_saved INTEGER NOT NULL DEFAULT 0,
             milliseconds_saved REAL NOT NULL DEFAULT 0, ghost_floor INTEGER NOT NULL DEFAULT 0,
-            ghost_buckets INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+            ghost_buckets INTEGER NOT NULL DEFAULT 0, pack INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
         INSERT INTO tiers (name) VALUES ('originals'), ('variants'), ('records');
         CREATE TABLE purges (name TEXT PRIMARY KEY, generation INTEGER NOT NULL, time REAL NOT NULL) WITHOUT ROWID;
         CREATE INDEX purges_time ON purges (time);
@@ -34,21 +36,14 @@ enum DiskSchema {
         \(entries)
         """
 
-    /// What version 5 brought, with the index on `purges`.
+    /// What an index from before version 5 gets in the place of what it had.
     static let entries = """
         CREATE INDEX purges_generation ON purges (generation);
         CREATE TABLE digests (id INTEGER PRIMARY KEY, head INTEGER NOT NULL, digest BLOB NOT NULL);
         CREATE INDEX digests_head ON digests (head);
         CREATE TABLE originals (id INTEGER PRIMARY KEY, \(queueColumns), \(bodyColumns));
         CREATE INDEX originals_queue ON originals (priority);
-        CREATE TABLE variants (
-            id INTEGER PRIMARY KEY, \(queueColumns), key_head INTEGER NOT NULL, key BLOB NOT NULL,
-            original BLOB NOT NULL, digest_head INTEGER NOT NULL, digest BLOB NOT NULL, \(bodyColumns),
-            format TEXT NOT NULL, width INTEGER NOT NULL, height INTEGER NOT NULL, created REAL NOT NULL,
-            recipe TEXT NOT NULL);
-        CREATE INDEX variants_queue ON variants (priority);
-        CREATE INDEX variants_key ON variants (key_head);
-        CREATE INDEX variants_digest ON variants (digest_head);
+        \(variants)
         CREATE TABLE records (
             id INTEGER PRIMARY KEY, \(queueColumns), source TEXT NOT NULL, selecting BLOB NOT NULL,
             original INTEGER NOT NULL, length INTEGER NOT NULL, status INTEGER NOT NULL, request_time REAL NOT NULL,
@@ -63,6 +58,15 @@ enum DiskSchema {
         CREATE INDEX links_original ON links (original);
         CREATE TABLE free (place INTEGER PRIMARY KEY, units INTEGER NOT NULL, hollow INTEGER NOT NULL);
         CREATE INDEX free_units ON free (units);
+        """
+
+    static let variants = """
+        CREATE TABLE variants (
+            id INTEGER PRIMARY KEY, \(queueColumns), key BLOB NOT NULL, original BLOB NOT NULL,
+            digest_head INTEGER NOT NULL, digest BLOB NOT NULL, \(bodyColumns), format TEXT NOT NULL,
+            width INTEGER NOT NULL, height INTEGER NOT NULL, created REAL NOT NULL, recipe TEXT NOT NULL);
+        CREATE INDEX variants_queue ON variants (priority);
+        CREATE INDEX variants_digest ON variants (digest_head);
         """
 
     /// What eviction needs of an entry, the same in every tier; `touched` is Unix time whatever the policy's clock.
@@ -86,43 +90,46 @@ enum DiskTier: String, CaseIterable {
     /// weighs what it saves. Rows and indexes come on top; without a least charge they alone could fill a disk.
     static func charge(body bytes: Int) -> Int { max(bytes, overhead) }
 
-    /// The front of its queue: row, size, cost, uses, policy's clock, priority, and its key in one or two columns.
-    var front: String {
-        switch self {
-        case .originals: Self.frontOfOriginals
-        case .variants: Self.frontOfVariants
-        case .records: Self.frontOfRecords
-        }
-    }
+    /// The front of its queue, as `DiskIndex.Leaving` reads it.
+    var front: SQLText { statements.front }
+
+    /// One row, in the same columns.
+    var row: SQLText { statements.row }
+
+    /// Deletes a row.
+    var delete: SQLText { statements.delete }
 
     /// Adds uses to a row.
-    var use: String {
-        switch self {
-        case .originals: Self.useOfOriginal
-        case .variants: Self.useOfVariant
-        case .records: Self.useOfRecord
+    var use: SQLText { statements.use }
+
+    private struct Statements {
+        let front, row, delete, use: SQLText
+
+        init(_ table: String, _ columns: String, joining: String = "") {
+            let select = "SELECT \(table).id, size, cost, uses, since, priority, \(columns) FROM \(table)\(joining)"
+            front = SQLText(kept: "\(select) ORDER BY priority LIMIT 1")
+            row = SQLText(kept: "\(select) WHERE \(table).id = ?1")
+            delete = SQLText(kept: "DELETE FROM \(table) WHERE id = ?1")
+            use = SQLText(
+                kept: """
+                    UPDATE \(table) SET uses = min(255, uses + ?2), since = max(since, ?3), touched = max(touched, ?4) \
+                    WHERE id = ?1
+                    """)
         }
     }
 
-    private static let useOfOriginal = use(of: "originals")
-    private static let useOfVariant = use(of: "variants")
-    private static let useOfRecord = use(of: "records")
+    private static let ofOriginals = Statements(
+        "originals", "digest, length, checksum, place", joining: " CROSS JOIN digests ON digests.id = originals.id")
+    private static let ofVariants = Statements("variants", "digest, length, checksum, place, key")
+    private static let ofRecords = Statements("records", "original, source, selecting")
 
-    private static func use(of table: String) -> String {
-        """
-        UPDATE \(table) SET uses = min(255, uses + ?2), since = max(since, ?3), touched = max(touched, ?4) WHERE id = ?1
-        """
+    private var statements: Statements {
+        switch self {
+        case .originals: Self.ofOriginals
+        case .variants: Self.ofVariants
+        case .records: Self.ofRecords
+        }
     }
-
-    private static let frontOfOriginals = """
-        SELECT originals.id, size, cost, uses, since, priority, digest FROM originals CROSS JOIN digests \
-        ON digests.id = originals.id ORDER BY priority LIMIT 1
-        """
-    private static let frontOfVariants =
-        "SELECT id, size, cost, uses, since, priority, key FROM variants ORDER BY priority LIMIT 1"
-    private static let frontOfRecords = """
-        SELECT id, size, cost, uses, since, priority, source, selecting FROM records ORDER BY priority LIMIT 1
-        """
 }
 
 /// One of something for each tier.

@@ -100,7 +100,7 @@ extension DiskStore {
         }
     }
 
-    /// Variants by original, in the order those were stored, a page at a time.
+    /// Variants by original, in the order the first of each was stored, a page at a time.
     /// - Parameter after: `position` of the last one of the page before; 0 begins.
     public func variants(after: Int = 0, limit: Int = 100) throws(StoreError) -> [ListedVariant] {
         try perform { index throws(StoreError) in
@@ -157,17 +157,18 @@ extension DiskStore {
                     found.variants.append(row)
                 }
             }
-            // A range of the index instead of a scan, and of what it finds what begins with all of the digits.
-            func beginning(_ column: String, _ head: String) -> String {
-                "\(head) BETWEEN \(heads.lowerBound) AND \(heads.upperBound) AND hex(\(column)) LIKE ?1 || '%'"
+            // A range of the index instead of a scan, and of what it finds what begins with all of the digits. Keys have no
+            // index: who knows the original looks there.
+            func beginning(_ head: String) -> String {
+                "\(head) BETWEEN \(heads.lowerBound) AND \(heads.upperBound) AND hex(digest) LIKE ?1 || '%'"
             }
             let ids = try index.connection.rows(
-                "SELECT id FROM digests WHERE \(beginning("digest", "head")) ORDER BY digest LIMIT ?2", .text(text),
+                "SELECT id FROM digests WHERE \(beginning("head")) ORDER BY digest LIMIT ?2", .text(text),
                 .integer(limit)
             ) { $0.integer(0) }
             for id in ids { try originals(id) }
-            try variants(beginning("key", "key_head") + " ORDER BY key", .text(text))
-            try variants(beginning("digest", "digest_head") + " ORDER BY digest", .text(text))
+            try variants("hex(key) LIKE ?1 || '%' ORDER BY key", .text(text))
+            try variants(beginning("digest_head") + " ORDER BY digest", .text(text))
             for id in ids {
                 let range = DiskIndex.variants(of: id)
                 try variants("id >= ?1 AND id < \(range.upperBound) ORDER BY id", .integer(range.lowerBound))
@@ -201,7 +202,7 @@ extension DiskIndex {
     fileprivate func places(_ request: ListRequest) throws(StoreError) -> [Int] {
         let ranks: (record: String, variant: String, isDescending: Bool) =
             switch request.order {
-            case .stored: ("0", "1", false)
+            case .stored: ("0", "1 + (id >> \(DiskSchema.variantBits))", false)
             case .size: ("length", "length", true)
             case .age: ("stored", "created", false)
             case .lastUse: ("touched", "touched", false)
@@ -212,7 +213,9 @@ extension DiskIndex {
         var selects: [String] = []
         func add(_ table: String, _ rank: String, place: String, conditions: [String]) {
             let sql = conditions.isEmpty ? "" : " WHERE " + conditions.joined(separator: " AND ")
-            selects.append("SELECT \(place) AS place, \(rank) AS rank FROM \(table)\(sql)")
+            // Among equals, and among the variants of one original, those that came first.
+            let next = table == "variants" ? "created" : "0"
+            selects.append("SELECT \(place) AS place, \(rank) AS rank, \(next) AS next FROM \(table)\(sql)")
         }
         if request.tiers.contains(.originals), request.recipe == nil {
             let filter = request.sources.condition("source", first: 1)
@@ -233,11 +236,12 @@ extension DiskIndex {
         }
         if selects.isEmpty { return [] }
         let direction = ranks.isDescending != request.isReversed ? "DESC" : "ASC"
+        let following = request.isReversed ? "DESC" : "ASC"
         values.append(.integer(request.limit.map { max(0, $0) } ?? -1))
         return try connection.rows(
             """
             SELECT place FROM (\(selects.joined(separator: " UNION ALL "))) \
-            ORDER BY rank \(direction), place \(request.isReversed ? "DESC" : "ASC") LIMIT ?\(values.count)
+            ORDER BY rank \(direction), next \(following), place \(following) LIMIT ?\(values.count)
             """, values: values
         ) { $0.integer(0) }
     }

@@ -138,7 +138,7 @@ extension DiskStore {
                         """
                     ) { $0.digest(0) }
                     for digest in files {
-                        try connection.run("INSERT OR IGNORE INTO discarded VALUES (?1)", .text(digest))
+                        try index.discard(digest)
                     }
                     for table in ["digests", "records", "originals", "variants", "links", "purges", "free"] {
                         try connection.run("DELETE FROM \(table)")
@@ -176,6 +176,7 @@ extension DiskIndex {
     fileprivate func voidWorkBegun() throws(StoreError) -> UInt64 {
         let generation = try nextGeneration()
         try connection.run("UPDATE state SET value = ?1 WHERE name = 'floor'", .integer(Int(generation)))
+        known.floor = Int(generation)
         return generation
     }
 
@@ -243,7 +244,7 @@ extension DiskIndex {
             states[tier].ghostFloor = states[tier].ghosts
             states[tier].isChanged = true
         }
-        end = 0
+        setEnd(0)
     }
 
     fileprivate func remember(_ names: Set<String>, _ generation: UInt64) throws(StoreError) {
@@ -256,8 +257,10 @@ extension DiskIndex {
         let forgotten = try connection.rows(
             "DELETE FROM purges WHERE time < ?1 RETURNING generation", .real(now - Self.purgeMemory)
         ) { $0.integer(0) }
+        known.lastPurge = Int(generation)
         if let floor = forgotten.max() {
             try connection.run("UPDATE state SET value = max(value, ?1) WHERE name = 'floor'", .integer(floor))
+            known.floor = max(known.floor, floor)
         }
     }
 }

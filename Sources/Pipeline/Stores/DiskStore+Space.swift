@@ -70,8 +70,7 @@ extension DiskStore {
     private func stepDown(_ tier: DiskTier) throws(StoreError) {
         let tiers = tier == .originals ? [DiskTier.originals, .records] : [tier]
         for tier in tiers {
-            let isNew = try perform { index throws(StoreError) in index.broughtDown.insert(tier).inserted }
-            guard isNew else { continue }
+            guard takesDown(tier) else { continue }
             var hasEvicted = false
             while true {
                 let evicted = try perform { index throws(StoreError) in

@@ -74,7 +74,7 @@ extension DiskStore {
             ) { $0.integer(0) }[...]
         }
         let bounds = request.bounds(tier, first: 2)
-        let recheck = "SELECT 1 FROM \(tier.rawValue) WHERE id = ?1 AND \(bounds?.sql ?? "1")"
+        let recheck: SQLText = "SELECT 1 FROM \(tier.rawValue) WHERE id = ?1 AND \(bounds?.sql ?? "1")"
         while !ids.isEmpty {
             let step = ids.prefix(Self.step)
             ids = ids.dropFirst(Self.step)

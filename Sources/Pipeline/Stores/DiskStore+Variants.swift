@@ -1,14 +1,14 @@
 extension DiskStore {
     /// A variant with its body; nil when it is not stored or was damaged.
-    public func variant(key: String) throws(StoreError) -> (entry: VariantEntry, body: [UInt8])? {
-        guard let digits = DigestKey(key) else {
+    ///
+    /// - Parameter original: digest of the original it was made from.
+    public func variant(key: String, of original: Digest) throws(StoreError) -> (entry: VariantEntry, body: [UInt8])? {
+        guard let digits = DigestKey(key), let original = DigestKey(original) else {
             try perform { index throws(StoreError) in index.note(.variants) { $0.misses += 1 } }
             return nil
         }
         let found = try perform { index throws(StoreError) -> (entry: VariantEntry, located: Located)? in
-            let row = try index.connection.first(
-                DiskIndex.variantByKey, .integer(digits.head), .digest(digits)
-            ) {
+            let row = try index.variant(digits, of: original) {
                 (
                     id: $0.integer(0), digest: $0.digestKey(3), entry: DiskIndex.variant($0),
                     body: DiskIndex.StoredBody($0, at: 13)
@@ -37,17 +37,17 @@ extension DiskStore {
     }
 
     /// A variant without its body, and without counting a use. The body may turn out damaged when it is read.
-    public func variantEntry(key: String) throws(StoreError) -> VariantEntry? {
-        guard let digits = DigestKey(key) else { return nil }
+    public func variantEntry(key: String, of original: Digest) throws(StoreError) -> VariantEntry? {
+        guard let digits = DigestKey(key), let original = DigestKey(original) else { return nil }
         return try perform { index throws(StoreError) in
-            try index.connection.first(DiskIndex.variantByKey, .integer(digits.head), .digest(digits)) {
-                DiskIndex.variant($0)
-            } ?? nil
+            try index.variant(digits, of: original) { DiskIndex.variant($0) } ?? nil
         }
     }
 
     /// Whether a variant is stored; without counting a use, and without reading its body.
-    public func holdsVariant(key: String) throws(StoreError) -> Bool { try variantEntry(key: key) != nil }
+    public func holdsVariant(key: String, of original: Digest) throws(StoreError) -> Bool {
+        try variantEntry(key: key, of: original) != nil
+    }
 
     /// Stores a variant in place of any under the same key.
     ///

@@ -66,9 +66,9 @@ extension DiskStore {
     }
 
     private func verifyBodies(_ report: inout VerifyReport) throws(StoreError) {
-        for (tier, query) in [
+        let queries: [(DiskTier, SQLText)] = [
             (
-                DiskTier.originals,
+                .originals,
                 """
                 SELECT id, digest, length, checksum, place FROM originals JOIN digests USING (id) WHERE id > ?1 \
                 ORDER BY id LIMIT 256
@@ -78,7 +78,8 @@ extension DiskStore {
                 .variants,
                 "SELECT id, digest, length, checksum, place FROM variants WHERE id > ?1 ORDER BY id LIMIT 256"
             ),
-        ] {
+        ]
+        for (tier, query) in queries {
             var after = -1
             while true {
                 let start = after
@@ -173,6 +174,11 @@ extension DiskIndex {
         ) { $0.integer(0) }
         report.brokenEntries += broken.count
         if repair { for id in broken { try connection.run("DELETE FROM originals WHERE id = ?1", .integer(id)) } }
+        let unfound = try connection.rows(
+            "SELECT id FROM variants WHERE id >> \(DiskSchema.variantBits) NOT IN (SELECT id FROM digests)"
+        ) { $0.integer(0) }
+        report.brokenEntries += unfound.count
+        if repair { for id in unfound { try removeRow(.variants, id) } }
         let lost = try connection.rows(
             "SELECT id FROM records WHERE original NOT IN (SELECT id FROM digests)"
         ) { $0.integer(0) }

@@ -17,6 +17,8 @@ public final class DiskStore: Sendable {
     let pack: PackFile
     private let rebuildCount: RebuildCount
     let generationPage: GenerationPage
+    /// Tiers that were brought within their budgets since this store was opened, a bit each.
+    private let broughtDown = Atomic<UInt8>(0)
     /// Looks at the file system that holds the folder.
     let space: @Sendable (_ folder: String) -> FileSystemSpace?
 
@@ -54,6 +56,17 @@ public final class DiskStore: Sendable {
     }
 
     deinit { close() }
+
+    /// Whether it is up to the caller to bring a tier within its budget: once.
+    func takesDown(_ tier: DiskTier) -> Bool {
+        let bit: UInt8 =
+            switch tier {
+            case .originals: 1
+            case .variants: 2
+            case .records: 4
+            }
+        return broughtDown.bitwiseOr(bit, ordering: .relaxed).oldValue & bit == 0
+    }
 
     /// Writes what is noted in memory and closes the files. Calls after it throw `.closed`.
     public func close() {
@@ -150,6 +163,8 @@ public final class DiskStore: Sendable {
     /// - Parameter longest: bytes of the longest body that is read into memory; a longer one is its open file.
     func verified(_ located: Located, tier: DiskTier, longest: Int) throws(StoreError) -> EntryBody? {
         let body = located.body
+        // What the transaction of the caller stores may not be in its slot yet.
+        if let batch = Self.batch, batch.owner == ObjectIdentifier(self) { try batch.index.writePacked() }
         do throws(StoreError) {
             if let found = try whole(located, longest: longest) { return found }
         } catch {

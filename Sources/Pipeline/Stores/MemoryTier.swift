@@ -110,7 +110,7 @@ final class MemoryTier: Store {
 
     // MARK: Variants
 
-    func variant(key: String) -> (entry: VariantEntry, body: [UInt8])? {
+    func variant(key: String, of original: Digest) -> (entry: VariantEntry, body: [UInt8])? {
         variants.entry(for: key).map { ($0.value, $0.body) }
     }
 

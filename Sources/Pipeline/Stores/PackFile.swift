@@ -87,15 +87,30 @@ final class PackFile: Sendable {
         return try BodyFiles.read(file.descriptor, at: place * Self.unit, length: length, path: path)
     }
 
-    /// Puts a body into the slot that begins with unit `place`.
-    func write(_ bytes: [UInt8], to place: Int) throws(StoreError) {
+    /// Puts bodies into the slots that begin with these units; those in a row are written as one, up to the end of the
+    /// last slot: whole pages cost less than parts of them.
+    func write(_ bodies: [(place: Int, bytes: [UInt8])]) throws(StoreError) {
         let file = try file()
         defer { withExtendedLifetime(file) {} }
+        var row: [UInt8] = []
+        var start = 0
+        for body in bodies.sorted(by: { $0.place < $1.place }) {
+            if start * Self.unit + row.count != body.place * Self.unit {
+                try write(row, at: start * Self.unit, of: file)
+                row.removeAll(keepingCapacity: true)
+                start = body.place
+            }
+            row += body.bytes
+            row.append(contentsOf: repeatElement(0, count: Self.units(body.bytes.count) * Self.unit - body.bytes.count))
+        }
+        try write(row, at: start * Self.unit, of: file)
+    }
+
+    private func write(_ bytes: [UInt8], at offset: Int, of file: OpenFile) throws(StoreError) {
         var at = 0
         while at < bytes.count {
             let count = bytes.withUnsafeBytes {
-                pwrite(
-                    file.descriptor, $0.baseAddress?.advanced(by: at), bytes.count - at, off_t(place * Self.unit + at))
+                pwrite(file.descriptor, $0.baseAddress?.advanced(by: at), bytes.count - at, off_t(offset + at))
             }
             if count < 0 {
                 if errno == EINTR { continue }

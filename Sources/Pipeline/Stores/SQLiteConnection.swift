@@ -1,5 +1,6 @@
 import CSQLite
 import Glibc
+import Synchronization
 
 /// A value bound to a statement.
 enum SQLiteValue {
@@ -10,6 +11,56 @@ enum SQLiteValue {
     /// A blob of 32 bytes.
     case digest(DigestKey)
     case null
+}
+
+/// The text of a statement. Literals are known by where they lie in the program, and so found again without a look at
+/// their text.
+struct SQLText: ExpressibleByStringInterpolation, Sendable {
+    struct StringInterpolation: StringInterpolationProtocol {
+        fileprivate var text = ""
+
+        init(literalCapacity: Int, interpolationCount: Int) { text.reserveCapacity(literalCapacity) }
+
+        mutating func appendLiteral(_ literal: StaticString) { text += literal.description }
+        mutating func appendInterpolation(_ value: some CustomStringConvertible) { text += value.description }
+    }
+
+    fileprivate enum Name: Hashable {
+        case literal(UInt)
+        case text(String)
+    }
+
+    private let literal: StaticString
+    private let composed: String?
+    private let number: UInt?
+
+    init(stringLiteral: StaticString) {
+        literal = stringLiteral
+        composed = nil
+        number = stringLiteral.hasPointerRepresentation ? UInt(bitPattern: stringLiteral.utf8Start) : nil
+    }
+
+    init(stringInterpolation: StringInterpolation) {
+        literal = ""
+        composed = stringInterpolation.text
+        number = nil
+    }
+
+    /// One that is composed once and used often: a number that no other has takes the place of its text.
+    init(kept text: String) {
+        literal = ""
+        composed = text
+        number = Self.kept.withLock { kept in
+            // No literal lies at such an address.
+            kept += 1
+            return kept
+        }
+    }
+
+    private static let kept = Mutex<UInt>(0)
+
+    fileprivate var text: String { composed ?? literal.description }
+    fileprivate var name: Name { number.map { .literal($0) } ?? .text(text) }
 }
 
 /// The row a statement stands on; valid only inside the closure it is handed to.
@@ -52,7 +103,7 @@ struct SQLiteRow {
 final class SQLiteConnection: @unchecked Sendable {
     let path: String
     private var handle: OpaquePointer?
-    private var statements: [String: OpaquePointer] = [:]
+    private var statements: [SQLText.Name: OpaquePointer] = [:]
     /// Pages in the log after the last commit of this connection.
     private let logged = UnsafeMutablePointer<CInt>.allocate(capacity: 1)
 
@@ -94,21 +145,21 @@ final class SQLiteConnection: @unchecked Sendable {
     /// Runs one statement.
     /// - Returns: how many rows it inserted, changed or deleted.
     @discardableResult
-    func run(_ sql: String, _ values: SQLiteValue...) throws(StoreError) -> Int {
+    func run(_ sql: SQLText, _ values: SQLiteValue...) throws(StoreError) -> Int {
         try step(sql, values) { _ in true }
         return Int(sqlite3_changes64(handle))
     }
 
     /// What `read` makes of every row.
     func rows<Result>(
-        _ sql: String, _ values: SQLiteValue..., read: (SQLiteRow) -> Result
+        _ sql: SQLText, _ values: SQLiteValue..., read: (SQLiteRow) -> Result
     ) throws(StoreError) -> [Result] {
         try rows(sql, values: values, read: read)
     }
 
     /// The same with a list of values.
     func rows<Result>(
-        _ sql: String, values: [SQLiteValue], read: (SQLiteRow) -> Result
+        _ sql: SQLText, values: [SQLiteValue], read: (SQLiteRow) -> Result
     ) throws(StoreError) -> [Result] {
         var results: [Result] = []
         try step(sql, values) { row in
@@ -120,7 +171,7 @@ final class SQLiteConnection: @unchecked Sendable {
 
     /// What `read` makes of the first row; nil without one.
     func first<Result>(
-        _ sql: String, _ values: SQLiteValue..., read: (SQLiteRow) -> Result
+        _ sql: SQLText, _ values: SQLiteValue..., read: (SQLiteRow) -> Result
     ) throws(StoreError) -> Result? {
         var result: Result?
         try step(sql, values) { row in
@@ -207,7 +258,7 @@ final class SQLiteConnection: @unchecked Sendable {
 
     /// Runs a statement and hands over its rows for as long as `goesOn` says so.
     private func step(
-        _ sql: String, _ values: [SQLiteValue], _ goesOn: (SQLiteRow) -> Bool
+        _ sql: SQLText, _ values: [SQLiteValue], _ goesOn: (SQLiteRow) -> Bool
     ) throws(StoreError) {
         let statement = try prepared(sql)
         defer {
@@ -223,14 +274,15 @@ final class SQLiteConnection: @unchecked Sendable {
         }
     }
 
-    private func prepared(_ sql: String) throws(StoreError) -> OpaquePointer {
-        if let statement = statements[sql] { return statement }
+    private func prepared(_ sql: SQLText) throws(StoreError) -> OpaquePointer {
+        let name = sql.name
+        if let statement = statements[name] { return statement }
         guard handle != nil else { throw StoreError(.closed, "the store is closed", path: path) }
         var statement: OpaquePointer?
         let flags = UInt32(SQLITE_PREPARE_PERSISTENT)
-        try check(sqlite3_prepare_v3(handle, sql, -1, flags, &statement, nil))
+        try check(sqlite3_prepare_v3(handle, sql.text, -1, flags, &statement, nil))
         guard let statement else { throw StoreError(.damaged, "empty statement", path: path) }
-        statements[sql] = statement
+        statements[name] = statement
         return statement
     }
 

@@ -47,10 +47,12 @@ protocol Store: Sendable {
     func removeRecord(source: String, selecting: [String: String?]) throws(StoreError) -> Bool
 
     /// A variant with its body; nil when it is not there (any more).
-    func variant(key: String) throws(StoreError) -> (entry: VariantEntry, body: [UInt8])?
+    ///
+    /// - Parameter original: digest of the original it was made from.
+    func variant(key: String, of original: Digest) throws(StoreError) -> (entry: VariantEntry, body: [UInt8])?
 
     /// Whether a variant is there; counts no use and reads no body where the store can tell without.
-    func holdsVariant(key: String) throws(StoreError) -> Bool
+    func holdsVariant(key: String, of original: Digest) throws(StoreError) -> Bool
 
     /// Keeps a variant in place of any under the same key.
     ///
@@ -106,7 +108,9 @@ extension Store {
         try records(source: source).contains { $0.digest == digest }
     }
 
-    func holdsVariant(key: String) throws(StoreError) -> Bool { try variant(key: key) != nil }
+    func holdsVariant(key: String, of original: Digest) throws(StoreError) -> Bool {
+        try variant(key: key, of: original) != nil
+    }
 }
 
 extension DiskStore: Store {

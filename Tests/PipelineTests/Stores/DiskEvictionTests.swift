@@ -127,7 +127,7 @@ import Testing
             var entry = variant(object.name, of: digest([]), object.body)
             entry.cost = object.cost
             let isInMemory = index.use(object.name) != nil
-            let found = try store.variant(key: entry.key)
+            let found = try store.variant(key: entry.key, of: entry.originalDigest)
             #expect((found != nil) == isInMemory, "round \(round)")
             if found == nil {
                 let size = DiskTier.charge(body: object.body.count)

@@ -34,6 +34,7 @@ final class CacheFolder: Sendable {
     /// Runs statements beside the store, as another program would.
     func sql(_ text: String) throws {
         let connection = try SQLiteConnection(path: "\(path)/cache.sqlite", busyMilliseconds: 2_000)
+        connection.addDigestFunctions()
         try connection.execute(text)
         connection.close()
     }
@@ -80,6 +81,13 @@ func variant(_ name: String, of original: Pipeline.Digest, _ body: [UInt8]) -> V
         format: .webp, width: 30, height: 20, recipe: "thumbnail:30x20", cost: 4.5, created: 1_000)
 }
 
+extension Store {
+    /// A variant of an empty original.
+    func variant(key: String) throws(StoreError) -> (entry: VariantEntry, body: [UInt8])? {
+        try variant(key: key, of: digest([]))
+    }
+}
+
 @Suite struct DiskStoreTests {
     let folder = CacheFolder()
 
@@ -98,9 +106,9 @@ func variant(_ name: String, of original: Pipeline.Digest, _ body: [UInt8]) -> V
         let store = try DiskStore(folder: folder.path)
         #expect(try store.records(source: "http://a/") == [original])
         #expect(try store.originalBody(digest: original.digest) == body)
-        let found = try store.variant(key: small.key)
+        let found = try store.variant(key: small.key, of: small.originalDigest)
         #expect(found?.entry == small && found?.body == body)
-        #expect(try store.variantEntry(key: small.key) == small)
+        #expect(try store.variantEntry(key: small.key, of: small.originalDigest) == small)
         #expect(try store.variant(key: digest([9])) == nil)
         let counters = try store.statistics()
         #expect(counters.variants.hits == 1 && counters.variants.misses == 1 && counters.originals.hits == 1)
@@ -157,9 +165,9 @@ func variant(_ name: String, of original: Pipeline.Digest, _ body: [UInt8]) -> V
             (variant("\($0)", of: digest([]), $1), $1)
         }
         for (entry, body) in entries.prefix(3) { try store.storeVariant(entry, body: body, generation: 1) }
-        _ = try store.variant(key: entries[0].0.key)
+        _ = try store.variant(key: entries[0].0.key, of: entries[0].0.originalDigest)
         try store.storeVariant(entries[3].0, body: entries[3].1, generation: 1)
-        let left = try entries.map { try store.variantEntry(key: $0.0.key) != nil }
+        let left = try entries.map { try store.variantEntry(key: $0.0.key, of: $0.0.originalDigest) != nil }
         #expect(left == [true, false, true, true])
     }
 
@@ -175,14 +183,14 @@ func variant(_ name: String, of original: Pipeline.Digest, _ body: [UInt8]) -> V
         case 2: truncate("\(folder.path)/\(file)", 99_999)
         default: unlink("\(folder.path)/\(file)")
         }
-        #expect(try store.variant(key: entry.key) == nil)
-        #expect(try store.variantEntry(key: entry.key) == nil)
+        #expect(try store.variant(key: entry.key, of: entry.originalDigest) == nil)
+        #expect(try store.variantEntry(key: entry.key, of: entry.originalDigest) == nil)
         let counters = try store.statistics().variants
         #expect(counters.corrupt == 1 && counters.hits == 0 && counters.misses == 1 && counters.entries == 0)
         #expect(access("\(folder.path)/\(file)", F_OK) != 0)
         #expect(try store.verify().isClean)
         #expect(try store.storeVariant(entry, body: body, generation: 1))
-        #expect(try store.variant(key: entry.key)?.body == body)
+        #expect(try store.variant(key: entry.key, of: entry.originalDigest)?.body == body)
     }
 
     @Test func `a purge removes every digest a source has had and voids work begun before`() throws {
@@ -223,7 +231,7 @@ func variant(_ name: String, of original: Pipeline.Digest, _ body: [UInt8]) -> V
                         let number = (round * 3 + task) % 20
                         let body = bytes(number % 4 == 0 ? 80_000 : 2_000, seed: number)
                         let entry = variant("\(number)", of: digest([]), body)
-                        if let found = try store.variant(key: entry.key) {
+                        if let found = try store.variant(key: entry.key, of: entry.originalDigest) {
                             if found.body != body { Issue.record("another body") }
                         } else {
                             try store.storeVariant(entry, body: body, generation: 1)

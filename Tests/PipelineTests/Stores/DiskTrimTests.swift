@@ -19,7 +19,9 @@ import Testing
     }
 
     private func numbers(_ store: DiskStore, of range: Range<Int>) throws -> [Int] {
-        try range.filter { try store.variantEntry(key: digest(Array("\($0)".utf8))) != nil }
+        try range.filter {
+            try store.variantEntry(key: digest(Array("\($0)".utf8)), of: digest(bytes(300, seed: $0))) != nil
+        }
     }
 
     @Test func `age, use and sources confine each other as said`() throws {

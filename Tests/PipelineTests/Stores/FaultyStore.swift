@@ -81,8 +81,9 @@ final class FaultyStore: Store {
         try call { () throws(StoreError) in try store.removeRecord(source: source, selecting: selecting) }
     }
 
-    func variant(key: String) throws(StoreError) -> (entry: VariantEntry, body: [UInt8])? {
-        try call { () throws(StoreError) in try store.variant(key: key) }
+    func variant(key: String, of original: Pipeline.Digest) throws(StoreError) -> (entry: VariantEntry, body: [UInt8])?
+    {
+        try call { () throws(StoreError) in try store.variant(key: key, of: original) }
     }
 
     func storeVariant(

@@ -82,6 +82,31 @@ struct OlderIndex {
         try folder.sql("PRAGMA user_version = \(version)")
     }
 
+    /// Makes an index of today one of version 5, which numbered the variants of an original as they came and had an index
+    /// on their keys.
+    static func takeBackToFive(_ folder: CacheFolder) throws {
+        try folder.sql(
+            """
+            INSERT INTO state SELECT 'pack', pack FROM tiers WHERE name = 'variants';
+            ALTER TABLE tiers DROP COLUMN pack;
+            DROP INDEX variants_queue; DROP INDEX variants_digest;
+            ALTER TABLE variants RENAME TO today;
+            CREATE TABLE variants (
+                id INTEGER PRIMARY KEY, \(queue), key_head INTEGER NOT NULL, key BLOB NOT NULL, original BLOB NOT NULL,
+                digest_head INTEGER NOT NULL, digest BLOB NOT NULL, length INTEGER NOT NULL, checksum INTEGER NOT NULL,
+                place INTEGER, format TEXT NOT NULL, width INTEGER NOT NULL, height INTEGER NOT NULL,
+                created REAL NOT NULL, recipe TEXT NOT NULL);
+            INSERT INTO variants SELECT
+                (id >> 20 << 20) + row_number() OVER (PARTITION BY id >> 20) - 1, size, cost, uses, since, priority, touched,
+                digest_head(lower(hex(key))), key, original, digest_head, digest, length, checksum, place, format, width,
+                height, created, recipe FROM today;
+            CREATE INDEX variants_queue ON variants (priority);
+            CREATE INDEX variants_key ON variants (key_head);
+            CREATE INDEX variants_digest ON variants (digest_head);
+            DROP TABLE today; PRAGMA user_version = 5;
+            """)
+    }
+
     private static func hex(_ bytes: [UInt8]) -> String {
         "x'" + bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() + "'"
     }

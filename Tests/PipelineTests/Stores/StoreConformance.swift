@@ -68,7 +68,7 @@ extension Store {
         #expect(try store.records(source: original.source) == [original])
         #expect(try store.body(original.digest) == body)
         #expect(try store.holdsOriginal(digest: original.digest))
-        let found = try store.variant(key: entry.key)
+        let found = try store.variant(key: entry.key, of: entry.originalDigest)
         #expect(found?.entry == entry && found?.body == body)
     }
 
@@ -110,8 +110,8 @@ extension Store {
             try store.keep(variant(source.source, of: source.digest, body), body, of: source.source)
         }
         _ = try store.purge(source: "http://a/", digests: [])
-        #expect(try store.variant(key: digest(Array("http://a/".utf8))) == nil)
-        #expect(try store.variant(key: digest(Array("http://b/".utf8)))?.body == body)
+        #expect(try store.variant(key: digest(Array("http://a/".utf8)), of: sources[0].digest) == nil)
+        #expect(try store.variant(key: digest(Array("http://b/".utf8)), of: sources[1].digest)?.body == body)
     }
 
     @Test(arguments: StoreKind.allCases) func `records are kept without bodies, and outlive them`(kind: StoreKind)
@@ -191,9 +191,9 @@ extension Store {
         #expect(try store.body(a) == nil)
         #expect(try store.body(b) == bytes(length, seed: "b".hashValue))
         for number in 0..<3 {
-            #expect(try store.variant(key: digest(Array("a\(number)".utf8))) == nil)
-            #expect(
-                try store.variant(key: digest(Array("b\(number)".utf8)))?.body == bytes(length + number, seed: number))
+            #expect(try store.variant(key: digest(Array("a\(number)".utf8)), of: a) == nil)
+            let other = try store.variant(key: digest(Array("b\(number)".utf8)), of: b)
+            #expect(other?.body == bytes(length + number, seed: number))
         }
     }
 
@@ -214,9 +214,13 @@ extension Store {
         let result = try store.purge(SourceSelection(prefixes: ["http://a/"]))
         if kind != .failingAfter { #expect(result.sources == 4 && result.records == 4 && result.variants == 2) }
         #expect(try store.records(source: "http://a/1").isEmpty && store.records(source: "http://a/2/own").isEmpty)
-        #expect(try store.variant(key: digest(Array("http://a/1".utf8))) == nil)
+        func found(_ name: String) throws -> [UInt8]? {
+            let original = digest(bytes(100, seed: name.hashValue))
+            return try store.variant(key: digest(Array(name.utf8)), of: original)?.body
+        }
+        #expect(try found("http://a/1") == nil)
         #expect(try store.records(source: "http://b/1").count == 1 && store.body(digest(shared)) == shared)
-        #expect(try store.variant(key: digest(Array("http://b/1".utf8)))?.body == [1, 2])
+        #expect(try found("http://b/1") == [1, 2])
         let late = record("http://a/3", shared)
         #expect(try !store.storeOriginal(late, content: .bytes(shared), generation: before))
         #expect(try store.keep(late, shared))
@@ -233,10 +237,12 @@ extension Store {
         _ = try store.purge(source: original.source, digests: [])
         #expect(try !store.storeOriginal(original, content: .bytes(body), generation: before))
         #expect(try !store.storeVariant(entry, body: body, generation: before, source: original.source))
-        #expect(try store.records(source: original.source).isEmpty && store.variant(key: entry.key) == nil)
+        #expect(
+            try store.records(source: original.source).isEmpty
+                && store.variant(key: entry.key, of: entry.originalDigest) == nil)
         #expect(try store.keep(original, body))
         #expect(try store.keep(entry, body, of: original.source))
-        #expect(try store.variant(key: entry.key)?.body == body)
+        #expect(try store.variant(key: entry.key, of: entry.originalDigest)?.body == body)
     }
 
     @Test(arguments: StoreKind.allCases) func `no tier exceeds its budget, and what is larger is refused`(
@@ -299,7 +305,7 @@ extension Store {
                         let entry = variant("\(number)", of: digest(body), body)
                         let original = record("http://\(number)/", body)
                         if round % 17 == 16 { _ = try store.purge(source: original.source, digests: []) }
-                        if let found = try store.variant(key: entry.key) {
+                        if let found = try store.variant(key: entry.key, of: entry.originalDigest) {
                             if found.body != body || found.entry != entry { Issue.record("another body") }
                         } else {
                             try store.keep(original, body)
@@ -331,9 +337,9 @@ extension Store {
         let third = try kind.open(folder)
         defer { third.close() }
         #expect(try third.body(original.digest) == body)
-        #expect(try third.variant(key: entry.key)?.entry == entry)
+        #expect(try third.variant(key: entry.key, of: entry.originalDigest)?.entry == entry)
         _ = try third.purge(source: original.source, digests: [])
-        #expect(try third.variant(key: entry.key) == nil)
+        #expect(try third.variant(key: entry.key, of: entry.originalDigest) == nil)
     }
 
     @Test(arguments: [FaultyStore.Moment.before, .after], [false, true])
@@ -356,7 +362,7 @@ extension Store {
         }
         #expect(kept.count == 10 && store.failures == 10)
         for (entry, body) in kept {
-            let found = try inner.variant(key: entry.key)
+            let found = try inner.variant(key: entry.key, of: entry.originalDigest)
             #expect(found?.entry == entry && found?.body == body)
         }
     }
@@ -387,7 +393,7 @@ extension Store {
         #expect(await tiers.records(of: original.source).records.isEmpty)
         #expect(await tiers.originalBody(original.digest) == nil)
         #expect(await tiers.tierOfOriginal(original.digest) == .none)
-        #expect(await tiers.variant(digest(Array("v".utf8))) == nil)
+        #expect(await tiers.variant(digest(Array("v".utf8)), of: original.digest) == nil)
         // A write that failed together with others is tried once more, alone, and counted once.
         #expect(tiers.counters.troubles >= 8 && tiers.counters.troubles <= store.failures)
         await #expect(throws: PipelineError.self) { try await tiers.purge(source: original.source) }

@@ -133,7 +133,9 @@ import Testing
                 : try store.storeVariant(entry, body: body, generation: 1)
         }
         func get() throws -> [UInt8]? {
-            isOriginal ? try store.originalBody(digest: digest(body)) : try store.variant(key: entry.key)?.body
+            isOriginal
+                ? try store.originalBody(digest: digest(body))
+                : try store.variant(key: entry.key, of: entry.originalDigest)?.body
         }
         #expect(try put())
         let path = store.files.path(digest(body))
