@@ -30,7 +30,7 @@ let package = Package(
         .target(name: "CCurlMemory"),
         .target(name: "CVips", linkerSettings: [.linkedLibrary("dl")]),
         .target(name: "CChecksum"),
-        .target(name: "CFiles"),
+        .target(name: "CFiles", dependencies: ["CSQLite"]),
         .target(name: "CResample"),
         .target(name: "CSandbox", cSettings: [.define("_GNU_SOURCE")]),
         .target(

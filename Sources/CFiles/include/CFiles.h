@@ -6,3 +6,7 @@
 /// Gives the blocks within a range back to the file system, which reads as zeros then; the file keeps its length.
 /// 0, or -1 with errno.
 int file_punch_hole(int file, int64_t offset, int64_t length);
+
+/// Makes files known to SQLite whose write-ahead log is written a transaction at a time; called once.
+/// Returns the name to open them by; NULL where SQLite has no files of this system.
+const char *buffered_log_register(void);

@@ -1,3 +1,4 @@
+import CFiles
 import CSQLite
 import Glibc
 import Synchronization
@@ -107,13 +108,16 @@ final class SQLiteConnection: @unchecked Sendable {
     /// Pages in the log after the last commit of this connection.
     private let logged = UnsafeMutablePointer<CInt>.allocate(capacity: 1)
 
+    /// Files whose log is written a transaction at a time.
+    private nonisolated(unsafe) static let files = buffered_log_register()
+
     /// Opens or creates the database; nothing of it is read yet. The write-ahead log survives the last close, since a
     /// database set aside elsewhere must not delete, by name, the log of the one that took its place.
     init(path: String, busyMilliseconds: Int32) throws(StoreError) {
         self.path = path
         logged.initialize(to: 0)
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
-        let status = sqlite3_open_v2(path, &handle, flags, nil)
+        let status = sqlite3_open_v2(path, &handle, flags, Self.files)
         guard status == SQLITE_OK else {
             let failure = failure(status)
             close()

@@ -25,6 +25,15 @@ final class CacheFolder: Sendable {
         close(handle)
     }
 
+    /// What a file holds; nil when there is none.
+    func contents(_ file: String) -> [UInt8]? {
+        guard let size = size(file) else { return nil }
+        let handle = open("\(path)/\(file)", O_RDONLY)
+        defer { close(handle) }
+        var bytes = [UInt8](repeating: 0, count: size)
+        return read(handle, &bytes, size) == size ? bytes : nil
+    }
+
     /// Bytes of a file; nil when there is none.
     func size(_ file: String) -> Int? {
         var info = stat()
