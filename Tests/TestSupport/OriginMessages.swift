@@ -62,6 +62,12 @@ public struct OriginReply: Sendable {
     /// Whether the connection takes another request afterwards.
     public var keepsAlive: Bool
 
+    /// Does these things, then takes another request on the connection or closes it.
+    public init(parts: [Part], keepsAlive: Bool) {
+        self.parts = parts
+        self.keepsAlive = keepsAlive
+    }
+
     /// Bytes as they are, head included.
     public static func raw(_ text: String, then parts: [Part] = [], keepsAlive: Bool = false) -> OriginReply {
         OriginReply(parts: [.bytes(Array(text.utf8))] + parts, keepsAlive: keepsAlive)
@@ -100,12 +106,17 @@ public struct OriginReply: Sendable {
 /// Dates as an origin writes them.
 public enum OriginDate {
     /// IMF-fixdate of a time in Unix seconds.
-    public static func text(_ seconds: Int) -> String {
+    public static func text(_ seconds: Int) -> String { text(seconds, "%a, %d %b %Y %H:%M:%S GMT") }
+
+    /// The same as RFC 850 wrote dates.
+    public static func text850(_ seconds: Int) -> String { text(seconds, "%A, %d-%b-%y %H:%M:%S GMT") }
+
+    private static func text(_ seconds: Int, _ format: String) -> String {
         var time = time_t(seconds)
         var parts = tm()
         gmtime_r(&time, &parts)
         var buffer = [CChar](repeating: 0, count: 64)
-        let length = strftime(&buffer, buffer.count, "%a, %d %b %Y %H:%M:%S GMT", &parts)
+        let length = strftime(&buffer, buffer.count, format, &parts)
         return String(decoding: buffer[..<length].map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 }

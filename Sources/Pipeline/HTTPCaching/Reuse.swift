@@ -75,8 +75,8 @@ public enum Reuse {
     ///
     /// A failure is no response, or any 5xx. Then stale responses serve unless a directive of the response forbids it,
     /// unless the client asked for validation with `no-cache`, and unless the response is itself a 5xx, which would hide
-    /// one failure behind another. Where the response gives `stale-if-error`, staleness beyond it forbids too, unless the
-    /// client permits more with `stale-if-error` or `max-stale` of its own.
+    /// one failure behind another. Where the response or the client gives `stale-if-error`, staleness beyond both forbids
+    /// too, unless the client's `max-stale` permits it.
     ///
     /// - Parameters:
     ///   - now: Unix seconds.
@@ -96,7 +96,7 @@ public enum Reuse {
             if let window = asked.staleIfError, staleness <= Double(window) { return true }
         }
         switch control.seconds("stale-if-error") {
-        case .absent: return true
+        case .absent: return directives?.staleIfError == nil
         case .value(let window): return staleness <= Double(window)
         case .invalid: return false
         }

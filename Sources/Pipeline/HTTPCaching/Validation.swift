@@ -139,40 +139,6 @@ public enum Validation {
         return response
     }
 
-    /// What a response to HEAD means for a response stored for GET.
-    public enum HeadOutcome: Sendable, Hashable {
-        /// It is the same representation: the stored response with the new fields.
-        case freshened(StoredResponse)
-        /// The representation changed: the stored response is to be treated as stale from now on.
-        case outdated
-        /// Not a 200: it says nothing.
-        case unrelated
-    }
-
-    /// What a 200 to a HEAD request means for a stored response that the request selects (RFC 9111 §4.3.5).
-    ///
-    /// The same representation where every validator received is the stored one, and `Content-Length`, if received, the
-    /// length of the stored body.
-    ///
-    /// - Parameter length: bytes of the stored body.
-    public static func afterHead(
-        _ stored: StoredResponse, length: Int, status: Int, fields: [HeaderField], requestTime: Double,
-        responseTime: Double, configuration: CachingConfiguration = CachingConfiguration()
-    ) -> HeadOutcome {
-        guard status == 200, stored.status == 200 else { return .unrelated }
-        for name in ["etag", "last-modified"] {
-            guard let received = fields.first(name) else { continue }
-            guard let own = stored.fields.first(name), FieldLines.isSame(own, received) else { return .outdated }
-        }
-        if let received = fields.first("content-length") {
-            guard FieldLines.isSame(received, String(length)) else { return .outdated }
-        }
-        return .freshened(
-            freshened(
-                stored, by: fields, requestTime: requestTime, responseTime: responseTime,
-                configuration: configuration))
-    }
-
     private static func modified(_ stored: StoredResponse) -> String? {
         guard let date = stored.fields.first("last-modified"),
             HTTPDate.unixSeconds(date, now: stored.responseTime) != nil

@@ -142,39 +142,4 @@ struct FresheningTests {
         let new = freshened(stored(["Cache-Control": "max-age=60"]), by: ["Cache-Control": "no-store"])
         #expect(Storability.refusal(response: new, requestFields: []) == .noStore)
     }
-
-    // MARK: HEAD
-
-    private func afterHead(
-        _ fields: KeyValuePairs<String, String>, status: Int = 200, stored old: StoredResponse? = nil
-    ) -> Validation.HeadOutcome {
-        let response = old ?? stored(["ETag": "\"a\"", "Last-Modified": modified, "X": "1"])
-        return Validation.afterHead(
-            response, length: 10, status: status, fields: fields.map { HeaderField($0.key, $0.value) },
-            requestTime: epoch + 9, responseTime: epoch + 9)
-    }
-
-    @Test func `a HEAD response with the same validators and length freshens (RFC 9111 §4.3.5)`() throws {
-        let outcome = afterHead(["ETag": "\"a\"", "Last-Modified": modified, "Content-Length": "10", "X": "2"])
-        guard case .freshened(let response) = outcome else {
-            Issue.record("not freshened: \(outcome)")
-            return
-        }
-        #expect(response.fields.values(of: "x") == ["2"] && response.responseTime == epoch + 9)
-        if case .freshened = afterHead([:]) {} else { Issue.record("nothing received contradicts") }
-    }
-
-    @Test(arguments: [
-        ("ETag", "\"b\""), ("ETag", "W/\"a\""), ("Last-Modified", epochText), ("Content-Length", "11"),
-        ("Content-Length", "x"),
-    ])
-    func `a HEAD response with another validator or length outdates (RFC 9111 §4.3.5)`(name: String, value: String) {
-        #expect(afterHead([name: value]) == .outdated)
-    }
-
-    @Test func `other answers to HEAD say nothing of a stored response (RFC 9111 §4.3.5)`() {
-        #expect(afterHead(["ETag": "\"b\""], status: 404) == .unrelated)
-        #expect(afterHead(["ETag": "\"b\""], stored: stored([:], status: 404)) == .unrelated)
-        #expect(afterHead(["ETag": "\"a\""], stored: stored([:])) == .outdated)
-    }
 }

@@ -129,6 +129,14 @@ struct ReuseTests {
         #expect(!servesStale("stale-if-error=10", request: "x"))
     }
 
+    @Test func `stale-if-error of the client limits how stale where the response gives none (RFC 5861 §4)`() {
+        #expect(servesStale("x", request: "stale-if-error=60"))
+        #expect(!servesStale("x", request: "stale-if-error=59"))
+        #expect(!servesStale("x", after: .status(503), request: "stale-if-error=59"))
+        #expect(servesStale("stale-if-error=60", request: "stale-if-error=59"))
+        #expect(servesStale("x", request: "stale-if-error=59, max-stale=60"))
+    }
+
     @Test func `a client that wants validation gets nothing unvalidated (RFC 9111 §5.2.1.4)`() {
         #expect(!servesStale("x", request: "no-cache"))
         #expect(servesStale("x", request: "max-age=0"))

@@ -1,0 +1,167 @@
+/// HEAD, parts, methods that change things, and interim responses.
+enum MethodExchanges {
+    static var all: [Exchange] { heads + wholes + parts + unsafe + interim }
+
+    // MARK: HEAD
+
+    private static let stale: Answer = ["Cache-Control": "max-age=2", "Age": "10", "A": "1"]
+
+    private static func head(_ outcome: Request.Outcome, _ answer: Answer = Answer()) -> Request {
+        Request(outcome, answer) { $0.method = "HEAD" }
+    }
+
+    private static let whole = "origins are asked with GET, for HEAD too: one answer serves both methods and is whole"
+
+    private static let heads: [Exchange] = [
+        Exchange(
+            "HEAD of what is fresh", .optional, "9111 §4", Request(.fresh, ["Cache-Control": "max-age=3600"]),
+            head(.reused(1))),
+        Exchange(
+            "what HEAD brought answers GET", .optional, "9111 §4", head(.fresh, ["Cache-Control": "max-age=3600"]),
+            Request(.reused(1))),
+        Exchange(
+            "HEAD of what is stale gets all of the origin's answer, and so does the next GET", .notDone(whole),
+            "9111 §4.3.5", Request(.fresh, stale), head(.fresh, ["A": "2", "Cache-Control": "max-age=1000"]),
+            Request(.reused(2)) { $0.shows = ["A": "2"] }),
+        Exchange(
+            "HEAD of what is stale: the answer's fields alone are shown", .notDone(whole), "9111 §4.3.5",
+            Request(.fresh, stale), head(.fresh, ["Cache-Control": "max-age=1000"]),
+            Request(.reused(2)) { $0.hides = ["A"] }),
+        Exchange(
+            "HEAD of what is stale and now gone", .notDone(whole), "9111 §4.3.5", Request(.fresh, stale),
+            head(.fresh, Answer(410, ["A": "2", "Cache-Control": "max-age=1000"])),
+            Request(.reused(2)) { $0.shows = ["A": "2"] }),
+        Exchange(
+            "HEAD of what is stale and has a tag", .optional, "9111 §4.3.1",
+            Request(.fresh, ["Cache-Control": "max-age=2", "Age": "10", "ETag": "\"a\""]),
+            head(.confirmed(1), Answer(304, ["Cache-Control": "max-age=1000", "ETag": "\"a\""])), Request(.reused(1))),
+    ]
+
+    // MARK: Parts of what is whole
+
+    private static let digits = Answer(200, ["Cache-Control": "max-age=3600", "A": "1"], body: "01234567890")
+
+    private static func part(
+        _ name: String, _ weight: Exchange.Weight, _ clause: String, _ range: String, _ body: String,
+        _ change: @escaping (inout Request) -> Void = { _ in }
+    ) -> Exchange {
+        .reused(name, weight, clause, digits, then: ["Range": .text("bytes=\(range)")]) { request in
+            request.status = 206
+            request.body = body
+            change(&request)
+        }
+    }
+
+    private static let wholes: [Exchange] = [
+        part("first and last byte", .optional, "9110 §14.1.2", "0-1", "01") {
+            $0.shows = ["Content-Range": "bytes 0-1/11"]
+        },
+        part("from a byte on", .optional, "9110 §14.1.2", "1-", "1234567890"),
+        part("the last byte", .optional, "9110 §14.1.2", "-1", "0"),
+        part("a part has the stored fields", .required, "9110 §15.3.7", "0-1", "01") { $0.shows = ["A": "1"] },
+        .reused(
+            "bytes that are not there", .required, "9110 §15.5.17", digits, then: ["Range": "bytes=20-"]
+        ) {
+            $0.status = 416
+            $0.body = ""
+            $0.shows = ["Content-Range": "bytes */11"]
+        },
+    ]
+
+    // MARK: Parts of the origin
+
+    private static let whyNoParts =
+        "206 is passed on, not stored: parts are not combined. Allowed, and originals are wanted whole"
+
+    private static func received(_ name: String, then ranges: Lines) -> Exchange {
+        let partial = Answer(
+            206, ["Cache-Control": "max-age=3600", "Content-Range": "bytes 4-8/10", "ETag": "\"a\""], body: "45678")
+        return Exchange(
+            name, .notDone(whyNoParts), "9111 §3.3",
+            .with(["Range": "bytes=-5"], .fresh, partial) { $0.asks = ["Range": "bytes=-5"] },
+            .with(ranges, .fresh, ranges.all.isEmpty ? digits : partial) {
+                if ranges.all.isEmpty { $0.asksNot = ["range"] } else { $0.asks = ranges }
+            })
+    }
+
+    private static let parts: [Exchange] = [
+        received("a part, and the same part again", then: ["Range": "bytes=-5"]),
+        received("a part, and some bytes of it", then: ["Range": "bytes=6-8"]),
+        received("a part, and from one of its bytes on", then: ["Range": "bytes=6-"]),
+        received("a part, and its last byte", then: ["Range": "bytes=-1"]),
+        received("a part, and the whole", then: [:]),
+        Exchange(
+            "a part whose Content-Range does not fit its length", .notDone(whyNoParts), "9110 §15.3.7",
+            .with(
+                ["Range": "bytes=-5"], .fresh,
+                Answer(206, ["Cache-Control": "max-age=3600", "Content-Range": "bytes 4-9/10"], body: "56789"))),
+        Exchange(
+            "a range is passed on, and the whole answer to it is stored", .optional, "9111 §3.3",
+            .with(["Range": "bytes=0-1"], .fresh, digits) {
+                $0.asks = ["Range": "bytes=0-1"]
+                $0.status = 206
+                $0.body = "01"
+            }, Request(.reused(1))),
+    ]
+
+    // MARK: What changes things
+
+    private static let whyNotUnsafe =
+        "unsafe methods are 405 and reach no origin, so nothing is invalidated: sources are removed by purging them"
+
+    private static func changing(_ method: String) -> [Exchange] {
+        let lasting: Answer = ["Cache-Control": "max-age=100000"]
+        func change(_ answer: Answer) -> Request {
+            Request(.refused(405, asking: 0), answer) {
+                $0.method = method
+                $0.shows = ["Allow": "GET, HEAD"]
+            }
+        }
+        return [
+            Exchange(
+                "\(method) is not passed on, and what is stored stays", .notDone(whyNotUnsafe), "9111 §4.4",
+                Request(.fresh, lasting), change(Answer()), Request(.reused(1))),
+            Exchange(
+                "\(method) that would fail leaves what is stored", .optional, "9111 §4.4", Request(.fresh, lasting),
+                change(Answer(500)), Request(.reused(1))),
+        ]
+            + ["Location", "Content-Location"].map { name in
+                Exchange(
+                    "\(method) that would answer with \(name) leaves what that names", .notDone(whyNotUnsafe),
+                    "9111 §4.4", Request(.fresh, lasting) { $0.path = "/target" },
+                    change(Answer(200, Lines([(name, "/target")]))), Request(.reused(1)) { $0.path = "/target" })
+            }
+    }
+
+    private static let unsafe: [Exchange] =
+        ["POST", "PUT", "DELETE", "PATCH", "M-SEARCH"].flatMap(changing)
+        + [
+            Exchange(
+                "POST that would answer for a later GET", .notDone(whyNotUnsafe), "9110 §9.3.3",
+                Request(.refused(405, asking: 0), ["Expires": .at(100_000), "Content-Location": "/"]) {
+                    $0.method = "POST"
+                }, Request(.fresh))
+        ]
+
+    // MARK: Interim responses
+
+    private static let hints = Answer.Interim(
+        status: 103, fields: ["Link": "</a.css>; rel=preload", "X-Hint": "early"])
+
+    private static func early(_ interim: Answer.Interim, _ name: String, _ weight: Exchange.Weight) -> Exchange {
+        var answer: Answer = ["Cache-Control": "max-age=100000"]
+        answer.interim = [interim]
+        return Exchange(
+            name, weight, "9110 §15.2",
+            Request(.fresh, answer) {
+                $0.interim = [interim]
+                $0.hides = ["X-Hint", "Link"]
+            }, Request(.reused(1)) { $0.hides = ["X-Hint", "Link"] })
+    }
+
+    private static let interim: [Exchange] = [
+        early(Answer.Interim(status: 102), "102 is passed on, and what follows is stored", .optional),
+        early(hints, "103 is passed on with its fields, and what follows is stored without", .optional),
+        early(hints, "a reused answer has no 103 before it", .required),
+    ]
+}
