@@ -58,10 +58,14 @@ public enum Validation {
     public static func requestFields(
         _ clientFields: [HeaderField], validating stored: [StoredResponse], selected: Int?
     ) -> [HeaderField] {
-        clientFields.filter {
-            let name = FieldLines.lowercased($0.name)
-            return name != "range" && !Preconditions.fieldNames.contains(name)
-        } + conditionalFields(forAny: stored, selected: selected)
+        clientFields.filter { !narrows($0.name) } + conditionalFields(forAny: stored, selected: selected)
+    }
+
+    /// Whether a client's field of this name asks for less than the whole response: a condition or a range. A fetch that
+    /// others share, and a store, need all of it.
+    public static func narrows(_ name: String) -> Bool {
+        let name = FieldLines.lowercased(name)
+        return name == "range" || Preconditions.fieldNames.contains(name)
     }
 
     // MARK: Receiving

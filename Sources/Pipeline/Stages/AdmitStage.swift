@@ -102,22 +102,17 @@ struct AdmitStage: Sendable {
         asked.policy = request.policy
         asked.priority = request.priority
         asked.storage = request.storage
-        asked.fields = request.fields.filter { !Self.conditions.contains($0.name.lowercased()) }
+        asked.fields = request.fields.filter { !Validation.narrows($0.name) }
         var admitted = try await parts(of: asked) { _ in }
         admitted.purpose = .original
         admitted.followsRedirects = request.followsRedirects
         admitted.onInterim = request.onInterim
         if request.honoursDirectives { admitted.directives = RequestDirectives(fields: request.fields) }
         if request.forwardsConditionals {
-            admitted.conditions = request.fields.filter { Self.conditions.contains($0.name.lowercased()) }
+            admitted.conditions = request.fields.filter { Validation.narrows($0.name) }
         }
         return AdmittedRequest(admitted)
     }
-
-    /// Fields that ask for less than the whole response. A fetch that others share, and a store, need all of it.
-    private static let conditions: Set<String> = [
-        "if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "if-range", "range",
-    ]
 
     /// The identity a source is cached under (design §3), and how it is called in messages.
     static func identify(

@@ -12,8 +12,8 @@ extension FetchStage {
         let candidates = candidates(of: finding)
         let forwarded = finding.record == nil ? admitted.conditions : []
         // A client's own conditions and ours would contradict each other: its answer passes through as it is.
-        let conditions = forwarded.isEmpty ? conditions(candidates, finding) : forwarded
-        let (asked, response) = try await send(url, admitted.request.fields + conditions, finding)
+        let fields = forwarded.isEmpty ? confirming(candidates, finding) : admitted.request.fields + forwarded
+        let (asked, response) = try await send(url, fields, finding)
         guard case .answer(let response) = response else { return try response.original() }
         if !forwarded.isEmpty, [206, 304, 412, 416].contains(response.status) {
             return try await passed(response, finding)
@@ -35,7 +35,7 @@ extension FetchStage {
 
     /// The fields a request for the finding would carry, without those the transport writes.
     func requestFields(for finding: CacheFinding) -> [HeaderField] {
-        finding.admitted.request.fields + conditions(candidates(of: finding), finding)
+        confirming(candidates(of: finding), finding)
     }
 
     /// What came of sending: an answer to look at, or what is said without one.
@@ -151,9 +151,11 @@ extension FetchStage {
         return original
     }
 
-    private func conditions(_ candidates: [OriginalRecord], _ finding: CacheFinding) -> [HeaderField] {
-        Validation.conditionalFields(
-            forAny: candidates.map(\.response), selected: candidates.firstIndex { $0 == finding.record })
+    /// The fields of a request that lets the origin confirm them.
+    private func confirming(_ candidates: [OriginalRecord], _ finding: CacheFinding) -> [HeaderField] {
+        Validation.requestFields(
+            finding.admitted.request.fields, validating: candidates.map(\.response),
+            selected: candidates.firstIndex { $0 == finding.record })
     }
 
     /// The candidates that a 304 speaks of, what the request selects first.

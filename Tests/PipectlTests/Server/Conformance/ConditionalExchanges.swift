@@ -61,6 +61,13 @@ enum ConditionalExchanges {
         ["Cache-Control": "max-age=2", "Age": "10", "ETag": .text(tag)]
     }
 
+    private static func staleDigits(_ sends: Lines, _ change: (inout Request) -> Void) -> Exchange {
+        .confirmed(
+            "the client's \(sends.all[0].name) is not sent beside our tag", .optional, "9111 §4.3.2",
+            Answer(200, ["Cache-Control": "max-age=2", "Age": "10", "ETag": "\"abcdef\""], body: "0123456789"),
+            then: sends, change)
+    }
+
     private static let towardsOrigin: [Exchange] =
         ["\"abcdef\"", "W/\"abcdef\""].map { tag in
             .confirmed("asked about with its tag: \(tag)", .optional, "9111 §4.3.1", stale(tag)) {
@@ -76,6 +83,13 @@ enum ConditionalExchanges {
                 ["Expires": .at(1), "Age": "10", "ETag": "\"abcdef\"", "Vary": "Abc"], then: ["Abc": "123"],
                 first: ["Abc": "123"]
             ) { $0.asks = ["Abc": "123"] },
+            staleDigits(["If-None-Match": "\"other\""]) { $0.asks = ["If-None-Match": "\"abcdef\""] },
+            staleDigits(["Range": "bytes=0-1"]) {
+                $0.asksNot = ["range"]
+                $0.status = 206
+                $0.body = "01"
+            },
+            staleDigits(["If-Range": "\"other\"", "Range": "bytes=0-1"]) { $0.asksNot = ["range", "if-range"] },
             Exchange(
                 "other variants are asked about with their tags", .optional, "9111 §4.3.1",
                 .with(["Abc": "123"], .fresh, ["Expires": .at(10_000), "ETag": "\"abcdef\"", "Vary": "Abc"]),

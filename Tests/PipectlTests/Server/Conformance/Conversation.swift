@@ -276,12 +276,13 @@ final class Conversation: Sendable {
         }.joined()
         head += "HTTP/1.1 \(answer.status) Whatever\r\n" + written(lines(answer, number, start))
         let names = Set(answer.fields.all.map { $0.name.lowercased() })
-        if !names.contains("content-length"), ![204, 304].contains(answer.status) {
+        let hasFraming = names.contains("content-length") || names.contains("transfer-encoding")
+        if !hasFraming, ![204, 304].contains(answer.status) {
             head += "Content-Length: \(bytes(body).count)\r\n"
         }
         let sent = request.method == "HEAD" ? "" : body
         // A length of the table's own may be another than the body's: what is left over ends the connection.
-        return OriginReply(parts: [.bytes(bytes(head + "\r\n" + sent))], keepsAlive: !names.contains("content-length"))
+        return OriginReply(parts: [.bytes(bytes(head + "\r\n" + sent))], keepsAlive: !hasFraming)
     }
 
     /// An answer's fields as the origin sends them, but for the framing.

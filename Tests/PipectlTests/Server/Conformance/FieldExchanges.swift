@@ -42,9 +42,22 @@ enum FieldExchanges {
                     "Set-Cookie": "b=2",
                 ]),
             Exchange(
-                "a length shorter than what follows is stored", .required, "9112 §6.3",
+                "a length is stored", .required, "9112 §6.3",
                 Request(.fresh, Answer(200, ["Cache-Control": "max-age=3600", "Content-Length": "6"], body: "123456")),
                 Request(.reused(1)) { $0.shows = ["Content-Length": "6"] }),
+            Exchange(
+                "what came in chunks is stored whole", .required, "9112 §6.3",
+                Request(
+                    .fresh,
+                    Answer(
+                        200, ["Cache-Control": "max-age=3600", "Transfer-Encoding": "chunked"],
+                        body: "3\r\n123\r\n2\r\n45\r\n0\r\n\r\n")
+                ) { $0.body = "12345" },
+                Request(.reused(1)) {
+                    $0.body = "12345"
+                    $0.shows = ["Content-Length": "5"]
+                    $0.hides = ["Transfer-Encoding"]
+                }),
             Exchange(
                 "what follows a body's length is no part of it", .required, "9112 §6.3",
                 Request(

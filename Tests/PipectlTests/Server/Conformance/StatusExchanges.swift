@@ -1,6 +1,6 @@
 /// Which statuses are stored, with an explicit lifetime and by heuristic.
 enum StatusExchanges {
-    static var all: [Exchange] { explicit + understood + heuristic + guesses }
+    static var all: [Exchange] { explicit + conditional + understood + heuristic + guesses }
 
     private static let day = 86_400
 
@@ -15,6 +15,11 @@ enum StatusExchanges {
                 "a stale \(status)", .required, "9111 §4.2",
                 Answer(status, ["Expires": .at(-5000), "Last-Modified": .at(-100_000), "Location": "/else"])),
         ]
+    }
+
+    private static let conditional: [Exchange] = [412, 416].map {
+        .refetched(
+            "a \($0) that says how long it lasts", .chosen, "9111 §3", Answer($0, ["Cache-Control": "max-age=100000"]))
     }
 
     private static let understood: [Exchange] = [

@@ -81,6 +81,9 @@ enum VaryExchanges {
     private static let addresses: [Exchange] = [
         Exchange("another query", .required, "9111 §2", asked("?a=1", .fresh), asked("?a=2", .fresh)),
         Exchange("the same query", .optional, "9111 §2", asked("?a=1", .fresh), asked("?a=1", .reused(1))),
+        Exchange(
+            "the same query, without lifetime", .optional, "9111 §4.2.2",
+            Request(.fresh, ["Last-Modified": .at(-86_400)]) { $0.path = "?a=1" }, asked("?a=1", .reused(1))),
         Exchange("another path", .required, "9111 §2", asked("/a", .fresh), asked("/A", .fresh)),
         .reused(
             "answers that set cookies", .optional, "9111 §7.3", ["Cache-Control": "max-age=3600", "Set-Cookie": "a=b"]),
