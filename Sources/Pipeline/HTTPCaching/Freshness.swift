@@ -94,13 +94,6 @@ public enum Freshness {
         lifetime(of: response, configuration: configuration).seconds - Age.current(of: response, now: now)
     }
 
-    /// Whether the lifetime is longer than the age (RFC 9111 §4.2).
-    public static func isFresh(
-        _ response: StoredResponse, now: Double, configuration: CachingConfiguration = CachingConfiguration()
-    ) -> Bool {
-        remaining(of: response, now: now, configuration: configuration) > 0
-    }
-
     private static func seconds(_ given: CacheControl.Seconds) -> Double? {
         switch given {
         case .absent: nil
