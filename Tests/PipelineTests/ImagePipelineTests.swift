@@ -280,6 +280,32 @@ struct ImagePipelineTests {
             #expect(changed.outcome == .rendered && changed.key != first.key)
         }
     }
+
+    @Test func `a file that several ask for at once is read once`() async throws {
+        try await withPipeline { _ in
+            .response(404)
+        } _: { _, pipeline in
+            let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
+            let request = ImageRequest(
+                .file("/\(root)/samples/originals/mountains-12mp.jpg"), recipe: try Recipe("thumbnail:40"))
+            let finding = await pipeline.cache(try await pipeline.admit(request) { _ in })
+            // They meet unless the machine is so busy that one begins when another one has ended.
+            for _ in 0..<50 {
+                async let one = pipeline.fetch(finding)
+                async let two = pipeline.fetch(finding)
+                guard case .bytes(let here)? = try await one.body, case .bytes(let there)? = try await two.body else {
+                    Issue.record("no body")
+                    return
+                }
+                #expect(!here.isEmpty && here == there)
+                let isOne = here.withUnsafeBytes { here in
+                    there.withUnsafeBytes { $0.baseAddress == here.baseAddress }
+                }
+                if isOne { return }
+            }
+            Issue.record("it is read by each")
+        }
+    }
 }
 
 private let checkedByAge: KeyValuePairs<String, String> = [

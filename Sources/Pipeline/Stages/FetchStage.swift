@@ -61,31 +61,56 @@ struct FetchStage: Sendable {
 
     // MARK: Files
 
+    /// A file whose record is out of date or whose body is wanted is read once for all who find it the same meanwhile.
     private func file(_ path: String, _ finding: CacheFinding) async throws(PipelineError) -> Original {
         let limit = byteLimit
-        let known = finding.record
-        let source = finding.admitted.source
-        let answer = await threads.run { () -> Result<(OriginalRecord, [UInt8]?), PipelineError> in
+        let admitted = finding.admitted
+        let opened = await threads.run { () -> Result<LocalFile, PipelineError> in
             do throws(LocalFile.Failure) {
-                let file = try LocalFile.open(path, byteLimit: limit)
-                let response = unconditional([HeaderField("File-Identity", file.identity)])
-                if let known, known.response.fields == response.fields { return .success((known, nil)) }
+                return .success(try LocalFile.open(path, byteLimit: limit))
+            } catch {
+                return .failure(PipelineError(error))
+            }
+        }
+        let file = try opened.get()
+        let response = unconditional([HeaderField("File-Identity", file.identity)])
+        if let known = finding.record, known.response.fields == response.fields {
+            return Original(
+                admitted: admitted, record: known, body: nil, outcome: .none, mayStore: true,
+                generation: finding.generation)
+        }
+        let request = admitted.request
+        // Who opened a file that has been changed since sees another identity.
+        let key = "file\n\(path)\n\(admitted.source)\n\(file.identity)\n\(request.storage.rawValue)"
+        var (original, isCollapsed) = try await flights.value(
+            for: key, priority: request.priority, finishWhenAbandoned: request.finishWhenAbandoned
+        ) { () async throws(PipelineError) -> Original in
+            try await read(file, response, finding)
+        }
+        if isCollapsed { original.admitted = admitted }
+        return original
+    }
+
+    private func read(
+        _ file: LocalFile, _ response: StoredResponse, _ finding: CacheFinding
+    ) async throws(PipelineError) -> Original {
+        let source = finding.admitted.source
+        let answer = await threads.run { () -> Result<(OriginalRecord, [UInt8]), PipelineError> in
+            do throws(LocalFile.Failure) {
                 let began = ContinuousClock.now
                 let bytes = try file.bytes()
                 let record = self.record(
                     of: bytes, response: response, milliseconds: began.duration(to: .now).milliseconds, source: source)
                 return .success((record, bytes))
             } catch {
-                let code: PipelineError.Code =
-                    error.isMissing ? .notFound : error.isTooLarge ? .overLimit : .fetchFailed
-                return .failure(PipelineError(code, error.message, cause: error))
+                return .failure(PipelineError(error))
             }
         }
-        let (record, body) = try answer.get()
+        let (record, bytes) = try answer.get()
         let original = Original(
-            admitted: finding.admitted, record: record, body: body.map(EntryBody.bytes), outcome: .none, mayStore: true,
+            admitted: finding.admitted, record: record, body: .bytes(bytes), outcome: .none, mayStore: true,
             generation: finding.generation)
-        if body != nil { store(original, as: record) }
+        store(original, as: record)
         return original
     }
 
@@ -374,6 +399,12 @@ struct FetchStage: Sendable {
 }
 
 extension PipelineError {
+    /// A file's failure.
+    fileprivate init(_ failure: LocalFile.Failure) {
+        let code: Code = failure.isMissing ? .notFound : failure.isTooLarge ? .overLimit : .fetchFailed
+        self.init(code, failure.message, cause: failure)
+    }
+
     /// A transfer's failure; its message already names the URL without credentials.
     init(_ error: FetchError) {
         let code: Code =
