@@ -47,14 +47,8 @@ struct CommonOptions: ParsableArguments {
     }
 
     /// A pipeline as the settings say.
-    ///
-    /// - Parameter isPrewarmed: whether render workers are started at once, for commands with many renders ahead.
-    func pipeline(_ settings: Settings, isPrewarmed: Bool = false) throws(CommandFailure) -> ImagePipeline {
-        var configuration = try PipelineSettings.configuration(settings)
-        if case .workers(var workers) = configuration.isolation {
-            workers.isPrewarmed = isPrewarmed
-            configuration.isolation = .workers(workers)
-        }
+    func pipeline(_ settings: Settings) throws(CommandFailure) -> ImagePipeline {
+        let configuration = try PipelineSettings.configuration(settings)
         do throws(PipelineError) {
             return try ImagePipeline(configuration)
         } catch {
