@@ -8,11 +8,12 @@
 
 enum { MOST = 16 };
 
-// A pixel is loaded as four samples, whatever the bands: rows have room for the last one.
+// A pixel is loaded and stored as four samples, whatever the bands: rows have room for the last one.
 enum { SLACK = 4 };
 typedef uint16_t sums __attribute__((vector_size(8)));
 typedef float quad __attribute__((vector_size(16)));
 typedef int quad_int __attribute__((vector_size(16)));
+typedef uint8_t samples __attribute__((vector_size(4)));
 
 struct cbox {
     int width, height, bands, factor;
@@ -42,7 +43,8 @@ __attribute__((always_inline)) static inline void average(
         total += next;
     }
     const quad_int mean = __builtin_convertvector(__builtin_convertvector(total, quad) * share + 0.5f, quad_int);
-    for (int band = 0; band < bands; band++) out[band] = (uint8_t)mean[band];
+    const samples four = __builtin_convertvector(mean, samples);
+    memcpy(out, &four, sizeof four);
 }
 
 __attribute__((always_inline)) static inline void finish_bands(const cbox *s, int bands) {
@@ -75,7 +77,7 @@ cbox *cbox_new(int width, int height, int bands, int factor) {
     s->factor = factor;
     s->samples = (size_t)width * (size_t)bands;
     s->row = calloc(s->samples + SLACK, sizeof *s->row);
-    s->out = malloc(((size_t)width + (size_t)factor - 1) / (size_t)factor * (size_t)bands);
+    s->out = malloc(((size_t)width + (size_t)factor - 1) / (size_t)factor * (size_t)bands + SLACK);
     if (!s->row || !s->out) {
         cbox_free(s);
         return NULL;
