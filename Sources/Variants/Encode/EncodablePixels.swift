@@ -37,6 +37,20 @@ struct EncodablePixels: Sendable {
         return stride(from: 0, to: count, by: length).lazy.map { $0..<min(count, $0 + length) }
     }
 
+    /// Whether all but an eighth of the pixels is either opaque or transparent, as where a shape was cut out.
+    func hasPlainAlpha(_ control: RenderControl) throws(RenderError) -> Bool {
+        if bands < 4 { return false }
+        let from = storage.bytes
+        var between = 0
+        for run in runs {
+            try control.check()
+            for at in stride(from: run.lowerBound + 3, to: run.upperBound, by: 4) {
+                between += from[at] &- 1 < 254 ? 1 : 0
+            }
+        }
+        return between * 8 <= storage.count / 4
+    }
+
     /// Without the alpha band where it is opaque everywhere: smaller files, and formats without alpha suffice.
     func droppingOpaqueAlpha(_ control: RenderControl) throws(RenderError) -> EncodablePixels {
         if bands < 4 { return self }

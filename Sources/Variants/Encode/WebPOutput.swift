@@ -74,6 +74,8 @@ struct WebPOutput: OutputEncoder {
 
     private func still(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8] {
         var config = try configuration(quality: quality)
+        // Predicting alpha from its neighbours is tried beside taking it as it is, and never chosen for a mask's.
+        if try pixels.hasPlainAlpha(job.control) { config.alpha_filtering = 0 }
         return try withPicture(pixels, frame: 0, usesARGB: job.output.isLossless) { picture throws(RenderError) in
             var writer = WebPMemoryWriter()
             WebPMemoryWriterInit(&writer)

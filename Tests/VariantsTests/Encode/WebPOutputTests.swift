@@ -18,6 +18,30 @@ import Testing
                 == AnimationTests.visible(RenderSamples.decoded(png)))
     }
 
+    /// What is under the shape's edge and what is under a gradient are told apart; either way alpha is kept exactly.
+    @Test func `alpha of a mask is stored as it is, that of a gradient is predicted where that is smaller`()
+        async throws
+    {
+        func picture(_ alpha: (Int, Int) -> UInt8) throws -> [UInt8] {
+            try RenderFixture.png(
+                RenderFixture.image(120, 90, bands: 4) { x, y in
+                    RenderFixture.gradient(x, y, 120, 90) + [alpha(x, y)]
+                })
+        }
+        for (png, isPlain) in [
+            (try picture { x, y in x * x + y * y < 4000 ? 255 : x * x + y * y < 4100 ? 100 : 0 }, true),
+            (try picture { x, y in UInt8(x + y) }, false),
+        ] {
+            let decoded = try await RenderSamples.decoded(png)
+            let pixels = EncodablePixels(
+                storage: PixelStorage(decoded.pixels), width: decoded.width, height: decoded.height, bands: 4)
+            #expect(try pixels.hasPlainAlpha(RenderControl(seconds: 9)) == isPlain)
+            let webp = try await RenderSamples.decoded(render(png, "webp").bytes)
+            let alpha = { (pixels: [UInt8]) in stride(from: 3, to: pixels.count, by: 4).map { pixels[$0] } }
+            #expect(alpha(webp.pixels) == alpha(decoded.pixels))
+        }
+    }
+
     @Test(arguments: ["webp", "webp:lossless"])
     func `an animation keeps metadata beside its frames`(output: String) async throws {
         let kept = KeptBlobs(exif: RenderOutputTests.tiff, xmp: RenderOutputTests.xmp)
