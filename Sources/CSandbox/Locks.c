@@ -241,6 +241,8 @@ static int lock_calls(void) {
     if (program.length == MOST_INSTRUCTIONS) return 0;
     add(&program, (struct sock_filter)ANSWER(REFUSED));
     struct sock_fprog filter = {.len = program.length, .filter = program.code};
+    // SECCOMP_FILTER_FLAG_SPEC_ALLOW stays away: where kernels answer seccomp by shutting off branch speculation across
+    // processes, that keeps a worker that was taken over from steering the front process's.
     return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) == 0;
 #endif
 }

@@ -124,6 +124,7 @@ private struct WorkerLoop {
     private let original = MappedOriginal()
     /// What the next render may find, if it comes soon: renders that share a decode follow one another.
     private let pictures = SharedPictures()
+    private let recipes = LastRecipe()
 
     init(hasFaults: Bool) { self.hasFaults = hasFaults }
 
@@ -185,7 +186,7 @@ private struct WorkerLoop {
         }
         var job = RenderJob(
             original: EncodedBytes(count: request.count, read: { nil }), header: request.header,
-            recipe: try Self.recipe(request.recipe), output: request.output, quality: request.quality,
+            recipe: try recipes.recipe(request.recipe), output: request.output, quality: request.quality,
             limits: request.limits)
         job.shared = request.shared
         pictures.keep(only: request.shared)
@@ -233,14 +234,6 @@ private struct WorkerLoop {
         return finished
     }
 
-    private static func recipe(_ text: String) throws(RenderError) -> Recipe {
-        do throws(RecipeError) {
-            return try Recipe(text)
-        } catch {
-            throw RenderError(.notApplicable, "recipe `\(text)`: \(error.description)")
-        }
-    }
-
     private static func write(_ bytes: [UInt8], to file: Int32) throws(RenderError) {
         var written = 0
         while written < bytes.count {
@@ -256,6 +249,23 @@ private struct WorkerLoop {
         // What the file holds of the last render must not be taken for a part of this one.
         guard ftruncate(file, bytes.count) == 0 else {
             throw RenderError(.encodingFailed, "the output's length cannot be set: \(String(cString: strerror(errno)))")
+        }
+    }
+}
+
+/// Reads recipes; those of a series are mostly the same.
+// @unchecked Sendable: used by the worker's main thread only.
+private final class LastRecipe: @unchecked Sendable {
+    private var last: (text: String, recipe: Recipe)?
+
+    func recipe(_ text: String) throws(RenderError) -> Recipe {
+        if let last, last.text == text { return last.recipe }
+        do throws(RecipeError) {
+            let recipe = try Recipe(text)
+            last = (text, recipe)
+            return recipe
+        } catch {
+            throw RenderError(.notApplicable, "recipe `\(text)`: \(error.description)")
         }
     }
 }
