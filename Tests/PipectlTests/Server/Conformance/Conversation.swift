@@ -110,7 +110,7 @@ final class Conversation: Sendable {
         }
         lines += [("Request", "\(number)")] + own
         let fields = lines.map { "\($0.name): \($0.value)\r\n" }.joined()
-        let framing = RunningServer.bodyless.contains(request.method) ? "" : "Content-Length: 3\r\n"
+        let framing = ["GET", "HEAD"].contains(request.method) ? "" : "Content-Length: 3\r\n"
         let head = "\(request.method) \(target) HTTP/1.1\r\nHost: test\r\n\(fields)\(framing)Connection: close\r\n\r\n"
         return bytes(head + (framing.isEmpty ? "" : "abc"))
     }
@@ -338,9 +338,4 @@ extension Request.Outcome {
         case .fresh, .refused: nil
         }
     }
-}
-
-extension RunningServer {
-    /// Methods whose requests have no body.
-    static let bodyless: Set<String> = ["GET", "HEAD"]
 }
