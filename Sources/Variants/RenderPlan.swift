@@ -44,7 +44,7 @@ struct RenderPlan: Sendable, Hashable {
         let left: Double =
             switch quality {
             case .fast: 1.5
-            case .balanced: 3.0
+            case .balanced: 4.0
             case .best: .infinity
             }
         switch header.format {

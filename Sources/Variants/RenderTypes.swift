@@ -37,7 +37,7 @@ public struct ImageHeader: Sendable, Hashable {
 public enum RenderQuality: String, Sendable, Hashable, CaseIterable {
     /// Leaving 1.5×, for the least CPU; enlarges and shrinks 16 bits in gamma space.
     case fast
-    /// Leaving 3×. The default.
+    /// Leaving 4×. The default.
     case balanced
     /// Decoding in full.
     case best

@@ -127,8 +127,8 @@ import Testing
     }
 
     @Test func `what its own decode would have averaged is averaged first`() throws {
-        // 4032 × 3024: `balanced` has the decoder leave three pixels for each of the result, and decode in full for 1200.
-        let jobs = try Self.jobs("mountains-12mp.jpg", [1200, 900, 590, 260, 64].map { "thumbnail:\($0)" })
+        // 4000 × 3000: `balanced` has the decoder leave four pixels for each of the result, and decode in full for 1200.
+        let jobs = try Self.jobs("mountains-12mp.jpg", [1200, 900, 490, 240, 64].map { "thumbnail:\($0)" })
         let shared = try #require(jobs[0].shared)
         #expect(shared.shrink == 1)
         #expect(shared.targets.map(\.box) == [1, 1, 2, 4, 8])
