@@ -39,8 +39,9 @@ typedef struct cbox cbox;
 /// NULL when a number is out of range or memory is short.
 cbox *cbox_new(int width, int height, int bands, int factor);
 
-/// Takes the next row. Returns the row of the result that it completes, valid until the next call, else NULL.
-const uint8_t *cbox_push(cbox *state, const uint8_t *row);
+/// Takes the next of `count` rows that begin `stride` bytes apart: all, or as many as complete a row of the result, which
+/// is returned, valid until the next call, else NULL. `taken`: how many; 0 once all rows have been.
+const uint8_t *cbox_push(cbox *state, const uint8_t *rows, size_t stride, int count, int *taken);
 
 /// Frees everything; NULL is fine.
 void cbox_free(cbox *state);

@@ -54,8 +54,14 @@ final class ReductionLevel {
         let rowBytes = size.width * bands
         for state in states { cresample_push(state, rows, rowBytes, Int32(count)) }
         for level in smaller {
-            for row in 0..<count {
-                if let own = cbox_push(level.squares, rows + row * rowBytes) { level.push(own, 1) }
+            var row = 0
+            while row < count {
+                var taken: Int32 = 0
+                let own = cbox_push(level.squares, rows + row * rowBytes, rowBytes, Int32(count - row), &taken)
+                if let own { level.push(own, 1) }
+                // None beyond the last.
+                if taken == 0 { break }
+                row += Int(taken)
             }
         }
     }
