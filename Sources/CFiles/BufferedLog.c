@@ -7,7 +7,10 @@
 /* A frame of the write-ahead log is a header of 24 bytes and a page; SQLite writes each of them on its own. Those of one
    transaction follow each other, and nobody may look at them before the last one, whose header says how many pages the
    database has then (https://www.sqlite.org/fileformat2.html#walformat). So they are kept until that one comes, and
-   written as one. A kill before leaves nothing of a transaction that had not committed anyway. */
+   written as one. A kill before leaves nothing of a transaction that had not committed anyway.
+
+   So what is kept is always of a transaction that has not committed. It is dropped when that is undone: later, another
+   process may have written its own there. */
 
 enum {
     fileHeader = 32,
@@ -80,37 +83,35 @@ static int logWrite(sqlite3_file *self, const void *bytes, int count, sqlite3_in
 
 static int logClose(sqlite3_file *self) {
     LogFile *log = (LogFile *)self;
-    int status = flush(log);
     free(log->buffer);
     log->buffer = NULL;
-    int closed = log->file->pMethods->xClose(log->file);
-    return status != SQLITE_OK ? status : closed;
+    log->used = 0;
+    return log->file->pMethods->xClose(log->file);
 }
 
-#define AFTER_FLUSH(call)                                                      \
-    LogFile *log = (LogFile *)self;                                            \
-    int status = flush(log);                                                   \
-    return status != SQLITE_OK ? status : log->file->pMethods->call
-
+/* A long transaction reads back what it has written. */
 static int logRead(sqlite3_file *self, void *bytes, int count, sqlite3_int64 offset) {
-    AFTER_FLUSH(xRead(log->file, bytes, count, offset));
+    LogFile *log = (LogFile *)self;
+    if (log->used > 0 && offset < log->start + log->used && log->start < offset + count) {
+        int status = flush(log);
+        if (status != SQLITE_OK) return status;
+    }
+    return log->file->pMethods->xRead(log->file, bytes, count, offset);
 }
-static int logTruncate(sqlite3_file *self, sqlite3_int64 size) { AFTER_FLUSH(xTruncate(log->file, size)); }
-static int logSync(sqlite3_file *self, int flags) { AFTER_FLUSH(xSync(log->file, flags)); }
-static int logSize(sqlite3_file *self, sqlite3_int64 *size) { AFTER_FLUSH(xFileSize(log->file, size)); }
-static int logControl(sqlite3_file *self, int code, void *value) { AFTER_FLUSH(xFileControl(log->file, code, value)); }
-static int logLock(sqlite3_file *self, int level) { AFTER_FLUSH(xLock(log->file, level)); }
-static int logUnlock(sqlite3_file *self, int level) { AFTER_FLUSH(xUnlock(log->file, level)); }
-static int logIsReserved(sqlite3_file *self, int *result) { AFTER_FLUSH(xCheckReservedLock(log->file, result)); }
 
-static int logSector(sqlite3_file *self) {
-    sqlite3_file *file = ((LogFile *)self)->file;
-    return file->pMethods->xSectorSize(file);
-}
-static int logCharacteristics(sqlite3_file *self) {
-    sqlite3_file *file = ((LogFile *)self)->file;
-    return file->pMethods->xDeviceCharacteristics(file);
-}
+#define PASS_ON(call)                                                          \
+    sqlite3_file *file = ((LogFile *)self)->file;                              \
+    return file->pMethods->call
+
+static int logTruncate(sqlite3_file *self, sqlite3_int64 size) { PASS_ON(xTruncate(file, size)); }
+static int logSync(sqlite3_file *self, int flags) { PASS_ON(xSync(file, flags)); }
+static int logSize(sqlite3_file *self, sqlite3_int64 *size) { PASS_ON(xFileSize(file, size)); }
+static int logControl(sqlite3_file *self, int code, void *value) { PASS_ON(xFileControl(file, code, value)); }
+static int logLock(sqlite3_file *self, int level) { PASS_ON(xLock(file, level)); }
+static int logUnlock(sqlite3_file *self, int level) { PASS_ON(xUnlock(file, level)); }
+static int logIsReserved(sqlite3_file *self, int *result) { PASS_ON(xCheckReservedLock(file, result)); }
+static int logSector(sqlite3_file *self) { PASS_ON(xSectorSize(file)); }
+static int logCharacteristics(sqlite3_file *self) { PASS_ON(xDeviceCharacteristics(file)); }
 
 static const sqlite3_io_methods methods = {
     .iVersion = 1,
@@ -139,6 +140,15 @@ static int openFile(sqlite3_vfs *self, const char *name, sqlite3_file *file, int
     if (log->file->pMethods != NULL) log->base.pMethods = &methods;
     return status;
 }
+
+/* As a hook of SQLite's, called when a transaction was undone. */
+static void drop(void *database) {
+    sqlite3_file *file = NULL;
+    if (sqlite3_file_control(database, "main", SQLITE_FCNTL_JOURNAL_POINTER, &file) != SQLITE_OK) return;
+    if (file != NULL && file->pMethods == &methods) ((LogFile *)file)->used = 0;
+}
+
+void buffered_log_attach(struct sqlite3 *database) { sqlite3_rollback_hook(database, drop, database); }
 
 const char *buffered_log_register(void) {
     static sqlite3_vfs vfs;

@@ -7,6 +7,12 @@
 /// 0, or -1 with errno.
 int file_punch_hole(int file, int64_t offset, int64_t length);
 
+struct sqlite3;
+
 /// Makes files known to SQLite whose write-ahead log is written a transaction at a time; called once.
 /// Returns the name to open them by; NULL where SQLite has no files of this system.
 const char *buffered_log_register(void);
+
+/// To be called once for each database that is opened by that name: makes what a transaction has written and not committed
+/// go with it when it is undone. Takes the database's rollback hook.
+void buffered_log_attach(struct sqlite3 *database);

@@ -34,10 +34,12 @@ extension DiskIndex {
     ///
     /// - Parameter incoming: its temporary file, if it has one, is taken.
     func hold(_ content: EntryBody, _ incoming: DiskStore.IncomingBody) throws(StoreError) -> StoredBody {
-        if let stored = try body(incoming.key) {
-            guard stored.length == content.count, stored.checksum == incoming.checksum else {
-                throw StoreError(.invalid, "two bodies under digest \(incoming.digest)")
-            }
+        let held = try body(incoming.key)
+        if let held, held.length != content.count || held.checksum != incoming.checksum {
+            // There are no two bodies with one digest: the row is damaged.
+            note(.originals) { $0.corrupt += 1 }
+            try removeEntries(of: incoming.key)
+        } else if let stored = held {
             if stored.place == nil, !files.holds(incoming.digest, length: stored.length) {
                 try publish(incoming.digest, content, temporary: &incoming.temporary)
             }
@@ -84,9 +86,16 @@ extension DiskIndex {
 
     /// The number of an original, under which its entries are kept; nil while nothing is known of it.
     func original(_ digest: DigestKey) throws(StoreError) -> Int? {
-        try connection.first(
+        let id = try connection.first(
             "SELECT id FROM digests WHERE head = ?1 AND digest = ?2", .integer(digest.head), .digest(digest)
         ) { $0.integer(0) }
+        return try checked(id)
+    }
+
+    /// The numbers of all variants of an original are below the largest there is.
+    func checked(_ original: Int?) throws(StoreError) -> Int? {
+        guard let original, !(0..<1 << (62 - DiskSchema.variantBits)).contains(original) else { return original }
+        throw StoreError(.damaged, "the index is damaged: an original has the number \(original)", path: files.folder)
     }
 
     /// The number of an original, which it is given now where it has none.
@@ -94,12 +103,14 @@ extension DiskIndex {
         if let id = try original(digest) { return id }
         try connection.run(
             "INSERT INTO digests (head, digest) VALUES (?1, ?2)", .integer(digest.head), .digest(digest))
-        return try connection.lastInsertedRow
+        let id = try connection.lastInsertedRow
+        return try checked(id) ?? id
     }
 
     /// Rows of the variants of an original.
     static func variants(of original: Int) -> Range<Int> {
-        original << DiskSchema.variantBits..<(original + 1) << DiskSchema.variantBits
+        let first = original << DiskSchema.variantBits
+        return first..<max(first, first &+ 1 << DiskSchema.variantBits)
     }
 
     // MARK: Budgets
@@ -193,7 +204,7 @@ extension DiskIndex {
             self.tier = tier
             id = row.integer(0)
             entry = EvictionEntry(
-                size: row.integer(1), cost: row.real(2), uses: UInt8(clamping: row.integer(3)), since: row.real(4))
+                size: row.count(1), cost: row.real(2), uses: UInt8(clamping: row.integer(3)), since: row.real(4))
             priority = row.real(5)
             switch tier {
             case .records:
@@ -261,23 +272,25 @@ extension DiskIndex {
     /// Deletes a damaged body and every entry made of it.
     func removeDamaged(_ digest: DigestKey, seenIn tier: DiskTier) throws(StoreError) {
         note(tier) { $0.corrupt += 1 }
-        try write { connection throws(StoreError) in
-            if let original = try original(digest) {
-                try removeRow(.originals, original)
-                try forgetUnneeded(original)
-            }
-            let variants = try connection.rows(
-                "SELECT id FROM variants WHERE digest_head = ?1 AND digest = ?2", .integer(digest.head),
-                .digest(digest)
-            ) { $0.integer(0) }
-            for id in variants { try removeRow(.variants, id) }
+        try write { _ throws(StoreError) in try removeEntries(of: digest) }
+    }
+
+    /// Deletes every entry with a body.
+    private func removeEntries(of digest: DigestKey) throws(StoreError) {
+        if let original = try original(digest) {
+            try removeRow(.originals, original)
+            try forgetUnneeded(original)
         }
+        let variants = try connection.rows(
+            "SELECT id FROM variants WHERE digest_head = ?1 AND digest = ?2", .integer(digest.head), .digest(digest)
+        ) { $0.integer(0) }
+        for id in variants { try removeRow(.variants, id) }
     }
 
     // MARK: Generations
 
     func generation() throws(StoreError) -> UInt64 {
-        let value = try connection.first("SELECT value FROM state WHERE name = 'generation'") { $0.integer(0) }
+        let value = try connection.first("SELECT value FROM state WHERE name = 'generation'") { $0.count(0) }
         return UInt64(value ?? 1)
     }
 
@@ -287,7 +300,7 @@ extension DiskIndex {
         if generation >= UInt64(known.lastPurge) { return true }
         for name in names {
             let purged = try connection.first("SELECT generation FROM purges WHERE name = ?1", .text(name)) {
-                $0.integer(0)
+                $0.count(0)
             }
             if let purged, generation < UInt64(purged) { return false }
         }

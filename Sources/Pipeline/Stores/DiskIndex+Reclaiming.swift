@@ -31,11 +31,11 @@ extension DiskIndex {
     @discardableResult
     func sweep() -> Bool {
         let isDone = try? connection.write { () throws(StoreError) in
-            guard var at = try connection.first("SELECT value FROM state WHERE name = 'sweep'", read: { $0.integer(0) })
+            guard var at = try connection.first("SELECT value FROM state WHERE name = 'sweep'", read: { $0.count(0) })
             else { return true }
             var looked = 0
             while at < BodyFiles.prefixes.count, looked < Self.sweepStep {
-                for digest in files.bodies(in: BodyFiles.prefixes[max(0, at)]) {
+                for digest in files.bodies(in: BodyFiles.prefixes[at]) {
                     looked += 1
                     if try !isNamed(digest) { files.remove(digest) }
                 }

@@ -3,9 +3,10 @@ import Variants
 extension DiskIndex.StoredBody {
     /// Length, checksum and place from three columns.
     init(_ row: SQLiteRow, at column: Int32) {
-        length = row.integer(column)
+        length = row.count(column)
         checksum = UInt32(truncatingIfNeeded: row.integer(column + 1))
-        place = row.isNull(column + 2) ? nil : row.integer(column + 2)
+        // A negative one lies where nothing does.
+        place = row.isNull(column + 2) ? nil : row.integer(column + 2) < 0 ? .max >> 20 : row.count(column + 2)
     }
 }
 
@@ -40,13 +41,13 @@ extension DiskIndex {
         ) { row in
             RecordRow(
                 id: row.integer(0), record: Self.record(row), hasBody: row.integer(20) != 0, stored: row.real(24),
-                touched: row.real(18), uses: row.integer(19))
+                touched: row.real(18), uses: row.count(19))
         }
     }
 
     func variantRows(_ rest: String, _ value: SQLiteValue, _ limit: Int = .max) throws(StoreError) -> [VariantRow] {
         try connection.rows("SELECT \(Self.variantColumns) FROM variants \(rest) LIMIT ?2", value, .integer(limit)) {
-            VariantRow(id: $0.integer(0), entry: Self.variant($0), touched: $0.real(11), uses: $0.integer(12))
+            VariantRow(id: $0.integer(0), entry: Self.variant($0), touched: $0.real(11), uses: $0.count(12))
         }
     }
 
@@ -78,8 +79,8 @@ extension DiskIndex {
     static func variant(_ row: SQLiteRow) -> VariantEntry? {
         guard let format = ImageFormat(rawValue: row.text(5)) else { return nil }
         return VariantEntry(
-            key: row.digest(1), originalDigest: row.digest(2), digest: row.digest(3), length: row.integer(4),
-            format: format, width: row.integer(6), height: row.integer(7), recipe: row.text(8), cost: row.real(9),
+            key: row.digest(1), originalDigest: row.digest(2), digest: row.digest(3), length: row.count(4),
+            format: format, width: row.side(6), height: row.side(7), recipe: row.text(8), cost: row.real(9),
             created: row.real(10))
     }
 
@@ -91,17 +92,17 @@ extension DiskIndex {
         if !row.isNull(10) {
             guard let format = ImageFormat(rawValue: row.text(10)) else { return nil }
             header = ImageHeader(
-                format: format, width: row.integer(11), height: row.integer(12), pages: row.integer(13),
-                hasAlpha: row.integer(14) != 0, orientation: row.integer(15), scans: row.integer(16),
-                profileBytes: row.integer(17))
+                format: format, width: row.side(11), height: row.side(12), pages: row.side(13),
+                hasAlpha: row.integer(14) != 0, orientation: row.side(15), scans: row.side(16),
+                profileBytes: row.count(17))
         }
         return OriginalRecord(
             source: row.text(1),
             response: StoredResponse(
-                status: row.integer(5), fields: fields, requestTime: row.real(6), responseTime: row.real(7),
+                status: row.side(5), fields: fields, requestTime: row.real(6), responseTime: row.real(7),
                 selecting: selecting, assignedLifetime: row.isNull(22) ? nil : row.real(22),
                 lifetimeLimit: row.isNull(23) ? nil : row.real(23)),
-            digest: row.digest(3), length: row.integer(4), header: header, fetchMilliseconds: row.real(8),
+            digest: row.digest(3), length: row.count(4), header: header, fetchMilliseconds: row.real(8),
             finalURL: row.isNull(21) ? nil : row.text(21))
     }
 
@@ -126,7 +127,7 @@ extension DiskIndex {
         let before = try connection.rows(
             "DELETE FROM records WHERE source = ?1 AND selecting = ?2 RETURNING size, original, uses, id",
             .text(record.source), .blob(selecting)
-        ) { (size: $0.integer(0), original: $0.integer(1), uses: $0.integer(2), id: $0.integer(3)) }
+        ) { (size: $0.count(0), original: $0.integer(1), uses: $0.count(2), id: $0.integer(3)) }
         var uses = 0
         for row in before {
             uncharge(.records, row.size)
@@ -232,12 +233,19 @@ extension DiskIndex {
         guard let place = try admit(.variants, GhostKey(key), size: size, cost: entry.cost, uses: uses) else {
             return false
         }
-        let body = try hold(.bytes(bytes), incoming)
         // The eviction may have forgotten it. What has gone from the bucket meanwhile is not looked for.
         if forgotten != forgottenBefore { bucket = try self.bucket(of: key, originalDigest) }
+        if bucket.taken == .max {
+            // Some hundred thousand variants of one original: the first makes room, before its body is looked for.
+            try removeRow(.variants, bucket.start)
+            bucket.taken &= ~1
+        }
+        let forgottenSince = forgotten
+        let body = try hold(.bytes(bytes), incoming)
+        if forgotten != forgottenSince { bucket = try self.bucket(of: key, originalDigest) }
         let original: Int
         if let known = bucket.original { original = known } else { original = try numbered(originalDigest) }
-        let row = try freeRow(of: original, key, taken: bucket.taken)
+        let row = (original << DiskSchema.variantBits | key.bucket) + (~bucket.taken).trailingZeroBitCount
         try connection.run(
             """
             INSERT INTO variants (size, cost, uses, since, priority, touched, id, key, original, \
@@ -269,11 +277,11 @@ extension DiskIndex {
         let rows = try connection.rows(
             Self.bucketRows, .integer(original.head), .digest(original), .integer(key.bucket)
         ) {
-            (original: $0.integer(0), id: $0.isNull(1) ? nil : $0.integer(1), key: $0.digestKey(2), uses: $0.integer(3))
+            (original: $0.integer(0), id: $0.isNull(1) ? nil : $0.integer(1), key: $0.digestKey(2), uses: $0.count(3))
         }
         var bucket = Bucket()
         for row in rows {
-            bucket.original = row.original
+            bucket.original = try checked(row.original)
             bucket.start = row.original << DiskSchema.variantBits | key.bucket
             guard let id = row.id else { continue }
             bucket.taken |= 1 << UInt16(id - bucket.start)
@@ -289,13 +297,4 @@ extension DiskIndex {
             AND (digests.id << \(DiskSchema.variantBits) | ?3) + \(DiskSchema.bucket - 1) \
             WHERE head = ?1 AND digests.digest = ?2
             """)
-
-    /// A row of the bucket that is not taken; where all are, which takes some hundred thousand variants of one original, the
-    /// first makes room.
-    private func freeRow(of original: Int, _ key: DigestKey, taken: UInt16) throws(StoreError) -> Int {
-        let start = original << DiskSchema.variantBits | key.bucket
-        if taken != .max { return start + (~taken).trailingZeroBitCount }
-        try removeRow(.variants, start)
-        return start
-    }
 }

@@ -10,8 +10,9 @@ extension DiskIndex {
         let connection = try connection
         let found = try connection.first(
             "SELECT place, units, hollow FROM free WHERE units >= ?1 ORDER BY units, place LIMIT 1", .integer(units)
-        ) { (place: $0.integer(0), units: $0.integer(1), hollow: $0.integer(2)) }
-        guard let found else {
+        ) { (place: $0.count(0), units: $0.count(1), hollow: $0.integer(2)) }
+        // One that reaches beyond the end is none: `verify` mends that.
+        guard let found, found.place + found.units <= known.end else {
             let place = known.end
             setEnd(place + units)
             return place
@@ -32,9 +33,11 @@ extension DiskIndex {
     }
 
     private func readEnd() throws(StoreError) -> Int {
-        try connection.first("SELECT pack FROM tiers WHERE name = 'variants'") { $0.integer(0) } ?? 0
+        try connection.first("SELECT pack FROM tiers WHERE name = 'variants'") { $0.count(0) } ?? 0
     }
 
+    /// Units that no file of small bodies has: four terabytes.
+    private static let mostUnits = 1 << 32
     /// Bytes of small bodies that are written at once.
     private static let packedAtOnce = 1 << 20
 
@@ -43,6 +46,7 @@ extension DiskIndex {
         if !hasPacked {
             // Once in each transaction: the file may have been deleted, and then nobody finds what is written to ours.
             if try pack.attach() { note(.originals) { $0.corrupt += 1 } }
+            if known.end > Self.mostUnits { _ = try wrongSlots(repair: true) }
             hasPacked = true
         }
         let place = try allocate(bytes.count)
@@ -62,7 +66,8 @@ extension DiskIndex {
     /// Notes that a slot has lost the last row that named it.
     func free(_ place: Int, bytes: Int) {
         let units = PackFile.units(bytes)
-        if units > 0 { freed.append((place, units)) }
+        // What cannot be is damage, and nobody knows whose slot it was.
+        if units > 0, place + units <= known.end { freed.append((place, units)) }
     }
 
     /// Ends the slots' part of a transaction: what it freed can be given away from the next one on.
@@ -75,7 +80,7 @@ extension DiskIndex {
             // The free slots that may touch it, the later one first.
             var beside = try connection.rows(
                 "SELECT place, units FROM free WHERE place <= ?1 ORDER BY place DESC LIMIT 2", .integer(place + units)
-            ) { (place: $0.integer(0), units: $0.integer(1)) }
+            ) { (place: $0.count(0), units: $0.count(1)) }
             if let after = beside.first, after.place == place + units {
                 try connection.run("DELETE FROM free WHERE place = ?1", .integer(after.place))
                 units += after.units
@@ -118,13 +123,13 @@ extension DiskIndex {
         try write { connection throws(StoreError) in
             let found = try connection.rows(
                 "SELECT place, units FROM free WHERE hollow = 0 ORDER BY place DESC LIMIT ?1", .integer(slots)
-            ) { (place: $0.integer(0), units: $0.integer(1)) }
+            ) { (place: $0.count(0), units: $0.count(1)) }
             for slot in found { try pack.punch(slot.place, units: slot.units) }
             if let last = found.last {
                 try connection.run("UPDATE free SET hollow = 1 WHERE place >= ?1", .integer(last.place))
             }
             let last = try connection.first("SELECT place, units FROM free ORDER BY place DESC LIMIT 1") {
-                (place: $0.integer(0), units: $0.integer(1))
+                (place: $0.count(0), units: $0.count(1))
             }
             if let last, last.place + last.units == known.end {
                 try connection.run("DELETE FROM free WHERE place = ?1", .integer(last.place))
@@ -148,7 +153,7 @@ extension DiskIndex {
                 WHERE place IS NOT NULL AND length > 0
             UNION ALL SELECT place, units, 1 FROM free ORDER BY 1
             """
-        ) { (place: $0.integer(0), units: $0.integer(1), isFree: $0.integer(2) != 0) }
+        ) { (place: $0.count(0), units: $0.count(1), isFree: $0.integer(2) != 0) }
         var wrong = 0
         var at = 0
         for slot in slots {

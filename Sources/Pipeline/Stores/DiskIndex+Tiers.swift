@@ -37,14 +37,14 @@ extension DiskIndex {
             """
         ) { row in
             var state = TierState()
-            state.entries = row.integer(2)
-            state.bytes = row.integer(3)
-            state.ghosts = row.integer(4)
-            state.ghostFloor = row.integer(5)
-            state.ghostBuckets = row.integer(6)
+            state.entries = row.count(2)
+            state.bytes = row.count(3)
+            state.ghosts = row.count(4)
+            state.ghostFloor = row.count(5)
+            let buckets = row.count(6)
+            state.ghostBuckets = GhostFile.isSize(buckets) ? buckets : 0
             let known = Known(
-                floor: row.integer(8), lastPurge: row.integer(9), end: row.integer(7),
-                hasDiscarded: row.integer(10) != 0)
+                floor: row.count(8), lastPurge: row.count(9), end: row.count(7), hasDiscarded: row.integer(10) != 0)
             return (tier: DiskTier(rawValue: row.text(0)), clock: row.real(1), state: state, known: known)
         }
         for row in rows {
@@ -188,7 +188,7 @@ extension DiskIndex {
         var state = states[tier]
         if state.ghostBuckets == 0 { state.ghostBuckets = GhostFile.leastBuckets }
         // Half full at most, so that a bucket hardly ever loses a key before its time.
-        while state.entries > 4 * state.ghostBuckets {
+        while state.entries > 4 * state.ghostBuckets, state.ghostBuckets < GhostFile.mostBuckets {
             ghosts[tier].double(from: state.ghostBuckets)
             state.ghostBuckets *= 2
         }

@@ -130,6 +130,10 @@ final class DiskIndex: @unchecked Sendable {
         guard files.ownsDatabase() else {
             throw StoreError(.damaged, "the index is no file of this user", path: path)
         }
+        // Somebody may have it open still: SQLite would wait for a lock that is never given up.
+        if Self.size(path) == 0, Self.size("\(path)-wal") > 0 {
+            throw StoreError(.damaged, "the index was cut off", path: path)
+        }
         let connection = try SQLiteConnection(path: path, busyMilliseconds: Int32(configuration.busyMilliseconds))
         let isNew = try checkVersion(connection)
         try connection.execute(
@@ -289,6 +293,11 @@ final class DiskIndex: @unchecked Sendable {
         opened = nil
     }
 
+    private static func size(_ path: String) -> Int {
+        var info = stat()
+        return stat(path, &info) == 0 ? Int(info.st_size) : 0
+    }
+
     private func currentInode() -> UInt64 {
         var info = stat()
         return stat(path, &info) == 0 ? UInt64(info.st_ino) : 0
@@ -401,7 +410,7 @@ final class DiskIndex: @unchecked Sendable {
 
     /// Pages of the index that hold nothing.
     func unusedPages() throws(StoreError) -> Int {
-        try connection.first("PRAGMA freelist_count") { $0.integer(0) } ?? 0
+        try connection.first("PRAGMA freelist_count") { $0.count(0) } ?? 0
     }
 
     /// Gives at most so many unused pages back to the file system, in a transaction of its own.

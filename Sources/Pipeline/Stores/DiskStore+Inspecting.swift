@@ -135,7 +135,9 @@ extension DiskStore {
     /// a variant's digest or of an original's digest (at least 4 hexadecimal digits); variants with the records of the
     /// originals they were made from.
     public func inspect(_ text: String, limit: Int = 100) throws(StoreError) -> Inspection {
-        let isHexadecimal = text.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+        let isHexadecimal = text.lowercased().utf8.allSatisfy {
+            (0x30...0x39).contains($0) || (0x61...0x66).contains($0)
+        }
         let isPrefix = (4...64).contains(text.utf8.count) && isHexadecimal
         return try perform { index throws(StoreError) in
             var found = Inspection(originals: [], variants: [])
@@ -144,7 +146,9 @@ extension DiskStore {
             let bySourceToo = SourceFilter.Condition(sql: "source = ?1", values: []).variants
             found.variants = try index.variantRows("WHERE \(bySourceToo) ORDER BY id", .text(text), limit)
                 .compactMap(ListedVariant.init)
-            guard found.isEmpty, isPrefix, let heads = DigestKey.heads(beginning: text) else { return found }
+            guard found.isEmpty, isPrefix, let heads = DigestKey.heads(beginning: text.lowercased()) else {
+                return found
+            }
             func originals(_ id: Int) throws(StoreError) {
                 let rows = try index.recordRows("WHERE original = ?1 ORDER BY id", .integer(id), limit)
                 for row in rows.compactMap(ListedOriginal.init) where !found.originals.contains(row) {
@@ -264,16 +268,16 @@ extension DiskIndex {
             """
         ) { row in
             var counters = StoreCounters()
-            counters.hits = row.integer(1)
-            counters.misses = row.integer(2)
-            counters.insertions = row.integer(3)
-            counters.evictions = row.integer(4)
-            counters.refused = row.integer(5)
-            counters.corrupt = row.integer(6)
-            counters.entries = row.integer(7)
-            counters.bytes = row.integer(8)
-            counters.stale = row.integer(9)
-            counters.bytesSaved = row.integer(10)
+            counters.hits = row.count(1)
+            counters.misses = row.count(2)
+            counters.insertions = row.count(3)
+            counters.evictions = row.count(4)
+            counters.refused = row.count(5)
+            counters.corrupt = row.count(6)
+            counters.entries = row.count(7)
+            counters.bytes = row.count(8)
+            counters.stale = row.count(9)
+            counters.bytesSaved = row.count(10)
             counters.millisecondsSaved = row.real(11)
             return (name: row.text(0), counters: counters)
         }

@@ -50,7 +50,7 @@ extension DiskStore {
             }
             if now == generation { return PurgeLog(generation: now, names: []) }
             let connection = try index.connection
-            let floor = try connection.first("SELECT value FROM state WHERE name = 'floor'") { $0.integer(0) } ?? 0
+            let floor = try connection.first("SELECT value FROM state WHERE name = 'floor'") { $0.count(0) } ?? 0
             guard now > generation, generation >= UInt64(floor) else { return PurgeLog(generation: now, names: nil) }
             let names = try connection.rows(
                 "SELECT name FROM purges WHERE generation > ?1 LIMIT ?2", .integer(Int(generation)),
@@ -256,7 +256,7 @@ extension DiskIndex {
         }
         let forgotten = try connection.rows(
             "DELETE FROM purges WHERE time < ?1 RETURNING generation", .real(now - Self.purgeMemory)
-        ) { $0.integer(0) }
+        ) { $0.count(0) }
         known.lastPurge = Int(generation)
         if let floor = forgotten.max() {
             try connection.run("UPDATE state SET value = max(value, ?1) WHERE name = 'floor'", .integer(floor))

@@ -195,7 +195,7 @@ extension DiskIndex {
         let connection = try connection
         if isWriting { try writeTiers(connection, withNotes: false) }
         for tier in DiskTier.allCases {
-            let sums = "(SELECT count(*), ifnull(sum(size), 0) FROM \(tier.rawValue))"
+            let sums = "(SELECT count(*), CAST(total(size) AS INTEGER) FROM \(tier.rawValue))"
             let wrong = try connection.first(
                 "SELECT 1 FROM tiers WHERE name = ?1 AND (entries, bytes) <> \(sums)", .text(tier.rawValue)
             ) { _ in true }

@@ -16,6 +16,11 @@ final class GhostFile {
     private static let ways = 8
     private static let bucketBytes = 128
     /// Buckets of a new table.
+    static let mostBuckets = 1 << 20
+
+    /// Whether a table may have so many buckets.
+    static func isSize(_ buckets: Int) -> Bool { buckets.nonzeroBitCount == 1 && buckets <= mostBuckets }
+
     static let leastBuckets = 256
 
     private let path: String

@@ -12,6 +12,8 @@ import Synchronization
 final class PackFile: Sendable {
     /// Bytes of a unit, as many as the least charge of an entry.
     static let unit = DiskTier.overhead
+    /// Bytes of a body that nobody need doubt.
+    private static let plausible = 1 << 20
     /// What a file system gives back: whole pages.
     private static let page = 4096
 
@@ -80,10 +82,16 @@ final class PackFile: Sendable {
     /// What the slot that begins with unit `place` holds; nil where the file ends before.
     func read(_ place: Int, length: Int) throws(StoreError) -> [UInt8]? {
         if length == 0 { return [] }
-        guard place >= 0, place < 1 << 50 else { return nil }
         let file = try file()
         // The file stays open for as long as it is read.
         defer { withExtendedLifetime(file) {} }
+        // Memory is taken for what may be there: the length is only as good as the index.
+        var info = stat()
+        if length > Self.plausible {
+            guard fstat(file.descriptor, &info) == 0, place * Self.unit + length <= Int(info.st_size) else {
+                return nil
+            }
+        }
         return try BodyFiles.read(file.descriptor, at: place * Self.unit, length: length, path: path)
     }
 

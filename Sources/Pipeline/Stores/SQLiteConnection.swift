@@ -69,6 +69,13 @@ struct SQLiteRow {
     fileprivate let statement: OpaquePointer
 
     func integer(_ column: Int32) -> Int { Int(sqlite3_column_int64(statement, column)) }
+
+    /// A number that counts something: never negative, and small enough to be added up and multiplied with. A database
+    /// has no checksums of its own, so that any bit of it may be a wrong one.
+    func count(_ column: Int32) -> Int { min(max(0, integer(column)), 1 << 44) }
+    /// A number that two of may be multiplied with each other, such as pixels of a side.
+    func side(_ column: Int32) -> Int { min(count(column), Int(Int32.max)) }
+
     func real(_ column: Int32) -> Double { sqlite3_column_double(statement, column) }
     func isNull(_ column: Int32) -> Bool { sqlite3_column_type(statement, column) == SQLITE_NULL }
 
@@ -123,6 +130,7 @@ final class SQLiteConnection: @unchecked Sendable {
             close()
             throw failure
         }
+        buffered_log_attach(handle)
         sqlite3_extended_result_codes(handle, 1)
         sqlite3_busy_timeout(handle, busyMilliseconds)
         var persistLog: CInt = 1
@@ -284,7 +292,12 @@ final class SQLiteConnection: @unchecked Sendable {
         guard handle != nil else { throw StoreError(.closed, "the store is closed", path: path) }
         var statement: OpaquePointer?
         let flags = UInt32(SQLITE_PREPARE_PERSISTENT)
-        try check(sqlite3_prepare_v3(handle, sql.text, -1, flags, &statement, nil))
+        let status = sqlite3_prepare_v3(handle, sql.text, -1, flags, &statement, nil)
+        if status == SQLITE_ERROR {
+            // Statements are ours and right: a name that is not found is missing in a schema that has been damaged.
+            throw StoreError(.damaged, "the index is damaged: \(String(cString: sqlite3_errmsg(handle)))", path: path)
+        }
+        try check(status)
         guard let statement else { throw StoreError(.damaged, "empty statement", path: path) }
         statements[name] = statement
         return statement
@@ -332,6 +345,9 @@ final class SQLiteConnection: @unchecked Sendable {
         case SQLITE_FULL: return StoreError(.full, "the file system is full", path: path)
         case SQLITE_IOERR where cause == ENOSPC || cause == EDQUOT:
             return StoreError(.full, "the file system is full", path: path)
+        case SQLITE_IOERR where status == SQLITE_IOERR | (2 << 8):
+            // SQLITE_IOERR_SHORT_READ: the log is not what its shared memory says.
+            return StoreError(.damaged, "the index is damaged: \(text)", path: path)
         case SQLITE_CORRUPT, SQLITE_NOTADB:
             return StoreError(.damaged, "the index is damaged: \(text)", path: path)
         case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL:

@@ -66,4 +66,39 @@ import Testing
             #expect(try rows(copied) == rows(connection), "after transaction \(round)")
         }
     }
+
+    @Test func `what was undone is not written over what another process has committed since`() throws {
+        mkdir(folder.path, 0o700)
+        let connections = try (0..<2).map { _ in
+            let connection = try SQLiteConnection(path: "\(folder.path)/one", busyMilliseconds: 1_000)
+            try connection.execute("PRAGMA journal_mode=WAL; PRAGMA cache_size=3")
+            return connection
+        }
+        defer { for connection in connections { connection.close() } }
+        try connections[0].execute("CREATE TABLE t (id INTEGER PRIMARY KEY, data BLOB)")
+        func put(_ connection: SQLiteConnection, _ seed: Int) throws(StoreError) {
+            for id in 0..<8 {
+                try connection.run(
+                    "INSERT OR REPLACE INTO t VALUES (?1, ?2)", .integer(id), .blob(bytes(3_000, seed: seed + id)))
+            }
+        }
+        for round in 0..<10 {
+            #expect(throws: StoreError.self) {
+                _ = try connections[0].write { () throws(StoreError) in
+                    try put(connections[0], 1_000 + round)
+                    throw StoreError(.invalid, "undone")
+                }
+            }
+            _ = try connections[1].write { () throws(StoreError) in try put(connections[1], 100 * round) }
+            let found = try rows(connections[0])
+            _ = try connections[0].write { () throws(StoreError) in
+                try connections[0].run("INSERT OR REPLACE INTO t VALUES (9, 'x')")
+            }
+            try copy("one", "two")
+            let copied = try SQLiteConnection(path: "\(folder.path)/two", busyMilliseconds: 0)
+            defer { copied.close() }
+            #expect(try copied.first("PRAGMA integrity_check") { $0.text(0) } == "ok")
+            for id in 0..<8 { #expect(try rows(copied)[id] == found[id], "row \(id) after round \(round)") }
+        }
+    }
 }
