@@ -277,11 +277,13 @@ final class Conversation: Sendable {
         head += "HTTP/1.1 \(answer.status) Whatever\r\n" + written(lines(answer, number, start))
         let names = Set(answer.fields.all.map { $0.name.lowercased() })
         let hasFraming = names.contains("content-length") || names.contains("transfer-encoding")
-        if !hasFraming, ![204, 304].contains(answer.status) {
+        if hasFraming {
+            // A length of the table's own may be another than the body's: nobody else shall find what is left over.
+            head += "Connection: close\r\n"
+        } else if ![204, 304].contains(answer.status) {
             head += "Content-Length: \(bytes(body).count)\r\n"
         }
         let sent = request.method == "HEAD" ? "" : body
-        // A length of the table's own may be another than the body's: what is left over ends the connection.
         return OriginReply(parts: [.bytes(bytes(head + "\r\n" + sent))], keepsAlive: !hasFraming)
     }
 
