@@ -84,7 +84,7 @@ enum DiskMigration {
         }
     }
 
-    /// Fills the tables of version 5 from those of version 4, which go. What has lost its body, or names a digest that is
+    /// Fills the tables of today from those of version 4, which go. What has lost its body, or names a digest that is
     /// none, is left behind.
     static let fillTables = """
         \(DiskSchema.entries)
