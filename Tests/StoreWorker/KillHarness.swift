@@ -18,9 +18,14 @@ struct KillHarness {
     private var processes = 0
     private var kills = 0
     private var windowKills = 0
+    private var callsCut = 0
     private var checked = 0
     private var evicted = 0
     private var marks = 0
+
+    /// What a worker prints at the call it is to be killed in, one of its first so many.
+    static let mark = "now"
+    private static let mostCalls = 80
 
     /// Rounds in one folder before its index is overwritten or another folder is begun.
     private static let roundsPerEpoch = 6
@@ -33,7 +38,7 @@ struct KillHarness {
 
     var summary: String {
         """
-        rounds \(rounds), processes \(processes), killed \(kills), of them between rename and commit \(windowKills)
+        rounds \(rounds), processes \(processes), killed \(kills), of them within a call that writes \(callsCut), between rename and commit \(windowKills)
         entries compared \(checked), gone because evicted \(evicted), renamed and never committed, reclaimed \(marks)
         problems \(problems.count)
         """
@@ -55,7 +60,8 @@ struct KillHarness {
             let words =
                 [program, "work", folder, ledger] + [id, numbers.below(1 << 30), budget, dieAt].map(String.init)
             do {
-                workers.append(try HelperProgram(words + [log]))
+                let tellAt = 1 + numbers.below(Self.mostCalls)
+                workers.append(try HelperProgram(words + [log, String(tellAt)]))
             } catch {
                 problems.append("round \(rounds): \(error)")
                 return false
@@ -64,13 +70,13 @@ struct KillHarness {
         processes += count
         for worker in workers { _ = worker.line(startingWith: "ready") }
         for worker in workers.shuffled(using: &numbers) {
-            // Nothing is waited for: the moment itself is drawn. Any event to kill at would be a point between two
-            // operations, and those within them are the ones to be hit.
-            usleep(UInt32(numbers.below(60_000)))
+            // It says so as it begins the call that was drawn: the kill comes some way into that one or a later one.
+            _ = worker.line(startingWith: Self.mark)
             worker.stop()
         }
         for (id, worker) in workers.enumerated() {
             if worker.waitForEnd() == 128 + SIGKILL { kills += 1 }
+            if Ledger.read("\(home)/ledger-\(epoch)-\(id)").last.map({ $0.end == nil }) == true { callsCut += 1 }
             for line in worker.text.split(separator: "\n") where line.hasPrefix("!") {
                 problems.append("round \(rounds), worker \(id): \(line.dropFirst(2))")
             }

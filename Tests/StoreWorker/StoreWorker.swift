@@ -5,19 +5,19 @@ import TestSupport
 
 /// The program of the store's crash tests.
 ///
-///     store-worker work FOLDER LEDGER ID SEED BUDGET DIE_AT LOG     works until it is killed
-///     store-worker kill HOME ROUNDS SEED                            kills workers ROUNDS times, compares after each
-///     store-worker fail HOME KINDS ERROR INTERVAL SEED              works while system calls fail, compares afterwards
+///     store-worker work FOLDER LEDGER ID SEED BUDGET DIE_AT LOG TELL_AT    works until it is killed, tells of a call
+///     store-worker kill HOME ROUNDS SEED                                   kills workers ROUNDS times, compares after each
+///     store-worker fail HOME KINDS ERROR INTERVAL SEED                     works while system calls fail, compares afterwards
 @main struct StoreWorker {
     static func main() {
         let words = CommandLine.arguments
         switch words.dropFirst().first {
-        case "work" where words.count == 9: work(Array(words.dropFirst(2)))
+        case "work" where words.count == 10: work(Array(words.dropFirst(2)))
         case "kill" where words.count == 5: torture(Array(words.dropFirst(2)))
         case "fail" where words.count == 7: endure(Array(words.dropFirst(2)))
         default:
             fail(
-                "usage: store-worker work FOLDER LEDGER ID SEED BUDGET DIE_AT LOG | kill HOME ROUNDS SEED | fail HOME KINDS ERROR INTERVAL SEED"
+                "usage: store-worker work FOLDER LEDGER ID SEED BUDGET DIE_AT LOG TELL_AT | kill HOME ROUNDS SEED | fail HOME KINDS ERROR INTERVAL SEED"
             )
         }
     }
@@ -34,14 +34,17 @@ import TestSupport
 
     private static func work(_ words: [String]) {
         guard let ledger = Ledger(path: words[1]), let id = Int(words[2]), let seed = Int(words[3]),
-            let budget = Int(words[4]), let dieAt = Int(words[5])
+            let budget = Int(words[4]), let dieAt = Int(words[5]), let tellAt = Int(words[7])
         else { fail("bad arguments") }
         var worker = Worker(folder: words[0], ledger: ledger, id: id, seed: seed)
         if dieAt > 0 { faulty_die_after_renames(Int32(dieAt), words[6]) }
         do {
             let store = try Worker.open(words[0], budget: budget)
             say("ready")
+            var calls = 0
             while true {
+                calls += 1
+                if calls == tellAt { say(KillHarness.mark) }
                 if let problem = worker.step(store) { fail(problem) }
                 if let trouble = worker.troubles.first { fail("a call failed: \(trouble.value.last)") }
             }

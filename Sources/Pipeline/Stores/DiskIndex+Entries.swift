@@ -33,11 +33,13 @@ extension DiskIndex {
     /// The body for a further entry: the one that is there, which is stored once however many have it, or a new one.
     ///
     /// - Parameter incoming: its temporary file, if it has one, is taken.
-    func hold(_ content: EntryBody, _ incoming: DiskStore.IncomingBody) throws(StoreError) -> StoredBody {
+    func hold(
+        _ content: EntryBody, _ incoming: DiskStore.IncomingBody, for tier: DiskTier
+    ) throws(StoreError) -> StoredBody {
         let held = try body(incoming.key)
         if let held, held.length != content.count || held.checksum != incoming.checksum {
             // There are no two bodies with one digest: the row is damaged.
-            note(.originals) { $0.corrupt += 1 }
+            note(tier) { $0.corrupt += 1 }
             try removeEntries(of: incoming.key)
         } else if let stored = held {
             if stored.place == nil, !files.holds(incoming.digest, length: stored.length) {

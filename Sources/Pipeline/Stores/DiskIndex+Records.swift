@@ -201,7 +201,7 @@ extension DiskIndex {
                 .originals, GhostKey(incoming.key), size: DiskTier.charge(body: content.count),
                 cost: record.fetchMilliseconds)
         else { return }
-        let body = try hold(content, incoming)
+        let body = try hold(content, incoming, for: .originals)
         try connection.run(
             """
             INSERT INTO originals (size, cost, uses, since, priority, touched, id, length, checksum, place) \
@@ -241,7 +241,7 @@ extension DiskIndex {
             bucket.taken &= ~1
         }
         let forgottenSince = forgotten
-        let body = try hold(.bytes(bytes), incoming)
+        let body = try hold(.bytes(bytes), incoming, for: .variants)
         if forgotten != forgottenSince { bucket = try self.bucket(of: key, originalDigest) }
         let original: Int
         if let known = bucket.original { original = known } else { original = try numbered(originalDigest) }

@@ -345,8 +345,9 @@ final class SQLiteConnection: @unchecked Sendable {
         case SQLITE_FULL: return StoreError(.full, "the file system is full", path: path)
         case SQLITE_IOERR where cause == ENOSPC || cause == EDQUOT:
             return StoreError(.full, "the file system is full", path: path)
-        case SQLITE_IOERR where status == SQLITE_IOERR | (2 << 8):
-            // SQLITE_IOERR_SHORT_READ: the log is not what its shared memory says.
+        case SQLITE_IOERR where [2, 23].contains(status >> 8):
+            // SQLITE_IOERR_SHORT_READ: the log is not what its shared memory says. SQLITE_IOERR_DELETE_NOENT: somebody is
+            // putting an empty index in the place of a damaged one, and the old log has just gone.
             return StoreError(.damaged, "the index is damaged: \(text)", path: path)
         case SQLITE_CORRUPT, SQLITE_NOTADB:
             return StoreError(.damaged, "the index is damaged: \(text)", path: path)
