@@ -14,8 +14,10 @@ public struct CacheHandling: Sendable, Hashable {
         case partial
         /// The request asked for it.
         case request
-        /// The method or the policy does not use the cache.
+        /// The policy does not use the cache.
         case bypass
+        /// The method is one that no cache answers.
+        case method
     }
 
     /// Whether the answer came from what was stored, without asking the origin.

@@ -119,13 +119,15 @@ public final class ImagePipeline: Sendable {
 
     /// The origin's response to a request as it is stored, or fetched and stored now, whatever its status.
     ///
+    /// Another method than GET reaches the origin each time, and invalidates what is stored when it succeeds.
+    ///
     /// Throws where there is no response to give: `notCached` where the request forbids asking, `fetchFailed` and
     /// `fetchTimedOut` where the origin failed and nothing stored may stand in, `notAnImage` where a success is of a type
     /// that is not in `acceptedTypes` (with such a type other statuses are errors too, as they are for images).
     public func original(for request: OriginalRequest) async throws(PipelineError) -> OriginalResponse {
         let admitted = try await admit(request)
-        let finding = await cache(admitted)
-        let original = try await fetch(finding)
+        let original =
+            request.method == "GET" ? try await fetch(await cache(admitted)) : try await fetch.change(admitted)
         let isFile = if case .file? = original.body { request.acceptsFile } else { false }
         let body = isFile ? nil : try await fetch.bytes(of: original)
         return OriginalResponse(original, body: body, now: now(), caching: caching)

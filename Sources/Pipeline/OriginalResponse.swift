@@ -2,6 +2,12 @@
 public struct OriginalRequest: Sendable {
     /// An absolute http or https URL.
     public var url: String
+    /// `GET`, the default, or a method that may change things: such a request goes to the origin once, with every one of
+    /// `fields`, is answered by it alone, and what is stored of the URL is invalidated when it succeeds (RFC 9111 §4.4).
+    /// `CONNECT`, `TRACE` and `HEAD` are refused; what GET brings answers HEAD too.
+    public var method = "GET"
+    /// What is sent with another method than GET; empty by default.
+    public var body: [UInt8] = []
     /// Identifies the source in place of its URL.
     public var sourceID: String?
     /// Fields sent to the origin, on which `Vary` selects. Those of one connection are left out by the transport,

@@ -171,7 +171,7 @@ public final class LoopbackOrigin: Sendable {
         }
     }
 
-    /// The next head; what follows it stays in the buffer. Bodies of requests are not looked for.
+    /// The next request, with its body where `Content-Length` says that it has one; what follows stays in the buffer.
     private static func receive(_ descriptor: Int32, _ buffer: inout [UInt8]) -> OriginRequest? {
         let end: [UInt8] = [13, 10, 13, 10]
         var searched = 0
@@ -181,18 +181,29 @@ public final class LoopbackOrigin: Sendable {
                 where buffer[index..<(index + 4)].elementsEqual(end) {
                     let head = Array(buffer[..<index])
                     buffer.removeFirst(index + 4)
-                    return OriginRequest(head: head)
+                    guard var request = OriginRequest(head: head) else { return nil }
+                    let length = request["content-length"].flatMap { Int($0) } ?? 0
+                    while buffer.count < length { guard receiveMore(descriptor, &buffer) else { return nil } }
+                    request.body = Array(buffer.prefix(length))
+                    buffer.removeFirst(length)
+                    return request
                 }
             }
             // What begins like no method, a TLS handshake say, is not waited for.
             if let first = buffer.first, !(0x41...0x5A).contains(first) { return nil }
             searched = buffer.count
-            guard searched < 65_536 else { return nil }
-            var chunk = [UInt8](repeating: 0, count: 4096)
+            guard searched < 65_536, receiveMore(descriptor, &buffer) else { return nil }
+        }
+    }
+
+    private static func receiveMore(_ descriptor: Int32, _ buffer: inout [UInt8]) -> Bool {
+        var chunk = [UInt8](repeating: 0, count: 4096)
+        while true {
             let count = recv(descriptor, &chunk, chunk.count, 0)
             if count < 0, errno == EINTR { continue }
-            guard count > 0 else { return nil }
+            guard count > 0 else { return false }
             buffer += chunk[..<count]
+            return true
         }
     }
 

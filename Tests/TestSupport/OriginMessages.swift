@@ -8,6 +8,8 @@ public struct OriginRequest: Sendable, Hashable {
     public let target: String
     /// Field lines in order: lower-case name and value.
     public let lines: [Line]
+    /// What came with it.
+    public internal(set) var body: [UInt8] = []
 
     /// One field line.
     public struct Line: Sendable, Hashable {

@@ -58,6 +58,7 @@ final class CurlEasy {
             isTaken = isTaken && ccurl_set_list(handle, CURLOPT_RESOLVE, addresses) == CURLE_OK
         }
         if let host = request.host { isTaken = isTaken && configure(host) }
+        if request.method != "GET" { isTaken = isTaken && configure(request.method, request.body) }
         return isTaken
     }
 
@@ -122,6 +123,25 @@ final class CurlEasy {
         return statuses.allSatisfy { $0 == CURLE_OK }
     }
 
+    /// A request that may change things; `reset` takes it back.
+    private func configure(_ method: String, _ body: [UInt8]) -> Bool {
+        // On a kept connection libcurl would send it a second time where the origin closes without an answer.
+        var statuses = [
+            ccurl_set_long(handle, CURLOPT_FRESH_CONNECT, 1), ccurl_set_long(handle, CURLOPT_FORBID_REUSE, 1),
+        ]
+        // Those that are about what they carry say so when that is nothing (RFC 9110 §8.6).
+        if !body.isEmpty || ["POST", "PUT", "PATCH"].contains(method) {
+            var copied = body
+            statuses.append(ccurl_set_long(handle, CURLOPT_POSTFIELDSIZE, body.count))
+            copied.append(0)
+            copied.withUnsafeMutableBytes { bytes in
+                statuses.append(ccurl_set_pointer(handle, CURLOPT_COPYPOSTFIELDS, bytes.baseAddress))
+            }
+        }
+        statuses.append(ccurl_set_string(handle, CURLOPT_CUSTOMREQUEST, method))
+        return statuses.allSatisfy { $0 == CURLE_OK }
+    }
+
     private func trust(_ file: String) -> [CURLcode] {
         // The folder of the system's authorities would be trusted beside the file.
         [ccurl_set_string(handle, CURLOPT_CAINFO, file), ccurl_set_string(handle, CURLOPT_CAPATH, nil)]
@@ -129,7 +149,8 @@ final class CurlEasy {
 
     /// Lets go of the transfer; the handle can take another.
     func reset() {
-        if transfer?.request.host != nil || addresses != nil || !isConfigured {
+        let isSpecial = transfer.map { $0.request.host != nil || $0.request.method != "GET" } ?? false
+        if isSpecial || addresses != nil || !isConfigured {
             curl_easy_reset(handle)
             isConfigured = false
         }

@@ -58,7 +58,7 @@ public final class CurlTransport: Transport {
             let (response, seconds) = try await hop(
                 to: url, fields: fields, request: request, totalSeconds: total - spent, onProgress: onProgress)
             spent += seconds
-            guard request.followsRedirects, Self.redirectStatuses.contains(response.status),
+            guard request.followsRedirects, request.method == "GET", Self.redirectStatuses.contains(response.status),
                 let location = response.fields.first("location")
             else {
                 var answer = FetchedResponse(
@@ -115,22 +115,27 @@ public final class CurlTransport: Transport {
         if let refusal = configuration.sources.refusal(of: url) {
             throw FetchError(.refusedSource, url, "refused by policy: \(refusal)")
         }
-        let host = configuration.settings(for: url)
+        guard FieldSyntax.isToken(request.method), !Self.refusedMethods.contains(request.method) else {
+            throw FetchError(.protocolViolation, url, "the method `\(request.method)` is not one to send to an origin")
+        }
+        let settings = configuration.settings(for: url)
+        let host = request.method == "GET" ? settings : settings?.withoutFields
         let expectsPart = fields.first("range") != nil
         // The rest of a broken download is asked for where its beginning came from, and only there.
         let partial = expectsPart ? nil : request.resuming.flatMap { $0.url == url ? $0 : nil }
         let lines = try Self.lines(
-            fields + (host?.additions(to: fields) ?? []) + (partial?.requestFields ?? []), url)
+            fields + (host?.additions(to: fields) ?? []) + (partial?.requestFields ?? []), url,
+            method: request.method)
         let loop = try running(url)
         let isTrial = try passBreaker(url)
         let hop = TransferRequest(
-            url: url, lines: lines, expectsPart: expectsPart,
+            url: url, method: request.method, body: request.body, lines: lines, expectsPart: expectsPart,
             byteLimit: request.byteLimit ?? configuration.byteLimit, totalSeconds: max(totalSeconds, 0),
             onProgress: onProgress, followsRedirects: request.followsRedirects,
             acceptsFile: request.acceptsFile, onInterim: request.onInterim,
             resuming: partial, host: host,
             hooks: hooks)
-        let transfer = Transfer(hop, settings)
+        let transfer = Transfer(hop, self.settings)
         let result: Result<RawResponse, FetchError>
         if Task.isCancelled {
             result = .failure(FetchError(.cancelled, url, "cancelled"))
@@ -195,13 +200,24 @@ public final class CurlTransport: Transport {
         throw FetchError(.cancelled, url, "the transport was shut down, or its thread could not be started")
     }
 
+    /// Not for an origin but for what lies before it, or without an answer to wait for.
+    private static let refusedMethods: Set<String> = ["CONNECT", "TRACE", "HEAD"]
     /// Fields that the connection's own work takes care of.
     private static let own = FieldLines.hopByHop.union(["host", "content-length", "expect"])
     private static let accept = FieldSyntax.bytes("Accept: image/*, */*;q=0.5") + [0]
 
     /// Lines for libcurl. Fields of the connection are ours to write and left out.
-    private static func lines(_ fields: [HeaderField], _ url: SourceURL) throws(FetchError) -> [[UInt8]] {
-        var lines = fields.first("accept") == nil ? [accept] : []
+    private static func lines(
+        _ fields: [HeaderField], _ url: SourceURL, method: String
+    ) throws(FetchError) -> [[UInt8]] {
+        var lines: [[UInt8]] = []
+        if method == "GET" {
+            if fields.first("accept") == nil { lines.append(accept) }
+        } else {
+            // libcurl would wait for leave to send the body, and call it a form.
+            lines.append(FieldSyntax.bytes("Expect:") + [0])
+            if fields.first("content-type") == nil { lines.append(FieldSyntax.bytes("Content-Type:") + [0]) }
+        }
         for field in fields where !own.contains(field.name.lowercased()) {
             guard FieldSyntax.isToken(field.name), FieldSyntax.isValue(field.value) else {
                 throw FetchError(

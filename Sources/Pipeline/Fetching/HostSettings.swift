@@ -36,6 +36,14 @@ public struct HostSettings: Sendable, Hashable, CustomStringConvertible, CustomR
     /// Without the secrets.
     public var customMirror: Mirror { Mirror(self, children: []) }
 
+    /// What concerns the connection alone, without what this program says of itself.
+    var withoutFields: HostSettings {
+        var settings = self
+        settings.fields = []
+        settings.credentials = nil
+        return settings
+    }
+
     /// `fields` and the credentials, for a request that has `given`.
     func additions(to given: [HeaderField]) -> [HeaderField] {
         var own = fields

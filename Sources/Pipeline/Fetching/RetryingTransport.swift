@@ -32,7 +32,9 @@ public struct RetryingTransport<Base: Transport>: Transport {
     ) async throws(FetchError) -> FetchedResponse {
         var attempt = 0
         var request = request
-        let progress = configuration.retries > 0 ? onProgress.map(Self.neverBackwards) : onProgress
+        // Whatever a method changes is changed once (RFC 9110 §9.2.2).
+        let retries = request.method == "GET" ? configuration.retries : 0
+        let progress = retries > 0 ? onProgress.map(Self.neverBackwards) : onProgress
         while true {
             let outcome: Result<FetchedResponse, FetchError>
             do throws(FetchError) {
@@ -45,7 +47,7 @@ public struct RetryingTransport<Base: Transport>: Transport {
                 error.partial = nil
                 outcome = .failure(error)
             }
-            guard attempt < configuration.retries,
+            guard attempt < retries,
                 let seconds = RetryDelay.seconds(
                     after: outcome, attempt: attempt, configuration: configuration,
                     jitter: Double.random(in: 0.5...1), canResume: request.resuming != nil)

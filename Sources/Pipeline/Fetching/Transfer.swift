@@ -13,6 +13,8 @@ struct RawResponse: Sendable {
 /// What one hop of a fetch needs.
 struct TransferRequest: Sendable {
     var url: SourceURL
+    var method = "GET"
+    var body: [UInt8] = []
     /// Lines `Name: value`, checked for control characters, each ended by a NUL.
     var lines: [[UInt8]]
     var expectsPart: Bool

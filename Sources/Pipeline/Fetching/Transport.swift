@@ -19,10 +19,15 @@ extension Transport {
     }
 }
 
-/// A GET to an origin.
+/// A request to an origin.
 public struct FetchRequest: Sendable, Hashable {
     /// What to fetch.
     public var url: SourceURL
+    /// `GET`, the default, or a method that may change things. Such a request is made once, on a connection of its own,
+    /// follows no redirect, and has nothing of what `HostSettings` keeps for the origin: who sends it speaks for themselves.
+    public var method = "GET"
+    /// What is sent with another method than GET; empty by default.
+    public var body: [UInt8] = []
     /// Fields to send besides those of the connection, which the transport writes; credentials of the URL are in it,
     /// so that caching rules see `Authorization`.
     public var fields: [HeaderField]

@@ -107,8 +107,10 @@ struct AdmitStage: Sendable {
         admitted.purpose = .original
         admitted.followsRedirects = request.followsRedirects
         admitted.onInterim = request.onInterim
+        admitted.method = request.method
+        admitted.body = request.body
         if request.honoursDirectives { admitted.directives = RequestDirectives(fields: request.fields) }
-        if request.forwardsConditionals {
+        if request.forwardsConditionals || request.method != "GET" {
             admitted.conditions = request.fields.filter { Validation.narrows($0.name) }
         }
         return AdmittedRequest(admitted)

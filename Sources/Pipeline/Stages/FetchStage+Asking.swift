@@ -60,6 +60,8 @@ extension FetchStage {
         asked.followsRedirects = finding.admitted.followsRedirects
         asked.acceptsFile = tiers.takesFiles(finding.admitted.request.storage)
         asked.onInterim = finding.admitted.onInterim
+        asked.method = finding.admitted.method
+        asked.body = finding.admitted.body
         let events = finding.admitted.events
         do throws(FetchError) {
             let response = try await transport.fetch(
@@ -68,6 +70,8 @@ extension FetchStage {
         } catch {
             let isOurs = [.cancelled, .refusedAddress, .refusedSource].contains(error.code)
             if isOurs { throw PipelineError(error) }
+            // Nothing stored is an answer to what was to be changed.
+            if asked.method != "GET" { return (asked, .failure(PipelineError(error))) }
             return (asked, failed(PipelineError(error), .noResponse, finding))
         }
     }
@@ -92,6 +96,33 @@ extension FetchStage {
             mayStore: true, generation: finding.generation, forward: finding.forward)
         if case .status(let status) = failure { original.forwardStatus = status }
         return original
+    }
+
+    // MARK: Changing
+
+    /// Sends a request that may change things, and removes what is stored of the URLs it has changed (RFC 9111 §4.4).
+    func change(_ admitted: AdmittedRequest) async throws(PipelineError) -> Original {
+        guard case .remote(let url) = admitted.origin else {
+            throw PipelineError(.invalidSource, "\(admitted.displayName): only an http(s) URL can be sent a request")
+        }
+        var finding = CacheFinding(
+            admitted: admitted, verdict: .missing, forward: .method, generation: await tiers.currentGeneration(),
+            tier: .none)
+        let (asked, reply) = try await send(url, admitted.request.fields + admitted.conditions, finding)
+        guard case .answer(let response) = reply else { return try reply.original() }
+        let target = Invalidation.Target(url)
+        let resolving = { (reference: String) in (try? url.resolving(reference)).map { Invalidation.Target($0) } }
+        let changed = Invalidation.targets(
+            after: admitted.method, to: target, status: response.status, fields: response.fields, resolving: resolving)
+        for changed in changed { await tiers.invalidate(source: changed == target ? admitted.source : changed.url) }
+        let stored = StoredResponse(
+            status: response.status, fields: response.fields, requestTime: response.requestTime,
+            responseTime: response.responseTime)
+        let answersLater = Invalidation.answersLaterRequests(
+            stored, to: admitted.method, at: target, configuration: caching, resolving: resolving)
+        guard answersLater else { return try checked(try await passed(response, finding, refusal: "method")) }
+        finding.generation = tiers.generation()
+        return try checked(try await digested(response, to: asked, finding))
     }
 
     // MARK: Validating
@@ -291,7 +322,8 @@ extension FetchStage {
 
     /// The answer to a client's own conditions or range: its alone.
     private func passed(
-        _ response: FetchedResponse, _ finding: CacheFinding
+        _ response: FetchedResponse, _ finding: CacheFinding,
+        refusal: String = Storability.Refusal.conditional.rawValue
     ) async throws(PipelineError) -> Original {
         let stored = StoredResponse(
             status: response.status, fields: response.fields, requestTime: response.requestTime,
@@ -299,14 +331,17 @@ extension FetchStage {
         return Original(
             admitted: finding.admitted,
             record: try await record(of: response, as: stored, finding.admitted), body: response.content,
-            outcome: .network, mayStore: false,
-            refusal: Storability.Refusal.conditional.rawValue,
-            generation: finding.generation, fetchMilliseconds: response.milliseconds, forward: finding.forward)
+            outcome: .network, mayStore: false, refusal: refusal, generation: finding.generation,
+            fetchMilliseconds: response.milliseconds, forward: finding.forward)
     }
 
     private static func finalURL(of response: FetchedResponse) -> String? {
         response.redirects.isEmpty ? nil : response.finalURL.normalised
     }
+}
+
+extension Invalidation.Target {
+    fileprivate init(_ url: SourceURL) { self.init(url: url.normalised, origin: url.origin) }
 }
 
 extension FetchedResponse {

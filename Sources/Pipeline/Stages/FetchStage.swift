@@ -313,7 +313,7 @@ struct FetchStage: Sendable {
 
     /// A picture is only made from a 200 of an accepted type; what else came is an error that says so. The response
     /// itself passes whatever its status, if its type is accepted.
-    private func checked(_ original: Original) throws(PipelineError) -> Original {
+    func checked(_ original: Original) throws(PipelineError) -> Original {
         let response = original.record.response
         let admitted = original.admitted
         let isSuccess = (200..<300).contains(response.status)

@@ -34,6 +34,9 @@ struct AdmittedRequest: Sendable {
         var directives: RequestDirectives?
         var followsRedirects = true
         var onInterim: InterimObserver?
+        /// `GET`, or a method that may change things, and what is sent with it.
+        var method = "GET"
+        var body: [UInt8] = []
     }
 
     @Boxed private var parts: Parts

@@ -43,6 +43,16 @@ extension CacheTiers {
         }
     }
 
+    /// The same where a request has changed the source, which has been answered already: trouble with the disk is
+    /// counted and warned of like any other, and memory does not answer all the same.
+    func invalidate(source: String) async {
+        do throws(PipelineError) {
+            _ = try await purge(source: source)
+        } catch {
+            attempt { () throws(StoreError) in throw StoreError(.io, error.message) }
+        }
+    }
+
     /// The same of every source of a selection; nothing that was begun before is stored afterwards.
     func purge(_ selection: SourceSelection) async throws(PipelineError) -> PurgeResult {
         try await purge { disk throws(StoreError) in

@@ -67,6 +67,9 @@ enum SettingCatalogue {
         Setting(
             "forwardFields", .list, .list([]), "client request fields sent upstream; none, so that answers are shared"),
         Setting(
+            "forwardMethods", .list, .list([]),
+            "methods besides GET and HEAD that /original passes on; unset: all with forwardFields *, else none"),
+        Setting(
             "hosts", .map, .map([]),
             "[http://]HOST[:PORT] → headers, basic (USER:PASSWORD), bearer, ca, insecure; set whole; https unless said",
             isSecret: true),
@@ -131,6 +134,7 @@ enum SettingCatalogue {
         Setting("adminToken", .text, .string(""), "bearer token of purge; empty: purge is off", isSecret: true),
         Setting("server.connections", .integer(1...1_000_000), .int(1024), "clients at once"),
         Setting("server.headerBytes", .size, .string("16KiB"), "of one request's head"),
+        Setting("server.bodyBytes", .size, .string("64KiB"), "of one request's body; read where nobody wants it too"),
         Setting("server.idleSeconds", seconds, .double(60), "before an idle connection is closed"),
         Setting("server.queue", count, .int(256), "requests waiting for a render before 503"),
         Setting("server.tls", .either([.bool, .map]), .bool(false), "certificate and key files"),

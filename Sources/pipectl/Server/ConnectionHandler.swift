@@ -17,7 +17,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private enum State {
         /// Between requests, or a head is arriving.
         case waiting
-        /// A head is there, its body is being read and thrown away.
+        /// A head is there, its body is being read, and thrown away unless it is wanted.
         case receiving(RequestAdmission, bodyBytes: Int)
         /// The task works.
         case answering(RequestAdmission, Task<Void, Never>)
@@ -51,6 +51,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private var answers = 0
     private var wantsRead = false
     private var began = ContinuousClock.now
+    /// The body of the request that is being received, where it is wanted.
+    private var incoming: [UInt8]?
     /// What is still to be sent of the answer's body; it shares its bytes with the caches.
     private var outgoing: ArraySlice<UInt8> = []
     /// The same where it lies in a file.
@@ -159,9 +161,11 @@ final class ConnectionHandler: ChannelDuplexHandler {
         case .part(.body(let bytes)):
             guard case .receiving(let admission, let count) = state else { return }
             let total = count + bytes.readableBytes
-            guard total <= RequestAdmission.bodyLimit else {
-                return refuse(Problem(.bodyTooLarge, "at most \(RequestAdmission.bodyLimit) bytes are read"))
+            let limit = site.settings.bodyBytes
+            guard total <= limit else {
+                return refuse(Problem(.bodyTooLarge, "at most \(limit) bytes are read (`server.bodyBytes`)"))
             }
+            if incoming != nil { incoming? += bytes.readableBytesView }
             state = .receiving(admission, bodyBytes: total)
         case .part(.end):
             if case .receiving(let admission, _) = state { answer(admission) }
@@ -172,8 +176,17 @@ final class ConnectionHandler: ChannelDuplexHandler {
         began = .now
         do throws(Problem) {
             var admission = try RequestAdmission(
-                method: head.method.rawValue, target: head.uri, version: (head.version.major, head.version.minor),
-                fields: head.headers.map { HeaderField($0.name, $0.value.trimmingSpace()) })
+                method: Self.name(of: head.method), target: head.uri, version: (head.version.major, head.version.minor),
+                fields: head.headers.map { HeaderField($0.name, $0.value.trimmingSpace()) },
+                bodyLimit: site.settings.bodyBytes)
+            if admission.readsBody || admission.leavesBody, site.wantsBody(of: admission.request) {
+                incoming = []
+                if admission.leavesBody {
+                    admission.takeBody()
+                    context?.writeAndFlush(
+                        wrapOutboundOut(ByteBuffer(string: "HTTP/1.1 100 Continue\r\n\r\n")), promise: nil)
+                }
+            }
             if admission.readsBody, progress.isTranscoded { admission.keepsAlive = false }
             if admission.keepsAlive || admission.readsBody {
                 state = .receiving(admission, bodyBytes: 0)
@@ -185,6 +198,11 @@ final class ConnectionHandler: ChannelDuplexHandler {
         }
     }
 
+    /// The method as it came; NIO knows one by another name than HTTP.
+    private static func name(of method: HTTPMethod) -> String {
+        method == .MSEARCH ? "M-SEARCH" : method.rawValue
+    }
+
     private func answer(_ admission: RequestAdmission) {
         guard let context else { return }
         deadline = nil
@@ -193,10 +211,12 @@ final class ConnectionHandler: ChannelDuplexHandler {
         let site = site
         let loop = context.eventLoop
         let handler = NIOLoopBound(self, eventLoop: loop)
-        let request = admission.request
+        var request = admission.request
+        request.body = incoming ?? []
+        incoming = nil
         answers += 1
         let answer = answers
-        let task = Task {
+        let task = Task { [request] in
             let response = await site.respond(to: request) { interim in
                 loop.execute { handler.value.pass(interim, of: answer) }
             }

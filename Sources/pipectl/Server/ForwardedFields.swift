@@ -19,6 +19,14 @@ struct ForwardedFields: Sendable, Hashable {
         self.names = Set(names.map { $0.lowercased() })
     }
 
+    /// What describes a body, and goes wherever that goes.
+    private static let content: Set<String> = [
+        "content-type", "content-encoding", "content-language", "content-location",
+    ]
+
+    /// Whether every field is sent on.
+    var areAll: Bool { all }
+
     /// Whether the client's field of this name has a say.
     func contains(_ name: String) -> Bool { all || names.contains(name.lowercased()) }
 
@@ -28,13 +36,16 @@ struct ForwardedFields: Sendable, Hashable {
     /// What is sent to the origin, in order, with this server's `Via` after the client's (RFC 9110 §7.6.3); nothing
     /// where nothing is forwarded, so that such requests share one fetch.
     ///
-    /// - Parameter isOriginal: whether the origin's response itself is asked for. For a picture that is made of it,
-    ///   conditions, ranges and content codings of the client stay here: they speak of this server's answer.
-    func upstream(_ fields: [HeaderField], isOriginal: Bool) -> [HeaderField] {
-        guard !isEmpty else { return [] }
+    /// - Parameters:
+    ///   - isOriginal: whether the origin's response itself is asked for. For a picture that is made of it, conditions,
+    ///     ranges and content codings of the client stay here: they speak of this server's answer.
+    ///   - changes: whether the request may change things: its body's fields go with the body.
+    func upstream(_ fields: [HeaderField], isOriginal: Bool, changes: Bool = false) -> [HeaderField] {
+        guard !isEmpty || changes else { return [] }
         let sent = fields.endToEnd().filter { field in
             let name = field.name.lowercased()
-            return contains(name) && !Self.kept.contains(name) && (isOriginal || !Self.own.contains(name))
+            return (contains(name) || (changes && Self.content.contains(name))) && !Self.kept.contains(name)
+                && (isOriginal || !Self.own.contains(name))
         }
         return sent + [HeaderField("Via", "1.1 pipeline")]
     }

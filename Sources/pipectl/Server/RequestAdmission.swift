@@ -12,13 +12,12 @@ struct RequestAdmission: Sendable, Hashable {
     var takesInterim: Bool
     /// Whether a body follows that is to be read, and thrown away, before the answer.
     var readsBody: Bool
-    /// Whether a body may follow that is not read.
+    /// Whether a body may follow that is not read: the client waits for leave to send it (RFC 9110 §10.1.1).
     var leavesBody: Bool
+    private var mayKeepAlive: Bool
 
     /// The longest target taken, in bytes: as long as the longest source (RFC 9110 §4.1 asks for at least 8,000).
     static let targetLimit = 8192
-    /// The longest body of a request that is read, in bytes. No route wants one; small ones are put up with.
-    static let bodyLimit = 65_536
 
     /// Checks a head that has been parsed.
     ///
@@ -26,10 +25,11 @@ struct RequestAdmission: Sendable, Hashable {
     ///   - target: as sent: origin form, or absolute form, whose authority is left out (RFC 9112 §3.2).
     ///   - version: major and minor.
     ///   - fields: all lines in order.
+    ///   - bodyLimit: bytes of the longest body that is read.
     /// - Throws: 400 for a missing, repeated or malformed `Host` in HTTP/1.1 (RFC 9112 §3.2) and for other targets, 413
     ///   for a body that is too large, 414 for a target that is.
     init(
-        method: String, target: String, version: (major: Int, minor: Int), fields: [HeaderField]
+        method: String, target: String, version: (major: Int, minor: Int), fields: [HeaderField], bodyLimit: Int
     ) throws(Problem) {
         guard target.utf8.count <= Self.targetLimit else {
             throw Problem(.targetTooLong, "it has \(target.utf8.count) bytes, at most \(Self.targetLimit) are taken")
@@ -45,20 +45,30 @@ struct RequestAdmission: Sendable, Hashable {
         let asksToKeep = isOld ? connection.contains("keep-alive") : true
         let coding = Self.values("transfer-encoding", fields)
         let length = Self.values("content-length", fields).first.map { Int($0) ?? .max } ?? 0
-        guard length <= Self.bodyLimit else {
-            throw Problem(.bodyTooLarge, "a body of \(length) bytes is announced, at most \(Self.bodyLimit) are read")
+        guard length <= bodyLimit else {
+            throw Problem(
+                .bodyTooLarge,
+                "a body of \(length) bytes is announced, at most \(bodyLimit) are read (`server.bodyBytes`)")
         }
         let hasBody = length > 0 || !coding.isEmpty
         // Whoever waits for "100 Continue" gets the final answer instead and sends no body (RFC 9110 §10.1.1); whether
         // it does after all cannot be known, so nothing may follow.
-        let waits = hasBody && !Self.values("expect", fields).isEmpty
+        let waits = hasBody && !isOld && !Self.values("expect", fields).isEmpty
         // After an upgrade request the parser takes what follows for the other protocol; HTTP/1.0 has no chunks.
         let isOdd = !Self.values("upgrade", fields).isEmpty || (isOld && !coding.isEmpty)
-        keepsAlive = asksToKeep && !connection.contains("close") && !waits && !isOdd
+        mayKeepAlive = asksToKeep && !connection.contains("close") && !isOdd
+        keepsAlive = mayKeepAlive && !waits
         announcesKeepAlive = keepsAlive && isOld
         takesInterim = !isOld
         readsBody = hasBody && !waits
         leavesBody = waits
+    }
+
+    /// Has the body sent that the client holds back; the client is to be told so.
+    mutating func takeBody() {
+        readsBody = true
+        leavesBody = false
+        keepsAlive = mayKeepAlive
     }
 
     private static func values(_ name: String, _ fields: [HeaderField]) -> [String] {

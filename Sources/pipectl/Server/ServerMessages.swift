@@ -8,6 +8,8 @@ struct ServerRequest: Sendable, Hashable {
     var target: String
     /// Field lines in order, values without whitespace around them.
     var fields: [HeaderField]
+    /// What came with it, where the site wants it.
+    var body: [UInt8] = []
 
     init(method: String = "GET", target: String, fields: [HeaderField] = []) {
         self.method = method

@@ -5,8 +5,8 @@ import Variants
 struct ServerSettings: Sendable {
     /// Settings that this server reads, beside those of the pipeline.
     static let inEffect: Set<String> = [
-        "listen", "allowUnsigned", "auto", "recipes.allow", "forwardFields", "honourClientNoCache",
-        "server.connections", "server.headerBytes", "server.idleSeconds", "log.level",
+        "listen", "allowUnsigned", "auto", "recipes.allow", "forwardFields", "forwardMethods", "honourClientNoCache",
+        "server.connections", "server.headerBytes", "server.bodyBytes", "server.idleSeconds", "log.level",
     ]
 
     var listen: ListenAddress
@@ -14,6 +14,8 @@ struct ServerSettings: Sendable {
     var connections: Int
     /// Bytes of all header fields of one request, and of any single one.
     var headerBytes: Int
+    /// Bytes of the longest body of a request that is read.
+    var bodyBytes: Int
     /// Seconds a connection may wait for a request, a request for the end of its head, and a part of an answer for
     /// being taken.
     var idleSeconds: Double
@@ -24,6 +26,8 @@ struct ServerSettings: Sendable {
     var recipes: Set<Recipe>?
     var presets: RecipePresets
     var forwarded: ForwardedFields
+    /// Methods besides GET and HEAD that reach origins.
+    var methods: ForwardedMethods
     /// Whether a client's `no-cache` makes us ask the origin.
     var honoursClientNoCache: Bool
     /// The pipeline's own, for what answers say about freshness.
@@ -42,12 +46,19 @@ struct ServerSettings: Sendable {
         self.listen = listen
         connections = settings.integer("server.connections")
         headerBytes = max(1024, settings.bytes("server.headerBytes"))
+        bodyBytes = settings.bytes("server.bodyBytes")
         idleSeconds = settings.number("server.idleSeconds")
         signature = Signature(allowUnsigned: settings.bool("allowUnsigned"))
         formats = try Self.formats(settings)
         presets = try PipelineSettings.presets(settings)
         recipes = try Self.recipes(settings, presets)
         forwarded = ForwardedFields(settings.list("forwardFields"))
+        let isBuiltIn = if case .builtIn = settings.origin("forwardMethods") { true } else { false }
+        do throws(ForwardedMethods.Refusal) {
+            methods = try ForwardedMethods(isBuiltIn ? nil : settings.list("forwardMethods"), fields: forwarded)
+        } catch {
+            throw CommandFailure(.usage, "\(settings.origin("forwardMethods")): \(error.text)")
+        }
         honoursClientNoCache = settings.bool("honourClientNoCache")
         self.caching = caching
         // A line a request is much for a busy server: only for those who ask.

@@ -16,9 +16,12 @@ struct Site: Sendable {
     ) async -> ServerResponse {
         do throws(Problem) {
             let route = try Route(request.target)
-            guard Route.methods.contains(request.method) else {
+            guard Route.methods.contains(request.method) || passesOn(request, route) else {
                 var problem = Problem(.methodNotAllowed, "\(request.method) is not for this path")
                 problem.allowed = Route.methods
+                if case .original(let signature, _) = route {
+                    problem.allowed = settings.methods.allowed(signature: signature)
+                }
                 throw problem
             }
             switch route {
@@ -36,6 +39,17 @@ struct Site: Sendable {
         }
     }
 
+    /// Whether the request goes to an origin with what it carries.
+    func wantsBody(of request: ServerRequest) -> Bool {
+        guard !Route.methods.contains(request.method), let route = try? Route(request.target) else { return false }
+        return passesOn(request, route)
+    }
+
+    private func passesOn(_ request: ServerRequest, _ route: Route) -> Bool {
+        guard case .original(let signature, _) = route else { return false }
+        return settings.methods.contains(request.method, signature: signature)
+    }
+
     private func health() -> ServerResponse {
         let fields = [
             HeaderField("Content-Type", "text/plain; charset=utf-8"), HeaderField("Cache-Control", "no-store"),
@@ -48,7 +62,13 @@ struct Site: Sendable {
         _ source: String, _ request: ServerRequest, _ onInterim: @escaping @Sendable (ServerResponse) -> Void
     ) async throws(Problem) -> ServerResponse {
         let forwarded = settings.forwarded
-        var asked = OriginalRequest(url: source, fields: forwarded.upstream(request.fields, isOriginal: true))
+        let changes = !Route.methods.contains(request.method)
+        var asked = OriginalRequest(
+            url: source, fields: forwarded.upstream(request.fields, isOriginal: true, changes: changes))
+        if changes {
+            asked.method = request.method
+            asked.body = request.body
+        }
         asked.honoursDirectives = forwarded.contains("cache-control") || forwarded.contains("pragma")
         asked.policy = policy(request)
         // What the origin says is what is to be seen, redirects and answers to the client's own conditions included.
@@ -66,6 +86,7 @@ struct Site: Sendable {
         } catch {
             throw Problem(error)
         }
+        if changes { return answer }
         return ConditionalAnswer.response(
             answer, to: forwarded.visible(request.fields), isHead: request.isHead, isOrigin: false, now: now())
     }

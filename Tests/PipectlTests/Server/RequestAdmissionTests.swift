@@ -10,7 +10,7 @@ import Testing
     ) throws(Problem) -> RequestAdmission {
         try RequestAdmission(
             method: "GET", target: target, version: version,
-            fields: (host.map { [HeaderField("Host", $0)] } ?? []) + fields)
+            fields: (host.map { [HeaderField("Host", $0)] } ?? []) + fields, bodyLimit: 65_536)
     }
 
     private func kind(_ body: () throws(Problem) -> RequestAdmission) -> Problem.Kind? {

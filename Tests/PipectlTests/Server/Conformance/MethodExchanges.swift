@@ -106,30 +106,38 @@ enum MethodExchanges {
 
     // MARK: What changes things
 
-    private static let whyNotUnsafe =
-        "unsafe methods are 405 and reach no origin, so nothing is invalidated: sources are removed by purging them"
+    private static let lasting: Answer = ["Cache-Control": "max-age=100000"]
+
+    private static func change(_ method: String, _ answer: Answer = Answer()) -> Request {
+        Request(.fresh, answer) { $0.method = method }
+    }
 
     private static func changing(_ method: String) -> [Exchange] {
-        let lasting: Answer = ["Cache-Control": "max-age=100000"]
-        func change(_ answer: Answer) -> Request {
-            Request(.refused(405, asking: 0), answer) {
-                $0.method = method
-                $0.shows = ["Allow": "GET, HEAD"]
-            }
-        }
-        return [
+        [
             Exchange(
-                "\(method) is not passed on, and what is stored stays", .notDone(whyNotUnsafe), "9111 §4.4",
-                Request(.fresh, lasting), change(Answer()), Request(.reused(1))),
+                "\(method) that succeeds invalidates what is stored", .required, "9111 §4.4", Request(.fresh, lasting),
+                change(method), Request(.fresh)),
             Exchange(
-                "\(method) that would fail leaves what is stored", .optional, "9111 §4.4", Request(.fresh, lasting),
-                change(Answer(500)), Request(.reused(1))),
+                "\(method) that fails leaves what is stored", .optional, "9111 §4.4", Request(.fresh, lasting),
+                change(method, Answer(500)), Request(.reused(1))),
+            Exchange(
+                "\(method) is answered by the origin each time", .required, "9110 §9.3", change(method, lasting),
+                change(method, lasting), Request(.fresh)),
         ]
-            + ["Location", "Content-Location"].map { name in
-                Exchange(
-                    "\(method) that would answer with \(name) leaves what that names", .notDone(whyNotUnsafe),
-                    "9111 §4.4", Request(.fresh, lasting) { $0.path = "/target" },
-                    change(Answer(200, Lines([(name, "/target")]))), Request(.reused(1)) { $0.path = "/target" })
+            + ["Location", "Content-Location"].flatMap { name in
+                [
+                    // Resolved at the exchange's own path.
+                    Exchange(
+                        "\(method) that answers with \(name) invalidates what that names", .optional, "9111 §4.4",
+                        Request(.fresh, lasting) { $0.path = "?target" },
+                        change(method, Answer(200, Lines([(name, "?target")]))),
+                        Request(.fresh) { $0.path = "?target" }),
+                    Exchange(
+                        "\(method) that answers with \(name) of another origin leaves what that names", .required,
+                        "9111 §4.4", Request(.fresh, lasting) { $0.path = "?target" },
+                        change(method, Answer(200, Lines([(name, "http://other.invalid/?target")]))),
+                        Request(.reused(1)) { $0.path = "?target" }),
+                ]
             }
     }
 
@@ -137,10 +145,11 @@ enum MethodExchanges {
         ["POST", "PUT", "DELETE", "PATCH", "M-SEARCH"].flatMap(changing)
         + [
             Exchange(
-                "POST that would answer for a later GET", .notDone(whyNotUnsafe), "9110 §9.3.3",
-                Request(.refused(405, asking: 0), ["Expires": .at(100_000), "Content-Location": "/"]) {
-                    $0.method = "POST"
-                }, Request(.fresh))
+                "POST that answers for a later GET", .optional, "9110 §9.3.3",
+                change("POST", ["Expires": .at(100_000), "Content-Location": "?"]), Request(.fresh)),
+            Exchange(
+                "OPTIONS invalidates nothing", .required, "9111 §4.4", Request(.fresh, lasting), change("OPTIONS"),
+                Request(.reused(1))),
         ]
 
     // MARK: Interim responses
