@@ -21,7 +21,9 @@ extension CommandTests {
             let origin = try HostileOrigin(good: #require(ScratchFolder.bytes(at: Samples.original("night-tiny.jpg"))))
             defer { origin.stop() }
             try await RunningServer.with(Self.settings) { server in
-                let good = { @Sendable (name: String) in RunningServer.variant("thumbnail:20,jpeg", origin.goodURL(name)) }
+                let good = { @Sendable name in
+                    RunningServer.variant("thumbnail:20,jpeg", origin.goodURL(name))
+                }
                 #expect(try await server.ask(good("before")).status == 200)
                 let before = try #require(server.child.peakMemory)
                 let paths: [@Sendable (String) -> String] = [
