@@ -14,7 +14,7 @@ import Variants
 ///
 /// With `--workers N` renders run in N worker processes, which are this program too, N images at a time. With `--cancel` each
 /// render is cancelled once it is under way, and the line is `<renders> <median ms> <worst ms> <workers killed>`: from the
-/// cancellation to the caller's having its answer, when the worker is free again or gone. With `--out FOLDER` every file is
+/// cancellation to the answer of the next render, which is asked for at once and is of one pixel. With `--out FOLDER` every file is
 /// rendered once, into a file of its name there without the extension, or into `NAME-1`, `NAME-2`, … where there are several
 /// recipes, and nothing is printed.
 @main
@@ -151,8 +151,9 @@ struct RenderBench {
         await renderer.shutdown()
     }
 
-    /// How long a render that is cancelled half-way takes to let go.
+    /// How long after a render was cancelled half-way the next one has been done, one of a single pixel.
     private func cancelled(_ renderer: any Rendering, _ jobs: [RenderJob]) async throws {
+        let next = try Self.pixel()
         var times: [Double] = []
         for job in (0..<rounds).flatMap({ _ in jobs }) {
             let began = ContinuousClock.now
@@ -162,8 +163,10 @@ struct RenderBench {
             try await Task.sleep(for: whole / 2)
             let asked = ContinuousClock.now
             task.cancel()
+            _ = try await renderer.render(next)
+            let time = Self.milliseconds(asked.duration(to: .now))
             // One that was done by then took no time to stop.
-            if case .failure = await task.result { times.append(Self.milliseconds(asked.duration(to: .now))) }
+            if case .failure = await task.result { times.append(time) }
         }
         await renderer.shutdown()
         times.sort()
@@ -171,6 +174,19 @@ struct RenderBench {
         print(
             times.count, Self.rounded(times.isEmpty ? 0 : times[times.count / 2]), Self.rounded(times.last ?? 0), killed
         )
+    }
+
+    /// The least there is to render: a grey pixel.
+    private static func pixel() throws -> RenderJob {
+        let bytes: [UInt8] = [
+            137, 80, 78, 71, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 0, 0, 0, 1, 0, 0, 0, 1, 8, 0, 0, 0, 0,
+            58, 126, 155, 85, 0, 0, 0, 10, 73, 68, 65, 84, 120, 218, 99, 104, 0, 0, 0, 130, 0, 129, 218, 69, 8,
+            59, 0, 0, 0, 0, 73, 69, 78, 68, 174, 66, 96, 130,
+        ]
+        let recipe = try Recipe("png")
+        let header = try ImageHeader.probe(bytes)
+        return RenderJob(
+            original: EncodedBytes(bytes), header: header, recipe: recipe, output: recipe.resolvedOutput(for: header))
     }
 
     private static func milliseconds(_ duration: Duration) -> Double {

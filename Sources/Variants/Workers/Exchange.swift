@@ -9,20 +9,20 @@ struct Exchange {
     private let files: HandedFiles
     private let worker: WorkerProcess
     private let wakeup: Int32
-    /// Called when the worker has been ended.
-    private let onEnd: () -> Void
+    /// Kills the worker where it still runs, and puts another one in its place.
+    private let replace: () -> Void
     private let began = Clock.monotonic.seconds
 
     init(
         _ core: PoolCore, _ pending: PendingRender, _ files: HandedFiles, _ worker: WorkerProcess, _ wakeup: Int32,
-        onEnd: @escaping () -> Void
+        replace: @escaping () -> Void
     ) {
         self.core = core
         self.pending = pending
         self.files = files
         self.worker = worker
         self.wakeup = wakeup
-        self.onEnd = onEnd
+        self.replace = replace
     }
 
     private var job: RenderJob { pending.job }
@@ -32,19 +32,20 @@ struct Exchange {
     }
 
     func outcome() throws(RenderError) -> RenderedOutput {
-        var stopped: RenderError?
+        var stopped: Stop?
         var end = began + job.limits.seconds
         while true {
             let left = end - Clock.monotonic.seconds
             if left <= 0 {
                 if let stopped {
                     let now = Clock.monotonic.seconds
-                    end = worker.killTime(now: now)
-                    if end <= now { throw killed(stopped) }
-                    continue
+                    end = stopped.grace.killTime(
+                        now: now, cpu: worker.cpuSeconds, hasSpare: stopped.isCancelled && core.hasSpare)
+                    if end <= now { throw killed(stopped.reason) }
+                } else {
+                    let stop = stop(deadlineError)
+                    (stopped, end) = (stop, stop.grace.firstLook)
                 }
-                stopped = deadlineError
-                end = stop()
                 continue
             }
             var watched = [
@@ -52,28 +53,36 @@ struct Exchange {
                 pollfd(fd: stopped == nil ? wakeup : -1, events: Int16(POLLIN), revents: 0),
             ]
             guard poll(&watched, 2, Int32(min(left * 1000, 1e9).rounded(.up))) > 0 else { continue }
-            if watched[0].revents != 0 { return try answered(worker.answer(), stopped) }
+            if watched[0].revents != 0 { return try answered(worker.answer(), stopped?.reason) }
             if watched[1].revents != 0 {
                 var count: UInt64 = 0
                 _ = read(wakeup, &count, 8)
                 if pending.isCancelled {
-                    stopped = PendingRender.cancelled
-                    end = stop()
+                    let stop = stop(PendingRender.cancelled)
+                    (stopped, end) = (stop, stop.grace.firstLook)
                 }
             }
         }
     }
 
-    /// Asks for a stop; gives when to look whether it has happened.
-    private func stop() -> Double {
+    /// A stop that was asked for.
+    private struct Stop {
+        let reason: RenderError
+        let grace: StopGrace
+        /// An original whose time is over is remembered when its worker had to be killed: that one is given longer.
+        var isCancelled: Bool { reason.code == .cancelled }
+    }
+
+    private func stop(_ reason: RenderError) -> Stop {
+        let heeds = reason.code != .cancelled || pending.kind == .pixels || job.output.heedsStops
+        let grace = StopGrace(now: Clock.monotonic.seconds, cpu: worker.cpuSeconds, heeds: heeds)
         worker.stop(pending.id)
-        return Clock.monotonic.seconds + StopGrace.seconds
+        return Stop(reason: reason, grace: grace)
     }
 
     /// Ends a worker that did not stop.
     private func killed(_ reason: RenderError) -> RenderError {
-        _ = worker.end()
-        onEnd()
+        replace()
         core.count(\.killed)
         guard reason.code == .deadline else { return reason }
         let error = RenderError(.deadline, reason.message + ", and could not be stopped: its worker was killed")
@@ -116,7 +125,7 @@ struct Exchange {
 
     private func crashed() -> RenderError {
         let ended = worker.end()
-        onEnd()
+        replace()
         core.count(\.crashed)
         let remarks = worker.remarks
         // Text of the worker's decides nothing but this hint.
@@ -132,8 +141,7 @@ struct Exchange {
     }
 
     private func nonsense(_ problem: String) -> RenderError {
-        _ = worker.end()
-        onEnd()
+        replace()
         core.count(\.killed)
         let error = RenderError(.workerProtocol, "the render worker's answer was refused: \(problem.plain(limit: 200))")
         core.remember(job, error.message)

@@ -39,6 +39,8 @@ final class PoolCore: Sendable {
         var lastSlot = -1
         var lastID: UInt64 = 0
         var keepsWorkers: Bool
+        /// Where workers are kept; its thread ends after those of the slots.
+        var spare: SpareWorker?
         var isClosing = false
         var backoff = StartBackoff()
         var poison = PoisonList()
@@ -135,11 +137,13 @@ final class PoolCore: Sendable {
         if let known { continuation.resume(returning: known) }
     }
 
-    /// Starts all threads, each of which starts its worker, and wakes those that wait without one.
+    /// Starts all threads, each of which starts its worker, and wakes those that wait without one. One more worker follows.
     private func startAll() {
         state.withLock { state in
             while !state.isClosing, state.slots.count < count, addSlot(&state) {}
             for slot in state.slots.values where slot.isIdle && !slot.hasWorker { slot.slot.wake() }
+            // Without that thread all works as well, and a killed worker is replaced later.
+            if state.spare == nil, !state.isClosing, !state.slots.isEmpty { state.spare = SpareWorker(core: self) }
         }
     }
 
@@ -171,8 +175,9 @@ final class PoolCore: Sendable {
         close()
         await withCheckedContinuation { continuation in
             let isDone = state.withLock { state in
-                if !state.slots.isEmpty { state.awaitingEnd.append(continuation) }
-                return state.slots.isEmpty
+                let isDone = state.slots.isEmpty && state.spare == nil
+                if !isDone { state.awaitingEnd.append(continuation) }
+                return isDone
             }
             if isDone { continuation.resume() }
         }
@@ -215,9 +220,55 @@ final class PoolCore: Sendable {
         state.withLock { state in
             state.slots[index] = nil
             guard state.slots.isEmpty else { return [] }
+            if let spare = state.spare {
+                spare.end()
+                return []
+            }
             defer { state.awaitingEnd = [] }
             return state.awaitingEnd
         }
+    }
+
+    /// The worker that is ready beside the slots', if there is one; `killed` is waited for where it was.
+    func ready(for killed: WorkerProcess?) -> WorkerProcess? {
+        state.withLock { $0.spare }?.take(for: killed)
+    }
+
+    /// Whether one is.
+    var hasSpare: Bool { state.withLock { $0.spare }?.isReady ?? false }
+
+    /// How many seconds to wait before a worker is started for which there is no slot; nil before a slot's has started.
+    func spareDelay() -> Double? {
+        state.withLock { $0.protection == nil ? nil : $0.backoff.delay(now: Clock.monotonic.seconds) }
+    }
+
+    /// Forgets the thread of the worker that was ready. Gives who waits for the end of all.
+    func spareEnded() -> [CheckedContinuation<Void, Never>] {
+        state.withLock { state in
+            state.spare = nil
+            defer { state.awaitingEnd = [] }
+            return state.awaitingEnd
+        }
+    }
+
+    /// Starts a worker on the calling thread, and keeps account of how that went.
+    func startWorker() throws(RenderError) -> WorkerProcess {
+        do throws(RenderError) {
+            let worker = try WorkerProcess.start(configuration)
+            started(.success(worker.protection))
+            return worker
+        } catch {
+            started(.failure(error))
+            throw error
+        }
+    }
+
+    /// Tells of a worker that ended, or spoke, while it had nothing to do, and ends it.
+    func lost(_ worker: WorkerProcess) {
+        let ended = worker.end()
+        count(\.crashed)
+        configuration.warn(
+            "render worker \(worker.child) \(ended) while it was idle" + (worker.remarks.map { ": " + $0 } ?? ""))
     }
 
     /// Why no worker is to be started now; nil where one may be.
@@ -225,13 +276,14 @@ final class PoolCore: Sendable {
         state.withLock { $0.backoff.delay(now: Clock.monotonic.seconds) > 0 ? $0.backoff.reason : nil }
     }
 
-    func started(_ result: Result<WorkerProtection, RenderError>) {
+    private func started(_ result: Result<WorkerProtection, RenderError>) {
         let waiting = state.withLock { state in
             switch result {
             case .success(let protection):
                 state.backoff.succeeded()
                 state.protection = protection
                 state.statistics.started += 1
+                state.spare?.wake()
             case .failure(let error):
                 state.backoff.failed(error, now: Clock.monotonic.seconds)
             }

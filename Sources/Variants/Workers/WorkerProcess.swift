@@ -3,8 +3,9 @@ import Glibc
 
 /// One worker as the front process sees it: a child, its two sockets, and the file its stderr goes to.
 ///
-/// Belongs to one thread, which also started it: the child ends when that thread does.
-final class WorkerProcess {
+/// Belongs to one thread at a time. The child ends when the thread does that started it.
+// @unchecked Sendable: handed from thread to thread under a lock, by whoever lets go of it.
+final class WorkerProcess: @unchecked Sendable {
     /// What came over the socket.
     enum Answer {
         case reply(WorkerReply)
@@ -23,8 +24,6 @@ final class WorkerProcess {
     private(set) var protection = WorkerProtection(bits: 0, landlock: 0)
     /// Renders it was given.
     var renders = 0
-    /// Since when it has been told to stop.
-    private var stopped = StopGrace(now: 0, cpu: 0)
     private var isReaped = false
     /// The limits it has, and until when they need not be set again; monotonic seconds.
     private var limited = (until: 0.0, limits: RenderLimits())
@@ -135,21 +134,20 @@ final class WorkerProcess {
         guard now >= limited.until || limited.limits != limits else { return }
         limited = (now + 1, limits)
         // Twice the wall time, since libraries may use a thread of their own.
-        let seconds = min(max(0, csandbox_cpu_seconds(child)) + 2 * (limits.seconds + 1) + 2, 1e9)
+        let seconds = min(max(0, cpuSeconds) + 2 * (limits.seconds + 1) + 2, 1e9)
         // Where limits cannot be set the deadline still holds.
         _ = csandbox_limit_child(child, UInt64(seconds.rounded(.up)), UInt64(limits.outputBytes))
     }
 
+    /// Seconds of processor time it has used; negative where that is not known.
+    var cpuSeconds: Double { csandbox_cpu_seconds(child) }
+
     /// Asks it to stop a render.
     func stop(_ id: UInt64) {
-        stopped = StopGrace(now: Clock.monotonic.seconds, cpu: csandbox_cpu_seconds(child))
         let bytes = WorkerStop(id: id).bytes
         // A worker that does not listen is killed soon after.
         _ = csandbox_send(stops, bytes, bytes.count, nil, 0)
     }
-
-    /// When it is to be killed if it has not stopped by then; monotonic seconds.
-    func killTime(now: Double) -> Double { stopped.killTime(now: now, cpu: csandbox_cpu_seconds(child)) }
 
     /// What it says, once `requests` is readable.
     func answer() -> Answer {
@@ -173,12 +171,15 @@ final class WorkerProcess {
         return nil
     }
 
-    /// Kills it where it still runs, and says how it ended: `was killed by SIGSEGV`, `ended with exit code 7`.
+    /// Kills it where it still runs, without waiting for its end.
+    func kill() { if !isReaped { Glibc.kill(child, SIGKILL) } }
+
+    /// Kills it where it still runs, waits, and says how it ended: `was killed by SIGSEGV`, `ended with exit code 7`.
     func end() -> String {
         guard !isReaped else { return "ended" }
-        isReaped = true
         // One that is on its way out keeps the reason it had.
-        kill(child, SIGKILL)
+        kill()
+        isReaped = true
         var status: Int32 = 0
         while waitpid(child, &status, 0) < 0 {
             // Somebody else in this process has waited for it.

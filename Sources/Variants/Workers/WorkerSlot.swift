@@ -57,7 +57,7 @@ final class WorkerSlot: @unchecked Sendable {
                 recycle()
             case .start:
                 do throws(RenderError) {
-                    worker = try startWorker()
+                    worker = try newWorker()
                 } catch {
                     core.configuration.warn(error.message)
                 }
@@ -91,25 +91,22 @@ final class WorkerSlot: @unchecked Sendable {
 
     /// Lets go of a worker that ended, or spoke, while it had nothing to do.
     private func discard() {
-        guard let worker else { return }
-        let ended = worker.end()
-        core.count(\.crashed)
-        core.configuration.warn("render worker \(worker.child) \(ended) while it was idle" + remarks(of: worker))
-        self.worker = nil
+        if let worker { core.lost(worker) }
+        worker = nil
     }
 
-    private func remarks(of worker: WorkerProcess) -> String { worker.remarks.map { ": " + $0 } ?? "" }
-
-    private func startWorker() throws(RenderError) -> WorkerProcess {
+    private func newWorker() throws(RenderError) -> WorkerProcess {
+        if let ready = core.ready(for: nil) { return ready }
         if let refusal = core.startRefusal() { throw refusal }
-        do throws(RenderError) {
-            let worker = try WorkerProcess.start(core.configuration)
-            core.started(.success(worker.protection))
-            return worker
-        } catch {
-            core.started(.failure(error))
-            throw error
-        }
+        return try core.startWorker()
+    }
+
+    /// Kills the worker where it still runs; another one is in its place at once where one is ready.
+    private func replace() {
+        guard let old = worker else { return }
+        old.kill()
+        worker = core.ready(for: old)
+        if worker == nil { _ = old.end() }
     }
 
     /// Replaces a worker that has done its share.
@@ -118,9 +115,8 @@ final class WorkerSlot: @unchecked Sendable {
         let configuration = core.configuration
         let isLarge = worker.renders % 16 == 0 && worker.residentBytes > configuration.residentBytes
         guard worker.renders >= configuration.renders || isLarge else { return }
-        _ = worker.end()
+        replace()
         core.count(\.recycled)
-        self.worker = nil
     }
 
     // MARK: One render
@@ -134,11 +130,11 @@ final class WorkerSlot: @unchecked Sendable {
         for _ in 0..<2 {
             if let worker, worker.hasLeft { discard() }
             let current: WorkerProcess
-            if let worker { current = worker } else { current = try startWorker() }
+            if let worker { current = worker } else { current = try newWorker() }
             worker = current
             let files = try HandedFiles(job, to: current)
             if current.send(request, files.descriptors, limits: job.limits) {
-                return try Exchange(core, pending, files, current, wakeup) { self.worker = nil }.outcome()
+                return try Exchange(core, pending, files, current, wakeup, replace: replace).outcome()
             }
             discard()
         }

@@ -1,0 +1,85 @@
+import Glibc
+import Synchronization
+import Testing
+
+@testable import Variants
+
+/// The worker that is ready beside the others.
+extension WorkerPoolTests {
+    /// A pool of one worker and one that is ready; burials wait for `mayBury`.
+    private func pool(_ mayBury: Switch = Switch(true)) async throws -> WorkerPool {
+        let pool = WorkerPool(
+            Self.configuration { $0.beforeBurial = { while !mayBury.value { usleep(100) } } })
+        try await pool.prepare()
+        while pool.statistics.started < 2 { await Task.yield() }
+        return pool
+    }
+
+    @Test func `a worker that is killed is replaced before it is gone, and gone before the next is started`()
+        async throws
+    {
+        let mayBury = Switch(false)
+        let pool = try await pool(mayBury)
+        let children = Self.workers()
+        try #require(children.count == 2)
+        let hanging = try Self.job(.hang)
+        let task = Task { await Self.error(pool, hanging) }
+        while pool.running == 0 { await Task.yield() }
+        task.cancel()
+        #expect(await task.value?.code == .cancelled)
+        #expect(await Self.error(pool, try Self.job()) == nil)
+        // Nobody has waited for the dead one yet: what rendered was there before.
+        #expect(pool.statistics.killed == 1 && pool.statistics.started == 2)
+        #expect(children.allSatisfy { access("/proc/\($0)", F_OK) == 0 })
+        mayBury.value = true
+        while pool.statistics.started < 3 { await Task.yield() }
+        #expect(Self.zombies() == 0 && Self.workers().count == 2)
+        await pool.shutdown()
+        #expect(Self.workers().isEmpty && Self.zombies() == 0)
+    }
+
+    @Test func `one that crashes is replaced as well, and the one that is ready when it ends by itself`() async throws {
+        let pool = try await pool()
+        #expect(await Self.error(pool, try Self.job(.segv))?.code == .crashed)
+        #expect(await Self.error(pool, try Self.job()) == nil)
+        while pool.statistics.started < 3 { await Task.yield() }
+        for worker in Self.workers() { kill(pid_t(worker), SIGKILL) }
+        // Idle workers: the slot's and the one beside it.
+        while pool.statistics.started < 5 { await Task.yield() }
+        #expect(pool.statistics.crashed == 3 && Self.workers().count == 2)
+        await pool.shutdown()
+    }
+
+    @Test func `a pool that ends while a killed worker is waited for ends after it`() async throws {
+        let mayBury = Switch(false)
+        let pool = try await pool(mayBury)
+        let hanging = try Self.job(.hang)
+        let task = Task { await Self.error(pool, hanging) }
+        while pool.running == 0 { await Task.yield() }
+        task.cancel()
+        _ = await task.value
+        try #require(pool.statistics.started == 2)
+        let hasEnded = Switch(false)
+        let end = Task {
+            await pool.shutdown()
+            hasEnded.value = true
+        }
+        // The slot's worker has ended with its slot; what was killed is there still.
+        while Self.zombies() == 0 || !Self.workers().isEmpty { await Task.yield() }
+        for _ in 0..<1000 { await Task.yield() }
+        #expect(!hasEnded.value)
+        mayBury.value = true
+        await end.value
+        #expect(Self.zombies() == 0)
+    }
+}
+
+/// A switch that closures share.
+private final class Switch: Sendable {
+    private let state: Mutex<Bool>
+    init(_ value: Bool) { state = Mutex(value) }
+    var value: Bool {
+        get { state.withLock { $0 } }
+        set { state.withLock { $0 = newValue } }
+    }
+}
