@@ -18,7 +18,7 @@ import Testing
                 == AnimationTests.visible(RenderSamples.decoded(png)))
     }
 
-    /// What is under the shape's edge and what is under a gradient are told apart; either way alpha is kept exactly.
+    /// A shape's alpha and a gradient's are told apart; either is kept exactly.
     @Test func `alpha of a mask is stored as it is, that of a gradient is predicted where that is smaller`()
         async throws
     {
@@ -29,14 +29,18 @@ import Testing
                 })
         }
         for (png, isPlain) in [
-            (try picture { x, y in x * x + y * y < 4000 ? 255 : x * x + y * y < 4100 ? 100 : 0 }, true),
-            (try picture { x, y in UInt8(x + y) }, false),
+            (try picture { x, y in x * x + y * y < 4000 ? 255 : x * x + y * y < 4100 ? UInt8(40 + x + y) : 0 }, true),
+            (try picture { x, y in UInt8(x * y / 42) }, false),
         ] {
             let decoded = try await RenderSamples.decoded(png)
             let pixels = EncodablePixels(
                 storage: PixelStorage(decoded.pixels), width: decoded.width, height: decoded.height, bands: 4)
             #expect(try pixels.hasPlainAlpha(RenderControl(seconds: 9)) == isPlain)
-            let webp = try await RenderSamples.decoded(render(png, "webp").bytes)
+            let bytes = try await render(png, "webp").bytes
+            // The filter stands in bits 2 and 3 of the chunk's first byte, behind eight of its header.
+            let chunk = try #require(bytes.indices.first { bytes[$0...].starts(with: "ALPH".utf8) })
+            #expect((bytes[chunk + 8] >> 2 & 3 == 0) == isPlain)
+            let webp = try await RenderSamples.decoded(bytes)
             let alpha = { (pixels: [UInt8]) in stride(from: 3, to: pixels.count, by: 4).map { pixels[$0] } }
             #expect(alpha(webp.pixels) == alpha(decoded.pixels))
         }
