@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import Variants
 
 /// Renders files over and over in one process and prints the CPU time each render took.
@@ -91,11 +92,12 @@ struct RenderBench {
         let start = Self.cpuMilliseconds()
         let began = ContinuousClock.now
         let all = (0..<rounds).flatMap { _ in images }
-        let lanes = max(1, workers)
+        // Whoever is done takes the next: pictures differ in size, and shares of their number would not be equal work.
+        let turns = Turns()
         try await withThrowingTaskGroup(of: Void.self) { group in
-            for lane in 0..<lanes {
+            for _ in 0..<max(1, workers) {
                 group.addTask {
-                    for index in stride(from: lane, to: all.count, by: lanes) {
+                    while case let index = turns.next(), index < all.count {
                         try await Self.render(all[index], renderer)
                     }
                 }
@@ -253,6 +255,12 @@ struct RenderBench {
             bytes += part[..<count]
         }
     }
+}
+
+/// Numbers from 0, each given once.
+private final class Turns: Sendable {
+    private let count = Atomic(0)
+    func next() -> Int { count.add(1, ordering: .relaxed).oldValue }
 }
 
 /// A wrong argument or an unreadable file.
