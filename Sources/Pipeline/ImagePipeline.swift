@@ -21,6 +21,8 @@ public final class ImagePipeline: Sendable {
     /// Requests that finish whether or not somebody still waits for them.
     private let abandoned = Flights<ImageResponse>()
     private let abandonable = Atomic<Int>(0)
+    /// Requests that may change things.
+    private let changes = Flights<OriginalResponse>()
     let caching: CachingConfiguration
     let now: @Sendable () -> Double
 
@@ -125,6 +127,16 @@ public final class ImagePipeline: Sendable {
     /// `fetchTimedOut` where the origin failed and nothing stored may stand in, `notAnImage` where a success is of a type
     /// that is not in `acceptedTypes` (with such a type other statuses are errors too, as they are for images).
     public func original(for request: OriginalRequest) async throws(PipelineError) -> OriginalResponse {
+        guard request.method != "GET" else { return try await answer(request) }
+        // What has reached the origin counts there, whether or not somebody still waits; so it is seen to its end.
+        let name = abandonable.add(1, ordering: .relaxed).newValue
+        return try await changes.value(for: String(name), priority: request.priority, finishWhenAbandoned: true) {
+            () async throws(PipelineError) -> OriginalResponse in
+            try await self.answer(request)
+        }.value
+    }
+
+    private func answer(_ request: OriginalRequest) async throws(PipelineError) -> OriginalResponse {
         let admitted = try await admit(request)
         let original =
             request.method == "GET" ? try await fetch(await cache(admitted)) : try await fetch.change(admitted)
@@ -235,6 +247,7 @@ public final class ImagePipeline: Sendable {
     /// answered so far is stored.
     public func drain() async {
         await abandoned.drain()
+        await changes.drain()
         await background.drain()
         await tiers.drain()
     }
@@ -245,6 +258,7 @@ public final class ImagePipeline: Sendable {
     public func shutdown() async {
         pressure?.stop()
         await abandoned.drain()
+        await changes.drain()
         await background.close()
         await renderer.shutdown()
         await tiers.close()

@@ -147,7 +147,7 @@ public final class CurlTransport: Transport {
                 loop.cancel(transfer)
             }
         }
-        recordOutcome(result, of: url, isTrial: isTrial)
+        recordOutcome(result, of: url, isTrial: isTrial, countsStatus: request.method == "GET")
         return (try result.get(), transfer.elapsed)
     }
 
@@ -173,10 +173,13 @@ public final class CurlTransport: Transport {
         .unresolvable, .unreachable, .connectTimeout, .timeout, .stalled, .tls, .truncated, .transport,
     ]
 
-    private func recordOutcome(_ result: Result<RawResponse, FetchError>, of url: SourceURL, isTrial: Bool) {
+    /// - Parameter countsStatus: whether a 5xx tells of the origin rather than of what was sent to it.
+    private func recordOutcome(
+        _ result: Result<RawResponse, FetchError>, of url: SourceURL, isTrial: Bool, countsStatus: Bool
+    ) {
         let outcome: CircuitBreaker.Outcome =
             switch result {
-            case .success(let response): response.status >= 500 && response.status < 600 ? .failed : .answered
+            case .success(let response): countsStatus && (500..<600).contains(response.status) ? .failed : .answered
             case .failure(let error) where Self.failures.contains(error.code): .failed
             case .failure(let error) where error.code == .cancelled || error.code == .refusedAddress: .unknown
             case .failure: .answered

@@ -231,7 +231,8 @@ final class Transfer: @unchecked Sendable {
                 "not connected within \(seconds(configuration.connectSeconds)) (`fetch.connectSeconds`)")
         }
         guard headAt != nil else {
-            guard now - connectedAt >= configuration.headerSeconds else { return nil }
+            // What is sent takes as long as the origin likes to take it; the whole is bounded.
+            guard request.body.isEmpty, now - connectedAt >= configuration.headerSeconds else { return nil }
             return FetchError(
                 .timeout, request.url,
                 "no response within \(seconds(configuration.headerSeconds)) (`fetch.headerSeconds`)")

@@ -46,6 +46,11 @@ struct FailureMemory: Sendable {
 
     mutating func clear(_ key: String) { failures[key] = nil }
 
+    /// Forgets what failed under the key, and under keys that go on from it in further lines.
+    mutating func clear(beginning key: String) {
+        for other in failures.keys where other == key || other.hasPrefix(key + "\n") { failures[other] = nil }
+    }
+
     /// Whether there is nothing to look for.
     var isEmpty: Bool { failures.isEmpty }
 }
@@ -71,6 +76,10 @@ final class SharedFailureMemory: Sendable {
 
     func note(_ key: String, _ error: PipelineError, _ cause: OriginFailure, now: Double) -> Bool {
         state.withLock { $0.note(key, error, cause, now: now) }
+    }
+
+    func clear(beginning keys: [String]) {
+        state.withLock { state in for key in state.isEmpty ? [] : keys { state.clear(beginning: key) } }
     }
 
     func clear(_ keys: @autoclosure () -> [String]) {

@@ -68,10 +68,10 @@ extension FetchStage {
                 asked, onProgress: { events(.progress(received: $0, expected: $1)) })
             return (asked, .answer(response))
         } catch {
-            let isOurs = [.cancelled, .refusedAddress, .refusedSource].contains(error.code)
-            if isOurs { throw PipelineError(error) }
             // Nothing stored is an answer to what was to be changed.
             if asked.method != "GET" { return (asked, .failure(PipelineError(error))) }
+            let isOurs = [.cancelled, .refusedAddress, .refusedSource].contains(error.code)
+            if isOurs { throw PipelineError(error) }
             return (asked, failed(PipelineError(error), .noResponse, finding))
         }
     }
@@ -109,20 +109,49 @@ extension FetchStage {
             admitted: admitted, verdict: .missing, forward: .method, generation: await tiers.currentGeneration(),
             tier: .none)
         let (asked, reply) = try await send(url, admitted.request.fields + admitted.conditions, finding)
-        guard case .answer(let response) = reply else { return try reply.original() }
         let target = Invalidation.Target(url)
-        let resolving = { (reference: String) in (try? url.resolving(reference)).map { Invalidation.Target($0) } }
+        guard case .answer(let response) = reply else {
+            // It may have got there, and what it did not get back may have been a success.
+            if case .failure(let error) = reply, Self.mayHaveArrived(error) {
+                await invalidate([target], target, finding)
+            }
+            return try reply.original()
+        }
+        let resolving = { (reference: String) in
+            (try? url.resolving(FieldSyntax.percentEncoded(reference))).map { Invalidation.Target($0) }
+        }
         let changed = Invalidation.targets(
             after: admitted.method, to: target, status: response.status, fields: response.fields, resolving: resolving)
-        for changed in changed { await tiers.invalidate(source: changed == target ? admitted.source : changed.url) }
+        // Whatever was purged meanwhile may have been changed later than this.
+        let isLatest = await tiers.currentGeneration() == finding.generation
+        await invalidate(changed, target, finding)
         let stored = StoredResponse(
             status: response.status, fields: response.fields, requestTime: response.requestTime,
             responseTime: response.responseTime)
         let answersLater = Invalidation.answersLaterRequests(
             stored, to: admitted.method, at: target, configuration: caching, resolving: resolving)
-        guard answersLater else { return try checked(try await passed(response, finding, refusal: "method")) }
+        guard answersLater, isLatest else { return try await passed(response, finding, refusal: "method") }
         finding.generation = tiers.generation()
-        return try checked(try await digested(response, to: asked, finding))
+        return try await digested(response, to: asked, finding)
+    }
+
+    private func invalidate(
+        _ changed: [Invalidation.Target], _ target: Invalidation.Target, _ finding: CacheFinding
+    ) async {
+        for changed in changed {
+            let source = changed == target ? finding.admitted.source : changed.url
+            await tiers.invalidate(source: source)
+            failures.clear(beginning: failureKeys(source))
+        }
+    }
+
+    /// Whether a request that failed may have reached the origin all the same.
+    private static func mayHaveArrived(_ error: PipelineError) -> Bool {
+        guard let cause = error.cause as? FetchError else { return true }
+        let before: Set<FetchError.Code> = [
+            .refusedAddress, .refusedSource, .circuitOpen, .unresolvable, .unreachable, .connectTimeout, .tls,
+        ]
+        return !before.contains(cause.code)
     }
 
     // MARK: Validating

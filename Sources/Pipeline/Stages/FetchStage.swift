@@ -206,7 +206,12 @@ struct FetchStage: Sendable {
     private func flightKey(_ url: SourceURL, _ finding: CacheFinding) -> String {
         let admitted = finding.admitted
         let request = admitted.request
-        var parts = [admitted.source, url.normalised, request.policy.rawValue, String(request.storage.rawValue)]
+        // Who comes after a purge does not join those who came before it. Processes on one folder count alike.
+        let generation = tiers.disk == nil ? finding.generation.originals : finding.generation.disk
+        var parts = [
+            admitted.source, url.normalised, request.policy.rawValue, String(request.storage.rawValue),
+            String(generation),
+        ]
         if let digest = finding.missingBody { parts.append("body \(digest)") }
         if finding.forward == .request { parts.append("request") }
         if !admitted.followsRedirects { parts.append("redirects") }
@@ -313,7 +318,7 @@ struct FetchStage: Sendable {
 
     /// A picture is only made from a 200 of an accepted type; what else came is an error that says so. The response
     /// itself passes whatever its status, if its type is accepted.
-    func checked(_ original: Original) throws(PipelineError) -> Original {
+    private func checked(_ original: Original) throws(PipelineError) -> Original {
         let response = original.record.response
         let admitted = original.admitted
         let isSuccess = (200..<300).contains(response.status)
@@ -390,8 +395,12 @@ struct FetchStage: Sendable {
     /// What remembers failures of a request: no response by its source, an answer by what was asked with as well.
     func failureKeys(_ admitted: AdmittedRequest) -> [String] {
         let fields = admitted.request.fields.map { "\n\($0.name.lowercased()): \($0.value)" }.joined()
-        return ["no response\n" + admitted.source, "status\n" + admitted.source + fields]
+        let keys = failureKeys(admitted.source)
+        return [keys[0], keys[1] + fields]
     }
+
+    /// What they begin with.
+    func failureKeys(_ source: String) -> [String] { ["no response\n" + source, "status\n" + source] }
 
     private func unconditional(_ fields: [HeaderField] = []) -> StoredResponse {
         StoredResponse(status: 200, fields: fields, requestTime: now(), responseTime: now())

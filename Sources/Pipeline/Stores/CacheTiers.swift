@@ -88,7 +88,7 @@ final class CacheTiers: Sendable {
     }
 
     /// The purge generations of the tiers when work began: what a purge has overtaken is stored nowhere.
-    struct Generation: Sendable {
+    struct Generation: Sendable, Hashable {
         var disk: UInt64
         var originals: UInt64
         var variants: UInt64

@@ -113,7 +113,21 @@ final class ConnectionHandler: ChannelDuplexHandler {
         }
     }
 
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) { take(.part(unwrapInboundIn(data))) }
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let part = unwrapInboundIn(data)
+        switch part {
+        case .head(let head):
+            progress.isInBody = true
+            let isPlain = head.headers.allSatisfy { $0.value.utf8.allSatisfy { $0 < 0x80 } }
+            if progress.isUnchanged, !isPlain {
+                return take(
+                    .refusal(Problem(.malformedRequest, "fields beyond ASCII right behind a body are not read")))
+            }
+        case .body: break
+        case .end: progress.isInBody = false
+        }
+        take(.part(part))
+    }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard let error = error as? HTTPParserError else {
@@ -128,6 +142,9 @@ final class ConnectionHandler: ChannelDuplexHandler {
                     ? Problem(.fieldsTooLarge, "at most \(site.settings.headerBytes) bytes and 100 fields are taken")
                     : Problem(.targetTooLong, "at most \(RequestAdmission.targetLimit) bytes are taken")
             case .invalidVersion: Problem(.unsupportedVersion)
+            // Not told apart from what is no request at all.
+            case .invalidMethod:
+                Problem(.malformedRequest, "it does not begin with a method known here, in upper case")
             default: Problem(.malformedRequest, "it is no HTTP/1.1 as RFC 9112 has it")
             }
         take(.refusal(problem))
@@ -187,7 +204,6 @@ final class ConnectionHandler: ChannelDuplexHandler {
                         wrapOutboundOut(ByteBuffer(string: "HTTP/1.1 100 Continue\r\n\r\n")), promise: nil)
                 }
             }
-            if admission.readsBody, progress.isTranscoded { admission.keepsAlive = false }
             if admission.keepsAlive || admission.readsBody {
                 state = .receiving(admission, bodyBytes: 0)
             } else {

@@ -19,9 +19,12 @@ struct ForwardedFields: Sendable, Hashable {
         self.names = Set(names.map { $0.lowercased() })
     }
 
-    /// What describes a body, and goes wherever that goes.
-    private static let content: Set<String> = [
-        "content-type", "content-encoding", "content-language", "content-location",
+    /// What says which change is meant, and under which conditions: without it the origin would make another one
+    /// (RFC 9110 §13.2.1, §14.5).
+    private static let change: Set<String> = [
+        "content-type", "content-encoding", "content-language", "content-location", "content-range", "content-digest",
+        "digest", "content-md5", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range",
+        "range",
     ]
 
     /// Whether every field is sent on.
@@ -39,12 +42,12 @@ struct ForwardedFields: Sendable, Hashable {
     /// - Parameters:
     ///   - isOriginal: whether the origin's response itself is asked for. For a picture that is made of it, conditions,
     ///     ranges and content codings of the client stay here: they speak of this server's answer.
-    ///   - changes: whether the request may change things: its body's fields go with the body.
+    ///   - changes: whether the request may change things: what it depends on goes with it.
     func upstream(_ fields: [HeaderField], isOriginal: Bool, changes: Bool = false) -> [HeaderField] {
         guard !isEmpty || changes else { return [] }
         let sent = fields.endToEnd().filter { field in
             let name = field.name.lowercased()
-            return (contains(name) || (changes && Self.content.contains(name))) && !Self.kept.contains(name)
+            return (contains(name) || (changes && Self.change.contains(name))) && !Self.kept.contains(name)
                 && (isOriginal || !Self.own.contains(name))
         }
         return sent + [HeaderField("Via", "1.1 pipeline")]

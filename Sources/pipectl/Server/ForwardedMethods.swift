@@ -1,3 +1,4 @@
+import NIOHTTP1
 import Pipeline
 
 /// The methods besides GET and HEAD that `/original` passes on: the setting `forwardMethods`.
@@ -18,11 +19,13 @@ struct ForwardedMethods: Sendable, Hashable {
             if Self.unfit.contains(name) {
                 throw Refusal(text: "`\(name)` is for proxies on the way, and not passed on")
             }
-            guard !name.isEmpty, name.utf8.allSatisfy(Self.isTokenByte) else {
-                throw Refusal(text: "`\(name)` is no method; write for example POST or PUT")
+            guard Self.isKnown(name) else {
+                throw Refusal(
+                    text: "`\(name)` is no method known here; write for example [POST, PUT], or [\"*\"] for all")
             }
         }
-        self.names = named.filter { !Route.methods.contains($0) }
+        var seen = Set(Route.methods)
+        self.names = named.filter { seen.insert($0).inserted }
     }
 
     /// Why a setting cannot be followed.
@@ -49,10 +52,10 @@ struct ForwardedMethods: Sendable, Hashable {
         Route.methods + names.filter { contains($0, signature: signature) }
     }
 
-    private static func isTokenByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
-        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
-        }
+    /// Whether the parser reads it; others never get this far.
+    private static func isKnown(_ name: String) -> Bool {
+        if name == "M-SEARCH" { return true }
+        if case .RAW = HTTPMethod(rawValue: name) { return false }
+        return name != "MSEARCH"
     }
 }

@@ -74,6 +74,7 @@ extension Problem.Kind {
     static let renderCrashed = Self("render-crashed", 422, "The original makes a decoder fail")
     static let fieldsTooLarge = Self("fields-too-large", 431, "The header fields are too large")
     static let internalError = Self("internal-error", 500, "The server has a problem")
+    static let unknownCoding = Self("unknown-coding", 501, "The transfer coding is not known here")
     static let notAvailable = Self("not-available", 501, "The recipe needs what this server cannot do")
     static let originFailed = Self("origin-failed", 502, "The origin failed")
     static let overloaded = Self("overloaded", 503, "The server has too much to do")
@@ -87,8 +88,9 @@ extension Problem.Kind {
         malformedRequest, invalidSource, invalidRecipe, missingMask, badSignature, recipeNotAllowed, sourceRefused,
         unknownPath, notFound, methodNotAllowed, requestTimeout, preconditionFailed, bodyTooLarge, overLimit,
         targetTooLong, notAnImage,
-        undecodable, renderFailed, renderCrashed, fieldsTooLarge, internalError, notAvailable, originFailed, overloaded,
-        originTimeout, notCached, renderTimeout, unsupportedVersion,
+        undecodable, renderFailed, renderCrashed, fieldsTooLarge, internalError, unknownCoding, notAvailable,
+        originFailed, overloaded, originTimeout, notCached, renderTimeout,
+        unsupportedVersion,
     ]
 }
 

@@ -44,6 +44,10 @@ struct RequestAdmission: Sendable, Hashable {
             .map { $0.trimmingSpace().lowercased() }
         let asksToKeep = isOld ? connection.contains("keep-alive") : true
         let coding = Self.values("transfer-encoding", fields)
+        guard coding.isEmpty || coding.map({ $0.lowercased() }) == ["chunked"] else {
+            // What else was done to the body would be forgotten on the way to an origin (RFC 9112 §6.1).
+            throw Problem(.unknownCoding, "bodies come as they are, or `chunked`")
+        }
         let length = Self.values("content-length", fields).first.map { Int($0) ?? .max } ?? 0
         guard length <= bodyLimit else {
             throw Problem(
@@ -54,8 +58,8 @@ struct RequestAdmission: Sendable, Hashable {
         // Whoever waits for "100 Continue" gets the final answer instead and sends no body (RFC 9110 §10.1.1); whether
         // it does after all cannot be known, so nothing may follow.
         let waits = hasBody && !isOld && !Self.values("expect", fields).isEmpty
-        // After an upgrade request the parser takes what follows for the other protocol; HTTP/1.0 has no chunks.
-        let isOdd = !Self.values("upgrade", fields).isEmpty || (isOld && !coding.isEmpty)
+        // After a request for a tunnel or an upgrade the parser takes what follows for the other protocol; HTTP/1.0 has no chunks.
+        let isOdd = method == "CONNECT" || !Self.values("upgrade", fields).isEmpty || (isOld && !coding.isEmpty)
         mayKeepAlive = asksToKeep && !connection.contains("close") && !isOdd
         keepsAlive = mayKeepAlive && !waits
         announcesKeepAlive = keepsAlive && isOld

@@ -65,6 +65,18 @@ struct Site: Sendable {
         let changes = !Route.methods.contains(request.method)
         var asked = OriginalRequest(
             url: source, fields: forwarded.upstream(request.fields, isOriginal: true, changes: changes))
+        if request.method == "OPTIONS", let hops = request.combined("max-forwards").flatMap({ Int($0) }), hops >= 0 {
+            // Whoever is the last to get it answers for itself (RFC 9110 §7.6.2).
+            if hops == 0 {
+                let allowed = settings.methods.allowed(signature: Signature.unsigned).joined(separator: ", ")
+                return ServerResponse(
+                    status: 204,
+                    fields: [
+                        HeaderField("Allow", allowed), HeaderField("Date", HTTPDate.text(unixSeconds: Int(now()))),
+                    ])
+            }
+            asked.fields.append(HeaderField("Max-Forwards", String(hops - 1)))
+        }
         if changes {
             asked.method = request.method
             asked.body = request.body

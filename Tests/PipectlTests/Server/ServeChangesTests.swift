@@ -28,7 +28,14 @@ import Testing
         #expect(!one.contains("PUT", signature: "k1.abc") && one.allowed(signature: "k1.abc") == ["GET", "HEAD"])
     }
 
-    @Test(arguments: ["TRACE", "CONNECT", "two words", "", "A:"])
+    @Test func `every method is named once`() throws {
+        #expect(
+            try methods(["PUT", "PUT", "M-SEARCH"]).allowed(signature: "unsigned") == [
+                "GET", "HEAD", "PUT", "M-SEARCH",
+            ])
+    }
+
+    @Test(arguments: ["TRACE", "CONNECT", "two words", "", "A:", "post", "FOO", "true", "MSEARCH"])
     func `what is no method to pass on is refused`(name: String) {
         #expect(throws: ForwardedMethods.Refusal.self) { try methods([name]) }
     }
@@ -109,6 +116,93 @@ extension CommandTests {
                 #expect(RawResponse.all(in: await client.receivedToEnd()).map(\.status) == [200, 100, 200, 200])
                 #expect(origin.requests.map { String(decoding: $0.body, as: UTF8.self) } == ["abcde", "wxyz"])
                 #expect(origin.requests.map { $0["content-length"] } == ["5", "4"])
+            }
+        }
+
+        /// Every byte there is, over and over: none of them is a text in any coding.
+        private static let bytes = (0..<9000).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 / 256) }
+
+        @Test(arguments: [true, false])
+        func `bytes of a body arrive as they are, and only as many as were announced`(waits: Bool) async throws {
+            try await withServer([#"forwardMethods=["*"]"#]) { server, origin in
+                let target = RunningServer.original(origin.url("/a"))
+                let client = try await RawClient.connect(server.port)
+                let expects = waits ? "Expect: 100-continue\r\n" : ""
+                client.send(
+                    "PUT \(target) HTTP/1.1\r\nHost: h\r\nX-A: \u{FC}\r\nContent-Length: \(Self.bytes.count)\r\n"
+                        + "\(expects)\r\n")
+                // The body comes in a read of its own.
+                if waits { #expect(await client.responses(1).map(\.status) == [100]) }
+                client.send(Self.bytes)
+                client.send(RunningServer.head("/health", closes: true))
+                let statuses = RawResponse.all(in: await client.receivedToEnd()).map(\.status)
+                #expect(statuses == (waits ? [100, 200, 200] : [200, 200]))
+                #expect(origin.requests.map(\.body) == [Self.bytes])
+            }
+        }
+
+        @Test func `nothing within a body is taken for a request`() async throws {
+            try await withServer([#"forwardMethods=["*"]"#]) { server, origin in
+                let target = RunningServer.original(origin.url("/a"))
+                let hidden = RunningServer.head(RunningServer.original(origin.url("/hidden")))
+                for method in ["PUT", "GET"] {
+                    let client = try await RawClient.connect(server.port)
+                    let body = [UInt8](repeating: 0xFF, count: hidden.utf8.count) + Array(hidden.utf8)
+                    client.send(
+                        "\(method) \(target) HTTP/1.1\r\nHost: h\r\nContent-Length: \(body.count)\r\n"
+                            + "Connection: close\r\n\r\n")
+                    client.send(body)
+                    #expect(RawResponse.all(in: await client.receivedToEnd()).map(\.status) == [200])
+                }
+                #expect(origin.requests.allSatisfy { $0.path == "/a" })
+            }
+        }
+
+        @Test func `fields beyond ASCII right behind a body are refused rather than misread`() async throws {
+            try await withServer([#"forwardMethods=["*"]"#]) { server, origin in
+                let target = RunningServer.original(origin.url("/a"))
+                let first = "POST \(target) HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n"
+                let second = "x" + "GET \(target) HTTP/1.1\r\nHost: h\r\nIf-None-Match: \"é\"\r\n\r\n"
+                let answers = try await send(server, first + second)
+                // Where the two are read apart, nothing is in doubt.
+                #expect(answers.first?.status == 200 && answers.count == 2)
+                #expect([200, 400].contains(answers.last?.status ?? 0))
+            }
+        }
+
+        @Test func `what a change depends on goes with it, whatever is forwarded`() async throws {
+            try await withServer([#"forwardMethods=["PUT"]"#]) { server, origin in
+                let target = RunningServer.original(origin.url("/a"))
+                _ = try await send(
+                    server,
+                    "PUT \(target) HTTP/1.1\r\nHost: h\r\nIf-Match: \"v1\"\r\nContent-Range: bytes 0-2/9\r\n"
+                        + "Connection: close\r\nContent-Length: 3\r\n\r\nabc")
+                let got = try #require(origin.requests.last)
+                #expect(got["if-match"] == "\"v1\"" && got["content-range"] == "bytes 0-2/9")
+            }
+        }
+
+        @Test func `codings and methods that are not known are told so`() async throws {
+            try await withServer([#"forwardMethods=["*"]"#]) { server, origin in
+                let target = RunningServer.original(origin.url("/a"))
+                for coding in ["gzip, chunked", "chunked\r\nTransfer-Encoding: chunked", ""] {
+                    let answer = try await send(
+                        server, "POST \(target) HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: \(coding)\r\n\r\n0\r\n\r\n")
+                    #expect([400, 501].contains(answer.first?.status ?? 0) && answer.count == 1, "\(coding)")
+                }
+                let answer = try await send(server, "FOO \(target) HTTP/1.1\r\nHost: h\r\n\r\n")
+                #expect(answer.map(\.problem) == ["malformed-request"] && answer.first?.text.contains("method") == true)
+                #expect(origin.requests.isEmpty)
+            }
+        }
+
+        @Test func `OPTIONS goes no further than it is to go`() async throws {
+            try await withServer([#"forwardMethods=["*"]"#]) { server, origin in
+                let target = RunningServer.original(origin.url("/a"))
+                let here = try await server.ask(target, method: "OPTIONS", ["Max-Forwards": "0"])
+                #expect(here.status == 204 && here["allow"] == "GET, HEAD" && origin.requests.isEmpty)
+                _ = try await server.ask(target, method: "OPTIONS", ["Max-Forwards": "5"])
+                #expect(origin.requests.map { $0["max-forwards"] } == ["4"])
             }
         }
 

@@ -108,12 +108,13 @@ extension CommandTests {
                 waiting.send("GET /health HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
                 #expect(RawResponse.all(in: await waiting.receivedToEnd()).map(\.status) == [200])
 
-                // Bytes beyond ASCII reach the parser longer than they were: nothing may follow such a body.
+                // Bytes beyond ASCII in a head reach the parser longer than they were, those of bodies do not.
                 let odd = try await RawClient.connect(server.port)
                 odd.send(
                     "POST /health HTTP/1.1\r\nHost: a\r\nX: \u{E9}\r\nContent-Length: 4\r\n\r\n\u{E9}\u{E9}GET /health HTTP/1.1\r\nHost: a\r\n\r\n"
                 )
-                #expect(RawResponse.all(in: await odd.receivedToEnd()).map(\.status) == [405])
+                #expect(await odd.responses(2).map(\.status) == [405, 200])
+                await odd.close()
             }
         }
 

@@ -59,6 +59,21 @@ struct ChangingRequestsTests {
         }
     }
 
+    @Test func `what an origin says of a change does not open the breaker`() async throws {
+        try await withOrigin {
+            $0.breaker?.failures = 2
+        } handler: { request in
+            .response(request.method == "GET" ? 200 : 500)
+        } _: { origin, transport in
+            for _ in 0..<3 {
+                let response = try await transport.fetch(request("POST", origin.url("/"), body: "1"))
+                #expect(response.status == 500)
+            }
+            let after = try await transport.fetch(FetchRequest(url: SourceURL(origin.url("/"))))
+            #expect(after.status == 200)
+        }
+    }
+
     @Test func `it follows no redirect`() async throws {
         try await withOrigin { _ in
             .response(307, ["Location": "/elsewhere"])

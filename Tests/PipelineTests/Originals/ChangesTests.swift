@@ -1,3 +1,4 @@
+import Synchronization
 import Testing
 import Variants
 
@@ -53,15 +54,90 @@ struct ChangesTests {
         }
     }
 
-    @Test func `an origin that does not answer a change is an error, and what is stored stays`() async throws {
+    @Test(arguments: [
+        (FetchError.Code.transport, false), (.timeout, false), (.truncated, false), (.tooLarge, false),
+        (.protocolViolation, false), (.stalled, false), (.unreachable, true), (.refusedAddress, true),
+        (.connectTimeout, true), (.circuitOpen, true),
+    ])
+    func `a change whose answer is lost may have been made; one that was never sent was not`(
+        code: FetchError.Code, isKept: Bool
+    ) async throws {
         try await withCache { request throws(FetchError) in
             if request.method == "GET" { return Answer(200, Self.lasting, body: "old") }
-            throw FetchError(.transport, request.url, "the connection broke off")
+            throw FetchError(code, request.url, "so")
         } _: { bench in
             _ = try await bench.get()
             await #expect(throws: PipelineError.self) { try await change(bench, "POST") }
             #expect(bench.count == 2)
-            #expect(try await bench.get().handling.isHit)
+            #expect(try await bench.get().handling.isHit == isKept)
+        }
+    }
+
+    @Test func `a change is seen to its end when nobody waits for it any more`() async throws {
+        let door = Door()
+        try await withCache { request in
+            if request.method != "GET" { await door.pass() }
+            return Answer(200, Self.lasting, body: request.method)
+        } _: { bench in
+            _ = try await bench.get()
+            let leaving = Task { try await change(bench, "PUT") }
+            await door.arrivals(1)
+            leaving.cancel()
+            await #expect(throws: PipelineError.self) { try await leaving.value }
+            door.open()
+            await bench.pipeline.drain()
+            #expect(try await bench.get().handling.forward == .uriMiss)
+        }
+    }
+
+    @Test func `who asks after a change does not join who asked before it`() async throws {
+        let door = Door()
+        let isFirst = Atomic(true)
+        try await withCache { request in
+            guard request.method == "GET" else { return Answer(204) }
+            guard isFirst.exchange(false, ordering: .relaxed) else { return Answer(200, Self.lasting, body: "new") }
+            await door.pass()
+            return Answer(200, Self.lasting, body: "old")
+        } _: { bench in
+            async let early = bench.get()
+            await door.arrivals(1)
+            _ = try await change(bench, "PUT")
+            let late = try await bench.get()
+            #expect(late.text == "new" && !late.handling.isCollapsed)
+            door.open()
+            #expect(try await early.text == "old")
+            let after = try await bench.get()
+            #expect(after.text == "new" && after.handling.isHit)
+        }
+    }
+
+    @Test func `the answer to a POST that a later change has overtaken is not stored`() async throws {
+        let door = Door()
+        try await withCache { request in
+            if request.method == "POST" { await door.pass() }
+            return Answer(200, Self.lasting, "Content-Location: /a", body: request.method)
+        } _: { bench in
+            async let posted = change(bench, "POST")
+            await door.arrivals(1)
+            _ = try await change(bench, "PUT")
+            door.open()
+            #expect(try await posted.handling.isStored == false)
+            #expect(try await bench.get().text == "GET")
+        }
+    }
+
+    @Test func `a change makes remembered failures void`() async throws {
+        let isThere = Atomic(false)
+        try await withCache {
+            $0.caching.errorMaxAge = 100
+        } origin: { request in
+            if request.method == "PUT" { isThere.store(true, ordering: .relaxed) }
+            return isThere.load(ordering: .relaxed) ? Answer(200).picture() : Answer(404)
+        } _: { bench in
+            for _ in 0..<2 { #expect(await bench.imageRefusal()?.code == .notFound) }
+            #expect(bench.count == 1)
+            _ = try await change(bench, "PUT")
+            #expect(try await bench.image().width == 40)
         }
     }
 
@@ -111,18 +187,18 @@ struct ChangesTests {
         }
     }
 
-    @Test func `a type that is not accepted is an error, and the change counts all the same`() async throws {
+    @Test func `the answer to a change comes as it is, whatever its type`() async throws {
         try await withCache {
             $0.acceptedTypes = ["image/*"]
         } origin: {
             $0.method == "GET"
                 ? Answer(200, Self.lasting, "Content-Type: image/png", body: "a")
-                : Answer(200, "Content-Type: application/json", body: "{}")
+                : Answer(409, "Content-Type: application/json", body: "{}")
         } _: { bench in
             _ = try await bench.get()
-            let error = await #expect(throws: PipelineError.self) { try await change(bench, "PUT") }
-            #expect(error?.code == .notAnImage)
-            #expect(try await bench.get().handling.isHit == false)
+            let changed = try await change(bench, "PUT")
+            #expect(changed.status == 409 && changed.text == "{}")
+            #expect(try await bench.get().handling.isHit)
         }
     }
 }

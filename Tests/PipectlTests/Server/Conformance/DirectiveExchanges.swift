@@ -218,7 +218,8 @@ enum DirectiveExchanges {
 
     // MARK: Surrogate-Control
 
-    private static let note = "`Surrogate-Control`, a note of 2001 that no RFC took up; `targetedFields` can name it"
+    private static let note =
+        "`Surrogate-Control`, a note of 2001 that no RFC took up; `CachingConfiguration.targetedFields` can name it"
 
     private static let surrogate: [Exchange] = [
         .refetched("Surrogate-Control alone", .notDone(note), "9213", ["Surrogate-Control": "max-age=3600"]),
