@@ -170,7 +170,7 @@ public final class MemoryStore<Value: Sendable>: Sendable {
 
     /// By the upper bits of a hash: a shard's table goes by the lower ones.
     private func shard(of hash: UInt64) -> LockedShard {
-        shards[Int(truncatingIfNeeded: (hash >> 32) * UInt64(shards.count) >> 32)]
+        shards[Int(truncatingIfNeeded: ((hash >> 32) * UInt64(shards.count)) >> 32)]
     }
 }
 

@@ -117,6 +117,12 @@ import Testing
         #expect(store.counters.bytes <= 200_000)
     }
 
+    @Test func `the shards share the budget, and keys are spread over all of them`() {
+        let store = MemoryStore<Int>(budget: 1_000_000, shards: 8)
+        for number in 0..<2_000 { store.insert(number, body: body(500), for: "\(number)") }
+        #expect(store.counters.bytes > 900_000 && store.counters.bytes <= 1_000_000)
+    }
+
     @Test func `the checksum is CRC-32C (RFC 3720 B.4)`() {
         #expect(CRC32C.checksum([UInt8](repeating: 0, count: 32)) == 0x8A91_36AA)
         #expect(CRC32C.checksum([UInt8](repeating: 0xFF, count: 32)) == 0x62A8_AB43)
