@@ -1,7 +1,7 @@
 #pragma once
 #include <stdint.h>
 
-/// What Linux does with files and Glibc's module does not name.
+/// What the system and the processor do with files and memory, and Glibc's module does not name.
 
 /// Gives the blocks within a range back to the file system, which reads as zeros then; the file keeps its length.
 /// 0, or -1 with errno.
@@ -16,3 +16,6 @@ const char *buffered_log_register(void);
 /// To be called once for each database that is opened by that name: makes what a transaction has written and not committed
 /// go with it when it is undone. Takes the database's rollback hook.
 void buffered_log_attach(struct sqlite3 *database);
+
+/// Has the line of memory at an address fetched, without waiting for it; any address will do.
+static inline void prefetch_line(const void *address) { __builtin_prefetch(address); }

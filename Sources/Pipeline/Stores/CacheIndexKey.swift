@@ -1,5 +1,5 @@
 /// A key of a `CacheIndex`: what it needs beside equality is a hash that is quick and that nobody outside can aim at.
-protocol CacheIndexKey: Equatable, Sendable {
+protocol CacheIndexKey: BitwiseCopyable, Equatable, Sendable {
     /// The same for equal keys in one process; all 64 bits are evenly spread.
     var indexHash: UInt64 { get }
 }

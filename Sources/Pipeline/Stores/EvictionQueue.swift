@@ -19,6 +19,8 @@ struct EvictionQueue: Sendable {
     var memory: Int { heap.capacity * MemoryLayout<Element>.stride }
 
     mutating func push(_ element: Element) {
+        // A quarter more at a time: an append by itself would double what it takes.
+        if heap.count == heap.capacity { heap.reserveCapacity(heap.count + heap.count / 4 + 8) }
         heap.append(element)
         siftUp(heap.count - 1, element)
     }

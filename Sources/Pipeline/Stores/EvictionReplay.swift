@@ -19,7 +19,7 @@ public struct EvictionReplay: ~Copyable, Sendable {
     /// - Returns: whether it was a hit.
     public mutating func request(_ key: UInt64, size: Int, cost: Double) -> Bool {
         if index.use(key) != nil { return true }
-        _ = index.insert(CacheNode(key), size: size, cost: cost)
+        _ = index.insert(key, CacheNode(), size: size, cost: cost)
         return false
     }
 

@@ -2,8 +2,6 @@
 ///
 /// Without a lock; the store holds it in a `Mutex`.
 struct MemoryShard: ~Copyable, Sendable {
-    typealias Node = CacheNode<MemoryKey>
-
     private var index: CacheIndex<MemoryKey>
     private var hits = 0
     private var misses = 0
@@ -26,28 +24,30 @@ struct MemoryShard: ~Copyable, Sendable {
         return counters
     }
 
-    mutating func find(_ key: MemoryKey, _ hash: UInt64) -> Node? {
-        guard let node = index.use(key, hash: hash) else {
+    mutating func find(_ key: MemoryKey, _ hash: UInt64) -> CacheLease? {
+        guard let lease = index.use(key, hash: hash) else {
             misses += 1
             return nil
         }
         hits += 1
-        return node
+        return lease
     }
 
-    func peek(_ key: MemoryKey, _ hash: UInt64) -> Node? { index.peek(key, hash: hash) }
+    mutating func peek(_ key: MemoryKey, _ hash: UInt64) -> CacheLease? { index.peek(key, hash: hash) }
 
-    mutating func insert(_ node: Node, _ hash: UInt64, size: Int, cost: Double, name: String?) -> Bool {
+    mutating func insert(
+        _ key: MemoryKey, _ hash: UInt64, _ node: CacheNode, size: Int, cost: Double, name: String?
+    ) -> Bool {
         guard size <= index.budget else {
-            _ = index.remove(node.key, hash: hash)
+            _ = index.remove(key, hash: hash)
             refused += 1
             return false
         }
         insertions += 1
-        return index.insert(node, hash: hash, size: size, cost: cost, name: name)
+        return index.insert(key, node, hash: hash, size: size, cost: cost, name: name)
     }
 
-    mutating func update(_ key: MemoryKey, _ hash: UInt64, _ change: (Node) -> Node) -> Bool {
+    mutating func update(_ key: MemoryKey, _ hash: UInt64, _ change: (CacheNode) -> CacheNode) -> Bool {
         index.update(key, hash: hash, change)
     }
 
@@ -61,7 +61,7 @@ struct MemoryShard: ~Copyable, Sendable {
 
     mutating func remove(_ key: MemoryKey, _ hash: UInt64) -> Bool { index.remove(key, hash: hash) }
 
-    mutating func remove(named names: NameRange) -> [Node] { index.remove(named: names) }
+    mutating func remove(named names: NameRange) -> [CacheNode] { index.remove(named: names) }
 
-    mutating func remove(where matches: (Node) -> Bool) -> Int { index.remove(where: matches) }
+    mutating func remove(where matches: (CacheNode) -> Bool) -> Int { index.remove { matches($1) } }
 }

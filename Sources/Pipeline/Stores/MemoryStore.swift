@@ -26,20 +26,15 @@ public final class MemoryStore<Value: Sendable>: Sendable {
     /// The entry under `key`; counts a hit or a miss.
     public func entry(for key: String) -> MemoryEntry<Value>? {
         let (key, hash) = Self.hashed(key)
-        guard let node = shard(of: hash).state.withLock({ $0.find(key, hash) }) else { return nil }
-        return MemoryEntry(Self.own(node))
+        guard let lease = shard(of: hash).state.withLock({ $0.find(key, hash) }) else { return nil }
+        return MemoryEntry(lease)
     }
 
     /// The entry under `key`, without counting or noting a use.
     public func peek(_ key: String) -> MemoryEntry<Value>? {
         let (key, hash) = Self.hashed(key)
-        guard let node = shard(of: hash).state.withLock({ $0.peek(key, hash) }) else { return nil }
-        return MemoryEntry(Self.own(node))
-    }
-
-    /// What a shard holds: nobody but this store puts nodes there, and of this class alone.
-    private static func own(_ node: CacheNode<MemoryKey>) -> MemoryNode<Value> {
-        unsafeDowncast(node, to: MemoryNode<Value>.self)
+        guard let lease = shard(of: hash).state.withLock({ $0.peek(key, hash) }) else { return nil }
+        return MemoryEntry(lease)
     }
 
     /// A mark to hand to `insert`: a removal after it makes that insertion void.
@@ -63,11 +58,11 @@ public final class MemoryStore<Value: Sendable>: Sendable {
     ) -> Bool {
         let size = body.count + key.utf8.count + valueBytes + Self.entryOverhead
         let (key, hash) = Self.hashed(key)
-        let node = MemoryNode(key, value, body: body)
+        let node = MemoryNode(value, body: body)
         return shard(of: hash).state.withLock { state in
             // Checked under the lock: a removal raises the counter before it visits this shard.
             if let generation, generation != purges.load(ordering: .acquiring) { return false }
-            return state.insert(node, hash, size: size, cost: cost, name: name)
+            return state.insert(key, hash, node, size: size, cost: cost, name: name)
         }
     }
 
@@ -77,10 +72,10 @@ public final class MemoryStore<Value: Sendable>: Sendable {
         let (key, hash) = Self.hashed(key)
         return shard(of: hash).state.withLock { state in
             state.update(key, hash) { node in
-                let node = Self.own(node)
+                let node = MemoryNode<Value>.own(node)
                 var value = node.value
                 change(&value)
-                return MemoryNode(key, value, body: node.body)
+                return MemoryNode(value, body: node.body)
             }
         }
     }
@@ -106,7 +101,7 @@ public final class MemoryStore<Value: Sendable>: Sendable {
     public func remove(where matches: (_ value: Value) -> Bool) -> Int {
         purges.add(1, ordering: .acquiringAndReleasing)
         return shards.reduce(0) { sum, shard in
-            sum + shard.state.withLock { $0.remove { matches(Self.own($0).value) } }
+            sum + shard.state.withLock { $0.remove { matches(MemoryNode<Value>.own($0).value) } }
         }
     }
 
@@ -129,7 +124,7 @@ public final class MemoryStore<Value: Sendable>: Sendable {
         purges.add(1, ordering: .acquiringAndReleasing)
         return shards.flatMap { shard in
             shard.state.withLock { state in names.flatMap { state.remove(named: $0) } }.map {
-                MemoryEntry(Self.own($0))
+                MemoryEntry(CacheLease(keeping: $0))
             }
         }
     }
