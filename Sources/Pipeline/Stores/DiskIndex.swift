@@ -110,6 +110,7 @@ final class DiskIndex: @unchecked Sendable {
         opened = connection
         inode = currentInode()
         reclaim()
+        files.takeReserve(floor: configuration.freeSpace)
         shareGeneration()
         // From now on whoever calls waits, without the lock that others need to look something up.
         connection.wait(milliseconds: 0)
@@ -358,6 +359,12 @@ final class DiskIndex: @unchecked Sendable {
             return
         }
         logLimit = connection.restartLog(waiting: 20) ? DiskSchema.logPages : pages + DiskSchema.logPages / 2
+    }
+
+    /// Makes room where the file system has none: the reserve goes, and what is written next begins the log anew.
+    func releaseReserve() {
+        files.releaseReserve()
+        if let opened, opened.restartLog(waiting: 200) { logLimit = DiskSchema.logPages }
     }
 
     /// One transaction for all writes that `body` makes.

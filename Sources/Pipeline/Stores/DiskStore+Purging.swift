@@ -65,7 +65,7 @@ extension DiskStore {
     ///
     /// - Parameter digests: further originals known to be the source's, where no record says so.
     public func purge(source: String, digests: Set<Digest> = []) throws(StoreError) -> PurgeResult {
-        let result = try perform { index throws(StoreError) in
+        let result = try deleting { index, _ throws(StoreError) in
             try index.write { _ throws(StoreError) in
                 let generation = try index.nextGeneration()
                 var result = try index.counting { () throws(StoreError) in try index.remove(source, digests) }
@@ -91,9 +91,9 @@ extension DiskStore {
             var from = range.from
             while true {
                 let start = from
-                let step = try perform { index throws(StoreError) in
+                let step = try deleting(atMost: 64) { index, limit throws(StoreError) in
                     try index.write { _ throws(StoreError) -> (removed: PurgeResult, last: String)? in
-                        let sources = try index.sources(from: start, below: range.below, limit: 64)
+                        let sources = try index.sources(from: start, below: range.below, limit: limit)
                         guard let last = sources.last else { return nil }
                         var removed = try index.counting { () throws(StoreError) in
                             var digests: Set<Digest> = []
@@ -118,7 +118,7 @@ extension DiskStore {
     }
 
     private func voidWorkBegun() throws(StoreError) -> UInt64 {
-        try perform { index throws(StoreError) in
+        try deleting { index, _ throws(StoreError) in
             try index.write { _ throws(StoreError) in try index.voidWorkBegun() }
         }
     }
@@ -127,7 +127,7 @@ extension DiskStore {
     /// - Returns: what there was, without sources and digests.
     @discardableResult
     public func clear() throws(StoreError) -> PurgeResult {
-        let result = try perform { index throws(StoreError) in
+        let result = try deleting { index, _ throws(StoreError) in
             try index.write { connection throws(StoreError) in
                 let generation = try index.voidWorkBegun()
                 var result = try index.counting { () throws(StoreError) in

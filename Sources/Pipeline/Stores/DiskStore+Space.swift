@@ -86,6 +86,26 @@ extension DiskStore {
         }
     }
 
+    /// Runs a transaction that only deletes. Where the file system has no room for its part of the log, once more with the
+    /// room that is kept for it, and for fewer entries, whose own room is given back before the next.
+    ///
+    /// - Parameter body: is told how many of what it deletes it may take on at most.
+    func deleting<Result: Sendable>(
+        atMost limit: Int = step, _ body: (_ index: DiskIndex, _ limit: Int) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+        do throws(StoreError) {
+            return try perform { index throws(StoreError) in try body(index, limit) }
+        } catch {
+            guard error.code == .full else { throw error }
+        }
+        let result = try perform { index throws(StoreError) in
+            index.releaseReserve()
+            return try body(index, max(1, limit / 32))
+        }
+        shrink()
+        return result
+    }
+
     /// Gives pages of the index and slots of small bodies that nothing uses any more back to the file system, some at a
     /// time.
     ///
@@ -112,6 +132,7 @@ extension DiskStore {
             yieldToOthers()
         }
         if hasShrunk { try? perform { index throws(StoreError) in try index.checkpoint() } }
+        files.takeReserve(floor: configuration.freeSpace)
     }
 
     /// A moment between two transactions in a row: processes that wait for the index ask now and then, and who asks

@@ -41,17 +41,17 @@ extension DiskStore {
     public func trim(_ request: TrimRequest) throws(StoreError) -> TrimResult {
         var result = TrimResult()
         // Uses that are noted and not written yet would not count.
-        try flush()
+        try deleting { index, _ throws(StoreError) in try index.flush() }
         for tier in EntryTier.allCases where request.tiers.contains(tier) {
             try removeMatching(request, tier, &result)
             guard request.maxEntries != nil || request.maxBytes != nil else { continue }
             let entries = request.maxEntries ?? .max
             let bytes = request.maxBytes ?? .max
             while true {
-                let step = try perform { index throws(StoreError) in
+                let step = try deleting { index, limit throws(StoreError) in
                     try index.write { _ throws(StoreError) in
                         try index.trimming { () throws(StoreError) in
-                            try index.evict(tier.inIndex, entries: entries, bytes: bytes, atMost: Self.step)
+                            try index.evict(tier.inIndex, entries: entries, bytes: bytes, atMost: limit)
                         }
                     }
                 }
@@ -76,10 +76,10 @@ extension DiskStore {
         let bounds = request.bounds(tier, first: 2)
         let recheck: SQLText = "SELECT 1 FROM \(tier.rawValue) WHERE id = ?1 AND \(bounds?.sql ?? "1")"
         while !ids.isEmpty {
-            let step = ids.prefix(Self.step)
-            ids = ids.dropFirst(Self.step)
-            let removed = try perform { index throws(StoreError) in
-                try index.write { connection throws(StoreError) in
+            let due = ids
+            let (removed, count) = try deleting { index, limit throws(StoreError) in
+                let step = due.prefix(limit)
+                let removed = try index.write { connection throws(StoreError) in
                     try index.trimming { () throws(StoreError) in
                         for id in step {
                             // Asked again: it may have been used or stored anew meanwhile.
@@ -90,7 +90,9 @@ extension DiskStore {
                         }
                     }
                 }
+                return (removed, step.count)
             }
+            ids = ids.dropFirst(count)
             result.add(removed)
             if !ids.isEmpty { yieldToOthers() }
         }
