@@ -210,6 +210,18 @@ extension CommandTests {
             }
         }
 
+        @Test(arguments: [
+            ["stats"], ["list"], ["inspect", "http://a.example/"], ["trim", "--older-than", "1d"],
+            ["purge", "http://a.example/"], ["clear"], ["verify"],
+        ])
+        func `a folder that is not there is no cache, and stays away`(command: [String]) async throws {
+            #expect(access(site.cache, F_OK) != 0)
+            let ended = try await site.run(["cache"] + command)
+            #expect(ended.exit == 2 && ended.output.isEmpty, "\(ended.errors)")
+            #expect(ended.errors.contains("there is no cache at \(site.cache)"), "\(ended.errors)")
+            #expect(access(site.cache, F_OK) != 0)
+        }
+
         @Test func `clear and trim empty the tiers`() async throws {
             let source = Samples.original("night-tiny.jpg")
             #expect(try await site.run(["get", source, "-r", "thumbnail:20,png", "--json"]).exit == 0)

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 import Pipeline
 
 struct CacheCommand: AsyncParsableCommand {
@@ -27,7 +28,7 @@ struct CacheCommand: AsyncParsableCommand {
 extension CommonOptions {
     func withStore<Value>(_ work: (DiskStore) throws(StoreError) -> Value) throws(CommandFailure) -> Value {
         let settings = try settings()
-        let folder = settings.cacheFolder
+        let folder = try existingCache(settings)
         let budgets = settings.diskBudgets(folder: folder)
         var configuration = DiskStoreConfiguration()
         configuration.originals = budgets.originals
@@ -40,5 +41,15 @@ extension CommonOptions {
         } catch {
             throw CommandFailure(.cacheUnavailable, error.description)
         }
+    }
+
+    /// The folder of the cache; a store would make it, and tell of an empty cache where the name is wrong.
+    @discardableResult
+    func existingCache(_ settings: Settings) throws(CommandFailure) -> String {
+        let folder = settings.cacheFolder
+        guard access(folder, F_OK) == 0 || errno != ENOENT else {
+            throw CommandFailure(.usage, "there is no cache at \(folder): name its folder with --cache")
+        }
+        return folder
     }
 }

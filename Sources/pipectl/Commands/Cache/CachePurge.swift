@@ -33,7 +33,9 @@ struct CachePurge: AsyncParsableCommand {
 
     func run() async throws {
         let selection = try SourceOptions.selection(prefix: prefix, host: host)
-        let pipeline = try common.pipeline(try common.settings())
+        let settings = try common.settings()
+        try common.existingCache(settings)
+        let pipeline = try common.pipeline(settings)
         let outcome: Result<PurgeResult, CommandFailure>
         do throws(PipelineError) {
             if let selection {
