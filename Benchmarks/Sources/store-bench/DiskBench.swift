@@ -41,6 +41,20 @@ struct DiskBench {
         }
     }
 
+    /// What a put and a hit cost in a folder that `run` has filled, whatever has been put there since.
+    func more() throws {
+        let store = try store(1 << 50)
+        let first = 20 * entries + (try store.statistics().variants.entries)
+        for (at, measure) in ["put", "put-together"].enumerated() {
+            let numbers = first + at * sample / 2..<first + (at + 1) * sample / 2
+            let begun = cpu()
+            try put(numbers, in: store, together: measure == "put" ? 1 : 16)
+            report(name, entries, measure, (cpu() - begun) / Double(numbers.count), "us")
+        }
+        try hits(store)
+        store.close()
+    }
+
     /// What eviction costs in a folder that `run` has filled.
     func evict() throws {
         let bytes = try store(1 << 50).statistics().variants.bytes

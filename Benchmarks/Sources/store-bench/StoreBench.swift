@@ -6,6 +6,7 @@ import Traces
 ///
 ///     store-bench disk FOLDER ENTRIES         put and hit with entries of 8 kB in a new folder, which stays
 ///     store-bench mix FOLDER ENTRIES          the same with an original of 1 MB in place of every hundredth entry
+///     store-bench more FOLDER ENTRIES         put and hit in such a folder once more: what two versions do in turn
 ///     store-bench open FOLDER ENTRIES         opening the folder, up to the answer to a first question
 ///     store-bench share FOLDER ENTRIES ROUNDS a second process that reads, alone and while this one writes
 ///     store-bench evict FOLDER ENTRIES        eviction in such a folder
@@ -33,6 +34,7 @@ struct StoreBench {
         case ("disk", 3): try DiskBench(arguments[1], try count(arguments[2]), hasOriginals: false).run()
         case ("mix", 3): try DiskBench(arguments[1], try count(arguments[2]), hasOriginals: true).run()
         case ("evict", 3): try DiskBench(arguments[1], try count(arguments[2]), hasOriginals: false).evict()
+        case ("more", 3): try DiskBench(arguments[1], try count(arguments[2]), hasOriginals: false).more()
         case ("open", 3): try DiskBench.open(arguments[1], try count(arguments[2]))
         case ("share", 4): try SharedFolder(arguments[1], try count(arguments[2])).run(rounds: try count(arguments[3]))
         case ("read", 4): try SharedFolder(arguments[1], try count(arguments[2])).read(seconds: try count(arguments[3]))
@@ -47,7 +49,7 @@ struct StoreBench {
         default:
             throw BenchError(
                 """
-                usage: store-bench disk|mix|evict FOLDER ENTRIES | open FOLDER ENTRIES | share FOLDER ENTRIES ROUNDS | memory ENTRIES |
+                usage: store-bench disk|mix|more|evict FOLDER ENTRIES | open FOLDER ENTRIES | share FOLDER ENTRIES ROUNDS | memory ENTRIES |
                     inline FOLDER COUNT | trace FOLDER TRACE.gz REQUESTS SHARE
                 """)
         }
