@@ -5,13 +5,13 @@
 /// its place, but not for ever, as it may be waiting for what never comes.
 struct StopGrace: Hashable {
     /// Seconds after which it is first looked at.
-    static let seconds = 0.012
+    static let seconds = 0.010
     /// The same where it is in an encoder that does not ask whether to stop; before that, it stops in less.
     static let deafSeconds = 0.004
     /// Seconds of processor time that suffice.
-    static let cpuSeconds = 0.008
+    static let cpuSeconds = 0.007
     /// Seconds after which it is killed in any case, where another worker is ready.
-    static let longestBesideSpare = 0.017
+    static let longestBesideSpare = 0.014
     /// The same where none is.
     static let longest = 0.1
 
