@@ -54,7 +54,11 @@ struct CacheLeases: ~Copyable, Sendable {
     mutating func settle(_ node: Unmanaged<CacheNode>) {
         let address = UnsafeRawPointer(node.toOpaque())
         for at in 0..<Self.count where nodes[at] == address {
-            if !isKnownUniquelyReferenced(&leases[at]) { leases[at].keep() }
+            if !isKnownUniquelyReferenced(&leases[at]) {
+                leases[at].keep()
+                // Theirs alone, so that it goes with them.
+                leases[at] = CacheLease()
+            }
             nodes[at] = nil
         }
     }
