@@ -94,6 +94,8 @@ final class DiskIndex: @unchecked Sendable {
         if isNew {
             let lock = try FolderLock(path: "\(files.folder)/rebuild.lock")
             defer { lock.unlock() }
+            // Set aside by who had the lock: what is written to it now nobody would find.
+            if connection.hasMoved { throw StoreError(.damaged, "the index was replaced", path: path) }
             try create(on: connection)
         } else {
             try migrate(connection)
@@ -259,7 +261,11 @@ final class DiskIndex: @unchecked Sendable {
         defer { lock.unlock() }
         if before == 0 || currentInode() == before {
             // Without an index so far, whoever held the lock before us may have repaired it.
-            if !isCertain || before == 0, let sound = try soundConnection() { return try adopt(sound) }
+            if !isCertain || before == 0, let (sound, isNew) = try soundConnection(), !isNew || before == 0 {
+                // An empty one others may be waiting to make the tables of: it stays where they have it open.
+                if isNew { try create(on: sound) }
+                return try adopt(sound)
+            }
             for suffix in ["", "-wal", "-shm"] { rename("\(path)\(suffix)", "\(path).damaged\(suffix)") }
         }
         let (connection, isNew) = try connect()
@@ -271,13 +277,12 @@ final class DiskIndex: @unchecked Sendable {
         try adopt(connection)
     }
 
-    /// A connection when the database turns out to be whole; nil when it is damaged.
-    private func soundConnection() throws(StoreError) -> SQLiteConnection? {
+    /// A connection when the database turns out to be whole, or to be empty; nil when it is damaged.
+    private func soundConnection() throws(StoreError) -> (SQLiteConnection, isNew: Bool)? {
         do throws(StoreError) {
             let (connection, isNew) = try connect()
-            if isNew { return nil }
-            try connection.probe()
-            return connection
+            if !isNew { try connection.probe() }
+            return (connection, isNew)
         } catch {
             guard error.code == .damaged else { throw error }
             return nil

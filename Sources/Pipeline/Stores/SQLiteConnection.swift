@@ -149,6 +149,12 @@ final class SQLiteConnection: @unchecked Sendable {
         handle = nil
     }
 
+    /// Whether the file that is open is no longer the one of that name.
+    var hasMoved: Bool {
+        var moved: CInt = 0
+        return sqlite3_file_control(handle, nil, SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved != 0
+    }
+
     /// Runs statements that take no values and whose rows nobody reads.
     func execute(_ sql: String) throws(StoreError) {
         try check(sqlite3_exec(handle, sql, nil, nil, nil))
@@ -349,6 +355,9 @@ final class SQLiteConnection: @unchecked Sendable {
             // SQLITE_IOERR_SHORT_READ: the log is not what its shared memory says. SQLITE_IOERR_DELETE_NOENT: somebody is
             // putting an empty index in the place of a damaged one, and the old log has just gone.
             return StoreError(.damaged, "the index is damaged: \(text)", path: path)
+        case SQLITE_READONLY where status >> 8 == 4:
+            // SQLITE_READONLY_DBMOVED: somebody has put another index in the place of this one.
+            return StoreError(.damaged, "the index was replaced", path: path)
         case SQLITE_CORRUPT, SQLITE_NOTADB:
             return StoreError(.damaged, "the index is damaged: \(text)", path: path)
         case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL:
