@@ -253,6 +253,16 @@ final class DiskIndex: @unchecked Sendable {
     ///
     /// - Parameter isCertain: false keeps a database that seems sound when it is opened anew.
     func rebuild(isCertain: Bool = true) throws(StoreError) {
+        do throws(StoreError) {
+            try rebuildOnce(isCertain: isCertain)
+        } catch {
+            // What has been made, or found sound, a moment ago is not damaged by now: somebody opens it too.
+            guard error.code == .damaged else { throw error }
+            try rebuildOnce(isCertain: false)
+        }
+    }
+
+    private func rebuildOnce(isCertain: Bool) throws(StoreError) {
         let before = inode
         opened?.close()
         opened = nil
@@ -279,14 +289,17 @@ final class DiskIndex: @unchecked Sendable {
 
     /// A connection when the database turns out to be whole, or to be empty; nil when it is damaged.
     private func soundConnection() throws(StoreError) -> (SQLiteConnection, isNew: Bool)? {
-        do throws(StoreError) {
-            let (connection, isNew) = try connect()
-            if !isNew { try connection.probe() }
-            return (connection, isNew)
-        } catch {
-            guard error.code == .damaged else { throw error }
-            return nil
+        // Others that open it may take a log away that it does without, just as this one looks at it.
+        for _ in 0..<3 {
+            do throws(StoreError) {
+                let (connection, isNew) = try connect()
+                if !isNew { try connection.probe() }
+                return (connection, isNew)
+            } catch {
+                guard error.code == .damaged else { throw error }
+            }
         }
+        return nil
     }
 
     /// Writes what is noted and closes. Nothing works afterwards.

@@ -90,6 +90,44 @@ import Testing
         #expect(report.isClean, "\(report)")
     }
 
+    @Test func `a store that waited to make the tables looks whether its index was set aside meanwhile`() async throws {
+        mkdir(folder.path, 0o700)
+        let path = "\(folder.path)/rebuild.lock"
+        let lock = open(path, O_RDWR | O_CREAT, 0o600)
+        defer { close(lock) }
+        #expect(flock(lock, LOCK_EX) == 0)
+        let folder = folder.path
+        async let opening = Task.detached { try DiskStore(folder: folder) }.value
+        // The system tells who waits for a lock, and for that of which file.
+        var info = stat()
+        #expect(fstat(lock, &info) == 0)
+        let waits = ":\(info.st_ino) "
+        while !Self.text("/proc/locks").split(separator: "\n").contains(where: {
+            $0.contains("-> FLOCK") && $0.contains(waits)
+        }) {
+            await Task.yield()
+        }
+        rename("\(folder)/cache.sqlite", "\(folder)/elsewhere")
+        flock(lock, LOCK_UN)
+        let store = try await opening
+        let body = bytes(1_000, seed: 1)
+        #expect(try store.storeVariant(variant("v", of: digest([]), body), body: body, generation: 1))
+        #expect(try DiskStore(folder: folder).variant(key: digest(Array("v".utf8)))?.body == body)
+        #expect(try store.verify().isClean)
+    }
+
+    private static func text(_ path: String) -> String {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        defer { close(file) }
+        var text: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 1 << 16)
+        while true {
+            let count = read(file, &buffer, buffer.count)
+            if count <= 0 { return String(decoding: text, as: UTF8.self) }
+            text += buffer[..<count]
+        }
+    }
+
     // MARK: What is in the folder
 
     enum Planted: String, CaseIterable, Sendable {
