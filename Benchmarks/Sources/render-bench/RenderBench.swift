@@ -80,6 +80,8 @@ struct RenderBench {
             configuration.executable = "/proc/self/exe"
             let pool = WorkerPool(configuration)
             try await pool.prepare()
+            // The one that stands by starts after those that work, and is no part of what a render costs.
+            while pool.statistics.started <= workers { try await Task.sleep(for: .milliseconds(1)) }
             renderer = pool
         } else {
             renderer = InProcessRenderer(threads: 1)
