@@ -51,8 +51,9 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private var answers = 0
     private var wantsRead = false
     private var began = ContinuousClock.now
-    /// The body of the request that is being received, where it is wanted.
-    private var incoming: [UInt8]?
+    /// Whether the body of the request that is being received goes anywhere, and what has come of it.
+    private var isBodyWanted = false
+    private var incoming: [UInt8] = []
     /// What is still to be sent of the answer's body; it shares its bytes with the caches.
     private var outgoing: ArraySlice<UInt8> = []
     /// The same where it lies in a file.
@@ -182,7 +183,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
             guard total <= limit else {
                 return refuse(Problem(.bodyTooLarge, "at most \(limit) bytes are read (`server.bodyBytes`)"))
             }
-            if incoming != nil { incoming? += bytes.readableBytesView }
+            if isBodyWanted { incoming.append(contentsOf: bytes.readableBytesView) }
             state = .receiving(admission, bodyBytes: total)
         case .part(.end):
             if case .receiving(let admission, _) = state { answer(admission) }
@@ -197,7 +198,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
                 fields: head.headers.map { HeaderField($0.name, $0.value.trimmingSpace()) },
                 bodyLimit: site.settings.bodyBytes)
             if admission.readsBody || admission.leavesBody, site.wantsBody(of: admission.request) {
-                incoming = []
+                isBodyWanted = true
                 if admission.leavesBody {
                     admission.takeBody()
                     context?.writeAndFlush(
@@ -228,8 +229,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
         let loop = context.eventLoop
         let handler = NIOLoopBound(self, eventLoop: loop)
         var request = admission.request
-        request.body = incoming ?? []
-        incoming = nil
+        request.body = incoming
+        (isBodyWanted, incoming) = (false, [])
         answers += 1
         let answer = answers
         let task = Task { [request] in

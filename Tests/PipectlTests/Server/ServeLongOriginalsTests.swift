@@ -31,7 +31,9 @@ extension CommandTests {
         }
 
         /// What every cache folder has beside its database.
-        private static let parts: Set<String> = ["bodies", "temporary", "rebuild.lock", "flights.lock", "generation"]
+        private static let parts: Set<String> = [
+            "bodies", "temporary", "rebuild.lock", "flights.lock", "generation", "reserve",
+        ]
 
         /// Names of what lies in the cache folder beside the index.
         private static func bodies(_ folder: ScratchFolder) -> [String] {
