@@ -112,7 +112,7 @@ extension FetchStage {
         let target = Invalidation.Target(url)
         guard case .answer(let response) = reply else {
             // It may have got there, and what it did not get back may have been a success.
-            if case .failure(let error) = reply, Self.mayHaveArrived(error) {
+            if case .failure(let error) = reply, !Invalidation.isSafe(admitted.method), Self.mayHaveArrived(error) {
                 await invalidate([target], target, finding)
             }
             return try reply.original()

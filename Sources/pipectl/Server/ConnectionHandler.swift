@@ -119,8 +119,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         switch part {
         case .head(let head):
             progress.isInBody = true
-            let isPlain = head.headers.allSatisfy { $0.value.utf8.allSatisfy { $0 < 0x80 } }
-            if progress.isUnchanged, !isPlain {
+            if progress.isUnchanged, !head.headers.allSatisfy({ $0.value.utf8.allSatisfy { $0 < 0x80 } }) {
                 return take(
                     .refusal(Problem(.malformedRequest, "fields beyond ASCII right behind a body are not read")))
             }

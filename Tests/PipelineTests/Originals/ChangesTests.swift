@@ -73,6 +73,17 @@ struct ChangesTests {
         }
     }
 
+    @Test func `a safe method whose answer is lost has changed nothing`() async throws {
+        try await withCache { request throws(FetchError) in
+            if request.method == "GET" { return Answer(200, Self.lasting, body: "old") }
+            throw FetchError(.timeout, request.url, "so")
+        } _: { bench in
+            _ = try await bench.get()
+            await #expect(throws: PipelineError.self) { try await change(bench, "OPTIONS", body: "") }
+            #expect(try await bench.get().handling.isHit)
+        }
+    }
+
     @Test func `a change is seen to its end when nobody waits for it any more`() async throws {
         let door = Door()
         try await withCache { request in

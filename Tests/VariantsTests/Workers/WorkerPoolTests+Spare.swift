@@ -6,10 +6,9 @@ import Testing
 
 /// The worker that is ready beside the others.
 extension WorkerPoolTests {
-    /// A pool of one worker and one that is ready; burials wait for `mayBury`.
-    private func pool(_ mayBury: Switch = Switch(true)) async throws -> WorkerPool {
-        let pool = WorkerPool(
-            Self.configuration { $0.beforeBurial = { while !mayBury.value { usleep(100) } } })
+    /// A pool of one worker and one that is ready; burials wait at `door`.
+    private func pool(_ door: Door? = nil) async throws -> WorkerPool {
+        let pool = WorkerPool(Self.configuration { $0.beforeBurial = { door?.pass() } })
         try await pool.prepare()
         while pool.statistics.started < 2 { await Task.yield() }
         return pool
@@ -18,8 +17,8 @@ extension WorkerPoolTests {
     @Test func `a worker that is killed is replaced before it is gone, and gone before the next is started`()
         async throws
     {
-        let mayBury = Switch(false)
-        let pool = try await pool(mayBury)
+        let door = Door()
+        let pool = try await pool(door)
         let children = Self.workers()
         try #require(children.count == 2)
         let hanging = try Self.job(.hang)
@@ -31,7 +30,7 @@ extension WorkerPoolTests {
         // Nobody has waited for the dead one yet: what rendered was there before.
         #expect(pool.statistics.killed == 1 && pool.statistics.started == 2)
         #expect(children.allSatisfy { access("/proc/\($0)", F_OK) == 0 })
-        mayBury.value = true
+        door.open()
         while pool.statistics.started < 3 { await Task.yield() }
         #expect(Self.zombies() == 0 && Self.workers().count == 2)
         await pool.shutdown()
@@ -51,35 +50,55 @@ extension WorkerPoolTests {
     }
 
     @Test func `a pool that ends while a killed worker is waited for ends after it`() async throws {
-        let mayBury = Switch(false)
-        let pool = try await pool(mayBury)
+        let door = Door()
+        let pool = try await pool(door)
         let hanging = try Self.job(.hang)
         let task = Task { await Self.error(pool, hanging) }
         while pool.running == 0 { await Task.yield() }
         task.cancel()
         _ = await task.value
         try #require(pool.statistics.started == 2)
-        let hasEnded = Switch(false)
+        let hasEnded = Flag()
         let end = Task {
             await pool.shutdown()
-            hasEnded.value = true
+            hasEnded.set()
         }
         // The slot's worker has ended with its slot; what was killed is there still.
         while Self.zombies() == 0 || !Self.workers().isEmpty { await Task.yield() }
         for _ in 0..<1000 { await Task.yield() }
-        #expect(!hasEnded.value)
-        mayBury.value = true
+        #expect(!hasEnded.isSet)
+        door.open()
         await end.value
         #expect(Self.zombies() == 0)
     }
 }
 
-/// A switch that closures share.
-private final class Switch: Sendable {
-    private let state: Mutex<Bool>
-    init(_ value: Bool) { state = Mutex(value) }
-    var value: Bool {
-        get { state.withLock { $0 } }
-        set { state.withLock { $0 = newValue } }
+/// A door that threads stand at until a test opens it, for good.
+///
+/// @unchecked Sendable because a semaphore is there to be used by several threads, and where it lies never changes.
+private final class Door: @unchecked Sendable {
+    private let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
+
+    init() { sem_init(semaphore, 0, 0) }
+
+    deinit {
+        sem_destroy(semaphore)
+        semaphore.deallocate()
     }
+
+    /// Returns once the door is open.
+    func pass() {
+        while sem_wait(semaphore) != 0 {}
+        // For the next one.
+        sem_post(semaphore)
+    }
+
+    func open() { sem_post(semaphore) }
+}
+
+/// Whether something has happened.
+private final class Flag: Sendable {
+    private let state = Atomic(false)
+    var isSet: Bool { state.load(ordering: .acquiring) }
+    func set() { state.store(true, ordering: .releasing) }
 }
