@@ -250,6 +250,8 @@ static int lock_calls(void) {
 void csandbox_lock(const CSandboxLocks *locks, CSandboxReport *report) {
     memset(report, 0, sizeof *report);
     report->threads = count_threads();
+    // What `top` and `ps -C` show of it, and what is left of its name once it has ended.
+    prctl(PR_SET_NAME, "render-worker", 0, 0, 0);
     volunteer_for_oom();
     report->resource_limits = set_limits(locks);
     report->dies_with_parent = prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0;

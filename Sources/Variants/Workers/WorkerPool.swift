@@ -62,6 +62,8 @@ public final class WorkerPool: Rendering {
     var running: Int { core.running }
     /// Renders that no thread has taken.
     var waiting: Int { core.waiting }
+    /// Whether the worker beside the slots may be taken.
+    var hasSpare: Bool { core.hasSpare }
 
     /// Lets what was given finish, ends all workers, and returns when none is left.
     public func shutdown() async { await core.shutdown() }

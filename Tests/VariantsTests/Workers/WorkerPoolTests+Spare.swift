@@ -10,7 +10,8 @@ extension WorkerPoolTests {
     private func pool(_ door: Door? = nil) async throws -> WorkerPool {
         let pool = WorkerPool(Self.configuration { $0.beforeBurial = { door?.pass() } })
         try await pool.prepare()
-        while pool.statistics.started < 2 { await Task.yield() }
+        // It counts as started before it may be taken.
+        while !pool.hasSpare { await Task.yield() }
         return pool
     }
 
