@@ -24,7 +24,7 @@ extension WorkerPoolTests {
         try #require(children.count == 2)
         let hanging = try Self.job(.hang)
         let task = Task { await Self.error(pool, hanging) }
-        while pool.running == 0 { await Task.yield() }
+        await Self.untilOneHangs()
         task.cancel()
         #expect(await task.value?.code == .cancelled)
         #expect(await Self.error(pool, try Self.job()) == nil)
@@ -55,7 +55,7 @@ extension WorkerPoolTests {
         let pool = try await pool(door)
         let hanging = try Self.job(.hang)
         let task = Task { await Self.error(pool, hanging) }
-        while pool.running == 0 { await Task.yield() }
+        await Self.untilOneHangs()
         task.cancel()
         _ = await task.value
         try #require(pool.statistics.started == 2)

@@ -42,6 +42,20 @@ import Testing
         }
     }
 
+    /// Returns once a worker hangs: that one goes to sleep a thousand times a second, which no other does.
+    ///
+    /// A render that is cancelled before costs no worker.
+    static func untilOneHangs() async {
+        func sleeps() -> Int {
+            workers().map { number in
+                let lines = FileText.read("/proc/\(number)/status").split(separator: "\n")
+                let count = lines.first { $0.hasPrefix("voluntary_ctxt_switches:") }?.split(separator: "\t").last
+                return count.flatMap { Int($0) } ?? 0
+            }.max() ?? 0
+        }
+        while sleeps() < 300 { await Task.yield() }
+    }
+
     /// Workers that have ended and that nobody waited for. Other tests have other children.
     static func zombies() -> Int {
         processes().count { number in
