@@ -10,6 +10,9 @@ struct BodyFiles: Sendable {
 
     private static let serial = Atomic<UInt64>(0)
 
+    /// The room kept for deleting.
+    var reserve: ReserveFile { ReserveFile(folder: folder) }
+
     func path(_ digest: Digest) -> String { "\(folder)/bodies/\(digest.prefix(2))/\(digest)" }
 
     /// Writes a new temporary file, gone again when that fails.
@@ -207,32 +210,6 @@ struct BodyFiles: Sendable {
         for suffix in ["", "-wal", "-shm"] { unlink("\(folder)/cache.sqlite.damaged\(suffix)") }
     }
 
-    // MARK: Room to delete
-
-    /// Bytes that are kept for deleting on a file system that is full: the index has to write what it deletes.
-    private static let reserveBytes = 1 << 20
-
-    private var reserve: String { "\(folder)/reserve" }
-
-    /// Takes the room for deleting, unless it is taken, or less than `floor` would be left to others.
-    func takeReserve(floor: Int?) {
-        var info = stat()
-        if lstat(reserve, &info) == 0, Int(info.st_blocks) * 512 >= Self.reserveBytes { return }
-        guard let space = FileSystemSpace(holding: folder),
-            space.free - Self.reserveBytes >= floor ?? space.ordinaryFloor
-        else { return }
-        let file = open(reserve, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
-        guard file >= 0 else { return }
-        defer { close(file) }
-        // One that is taken in part, by a process that was killed, is filled up.
-        if fstat(file, &info) != 0 || !Self.isOurs(info) || posix_fallocate(file, 0, off_t(Self.reserveBytes)) != 0 {
-            releaseReserve()
-        }
-    }
-
-    /// Gives the room for deleting back to the file system.
-    func releaseReserve() { Self.delete(reserve) }
-
     // MARK: Folders
 
     /// What this program makes in a cache folder.
@@ -321,8 +298,17 @@ struct BodyFiles: Sendable {
         if mkdir(path, 0o700) == 0 { return }
         let cause = errno
         var info = stat()
-        if cause == EEXIST, stat(path, &info) == 0, info.st_mode & S_IFMT == S_IFDIR { return }
-        throw failure("cannot create the folder", cause, path)
+        guard cause == EEXIST else { throw failure("cannot create the folder", cause, path) }
+        guard stat(path, &info) == 0 else {
+            throw StoreError(
+                .unavailable,
+                "this is a link that leads nowhere, not a folder: name another folder, or delete the link",
+                path: path)
+        }
+        guard info.st_mode & S_IFMT == S_IFDIR else {
+            throw StoreError(
+                .unavailable, "this is a file, not a folder: name another folder, or move the file away", path: path)
+        }
     }
 
     /// Creates a folder and those above it.

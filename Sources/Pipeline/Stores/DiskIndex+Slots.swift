@@ -32,7 +32,7 @@ extension DiskIndex {
         states.variants.isChanged = true
     }
 
-    private func readEnd() throws(StoreError) -> Int {
+    func readEnd() throws(StoreError) -> Int {
         try connection.first("SELECT pack FROM tiers WHERE name = 'variants'") { $0.count(0) } ?? 0
     }
 

@@ -90,6 +90,16 @@ final class DiskIndex: @unchecked Sendable {
     // MARK: Opening, rebuilding
 
     private func open() throws(StoreError) {
+        do throws(StoreError) {
+            try openOnce()
+        } catch {
+            guard error.code == .full else { throw error }
+            // Its shared memory takes some room too, and is made anew by who opens it first.
+            try files.reserve.lent { () throws(StoreError) in try openOnce() }
+        }
+    }
+
+    private func openOnce() throws(StoreError) {
         let (connection, isNew) = try connect()
         if isNew {
             let lock = try FolderLock(path: "\(files.folder)/rebuild.lock")
@@ -112,7 +122,7 @@ final class DiskIndex: @unchecked Sendable {
         opened = connection
         inode = currentInode()
         reclaim()
-        files.takeReserve(floor: configuration.freeSpace)
+        files.reserve.take(looksInside: true)
         shareGeneration()
         // From now on whoever calls waits, without the lock that others need to look something up.
         connection.wait(milliseconds: 0)
@@ -379,10 +389,12 @@ final class DiskIndex: @unchecked Sendable {
         logLimit = connection.restartLog(waiting: 20) ? DiskSchema.logPages : pages + DiskSchema.logPages / 2
     }
 
-    /// Makes room where the file system has none: the reserve goes, and what is written next begins the log anew.
-    func releaseReserve() {
-        files.releaseReserve()
-        if let opened, opened.restartLog(waiting: 200) { logLimit = DiskSchema.logPages }
+    /// Moves the log into the index, so that what is written next begins it anew and needs no room. Not where the file
+    /// system has too little room for what the index gets longer by it: that would go, and the log could not be begun anew.
+    func beginLogAnew() {
+        guard let opened, let owed = try? owed(), let space = FileSystemSpace(holding: files.folder), owed <= space.free
+        else { return }
+        if opened.restartLog(waiting: 200) { logLimit = DiskSchema.logPages }
     }
 
     /// One transaction for all writes that `body` makes.

@@ -65,16 +65,30 @@ extension DiskStore {
     ///
     /// - Parameter digests: further originals known to be the source's, where no record says so.
     public func purge(source: String, digests: Set<Digest> = []) throws(StoreError) -> PurgeResult {
-        let result = try deleting { index, _ throws(StoreError) in
-            try index.write { _ throws(StoreError) in
-                let generation = try index.nextGeneration()
-                var result = try index.counting { () throws(StoreError) in try index.remove(source, digests) }
-                result.sources = result.records + result.originals + result.variants > 0 ? 1 : 0
-                result.generation = generation
-                try index.remember(result.digests.union([source]), generation)
-                return result
+        var result = PurgeResult()
+        var isDone = false
+        // In one transaction, but for variants that go before where there is no room for all of it.
+        while !isDone {
+            let all = result.digests.union(digests)
+            let (removed, isWhole) = try deleting { index, limit throws(StoreError) in
+                try index.write { _ throws(StoreError) in
+                    var isWhole = false
+                    var removed = try index.counting { () throws(StoreError) in
+                        let found = try index.remove(source, all, variants: limit < Self.step ? limit : .max)
+                        isWhole = found.isWhole
+                        return found.digests
+                    }
+                    guard isWhole else { return (removed, false) }
+                    removed.generation = try index.nextGeneration()
+                    try index.remember(removed.digests.union([source]), removed.generation)
+                    return (removed, true)
+                }
             }
+            result.add(removed)
+            result.generation = removed.generation
+            isDone = isWhole
         }
+        result.sources = result.records + result.originals + result.variants > 0 ? 1 : 0
         shrink()
         return result
     }
@@ -91,23 +105,33 @@ extension DiskStore {
             var from = range.from
             while true {
                 let start = from
-                let step = try deleting(atMost: 64) { index, limit throws(StoreError) in
-                    try index.write { _ throws(StoreError) -> (removed: PurgeResult, last: String)? in
+                let step = try deleting(atMost: Self.sourcesAtOnce) { index, limit throws(StoreError) in
+                    try index.write { _ throws(StoreError) -> (removed: PurgeResult, next: String)? in
                         let sources = try index.sources(from: start, below: range.below, limit: limit)
-                        guard let last = sources.last else { return nil }
+                        guard !sources.isEmpty else { return nil }
+                        let variants = limit < Self.sourcesAtOnce ? Self.variantsWhenShort : .max
+                        var next = start
+                        var count = 0
                         var removed = try index.counting { () throws(StoreError) in
                             var digests: Set<Digest> = []
-                            for source in sources { digests.formUnion(try index.remove(source)) }
+                            for source in sources {
+                                let found = try index.remove(source, variants: variants)
+                                digests.formUnion(found.digests)
+                                // The rest of it comes next, which finds the source again.
+                                guard found.isWhole else { break }
+                                count += 1
+                                // The text that follows it, and nothing in between.
+                                next = source + "\0"
+                            }
                             return digests
                         }
-                        removed.sources = sources.count
-                        return (removed, last)
+                        removed.sources = count
+                        return (removed, next)
                     }
                 }
                 guard let step else { break }
                 result.add(step.removed)
-                // The text that follows it, and nothing in between.
-                from = step.last + "\0"
+                from = step.next
                 yieldToOthers()
             }
         }
@@ -116,6 +140,11 @@ extension DiskStore {
         shrink()
         return result
     }
+
+    /// Sources that are removed in one transaction.
+    private static let sourcesAtOnce = 64
+    /// Variants of one source that are, where room is short.
+    private static let variantsWhenShort = 16
 
     private func voidWorkBegun() throws(StoreError) -> UInt64 {
         try deleting { index, _ throws(StoreError) in
@@ -127,28 +156,17 @@ extension DiskStore {
     /// - Returns: what there was, without sources and digests.
     @discardableResult
     public func clear() throws(StoreError) -> PurgeResult {
-        let result = try deleting { index, _ throws(StoreError) in
-            try index.write { connection throws(StoreError) in
-                let generation = try index.voidWorkBegun()
-                var result = try index.counting { () throws(StoreError) in
-                    let files = try connection.rows(
-                        """
-                        SELECT digest FROM variants WHERE place IS NULL UNION SELECT digest FROM originals \
-                        JOIN digests USING (id) WHERE place IS NULL
-                        """
-                    ) { $0.digest(0) }
-                    for digest in files {
-                        try index.discard(digest)
-                    }
-                    for table in ["digests", "records", "originals", "variants", "links", "purges", "free"] {
-                        try connection.run("DELETE FROM \(table)")
-                    }
-                    try index.emptyTiers()
-                    return []
-                }
-                result.generation = generation
-                return result
+        var result = PurgeResult()
+        var isDone = false
+        while !isDone {
+            let (removed, isWhole) = try deleting { index, limit throws(StoreError) in
+                // Where there is no room for all at once, which takes little, entries go before.
+                if limit < Self.step, let removed = try index.removeSome(limit) { return (removed, false) }
+                return (try index.removeAll(), true)
             }
+            result.add(removed)
+            result.generation = removed.generation
+            isDone = isWhole
         }
         shrink()
         files.removeSetAside()
@@ -172,6 +190,46 @@ extension DiskIndex {
     /// Seconds for which a purge is remembered by name. Work older than that is refused whatever it stores.
     private static let purgeMemory = 3_600.0
 
+    /// Everything, in a transaction of its own, and voids all work begun before.
+    fileprivate func removeAll() throws(StoreError) -> PurgeResult {
+        try write { connection throws(StoreError) in
+            let generation = try voidWorkBegun()
+            var result = try counting { () throws(StoreError) in
+                let files = try connection.rows(
+                    """
+                    SELECT digest FROM variants WHERE place IS NULL UNION SELECT digest FROM originals \
+                    JOIN digests USING (id) WHERE place IS NULL
+                    """
+                ) { $0.digest(0) }
+                for digest in files { try discard(digest) }
+                for table in ["digests", "records", "originals", "variants", "links", "purges", "free"] {
+                    try connection.run("DELETE FROM \(table)")
+                }
+                try emptyTiers()
+                return []
+            }
+            result.generation = generation
+            return result
+        }
+    }
+
+    /// So many entries, in a transaction of their own; nil where there is none.
+    fileprivate func removeSome(_ limit: Int) throws(StoreError) -> PurgeResult? {
+        try write { connection throws(StoreError) in
+            for tier in [DiskTier.variants, .originals, .records] {
+                let rows = try connection.rows("SELECT id FROM \(tier.rawValue) LIMIT ?1", .integer(limit)) {
+                    $0.integer(0)
+                }
+                if rows.isEmpty { continue }
+                return try counting { () throws(StoreError) in
+                    for row in rows { try removeRow(tier, row) }
+                    return []
+                }
+            }
+            return nil
+        }
+    }
+
     /// Raises the generation, and the floor to it: nothing begun before is stored, whatever its name.
     fileprivate func voidWorkBegun() throws(StoreError) -> UInt64 {
         let generation = try nextGeneration()
@@ -190,8 +248,12 @@ extension DiskIndex {
     }
 
     /// Removes what is stored of a source; a body that another source's record speaks of stays.
-    /// - Returns: every digest the source has had.
-    fileprivate func remove(_ source: String, _ more: Set<Digest> = []) throws(StoreError) -> Set<Digest> {
+    ///
+    /// - Parameter limit: variants that go at most; where there are as many, nothing but variants goes.
+    /// - Returns: every digest the source has had, and whether nothing of it is left.
+    fileprivate func remove(
+        _ source: String, _ more: Set<Digest> = [], variants limit: Int
+    ) throws(StoreError) -> (digests: Set<Digest>, isWhole: Bool) {
         let connection = try connection
         var originals = try connection.rows(
             """
@@ -203,19 +265,22 @@ extension DiskIndex {
         for digest in more.subtracting(known) {
             if let key = DigestKey(digest), let id = try original(key) { originals.append((id, digest)) }
         }
+        var left = limit
         for (id, _) in originals {
             let range = Self.variants(of: id)
             let variants = try connection.rows(
-                "SELECT id FROM variants WHERE id >= ?1 AND id < ?2", .integer(range.lowerBound),
-                .integer(range.upperBound)
+                "SELECT id FROM variants WHERE id >= ?1 AND id < ?2 LIMIT ?3", .integer(range.lowerBound),
+                .integer(range.upperBound), .integer(left)
             ) { $0.integer(0) }
             for id in variants { try removeRow(.variants, id) }
+            left -= variants.count
+            if left == 0 { return (known.union(more), false) }
         }
         let records = try connection.rows("SELECT id FROM records WHERE source = ?1", .text(source)) { $0.integer(0) }
         for id in records { try removeRow(.records, id) }
         for (id, _) in originals { try dropUnrecorded(id) }
         try connection.run("DELETE FROM links WHERE source = ?1", .text(source))
-        return known.union(more)
+        return (known.union(more), true)
     }
 
     /// What `body` removes, by the sums of the tiers, and the digests it returns.

@@ -25,8 +25,6 @@ struct FileSystemSpace: Sendable, Hashable {
 }
 
 extension DiskStore {
-    /// Entries that leave in one transaction; other processes get their turn in between.
-    static let step = 512
     /// Steps that one entry on its way in takes at most; the next one goes on.
     private static let stepsForNewcomer = 16
 
@@ -35,12 +33,25 @@ extension DiskStore {
         space(folder).map { ($0.free, configuration.freeSpace ?? $0.ordinaryFloor) }
     }
 
-    /// Makes sure that the file system keeps its floor when `count` more bytes are written: evicts where it would not.
+    /// Makes sure that the file system keeps its floor when `count` more bytes are written, evicting where it would not, and
+    /// that the room for deleting is whole.
     ///
     /// - Throws: `.full` where that did not help, counted as refused.
     func makeRoom(for count: Int, in tier: DiskTier) throws(StoreError) {
         try stepDown(tier)
-        guard configuration.freeSpace != 0 else { return }
+        if configuration.freeSpace != 0 { try keepFloor(for: count, in: tier) }
+        // What is stored in its place would leave nothing to delete with.
+        let missing = files.reserve.take()
+        guard missing == 0 else {
+            throw try refusal(
+                tier,
+                "the file system is full: of the \(ReserveFile.bytes) bytes that the cache keeps for deleting "
+                    + "\(missing) are missing, and nothing is stored until they are there. Free some")
+        }
+        try payLog(for: count, in: tier)
+    }
+
+    private func keepFloor(for count: Int, in tier: DiskTier) throws(StoreError) {
         for step in 0..<Self.stepsForNewcomer {
             guard let (free, floor) = freeSpace(), free - count < floor else { return }
             if step == 0 {
@@ -49,21 +60,44 @@ extension DiskStore {
                 continue
             }
             let missing = floor - free + count
-            let evicted = try perform { index throws(StoreError) in
+            let evicted = try deleting { index, limit throws(StoreError) in
                 try index.write { _ throws(StoreError) in
                     let (largest, held) = try index.largest()
-                    return try index.evict(largest, entries: .max, bytes: held - missing, atMost: Self.step)
+                    return try index.evict(largest, entries: .max, bytes: held - missing, atMost: limit)
                 }
             }
             guard evicted > 0 else { break }
             shrink()
         }
         guard let (free, floor) = freeSpace(), free - count < floor else { return }
+        throw try refusal(
+            tier,
+            "the file system has \(free) bytes left, of which the cache leaves \(floor) to others: free some, or set "
+                + "a lower floor")
+    }
+
+    /// More than the log of the index makes it longer by.
+    private static let longestLog = 16_000_000
+
+    /// Where the file system is nearly full, moves the log into the index while there is room for what the index gets longer
+    /// by it: on a full one it would stay as it is, and deleting would need more room with each transaction.
+    private func payLog(for count: Int, in tier: DiskTier) throws(StoreError) {
+        func owed() throws(StoreError) -> Int { try perform { index throws(StoreError) in try index.owed() } }
+        guard let free = space(folder)?.free, free - count < Self.longestLog else { return }
+        let before = try owed()
+        guard before > 0, free - count < before + ReserveFile.bytes else { return }
+        // What it leaves undone is looked at next.
+        try? perform { index throws(StoreError) in try index.emptyLog() }
+        let after = try owed()
+        guard after > ReserveFile.bytes / 2, let free = space(folder)?.free, free - count < after else { return }
+        throw try refusal(
+            tier, "the file system has \(free) bytes left, and the index is still to get \(after) longer: free some")
+    }
+
+    /// Counts a newcomer as refused; the error that says why.
+    private func refusal(_ tier: DiskTier, _ message: String) throws(StoreError) -> StoreError {
         try perform { index throws(StoreError) in index.note(tier) { $0.refused += 1 } }
-        throw StoreError(
-            .full,
-            "the file system has \(free) bytes left, of which the cache leaves \(floor) to others: free some, or set a "
-                + "lower floor", path: folder)
+        return StoreError(.full, message, path: folder)
     }
 
     /// Evicts, once after opening, what exceeds a budget that was larger before: in steps, not with the newcomer.
@@ -73,9 +107,9 @@ extension DiskStore {
             guard takesDown(tier) else { continue }
             var hasEvicted = false
             while true {
-                let evicted = try perform { index throws(StoreError) in
+                let evicted = try deleting { index, limit throws(StoreError) in
                     try index.write { _ throws(StoreError) in
-                        try index.evict(tier, entries: .max, bytes: index.budget(of: tier), atMost: Self.step)
+                        try index.evict(tier, entries: .max, bytes: index.budget(of: tier), atMost: limit)
                     }
                 }
                 guard evicted > 0 else { break }
@@ -85,59 +119,6 @@ extension DiskStore {
             if hasEvicted { shrink(onlyLargeGaps: true) }
         }
     }
-
-    /// Runs a transaction that only deletes. Where the file system has no room for its part of the log, once more with the
-    /// room that is kept for it, and for fewer entries, whose own room is given back before the next.
-    ///
-    /// - Parameter body: is told how many of what it deletes it may take on at most.
-    func deleting<Result: Sendable>(
-        atMost limit: Int = step, _ body: (_ index: DiskIndex, _ limit: Int) throws(StoreError) -> Result
-    ) throws(StoreError) -> Result {
-        do throws(StoreError) {
-            return try perform { index throws(StoreError) in try body(index, limit) }
-        } catch {
-            guard error.code == .full else { throw error }
-        }
-        let result = try perform { index throws(StoreError) in
-            index.releaseReserve()
-            return try body(index, max(1, limit / 32))
-        }
-        shrink()
-        return result
-    }
-
-    /// Gives pages of the index and slots of small bodies that nothing uses any more back to the file system, some at a
-    /// time.
-    ///
-    /// - Parameter onlyLargeGaps: leaves free slots to what is stored next while they are a quarter of the file at most.
-    func shrink(onlyLargeGaps: Bool = false) {
-        // What stays is used by what is stored next, and the next call tries again.
-        while true {
-            let hasMore = try? perform { index throws(StoreError) in
-                if onlyLargeGaps, try index.freeShare() <= 0.25 { return false }
-                return try index.shrinkPack(slots: Self.step)
-            }
-            guard hasMore == true else { break }
-            yieldToOthers()
-        }
-        var hasShrunk = false
-        while true {
-            let hasMore = try? perform { index throws(StoreError) in
-                let unused = try index.unusedPages()
-                if unused > 0 { try index.shrink(pages: Self.step) }
-                hasShrunk = hasShrunk || unused > 0
-                return unused > Self.step
-            }
-            guard hasMore == true else { break }
-            yieldToOthers()
-        }
-        if hasShrunk { try? perform { index throws(StoreError) in try index.checkpoint() } }
-        files.takeReserve(floor: configuration.freeSpace)
-    }
-
-    /// A moment between two transactions in a row: processes that wait for the index ask now and then, and who asks
-    /// without pause would keep them out.
-    func yieldToOthers() { usleep(1_000) }
 }
 
 /// Inside a write transaction of the caller.

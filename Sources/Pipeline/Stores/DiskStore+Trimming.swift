@@ -40,8 +40,12 @@ extension DiskStore {
     /// entries, so that other processes go on meanwhile; what they store while this runs may stay.
     public func trim(_ request: TrimRequest) throws(StoreError) -> TrimResult {
         var result = TrimResult()
-        // Uses that are noted and not written yet would not count.
-        try deleting { index, _ throws(StoreError) in try index.flush() }
+        // Uses that are noted and not written yet would not count. A file system without room for them leaves them out.
+        do throws(StoreError) {
+            try deleting { index, _ throws(StoreError) in try index.flush() }
+        } catch {
+            guard error.code == .full else { throw error }
+        }
         for tier in EntryTier.allCases where request.tiers.contains(tier) {
             try removeMatching(request, tier, &result)
             guard request.maxEntries != nil || request.maxBytes != nil else { continue }

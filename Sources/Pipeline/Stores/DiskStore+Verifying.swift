@@ -38,10 +38,19 @@ public struct VerifyReport: Sendable, Hashable {
 
 extension DiskStore {
     /// Reads every body and compares index and folder in both directions. Other processes may go on meanwhile: the
-    /// index is locked for one body at a time.
+    /// index is locked for one body at a time. Works on a file system that is mounted for reading alone, too.
+    ///
+    /// - Throws: `.unavailable` when it is to repair what it may only read.
     public func verify(repair: Bool = false) throws(StoreError) -> VerifyReport {
         var report = VerifyReport()
         report.isRepaired = repair
+        let isReadOnly = try perform { index throws(StoreError) in try index.connection.isReadOnly }
+        if repair, isReadOnly {
+            throw StoreError(
+                .unavailable,
+                "the cache may only be read here, so that nothing can be mended: make its folder writable, or "
+                    + "verify without repairing", path: folder)
+        }
         report.isIndexDamaged = try perform { index throws(StoreError) in try index.isDamaged(repair: repair) }
         if report.isIndexDamaged, !repair { return report }
         // What has been left by the killed and is deleted by the next to write anyway is no fault.
@@ -57,7 +66,7 @@ extension DiskStore {
             let part =
                 try repair
                 ? index.write { _ throws(StoreError) in try index.verifyRows(repair: true) }
-                : connection.write { () throws(StoreError) in try index.verifyRows(repair: false) }
+                : connection.alone { () throws(StoreError) in try index.verifyRows(repair: false) }
             report.brokenEntries = part.brokenEntries
             report.wrongSlots = part.wrongSlots
             report.wrongSums = part.wrongSums
@@ -132,7 +141,7 @@ extension DiskStore {
                 let isOrphan = try perform { index throws(StoreError) in
                     if try index.isNamed(digest) { return false }
                     // Once more under the write lock: a file renamed in and not committed yet is no orphan.
-                    return try index.connection.write { () throws(StoreError) in
+                    return try index.connection.alone { () throws(StoreError) in
                         let isOrphan = try !index.isNamed(digest) && files.isThere(digest)
                         if isOrphan, repair { files.remove(digest) }
                         return isOrphan

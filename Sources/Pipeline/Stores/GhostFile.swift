@@ -37,6 +37,9 @@ final class GhostFile {
         file = -1
     }
 
+    /// Forgets all keys and gives their room back. It is the same file then, for others that have it open.
+    func empty() { _ = ftruncate(descriptor(), 0) }
+
     private func descriptor() -> CInt {
         if file >= 0 { return file }
         for _ in 0..<2 {

@@ -49,7 +49,11 @@ final class PackFile: Sendable {
         }
         var wasForeign = false
         for _ in 0..<2 {
-            let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+            var file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+            if file < 0, errno == EROFS || errno == EACCES {
+                // The index may only be read then, too, and nobody is about to write here.
+                file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+            }
             if file >= 0 {
                 if fstat(file, &info) == 0, BodyFiles.isOurs(info) {
                     if info.st_mode & 0o077 != 0 { fchmod(file, 0o600) }
@@ -146,6 +150,14 @@ final class PackFile: Sendable {
         let file = try file()
         defer { withExtendedLifetime(file) {} }
         _ = file_punch_hole(file.descriptor, Int64(first), Int64(end - first))
+    }
+
+    /// Bytes that the file takes of the file system.
+    func allocated() throws(StoreError) -> Int {
+        let file = try file()
+        defer { withExtendedLifetime(file) {} }
+        var info = stat()
+        return fstat(file.descriptor, &info) == 0 ? Int(info.st_blocks) * 512 : 0
     }
 
     /// Cuts off what lies beyond so many units.

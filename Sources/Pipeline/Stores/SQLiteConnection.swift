@@ -149,6 +149,9 @@ final class SQLiteConnection: @unchecked Sendable {
         handle = nil
     }
 
+    /// Whether the file could be opened for reading alone.
+    var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") == 1 }
+
     /// Whether the file that is open is no longer the one of that name.
     var hasMoved: Bool {
         var moved: CInt = 0
@@ -272,6 +275,12 @@ final class SQLiteConnection: @unchecked Sendable {
             if sqlite3_get_autocommit(handle) == 0 { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
             throw error
         }
+    }
+
+    /// Runs `body` with nobody writing meanwhile; where nobody can, as on a file system that is mounted for reading, without
+    /// asking for leave to write.
+    func alone<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
+        isReadOnly ? try body() : try write(body)
     }
 
     /// Runs a statement and hands over its rows for as long as `goesOn` says so.

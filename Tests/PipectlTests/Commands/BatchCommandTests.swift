@@ -205,28 +205,3 @@ extension CommandTests {
         }
     }
 }
-
-/// A file system of very few bytes.
-struct SmallDisk {
-    let path: String
-
-    /// nil when it cannot be mounted.
-    init?(at path: String, kilobytes: Int) {
-        self.path = path
-        guard mkdir(path, 0o755) == 0 else { return nil }
-        guard mount("tmpfs", path, "tmpfs", 0, "size=\(kilobytes)k") == 0 else {
-            rmdir(path)
-            return nil
-        }
-    }
-
-    func unmount() { umount2(path, Int32(MNT_DETACH)) }
-
-    /// Whether this process may mount at all.
-    static let isPermitted: Bool = {
-        let folder = ScratchFolder()
-        guard let disk = SmallDisk(at: folder("disk"), kilobytes: 64) else { return false }
-        disk.unmount()
-        return true
-    }()
-}

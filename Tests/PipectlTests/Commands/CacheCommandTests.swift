@@ -63,6 +63,40 @@ extension CommandTests {
             }
         }
 
+        @Test func `a file in the place of the folder is called a file, and left as it is`() async throws {
+            let file = site.folder.write("not a cache", to: "file")
+            for words in [["cache", "stats"], ["cache", "verify"], ["cache", "stats", "--json"]] {
+                let ended = try await site.plain(words + ["--cache", file])
+                #expect(ended.exit == 7 && ended.errors.contains("this is a file, not a folder"), "\(ended.errors)")
+                #expect(ended.errors.contains(file))
+            }
+            let below = try await site.plain(["cache", "stats", "--cache", file + "/cache"])
+            #expect(below.exit != 0 && !below.errors.contains("File exists"), "\(below.errors)")
+            symlink("nowhere", site.folder("link"))
+            let link = try await site.plain([
+                "get", Samples.original("grey.jpg"), "--cache", site.folder("link"), "-o", "a",
+            ])
+            #expect(link.errors.contains("leads nowhere"), "\(link.errors)")
+            #expect(site.folder.bytes("file") == Array("not a cache".utf8))
+        }
+
+        @Test(.enabled(if: SmallDisk.isPermitted, "needs leave to mount a tmpfs"))
+        func `on a disk that can only be read the cache is looked at and verified, and not mended`() async throws {
+            let disk = try #require(SmallDisk(at: site.folder("disk"), kilobytes: 8 << 10))
+            defer { disk.unmount() }
+            let flags = ["--cache", site.folder("disk/cache")]
+            let got = try await site.plain(
+                ["get", Samples.original("grey.jpg"), "-r", "thumbnail:20,png", "-o", "a.png"] + flags)
+            #expect(got.exit == 0, "\(got.errors)")
+            try #require(disk.mayWrite(false))
+            for words in [["stats"], ["list"], ["inspect", Samples.original("grey.jpg")], ["verify"]] {
+                let ended = try await site.plain(["cache"] + words + flags)
+                #expect(ended.exit == 0 && ended.errors.isEmpty, "\(words) \(ended.errors)")
+            }
+            let repair = try await site.plain(["cache", "verify", "--repair"] + flags)
+            #expect(repair.exit == 7 && repair.errors.contains("may only be read"), "\(repair.errors)")
+        }
+
         @Test func `purge removes a source and what was made of it, and nothing else`() async throws {
             let kept = Samples.original("grey.jpg")
             let gone = Samples.original("night-tiny.jpg")

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Pipeline
@@ -105,13 +106,10 @@ import Testing
         #expect(access("\(folder.path)/bodies/\(orphan.prefix(2))/\(orphan)", F_OK) != 0)
     }
 
-    @Test func `a full disk is an error that leaves nothing torn`() throws {
-        mkdir(folder.path, 0o700)
-        guard mount("tmpfs", folder.path, "tmpfs", 0, "size=2m") == 0 else {
-            print("skipped: mounting a tmpfs is not permitted here")
-            return
-        }
-        defer { umount2(folder.path, Int32(MNT_DETACH)) }
+    @Test(.enabled(if: SmallDisk.isPermitted, "needs leave to mount a tmpfs"))
+    func `a full disk is an error that leaves nothing torn`() throws {
+        let disk = try #require(SmallDisk(at: folder.path, kilobytes: 2_048))
+        defer { disk.unmount() }
         var configuration = DiskStoreConfiguration()
         configuration.freeSpace = 0
         let store = try DiskStore(folder: folder.path, configuration: configuration)

@@ -1,0 +1,90 @@
+import Glibc
+
+/// Room for deleting on a file system that is full: a file of a megabyte, which is cut off while the index has to write what
+/// it deletes.
+///
+/// Who uses the room holds a lock on the file meanwhile, so that nobody takes it back too early; the end of a process ends its
+/// lock. How much of the room is kept is the file's length, since on some file systems zeros take no blocks.
+struct ReserveFile: Sendable {
+    /// Bytes that are kept.
+    static let bytes = 1 << 20
+    private static let page = 4096
+
+    private let path: String
+
+    init(folder: String) { path = "\(folder)/reserve" }
+
+    /// Takes what is missing of the room, in pieces where not all of it is to be had.
+    ///
+    /// - Parameter looksInside: also makes sure that the file takes its room, which a copy of it may not.
+    /// - Returns: bytes that are still missing; 0 also where no such file can be made for another reason than room.
+    @discardableResult
+    func take(looksInside: Bool = false) -> Int {
+        var info = stat()
+        if !looksInside, lstat(path, &info) == 0, BodyFiles.isOurs(info), Int(info.st_size) >= Self.bytes { return 0 }
+        let file = opened()
+        guard file >= 0 else { return errno == ENOSPC || errno == EDQUOT ? Self.bytes : 0 }
+        defer { close(file) }
+        // Where another process has it, that one takes it again.
+        guard flock(file, LOCK_EX | LOCK_NB) == 0 else { return errno == EWOULDBLOCK ? Self.bytes : 0 }
+        if looksInside, fstat(file, &info) == 0, Int(info.st_blocks) * 512 < Int(info.st_size) { ftruncate(file, 0) }
+        return Self.fill(file)
+    }
+
+    /// Runs `body` while the file system has the room back, and takes it again. Where another process uses it already, with
+    /// what there is.
+    func lent<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
+        var file = opened()
+        if file >= 0, flock(file, LOCK_EX | LOCK_NB) != 0 {
+            close(file)
+            file = -1
+        }
+        if file >= 0 { ftruncate(file, 0) }
+        defer {
+            if file >= 0 {
+                Self.fill(file)
+                close(file)
+            }
+        }
+        return try body()
+    }
+
+    /// The file, made where there is none of ours; negative where it cannot be.
+    private func opened() -> CInt {
+        for _ in 0..<2 {
+            let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+            var info = stat()
+            if file >= 0 {
+                if fstat(file, &info) == 0, BodyFiles.isOurs(info) { return file }
+                close(file)
+            } else if errno == ENOSPC || errno == EDQUOT {
+                return file
+            }
+            BodyFiles.delete(path)
+        }
+        errno = EEXIST
+        return -1
+    }
+
+    /// Gives the file its length, as far as there is room, under its lock.
+    /// - Returns: bytes that are missing.
+    @discardableResult
+    private static func fill(_ file: CInt) -> Int {
+        var info = stat()
+        guard fstat(file, &info) == 0 else { return 0 }
+        var length = Int(info.st_size)
+        var piece = bytes
+        while length < bytes {
+            piece = min(piece, bytes - length)
+            switch posix_fallocate(file, off_t(length), off_t(piece)) {
+            case 0: length += piece
+            case EINTR: continue
+            case ENOSPC, EDQUOT:
+                if piece <= page { return bytes - length }
+                piece = max(page, piece / 2)
+            default: return 0
+            }
+        }
+        return 0
+    }
+}

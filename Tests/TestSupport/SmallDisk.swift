@@ -1,0 +1,53 @@
+import Glibc
+
+/// A file system of few bytes, in memory.
+public struct SmallDisk: Sendable {
+    /// Where it is mounted.
+    public let path: String
+
+    /// Mounts one on a folder, which is made if need be.
+    ///
+    /// - Returns: nil where that is not permitted.
+    public init?(at path: String, kilobytes: Int) {
+        self.path = path
+        guard mkdir(path, 0o700) == 0 || errno == EEXIST else { return nil }
+        guard mount("tmpfs", path, "tmpfs", 0, "size=\(kilobytes)k,mode=0700") == 0 else {
+            rmdir(path)
+            return nil
+        }
+    }
+
+    /// Takes it away, also while somebody has files on it open.
+    public func unmount() { umount2(path, Int32(MNT_DETACH)) }
+
+    /// Makes it one that can only be read, or writable again; false where that fails.
+    public func mayWrite(_ mayWrite: Bool) -> Bool {
+        let flags = UInt(MS_REMOUNT) | (mayWrite ? 0 : UInt(MS_RDONLY))
+        return mount(nil, path, nil, flags, nil) == 0
+    }
+
+    /// Bytes that are free.
+    public var free: Int {
+        var status = statvfs()
+        return statvfs(path, &status) == 0 ? Int(status.f_bavail) * Int(status.f_frsize) : 0
+    }
+
+    /// Adds to a file on it until not a byte is free, as another program would.
+    public func fill(_ name: String) {
+        let file = open("\(path)/\(name)", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+        let bytes = [UInt8](repeating: 1, count: 1 << 16)
+        for count in [bytes.count, 4_096, 1] { while write(file, bytes, count) > 0 {} }
+        close(file)
+    }
+
+    /// Whether this process may mount at all.
+    public static let isPermitted: Bool = {
+        var template = Array("/tmp/small-disk-XXXXXX".utf8CString)
+        guard mkdtemp(&template) != nil else { return false }
+        let path = template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
+        defer { rmdir(path) }
+        guard let disk = SmallDisk(at: path, kilobytes: 64) else { return false }
+        disk.unmount()
+        return true
+    }()
+}
