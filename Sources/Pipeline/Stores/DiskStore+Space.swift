@@ -82,6 +82,8 @@ extension DiskStore {
     /// Where the file system is nearly full, moves the log into the index while there is room for what the index gets longer
     /// by it: on a full one it would stay as it is, and deleting would need more room with each transaction.
     private func payLog(for count: Int, in tier: DiskTier) throws(StoreError) {
+        // A higher floor leaves room for it, as the ordinary one does.
+        guard let floor = configuration.freeSpace, floor < Self.longestLog else { return }
         func owed() throws(StoreError) -> Int { try perform { index throws(StoreError) in try index.owed() } }
         guard let free = space(folder)?.free, free - count < Self.longestLog else { return }
         let before = try owed()

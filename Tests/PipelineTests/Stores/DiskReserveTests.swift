@@ -2,6 +2,7 @@ import Glibc
 import Synchronization
 import TestSupport
 import Testing
+import Variants
 
 @testable import Pipeline
 
@@ -29,7 +30,12 @@ struct DiskReserveTests {
         return body
     }
 
-    private func source(_ number: Int) -> String { "http://a.example/\(number)" }
+    /// Numbers below this have one source.
+    private static let together = 300
+
+    private func source(_ number: Int) -> String {
+        number < Self.together ? "http://a.example/many" : "http://a.example/\(number)"
+    }
 
     private func put(_ number: Int, _ body: [UInt8], in store: DiskStore) throws(StoreError) {
         try store.storeVariant(
@@ -45,7 +51,7 @@ struct DiskReserveTests {
     }
 
     private enum Deletion: String, CaseIterable {
-        case trimToNumber, trimByAge, purgeOne, purgePrefix, clear
+        case trimToNumber, trimByAge, purgeOne, purgeMany, purgePrefix, clear
 
         /// - Returns: how many variants went.
         func callAsFunction(_ store: DiskStore) throws -> Int {
@@ -58,7 +64,8 @@ struct DiskReserveTests {
                 var request = TrimRequest()
                 request.unusedSince = .infinity
                 return try store.trim(request).variants
-            case .purgeOne: return try store.purge(source: "http://a.example/999").variants
+            case .purgeOne: return try store.purge(source: "http://a.example/599").variants
+            case .purgeMany: return try store.purge(source: "http://a.example/many").variants
             case .purgePrefix:
                 return try store.purge(SourceSelection(prefixes: ["http://a.example/"])).variants
             case .clear: return try store.clear().variants
@@ -69,6 +76,7 @@ struct DiskReserveTests {
             switch self {
             case .trimToNumber: 10
             case .purgeOne: many - 1
+            case .purgeMany: many - DiskReserveTests.together
             case .trimByAge, .purgePrefix, .clear: 0
             }
         }
@@ -83,7 +91,7 @@ struct DiskReserveTests {
         var store = try opened()
         defer { store.close() }
         #expect(folder.size("reserve") == Self.reserve)
-        let many = 1_000
+        let many = 600
         try put(many: many, in: store)
         if !isLogLong {
             // What is deleted next makes it longer.
@@ -96,7 +104,7 @@ struct DiskReserveTests {
         let gone = try deletion(store)
         #expect(gone == many - deletion.left(of: many))
         #expect(try store.statistics().variants.entries == deletion.left(of: many))
-        if deletion != .purgeOne { #expect(folder.size("reserve") == Self.reserve) }
+        if deletion != .purgeOne, deletion != .purgeMany { #expect(folder.size("reserve") == Self.reserve) }
         // Taken again once there is room.
         unlink("\(folder.path)/other")
         store.shrink()
@@ -104,7 +112,7 @@ struct DiskReserveTests {
         #expect(try store.verify().isClean)
     }
 
-    @Test(arguments: [Deletion.trimToNumber, .purgeOne, .clear], [false, true])
+    @Test(arguments: [Deletion.trimToNumber, .purgeOne, .purgeMany, .clear], [false, true])
     private func `where others have taken what was kept, bodies make room for deleting`(
         deletion: Deletion, isLogLong: Bool
     ) throws {
@@ -123,7 +131,9 @@ struct DiskReserveTests {
         #expect(gone <= many - deletion.left(of: many))
         let left = try store.statistics().variants
         #expect(left.entries <= deletion.left(of: many) && left.entries + gone + left.evictions >= many)
-        #expect(try store.variantEntry(key: digest(Array("999".utf8)), of: digest(bytes(4, seed: 999))) == nil)
+        let number = deletion == .purgeMany ? 7 : 599
+        let key = digest(Array("\(number)".utf8))
+        #expect(try store.variantEntry(key: key, of: digest(bytes(4, seed: number))) == nil)
         unlink("\(folder.path)/other")
         try put(3_000, bytes(1_000, seed: 3_000), in: store)
         #expect(folder.size("reserve") == Self.reserve)
@@ -179,6 +189,52 @@ struct DiskReserveTests {
         }
         try put(7, bytes(20_000, seed: 7), in: server)
         #expect(try server.variant(key: digest(Array("7".utf8)), of: digest(bytes(4, seed: 7)))?.body.count == 20_000)
+        #expect(folder.size("reserve") == Self.reserve)
+        let report = try server.verify()
+        #expect(report.isClean, "\(report)")
+    }
+
+    @Test func `deleting works while another process goes on storing all that fits`() throws {
+        let disk = try #require(SmallDisk(at: folder.path, kilobytes: 16 << 10))
+        defer { disk.unmount() }
+        let server = try opened()
+        defer { server.close() }
+        for number in 0..<100 { try put(number, body(number, 20_000), in: server) }
+        let isDone = Atomic(false)
+        let refused = Atomic(0)
+        let thread = OwnedThreads(count: 1)
+        defer { thread.stop() }
+        disk.fill("other")
+        thread.submit {
+            var number = 1_000
+            while !isDone.load(ordering: .relaxed) {
+                number += 1
+                do throws(StoreError) {
+                    try put(number, body(number, number % 4 == 0 ? 90_000 : 3_000), in: server)
+                } catch {
+                    if error.code == .full { refused.add(1, ordering: .relaxed) }
+                }
+            }
+        }
+        defer { isDone.store(true, ordering: .relaxed) }
+        for number in 0..<10 {
+            while refused.load(ordering: .relaxed) <= number { sched_yield() }
+            let store = try opened()
+            _ = try store.purge(source: source(number))
+            let gone = digest(Array("\(number)".utf8))
+            #expect(try store.variantEntry(key: gone, of: digest(bytes(4, seed: number))) == nil)
+            disk.fill("other")
+            store.close()
+        }
+        let store = try opened()
+        var request = TrimRequest()
+        request.sources.selection = SourceSelection(prefixes: ["http://a.example/"])
+        _ = try store.trim(request)
+        disk.fill("other")
+        try store.clear()
+        store.close()
+        isDone.store(true, ordering: .relaxed)
+        thread.drain()
         #expect(folder.size("reserve") == Self.reserve)
         let report = try server.verify()
         #expect(report.isClean, "\(report)")
