@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Rows are added up, then each row of the result is made of as many sums next to each other. 16 × 16 × 255 fits 16 bits.
+// Rows are added up, then as many sums next to each other. 16 × 16 × 255 fits 16 bits.
 
 enum { MOST = 16 };
 
@@ -12,75 +12,94 @@ enum { MOST = 16 };
 enum { SLACK = 4 };
 typedef uint16_t sums __attribute__((vector_size(8)));
 typedef float quad __attribute__((vector_size(16)));
-typedef int quad_int __attribute__((vector_size(16)));
-typedef uint8_t samples __attribute__((vector_size(4)));
 
 struct cbox {
     int width, height, bands, factor;
+    // Whether rows come as sums, else as bytes.
+    int of_sums;
     // Rows seen, and those of them in the sums.
     int seen, added;
     // Samples of a row.
     size_t samples;
     uint16_t *row;
-    uint8_t *out;
+    uint16_t *out;
 };
 
-WIDE static void begin(uint16_t *restrict sum, const uint8_t *restrict row, size_t count) {
-    for (size_t i = 0; i < count; i++) sum[i] = row[i];
-}
-
-WIDE static void add(uint16_t *restrict sum, const uint8_t *restrict row, size_t count) {
-    for (size_t i = 0; i < count; i++) sum[i] = (uint16_t)(sum[i] + row[i]);
-}
-
-// Four rows at once, so that sums are loaded and stored less often.
-WIDE static void begin_four(uint16_t *restrict sum, const uint8_t *restrict rows, size_t stride, size_t count) {
-    const uint8_t *restrict one = rows, *restrict two = one + stride, *restrict three = two + stride,
-                           *restrict four = three + stride;
-    for (size_t i = 0; i < count; i++) sum[i] = (uint16_t)(one[i] + two[i] + three[i] + four[i]);
-}
-
-WIDE static void add_four(uint16_t *restrict sum, const uint8_t *restrict rows, size_t stride, size_t count) {
-    const uint8_t *restrict one = rows, *restrict two = one + stride, *restrict three = two + stride,
-                           *restrict four = three + stride;
-    for (size_t i = 0; i < count; i++) sum[i] = (uint16_t)(sum[i] + one[i] + two[i] + three[i] + four[i]);
-}
+// Rows of either kind, one or, so that sums are loaded and stored less often, two or four at once.
+#define ADDING(kind, name)                                                                                          \
+    WIDE static void add_##name(                                                                                    \
+        uint16_t *restrict sum, const kind *restrict rows, size_t stride, size_t count, int rest, int begins) {      \
+        const kind *restrict two = rows + stride, *restrict three = two + stride, *restrict four = three + stride;   \
+        switch (rest) {                                                                                             \
+        case 1:                                                                                                     \
+            if (begins)                                                                                             \
+                for (size_t i = 0; i < count; i++) sum[i] = (uint16_t)rows[i];                                      \
+            else                                                                                                    \
+                for (size_t i = 0; i < count; i++) sum[i] = (uint16_t)(sum[i] + rows[i]);                           \
+            break;                                                                                                  \
+        case 2:                                                                                                     \
+            if (begins)                                                                                             \
+                for (size_t i = 0; i < count; i++) sum[i] = (uint16_t)(rows[i] + two[i]);                           \
+            else                                                                                                    \
+                for (size_t i = 0; i < count; i++) sum[i] = (uint16_t)(sum[i] + rows[i] + two[i]);                  \
+            break;                                                                                                  \
+        default:                                                                                                    \
+            if (begins)                                                                                             \
+                for (size_t i = 0; i < count; i++) sum[i] = (uint16_t)(rows[i] + two[i] + three[i] + four[i]);      \
+            else                                                                                                    \
+                for (size_t i = 0; i < count; i++)                                                                  \
+                    sum[i] = (uint16_t)(sum[i] + rows[i] + two[i] + three[i] + four[i]);                            \
+        }                                                                                                           \
+    }
+ADDING(uint8_t, bytes)
+ADDING(uint16_t, sums)
 
 // One pixel of the result, of `across` sums next to each other.
-__attribute__((always_inline)) static inline void average(
-    uint8_t *out, const uint16_t *from, int bands, int across, float share) {
-    sums total = {0};
+__attribute__((always_inline)) static inline sums total(const uint16_t *from, int bands, int across) {
+    sums result = {0};
     for (int i = 0; i < across; i++) {
         sums next;
         memcpy(&next, from + i * bands, sizeof next);
-        total += next;
+        result += next;
     }
-    const quad_int mean = __builtin_convertvector(__builtin_convertvector(total, quad) * share + 0.5f, quad_int);
-    const samples four = __builtin_convertvector(mean, samples);
-    memcpy(out, &four, sizeof four);
+    return result;
 }
 
-__attribute__((always_inline)) static inline void finish_bands(const cbox *s, int bands) {
-    const int factor = s->factor, whole = s->width / factor, rest = s->width % factor;
-    const float share = 1 / (float)(factor * s->added);
-    for (int x = 0; x < whole; x++)
-        average(s->out + (size_t)x * (size_t)bands, s->row + (size_t)x * (size_t)(factor * bands), bands, factor, share);
-    if (rest > 0)
-        average(
-            s->out + (size_t)whole * (size_t)bands, s->row + (size_t)whole * (size_t)(factor * bands), bands, rest,
-            1 / (float)(rest * s->added));
+// What is less than a square counts as one.
+__attribute__((always_inline)) static inline sums extended(sums part, float share) {
+    return __builtin_convertvector(__builtin_convertvector(part, quad) * share + 0.5f, sums);
 }
 
-WIDE static void finish(const cbox *s) {
+__attribute__((always_inline)) static inline void finish_bands(const cbox *s, int bands, int factor) {
+    const int whole = s->width / factor, rest = s->width % factor;
+    const size_t step = (size_t)(factor * bands);
+    const float share = (float)factor / (float)s->added;
+    for (int x = 0; x < whole; x++) {
+        sums pixel = total(s->row + (size_t)x * step, bands, factor);
+        if (s->added < factor) pixel = extended(pixel, share);
+        memcpy(s->out + (size_t)x * (size_t)bands, &pixel, sizeof pixel);
+    }
+    if (rest == 0) return;
+    const sums pixel = extended(total(s->row + (size_t)whole * step, bands, rest), share * (float)factor / (float)rest);
+    memcpy(s->out + (size_t)whole * (size_t)bands, &pixel, sizeof pixel);
+}
+
+__attribute__((always_inline)) static inline void finish_factor(const cbox *s, int factor) {
     switch (s->bands) {
-    case 1: return finish_bands(s, 1);
-    case 2: return finish_bands(s, 2);
-    case 3: return finish_bands(s, 3);
-    default: return finish_bands(s, 4);
+    case 1: return finish_bands(s, 1, factor);
+    case 2: return finish_bands(s, 2, factor);
+    case 3: return finish_bands(s, 3, factor);
+    default: return finish_bands(s, 4, factor);
     }
 }
 
-cbox *cbox_new(int width, int height, int bands, int factor) {
+// Halving is what is asked for most.
+WIDE static void finish(const cbox *s) {
+    if (s->factor == 2) return finish_factor(s, 2);
+    finish_factor(s, s->factor);
+}
+
+cbox *cbox_new(int width, int height, int bands, int factor, int of_sums) {
     if (width < 1 || height < 1 || bands < 1 || bands > 4 || factor < 1 || factor > MOST) return NULL;
     cbox *s = calloc(1, sizeof *s);
     if (!s) return NULL;
@@ -88,9 +107,11 @@ cbox *cbox_new(int width, int height, int bands, int factor) {
     s->height = height;
     s->bands = bands;
     s->factor = factor;
+    s->of_sums = of_sums;
     s->samples = (size_t)width * (size_t)bands;
     s->row = calloc(s->samples + SLACK, sizeof *s->row);
-    s->out = malloc(((size_t)width + (size_t)factor - 1) / (size_t)factor * (size_t)bands + SLACK);
+    const size_t pixels = ((size_t)width + (size_t)factor - 1) / (size_t)factor;
+    s->out = malloc((pixels * (size_t)bands + SLACK) * sizeof *s->out);
     if (!s->row || !s->out) {
         cbox_free(s);
         return NULL;
@@ -98,15 +119,19 @@ cbox *cbox_new(int width, int height, int bands, int factor) {
     return s;
 }
 
-const uint8_t *cbox_push(cbox *s, const uint8_t *rows, size_t stride, int count, int *taken) {
+const uint16_t *cbox_push(cbox *s, const void *rows, int count, int *taken) {
     const int wanted = s->factor - s->added, left = s->height - s->seen;
-    int used = 0;
     if (count > wanted) count = wanted;
     if (count > left) count = left;
-    for (; used + 4 <= count; used += 4)
-        (s->added + used == 0 ? begin_four : add_four)(s->row, rows + (size_t)used * stride, stride, s->samples);
-    for (; used < count; used++)
-        (s->added + used == 0 ? begin : add)(s->row, rows + (size_t)used * stride, s->samples);
+    for (int used = 0, some; used < count; used += some) {
+        some = count - used >= 4 ? 4 : count - used >= 2 ? 2 : 1;
+        const size_t first = (size_t)used * s->samples;
+        const int begins = s->added + used == 0;
+        if (s->of_sums)
+            add_sums(s->row, (const uint16_t *)rows + first, s->samples, s->samples, some, begins);
+        else
+            add_bytes(s->row, (const uint8_t *)rows + first, s->samples, s->samples, some, begins);
+    }
     *taken = count;
     s->added += count;
     s->seen += count;

@@ -56,6 +56,10 @@ struct cresample {
     // Rows of a batch that is not full yet, as they came.
     uint8_t *pending;
     int pending_count;
+    // Bytes of a row as it comes: of samples that are bytes, or 16-bit sums. What makes bytes of those.
+    size_t row_bytes;
+    int has_sums;
+    float share;
 };
 
 static double lanczos(double x) {
@@ -123,8 +127,7 @@ static void make_tables(void) {
 }
 
 // The curve of sRGB above its straight part, as a polynomial: at the 256 values of a byte it is at most 0.012 bytes off.
-static inline float light_of(uint8_t byte) {
-    const float v = byte;
+static inline float light_of(float v) {
     float p = 7.938346025448614e-14f;
     p = p * v - 7.173046878694578e-11f;
     p = p * v + 4.0026304048979e-08f;
@@ -139,7 +142,12 @@ WIDE static void linearise(float *restrict light, const uint8_t *restrict bytes,
     for (size_t i = 0; i < count; i++) light[i] = light_of(bytes[i]);
 }
 
-// The same for pixels that end in alpha, which is linear already and multiplies the others.
+// The same for sums of bytes, so many that `share` of them is one.
+WIDE static void linearise_sums(float *restrict light, const uint16_t *restrict sums, size_t count, float share) {
+    for (size_t i = 0; i < count; i++) light[i] = light_of((float)sums[i] * share);
+}
+
+// The same as the first for pixels that end in alpha, which is linear already and multiplies the others.
 WIDE static void linearise_alpha(
     float *restrict light, const uint8_t *restrict bytes, size_t count, size_t bands) {
     linearise(light, bytes, count);
@@ -316,10 +324,13 @@ static void add_batch(cresample *s, const uint8_t *const rows[BATCH], int count)
     for (size_t left = 0; left < s->samples; left += step) {
         const size_t length = s->samples - left < step ? s->samples - left : step;
         for (int i = 0; i < count; i++) {
-            if (has_alpha)
-                linearise_alpha(s->light + (size_t)i * CHUNK, rows[i] + left, length, (size_t)s->bands);
+            float *const light = s->light + (size_t)i * CHUNK;
+            if (s->has_sums)
+                linearise_sums(light, (const uint16_t *)rows[i] + left, length, s->share);
+            else if (has_alpha)
+                linearise_alpha(light, rows[i] + left, length, (size_t)s->bands);
             else
-                linearise(s->light + (size_t)i * CHUNK, rows[i] + left, length);
+                linearise(light, rows[i] + left, length);
         }
         float *const sums = s->sums + left;
         int y = s->finished;
@@ -341,11 +352,13 @@ static void add_batch(cresample *s, const uint8_t *const rows[BATCH], int count)
 }
 
 cresample *cresample_new(int width, int height, int bands, int out_width, int out_height, uint8_t *out) {
-    return cresample_new_part(width, height, width, height, bands, out_width, out_height, out);
+    return cresample_new_part(width, height, width, height, bands, 1, out_width, out_height, out);
 }
 
 cresample *cresample_new_part(
-    int width, int height, double across, double down, int bands, int out_width, int out_height, uint8_t *out) {
+    int width, int height, double across, double down, int bands, int summed, int out_width, int out_height,
+    uint8_t *out) {
+    if (summed < 1 || summed > 256 || (summed > 1 && bands != 1 && bands != 3)) return NULL;
     if (bands < 1 || bands > 4 || out_width < 1 || out_height < 1 || !out) return NULL;
     if (!(across >= out_width && across <= width && down >= out_height && down <= height)) return NULL;
     pthread_once(&tables_made, make_tables);
@@ -358,9 +371,12 @@ cresample *cresample_new_part(
     s->out_height = out_height;
     s->out = out;
     s->samples = (size_t)width * (size_t)bands;
+    s->has_sums = summed > 1;
+    s->row_bytes = s->samples * (s->has_sums ? sizeof(uint16_t) : 1);
+    s->share = 1 / (float)summed;
     // Zeroes: a last batch that is not full adds the rest with weight 0, and 0 times a stray NaN would be one.
     s->light = calloc(BATCH * CHUNK, sizeof(float));
-    s->pending = malloc((BATCH - 1) * s->samples);
+    s->pending = malloc((BATCH - 1) * s->row_bytes);
     if (!s->light || !s->pending || !kernel_init(&s->horizontal, across, out_width, 2 * group_of(bands))
         || !kernel_init(&s->vertical, down, out_height, 1)) {
         cresample_free(s);
@@ -377,20 +393,21 @@ cresample *cresample_new_part(
     return s;
 }
 
-void cresample_push(cresample *s, const uint8_t *rows, size_t stride, int count) {
+void cresample_push(cresample *s, const void *rows, int count) {
     const int left = s->height - s->seen - s->pending_count;
     if (count > left) count = left;
     int used = 0;
     while (used < count) {
         const uint8_t *batch[BATCH];
         int have = 0;
-        for (; have < s->pending_count; have++) batch[have] = s->pending + (size_t)have * s->samples;
-        while (have < BATCH && used < count) batch[have++] = rows + (size_t)(used++) * stride;
+        for (; have < s->pending_count; have++) batch[have] = s->pending + (size_t)have * s->row_bytes;
+        while (have < BATCH && used < count) batch[have++] = (const uint8_t *)rows + (size_t)(used++) * s->row_bytes;
         if (have == BATCH || s->seen + have == s->height) {
             s->pending_count = 0;
             add_batch(s, batch, have);
         } else {
-            for (int i = s->pending_count; i < have; i++) memcpy(s->pending + (size_t)i * s->samples, batch[i], s->samples);
+            for (int i = s->pending_count; i < have; i++)
+                memcpy(s->pending + (size_t)i * s->row_bytes, batch[i], s->row_bytes);
             s->pending_count = have;
         }
     }

@@ -87,11 +87,14 @@ public struct SharedDecode: Sendable, Hashable {
     public func includes(_ job: RenderJob) -> Bool { target(of: RenderPlan(alone: job)) != nil }
 
     /// What a target is shrunk from, in a fraction of the time, where that makes little difference: the largest that nothing
-    /// is averaged for, if it has two pixels along each edge for each of its own, and its own decode would have averaged
-    /// four pixels at most. nil: the decoded rows.
-    func source(of target: Target) -> Target? {
-        guard target.box <= 2, let largest = targets.first(where: { $0.box == 1 }),
-            2 * target.size.width <= largest.size.width, 2 * target.size.height <= largest.size.height
+    /// is averaged for, if it has two pixels along each edge for each of its own, is itself half as large as the decoded
+    /// picture at most, and the target is not averaged for either. nil: the decoded rows.
+    func source(of target: Target, decoded: PixelSize) -> Target? {
+        func isHalf(_ size: PixelSize, _ larger: PixelSize) -> Bool {
+            2 * size.width <= larger.width && 2 * size.height <= larger.height
+        }
+        guard target.box == 1, let largest = targets.first(where: { $0.box == 1 }), isHalf(target.size, largest.size),
+            isHalf(largest.size, decoded)
         else { return nil }
         return largest
     }

@@ -58,7 +58,8 @@ final class SharedPictures: Sendable {
     /// Makes the pictures of all targets.
     private func decode(_ image: Image, _ shared: SharedDecode, _ control: RenderControl) throws(RenderError) {
         let started = Clock.threadCPU.seconds
-        let direct = shared.targets.filter { shared.source(of: $0) == nil }
+        let decoded = PixelSize(width: image.width, height: image.height)
+        let direct = shared.targets.filter { shared.source(of: $0, decoded: decoded) == nil }
         let parts = direct.map { target in
             let part = shared.part(of: image, target)
             return Reduction.Part(box: target.box, width: part.width, height: part.height, to: target.size)
@@ -66,7 +67,7 @@ final class SharedPictures: Sendable {
         let made = try Reduction.pixels(of: image, parts, control)
         var pictures = Dictionary(uniqueKeysWithValues: zip(direct, made))
         for target in shared.targets {
-            guard let source = shared.source(of: target), let larger = pictures[source] else { continue }
+            guard let source = shared.source(of: target, decoded: decoded), let larger = pictures[source] else { continue }
             let picture = try Reduction.picture(larger, source.size, like: image)
             let part = shared.part(of: image, target)
             let (width, height) = (part.width * Double(target.box), part.height * Double(target.box))

@@ -16,13 +16,15 @@ typedef struct cresample cresample;
 cresample *cresample_new(int width, int height, int bands, int out_width, int out_height, uint8_t *out);
 
 /// The same for the part of a picture that reaches `across` and `down` from the top left, at least `out_width` and
-/// `out_height`, at most `width` and `height`; parts of pixels count.
+/// `out_height`, at most `width` and `height`; parts of pixels count. With `summed` above 1, at most 256, rows come as
+/// `uint16_t` sums of so many bytes; then there must be no alpha.
 cresample *cresample_new_part(
-    int width, int height, double across, double down, int bands, int out_width, int out_height, uint8_t *out);
+    int width, int height, double across, double down, int bands, int summed, int out_width, int out_height,
+    uint8_t *out);
 
-/// Takes the next `count` rows, `stride` bytes apart, the first at `rows`. Rows beyond the height are not looked at. The
+/// Takes the next `count` rows, which follow each other without gaps. Rows beyond the height are not looked at. The
 /// result is complete with the last row.
-void cresample_push(cresample *state, const uint8_t *rows, size_t stride, int count);
+void cresample_push(cresample *state, const void *rows, int count);
 
 /// How many rows of the result are complete.
 int cresample_finished(const cresample *state);
@@ -30,18 +32,19 @@ int cresample_finished(const cresample *state);
 /// Frees everything but `out`; NULL is fine.
 void cresample_free(cresample *state);
 
-/// Averages squares of pixels of 8-bit pictures as they are, without going to linear light, row after row: what decoders
-/// do when they are asked for a smaller picture. Not to be used by two threads at once.
+/// Adds up squares of pixels of 8-bit pictures as they are, without going to linear light, row after row: what decoders
+/// do when they are asked for a smaller picture, but for rounding. Not to be used by two threads at once.
 typedef struct cbox cbox;
 
-/// Averages over `factor` (1 to 16) × `factor` pixels of `bands` (1 to 4) bytes, all averaged alike, of a picture that is
-/// `width` × `height`. The result has ⌈width ÷ factor⌉ × ⌈height ÷ factor⌉ pixels, the last ones of what is left at the edges.
-/// NULL when a number is out of range or memory is short.
-cbox *cbox_new(int width, int height, int bands, int factor);
+/// Sums of `factor` (1 to 16) × `factor` pixels of `bands` (1 to 4) samples, all added alike, of a picture that is
+/// `width` × `height`: of bytes, or where `of_sums` is not 0 of the sums of another of these. Squares of more than 16 × 16
+/// bytes in all do not fit. There are ⌈width ÷ factor⌉ × ⌈height ÷ factor⌉ sums, the last ones of what is left at the edges,
+/// multiplied to count as much as the others. NULL when a number is out of range or memory is short.
+cbox *cbox_new(int width, int height, int bands, int factor, int of_sums);
 
-/// Takes the next of `count` rows that begin `stride` bytes apart: all, or as many as complete a row of the result, which
-/// is returned, valid until the next call, else NULL. `taken`: how many; 0 once all rows have been.
-const uint8_t *cbox_push(cbox *state, const uint8_t *rows, size_t stride, int count, int *taken);
+/// Takes the next of `count` rows, which follow each other without gaps: all, or as many as complete a row of the result,
+/// which is returned, valid until the next call, else NULL. `taken`: how many; 0 once all rows have been.
+const uint16_t *cbox_push(cbox *state, const void *rows, int count, int *taken);
 
 /// Frees everything; NULL is fine.
 void cbox_free(cbox *state);

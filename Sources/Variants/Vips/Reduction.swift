@@ -62,7 +62,7 @@ enum Reduction {
         }
         try image.forEachTile(nil, control) { strip, _, _, size in
             guard let start = strip.baseAddress else { return }
-            decoded.push(start.assumingMemoryBound(to: UInt8.self), size.height)
+            decoded.push(start, size.height)
         }
         return results
     }

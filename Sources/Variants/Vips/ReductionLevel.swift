@@ -1,16 +1,16 @@
 import CResample
 
-/// A picture that passes by row after row: as decoded, or with squares of it averaged. It is shrunk in linear light to
-/// several sizes, and averaged further.
+/// A picture that passes by row after row: as decoded, or with squares of it added up. It is shrunk in linear light to
+/// several sizes, and added up further.
 final class ReductionLevel {
-    /// Edge of the squares of decoded pixels that its own are averages of.
+    /// Edge of the squares of decoded pixels that its own are sums of, in 16 bits; 1: decoded pixels.
     let box: Int
-    /// Levels that are averaged from this one.
+    /// Levels that are made from this one.
     var smaller: [ReductionLevel] = []
     private let size: PixelSize
     private let bands: Int
     private var states: [OpaquePointer] = []
-    /// Averages rows of the level above; nil for decoded rows.
+    /// Adds up rows of the level above; nil for decoded rows.
     private var squares: OpaquePointer?
 
     /// Decoded rows.
@@ -18,14 +18,15 @@ final class ReductionLevel {
         (self.size, self.bands, box) = (size, bands, 1)
     }
 
-    /// Averages of squares whose edge is `box` decoded pixels, a multiple of `level`'s.
+    /// Sums of squares whose edge is `box` decoded pixels, a multiple of `level`'s.
     init(of level: ReductionLevel, box: Int) throws(RenderError) {
         let factor = box / level.box
         guard
             let squares = cbox_new(
-                Int32(level.size.width), Int32(level.size.height), Int32(level.bands), Int32(factor))
+                Int32(level.size.width), Int32(level.size.height), Int32(level.bands), Int32(factor),
+                level.box > 1 ? 1 : 0)
         else {
-            throw RenderError(.overLimit, "no memory to average \(level.size.width) × \(level.size.height) pixels")
+            throw RenderError(.overLimit, "no memory to add up \(level.size.width) × \(level.size.height) pixels")
         }
         (self.squares, self.box, bands) = (squares, box, level.bands)
         size = Reduction.boxed(level.size, factor)
@@ -42,22 +43,22 @@ final class ReductionLevel {
         let pixels = PixelStorage(byteCount: target.width * target.height * bands)
         guard let out = pixels.mutableBytes.baseAddress,
             let state = cresample_new_part(
-                Int32(size.width), Int32(size.height), part.width, part.height, Int32(bands), Int32(target.width),
-                Int32(target.height), out)
+                Int32(size.width), Int32(size.height), part.width, part.height, Int32(bands),
+                Int32(box * box), Int32(target.width), Int32(target.height), out)
         else { throw RenderError(.overLimit, "no memory to resize \(size.width) × \(size.height) pixels") }
         states.append(state)
         return pixels
     }
 
     /// Takes the next rows, which follow each other without gaps.
-    func push(_ rows: UnsafePointer<UInt8>, _ count: Int) {
-        let rowBytes = size.width * bands
-        for state in states { cresample_push(state, rows, rowBytes, Int32(count)) }
+    func push(_ rows: UnsafeRawPointer, _ count: Int) {
+        let rowBytes = size.width * bands * (box > 1 ? MemoryLayout<UInt16>.size : 1)
+        for state in states { cresample_push(state, rows, Int32(count)) }
         for level in smaller {
             var row = 0
             while row < count {
                 var taken: Int32 = 0
-                let own = cbox_push(level.squares, rows + row * rowBytes, rowBytes, Int32(count - row), &taken)
+                let own = cbox_push(level.squares, rows + row * rowBytes, Int32(count - row), &taken)
                 if let own { level.push(own, 1) }
                 // None beyond the last.
                 if taken == 0 { break }
