@@ -86,13 +86,20 @@ struct CacheCells<Key: CacheIndexKey>: ~Copyable, @unchecked Sendable {
 
     private func after(_ at: Int) -> Int { at + 1 == capacity ? 0 : at + 1 }
 
+    /// Has the lines fetched in which a key may be.
+    @inline(__always)
+    func prefetch(_ hash: UInt32) {
+        guard let cells else { return }
+        let at = home(hash)
+        // Beyond the end is no harm: it is only a hint.
+        for next in 0..<4 { prefetch_line(cells + at + next) }
+    }
+
     /// The cell of a key.
     @inline(__always)
     func find(_ key: Key, _ hash: UInt32) -> Int? {
         guard let cells else { return nil }
         var at = home(hash)
-        // Beyond the end is no harm: it is only a hint.
-        for next in 0..<4 { prefetch_line(cells + at + next) }
         while cells[at].node != nil {
             if cells[at].hash == hash, cells[at].key == key { return at }
             at = after(at)
@@ -112,8 +119,17 @@ struct CacheCells<Key: CacheIndexKey>: ~Copyable, @unchecked Sendable {
 
     func node(_ at: Int) -> CacheNode { self[at].node.unsafelyUnwrapped.takeUnretainedValue() }
 
-    /// The node of a cell for somebody who has it longer than this table may.
-    mutating func lease(_ at: Int) -> CacheLease { leases.lease(self[at].node.unsafelyUnwrapped) }
+    /// The cell of a key, and its node for somebody who has it longer than this table may.
+    ///
+    /// The lease is made ready while the cell is fetched: what counts references waits for all that was read before it.
+    @inline(__always)
+    mutating func lease(_ key: Key, _ hash: UInt32) -> (at: Int, lease: CacheLease)? {
+        prefetch(hash)
+        let lease = leases.next()
+        guard let at = find(key, hash) else { return nil }
+        leases.stand(for: self[at].node.unsafelyUnwrapped)
+        return (at, lease)
+    }
 
     // MARK: Changing
 

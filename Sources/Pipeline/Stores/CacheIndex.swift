@@ -34,15 +34,15 @@ struct CacheIndex<Key: CacheIndexKey>: ~Copyable, Sendable {
     ///
     /// - Parameter hash: the key's, where it is known already; so in all calls.
     mutating func use(_ key: Key, hash: UInt64? = nil) -> CacheLease? {
-        guard let at = find(key, hash ?? key.indexHash) else { return nil }
+        guard let (at, lease) = lease(key, hash ?? key.indexHash) else { return nil }
         calls += 1
         policy.touch(&cells[at].entry, uses: 1, now: calls)
-        return cells.lease(at)
+        return lease
     }
 
     /// The entry under `key`, without noting a use.
     mutating func peek(_ key: Key, hash: UInt64? = nil) -> CacheLease? {
-        find(key, hash ?? key.indexHash).map { cells.lease($0) }
+        lease(key, hash ?? key.indexHash)?.lease
     }
 
     /// What the policy knows of the entry under `key`.
@@ -164,7 +164,16 @@ struct CacheIndex<Key: CacheIndexKey>: ~Copyable, Sendable {
     // MARK: Cells
 
     @inline(__always)
-    private func find(_ key: Key, _ hash: UInt64) -> Int? { cells.find(key, UInt32(truncatingIfNeeded: hash)) }
+    private func find(_ key: Key, _ hash: UInt64) -> Int? {
+        let hash = UInt32(truncatingIfNeeded: hash)
+        cells.prefetch(hash)
+        return cells.find(key, hash)
+    }
+
+    @inline(__always)
+    private mutating func lease(_ key: Key, _ hash: UInt64) -> (at: Int, lease: CacheLease)? {
+        cells.lease(key, UInt32(truncatingIfNeeded: hash))
+    }
 
     private mutating func removeCell(_ at: Int) {
         if cells[at].isNamed { names.remove(cells[at].slot) }

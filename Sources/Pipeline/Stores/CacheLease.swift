@@ -38,16 +38,23 @@ struct CacheLeases: ~Copyable, Sendable {
     private nonisolated(unsafe) var nodes = InlineArray<8, UnsafeRawPointer?>(repeating: nil)
     private var last = 0
 
-    /// For a node that the index has, until `settle` is called for it.
-    mutating func lease(_ node: Unmanaged<CacheNode>) -> CacheLease {
+    /// The next lease, which nobody else has; it stands for what it stood for before until `stand` follows.
+    ///
+    /// Nothing here needs to know the node, so that its line of memory may be on its way meanwhile.
+    mutating func next() -> CacheLease {
         last = (last + 1) % Self.count
         if !isKnownUniquelyReferenced(&leases[last]) {
             leases[last].keep()
             leases[last] = CacheLease()
+            nodes[last] = nil
         }
+        return leases[last]
+    }
+
+    /// Makes the lease given last stand for a node that the index has, until `settle` is called for it.
+    mutating func stand(for node: Unmanaged<CacheNode>) {
         leases[last].stand(for: node)
         nodes[last] = UnsafeRawPointer(node.toOpaque())
-        return leases[last]
     }
 
     /// To be called before the index lets go of a node: who has it keeps it.

@@ -132,25 +132,15 @@ struct HostileOriginTests {
         defer { origin.stop() }
         var configuration = FetchConfiguration()
         configure(&configuration, for: nil)
-        // The end of the connection is what is tested, not a deadline before it.
-        configuration.headerSeconds = 120
-        configuration.stallSeconds = 120
-        configuration.totalSeconds = 120
         let transport = CurlTransport(configuration)
         defer { transport.shutdown() }
         let request = FetchRequest(url: try url(origin.url("/")))
-        let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self)
-        let killing = Task.detached {
-            for await _ in arrivals { break }
-            origin.stop()
-        }
         let error = await #expect(throws: FetchError.self) {
-            // The first bytes have come; the connection ends there.
-            _ = try await transport.fetch(request) { _, _ in arrived.yield() }
+            // The first bytes have come; the connection ends there. On the transport's own thread, so that nothing has to
+            // be waited for.
+            _ = try await transport.fetch(request) { _, _ in origin.stop() }
         }
         #expect(error?.code == .truncated)
-        arrived.finish()
-        await killing.value
         let code = try await failure(transport, origin.url("/")).code
         #expect(code == .unreachable)
     }
