@@ -1,3 +1,4 @@
+import Glibc
 import Pipeline
 import Variants
 
@@ -122,10 +123,35 @@ struct DiskBench {
             source: Workload.source(number))
     }
 
-    /// Hits on keys drawn evenly from all.
+    /// Hits with the files of the folder in memory, and with none of them.
     private func hits(_ store: DiskStore) throws {
-        var random = SplitMix(seed: 7)
-        let count = 20_000
+        try forEachFile { file in
+            var buffer = [UInt8](repeating: 0, count: 1 << 20)
+            while read(file, &buffer, buffer.count) > 0 {}
+        }
+        try hits(store, "hit", count: 20_000, seed: 7)
+        if !hasOriginals {
+            try forEachFile { file in
+                fsync(file)
+                posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED)
+            }
+            try hits(store, "hit-cold", count: 5_000, seed: 8)
+        }
+    }
+
+    /// The index, its log and the small bodies, open for reading; they stay so, since closing them would release the locks
+    /// of the store that has them open.
+    private func forEachFile(_ body: (CInt) -> Void) throws {
+        for name in ["cache.sqlite", "cache.sqlite-wal", "bodies.pack"] {
+            let file = Glibc.open("\(folder)/\(name)", O_RDONLY)
+            guard file >= 0 else { throw BenchError("cannot read \(folder)/\(name)") }
+            body(file)
+        }
+    }
+
+    /// Hits on keys drawn evenly from all.
+    private func hits(_ store: DiskStore, _ measure: String, count: Int, seed: UInt64) throws {
+        var random = SplitMix(seed: seed)
         let keys = (0..<count).map { _ in
             let number = Int(random.next() % UInt64(entries))
             let variant = hasOriginals && number % 100 == 99 ? number - 1 : number
@@ -135,8 +161,8 @@ struct DiskBench {
         let begun = (cpu(), wall())
         var found = 0
         for (key, original) in keys where try store.variant(key: key, of: original) != nil { found += 1 }
-        report(name, entries, "hit", (cpu() - begun.0) / Double(count), "us")
-        report(name, entries, "hit-wall", (wall() - begun.1) / Double(count), "us")
+        report(name, entries, measure, (cpu() - begun.0) / Double(count), "us")
+        report(name, entries, measure + "-wall", (wall() - begun.1) / Double(count), "us")
         guard found == count else { throw BenchError("\(count - found) of \(count) entries were not found") }
         guard hasOriginals else { return }
         let originals = min(200, entries / 100)

@@ -19,33 +19,24 @@ extension DiskIndex {
         var touched: Double
     }
 
-    /// Where a body is, whichever entry has it.
-    func body(_ digest: DigestKey) throws(StoreError) -> StoredBody? {
-        try connection.first(
-            """
-            SELECT length, checksum, place FROM variants WHERE digest_head = ?1 AND digest = ?2 UNION ALL \
-            SELECT length, checksum, place FROM digests CROSS JOIN originals USING (id) \
-            WHERE head = ?1 AND digest = ?2 LIMIT 1
-            """, .integer(digest.head), .digest(digest)
-        ) { StoredBody($0, at: 0) }
-    }
-
-    /// The body for a further entry: the one that is there, which is stored once however many have it, or a new one.
+    /// The body for a further entry: the one that is there, which is stored once however many have it, or a new one. The
+    /// caller writes its row next, and calls `hold(_:_:by:with:)`.
     ///
     /// - Parameter incoming: its temporary file, if it has one, is taken.
-    func hold(
-        _ content: EntryBody, _ incoming: DiskStore.IncomingBody, for tier: DiskTier
-    ) throws(StoreError) -> StoredBody {
-        let held = try body(incoming.key)
-        if let held, held.length != content.count || held.checksum != incoming.checksum {
+    /// - Returns: and the entry that had it before.
+    func body(
+        for content: EntryBody, _ incoming: DiskStore.IncomingBody, in tier: DiskTier
+    ) throws(StoreError) -> (body: StoredBody, other: Holder?) {
+        let held = try holder(of: incoming.key)
+        if let (holder, stored) = held, stored.length != content.count || stored.checksum != incoming.checksum {
             // There are no two bodies with one digest: the row is damaged.
             note(tier) { $0.corrupt += 1 }
-            try removeEntries(of: incoming.key)
-        } else if let stored = held {
+            try removeEntries(holder, incoming.key, stored)
+        } else if let (holder, stored) = held {
             if stored.place == nil, !files.holds(incoming.digest, length: stored.length) {
                 try publish(incoming.digest, content, temporary: &incoming.temporary)
             }
-            return stored
+            return (stored, holder)
         }
         var stored = StoredBody(length: content.count, checksum: incoming.checksum)
         if content.count <= configuration.inlineLimit {
@@ -57,7 +48,7 @@ extension DiskIndex {
             try publish(incoming.digest, content, temporary: &incoming.temporary)
             try connection.run("DELETE FROM discarded WHERE digest = ?1", .text(incoming.digest))
         }
-        return stored
+        return (stored, nil)
     }
 
     func publish(_ digest: Digest, _ content: EntryBody, temporary: inout String?) throws(StoreError) {
@@ -66,16 +57,6 @@ extension DiskIndex {
         marks.append(try files.mark(digest))
         try files.publish(path, as: digest)
         temporary = nil
-    }
-
-    /// Gives up the body of an entry whose row is deleted; with the last one that has it the body goes.
-    func release(_ digest: DigestKey, _ stored: StoredBody) throws(StoreError) {
-        if try body(digest) != nil { return }
-        if let place = stored.place {
-            free(place, bytes: stored.length)
-        } else {
-            try discard(digest.text)
-        }
     }
 
     /// Has the file of a body deleted once the transaction has committed.
@@ -235,7 +216,7 @@ extension DiskIndex {
     private func remove(_ row: Leaving) throws(StoreError) {
         try connection.run(row.tier.delete, .integer(row.id))
         uncharge(row.tier, row.entry.size)
-        if let digest = row.digest, let body = row.body { try release(digest, body) }
+        if let digest = row.digest, let body = row.body { try release(digest, body, of: Holder(row.tier, row.id)) }
         switch row.tier {
         case .originals: break
         case .variants: try forgetUnneeded(row.original)
@@ -269,24 +250,6 @@ extension DiskIndex {
     private func isRecorded(_ original: Int) throws(StoreError) -> Bool {
         try connection.first("SELECT 1 FROM records WHERE original = ?1 LIMIT 1", .integer(original)) { _ in true }
             ?? false
-    }
-
-    /// Deletes a damaged body and every entry made of it.
-    func removeDamaged(_ digest: DigestKey, seenIn tier: DiskTier) throws(StoreError) {
-        note(tier) { $0.corrupt += 1 }
-        try write { _ throws(StoreError) in try removeEntries(of: digest) }
-    }
-
-    /// Deletes every entry with a body.
-    private func removeEntries(of digest: DigestKey) throws(StoreError) {
-        if let original = try original(digest) {
-            try removeRow(.originals, original)
-            try forgetUnneeded(original)
-        }
-        let variants = try connection.rows(
-            "SELECT id FROM variants WHERE digest_head = ?1 AND digest = ?2", .integer(digest.head), .digest(digest)
-        ) { $0.integer(0) }
-        for id in variants { try removeRow(.variants, id) }
     }
 
     // MARK: Generations

@@ -8,7 +8,7 @@ extension DiskIndex {
 
     /// Whether a row needs this file, or has it deleted soon.
     func isNamed(_ digest: Digest) throws(StoreError) -> Bool {
-        if let key = DigestKey(digest), let body = try body(key), body.place == nil { return true }
+        if let key = DigestKey(digest), try filed(key) != nil { return true }
         return try connection.first("SELECT 1 FROM discarded WHERE digest = ?1", .text(digest)) { _ in true } ?? false
     }
 

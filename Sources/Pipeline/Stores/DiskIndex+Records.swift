@@ -57,13 +57,14 @@ extension DiskIndex {
         variants.uses
         """
 
-    /// A variant and where its body is: its key, and what it is a variant of.
+    /// A variant and where its body is: its key, and what it is a variant of. All of both is compared in its own row, so
+    /// that of `digests` only the index is read.
     private static let variantByKey = SQLText(
         kept: """
-            SELECT \(variantColumns), length, checksum, place FROM digests CROSS JOIN variants \
+            SELECT \(variantColumns), length, checksum, place FROM digests INDEXED BY digests_head CROSS JOIN variants \
             ON variants.id BETWEEN digests.id << \(DiskSchema.variantBits) | ?3 \
             AND (digests.id << \(DiskSchema.variantBits) | ?3) + \(DiskSchema.bucket - 1) \
-            WHERE head = ?1 AND digests.digest = ?2 AND key = ?4
+            WHERE head = ?1 AND original = ?2 AND key = ?4
             """)
 
     /// What `read` makes of the variant with this key of an original; nil where there is none.
@@ -201,7 +202,7 @@ extension DiskIndex {
                 .originals, GhostKey(incoming.key), size: DiskTier.charge(body: content.count),
                 cost: record.fetchMilliseconds)
         else { return }
-        let body = try hold(content, incoming, for: .originals)
+        let (body, other) = try body(for: content, incoming, in: .originals)
         try connection.run(
             """
             INSERT INTO originals (size, cost, uses, since, priority, touched, id, length, checksum, place) \
@@ -209,6 +210,7 @@ extension DiskIndex {
             """, .integer(place.size), .real(place.cost), .integer(place.uses), .real(place.since),
             .real(place.priority), .real(place.touched), .integer(id), .integer(body.length),
             .integer(Int(body.checksum)), body.place.map { .integer($0) } ?? .null)
+        try hold(incoming.key, body, by: Holder(.originals, id), with: other)
     }
 
     /// - Parameter source: linked with its original, if given.
@@ -241,7 +243,7 @@ extension DiskIndex {
             bucket.taken &= ~1
         }
         let forgottenSince = forgotten
-        let body = try hold(.bytes(bytes), incoming, for: .variants)
+        let (body, other) = try body(for: .bytes(bytes), incoming, in: .variants)
         if forgotten != forgottenSince { bucket = try self.bucket(of: key, originalDigest) }
         let original: Int
         if let known = bucket.original { original = known } else { original = try numbered(originalDigest) }
@@ -249,14 +251,15 @@ extension DiskIndex {
         try connection.run(
             """
             INSERT INTO variants (size, cost, uses, since, priority, touched, id, key, original, \
-            digest_head, digest, length, checksum, place, format, width, height, created, recipe) \
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
+            digest, length, checksum, place, format, width, height, created, recipe) \
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
             """, .integer(place.size), .real(entry.cost), .integer(place.uses), .real(place.since),
             .real(place.priority), .real(place.touched), .integer(row), .digest(key), .digest(originalDigest),
-            .integer(incoming.key.head), .digest(incoming.key),
-            .integer(body.length), .integer(Int(body.checksum)), body.place.map { .integer($0) } ?? .null,
+            .digest(incoming.key), .integer(body.length), .integer(Int(body.checksum)),
+            body.place.map { .integer($0) } ?? .null,
             .text(entry.format.rawValue), .integer(entry.width), .integer(entry.height), .real(entry.created),
             .text(entry.recipe))
+        try hold(incoming.key, body, by: Holder(.variants, row), with: other)
         if let source { try link(source, original) }
         return true
     }

@@ -36,11 +36,12 @@ extension DiskIndex {
     private static let cut = 1 << 20
 
     /// Takes away bodies before their rows, since no row can go first where there is no room to write that: files of entries
-    /// worth least, else the end of the pack. Forgets which keys were evicted last, too.
+    /// worth least, else the end of the pack. Forgets which keys were evicted last, and who has which bytes, too.
     ///
     /// - Returns: the rows that have lost their bodies, for the caller to remove. Until then they are misses.
     func takeBodies(bytes: Int) throws(StoreError) -> [(tier: DiskTier, row: Int)] {
         for tier in DiskTier.allCases { ghosts[tier].empty() }
+        holders.empty()
         let connection = try connection
         return try connection.write { () throws(StoreError) in
             var rows: [(tier: DiskTier, row: Int)] = []
@@ -83,13 +84,13 @@ extension DiskIndex {
         for tier in DiskTier.allCases { states[tier].evictions += max(0, before[tier].entries - states[tier].entries) }
     }
 
-    /// The rows that have this body.
+    /// The rows whose body is this file.
     private func entries(of digest: DigestKey) throws(StoreError) -> [(tier: DiskTier, row: Int)] {
         try connection.rows(
-            "SELECT id FROM variants WHERE digest_head = ?1 AND digest = ?2", .integer(digest.head), .digest(digest)
+            "SELECT id FROM variants WHERE digest = ?1 AND place IS NULL", .digest(digest)
         ) { (.variants, $0.integer(0)) }
             + connection.rows(
-                "SELECT id FROM digests CROSS JOIN originals USING (id) WHERE head = ?1 AND digest = ?2",
+                "SELECT id FROM digests CROSS JOIN originals USING (id) WHERE head = ?1 AND digest = ?2 AND place IS NULL",
                 .integer(digest.head), .digest(digest)
             ) { (.originals, $0.integer(0)) }
     }

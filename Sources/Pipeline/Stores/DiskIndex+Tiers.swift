@@ -42,7 +42,7 @@ extension DiskIndex {
             state.ghosts = row.count(4)
             state.ghostFloor = row.count(5)
             let buckets = row.count(6)
-            state.ghostBuckets = GhostFile.isSize(buckets) ? buckets : 0
+            state.ghostBuckets = KeyFile.isSize(buckets) ? buckets : 0
             let known = Known(
                 floor: row.count(8), lastPurge: row.count(9), end: row.count(7), hasDiscarded: row.integer(10) != 0)
             return (tier: DiskTier(rawValue: row.text(0)), clock: row.real(1), state: state, known: known)
@@ -186,9 +186,9 @@ extension DiskIndex {
         states[tier].isChanged = true
         guard policies[tier].remembersEvicted else { return }
         var state = states[tier]
-        if state.ghostBuckets == 0 { state.ghostBuckets = GhostFile.leastBuckets }
+        if state.ghostBuckets == 0 { state.ghostBuckets = KeyFile.leastBuckets }
         // Half full at most, so that a bucket hardly ever loses a key before its time.
-        while state.entries > 4 * state.ghostBuckets, state.ghostBuckets < GhostFile.mostBuckets {
+        while state.entries > 4 * state.ghostBuckets, state.ghostBuckets < KeyFile.mostBuckets {
             ghosts[tier].double(from: state.ghostBuckets)
             state.ghostBuckets *= 2
         }

@@ -9,7 +9,9 @@ final class DiskIndex: @unchecked Sendable {
     let pack: PackFile
     let configuration: DiskStoreConfiguration
     var policies: PerTier<any EvictionPolicy>
-    let ghosts: PerTier<GhostFile>
+    let ghosts: PerTier<KeyFile>
+    /// Which entry has a body, by its digest: for bytes that are there to be stored once.
+    let holders: KeyFile
     /// Uses by row and counters, since the last flush.
     var touches = PerTier<[Int: Touch]> { _ in [:] }
     var noted = PerTier { _ in StoreCounters() }
@@ -30,6 +32,8 @@ final class DiskIndex: @unchecked Sendable {
     /// How many originals have lost their numbers.
     var forgotten = 0
     private(set) var isWriting = false
+    /// The version of the index that `states` and `known` are of; nil when they may be of none.
+    private var tiersVersion: UInt32?
     /// Pages in the log at which it is moved into the index.
     private var logLimit = DiskSchema.logPages
     /// Marks of the bodies renamed in by the transaction that runs.
@@ -59,7 +63,8 @@ final class DiskIndex: @unchecked Sendable {
     init(folder: String, configuration: DiskStoreConfiguration, policy: any EvictionPolicy) throws(StoreError) {
         files = BodyFiles(folder: folder)
         pack = PackFile(folder: folder)
-        ghosts = PerTier { GhostFile(folder: folder, tier: $0) }
+        ghosts = PerTier { KeyFile(path: "\(folder)/ghosts.\($0.rawValue)") }
+        holders = KeyFile(path: "\(folder)/holders")
         policies = PerTier { _ in policy }
         shared = GenerationPage(folder: folder)
         self.configuration = configuration
@@ -116,8 +121,10 @@ final class DiskIndex: @unchecked Sendable {
     /// Goes on with this connection.
     private func adopt(_ connection: SQLiteConnection) throws(StoreError) {
         try readTiers(connection)
+        tiersVersion = nil
         pack.detach()
         for tier in DiskTier.allCases { ghosts[tier].detach() }
+        holders.detach()
         isSweeping = try connection.first("SELECT 1 FROM state WHERE name = 'sweep'") { _ in true } ?? false
         opened = connection
         inode = currentInode()
@@ -217,8 +224,8 @@ final class DiskIndex: @unchecked Sendable {
         try connection.write { () throws(StoreError) in
             // Asked again under the lock: another process may have done it meanwhile.
             let current = try version()
-            // From before version 5 the tables are made as they are now.
-            for next in 1...DiskSchema.version where next > current && (next != 6 || current == 5) {
+            // From before version 6 the tables are made as they are now.
+            for next in 1...DiskSchema.version where next > current && (next < 6 || current == next - 1) {
                 if let statements = DiskMigration.statements[next] { try connection.execute(statements) }
                 if next == 5 { try takeBodiesOut(of: connection) }
             }
@@ -350,8 +357,11 @@ final class DiskIndex: @unchecked Sendable {
         var mergedUses = 0
         do throws(StoreError) {
             result = try connection.write { () throws(StoreError) in
-                try readTiers(connection)
+                // What has been read before holds until anybody has changed anything.
+                if tiersVersion != connection.dataVersion { try readTiers(connection) }
+                tiersVersion = nil
                 isWriting = true
+                holders.forget()
                 let result = try body(connection)
                 mergedUses = try mergeTouches(connection)
                 try closeSlots()
@@ -366,6 +376,7 @@ final class DiskIndex: @unchecked Sendable {
             marks = []
             throw error
         }
+        tiersVersion = connection.dataVersion
         for mark in marks { unlink(mark) }
         marks = []
         forgetWritten(mergedUses)

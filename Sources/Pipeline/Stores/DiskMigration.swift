@@ -1,6 +1,7 @@
 /// What makes an index of the version before each into one of that version.
 enum DiskMigration {
-    /// Statements of each version; after those of version 5 come `moveBodies` and `fillTables`, and then none.
+    /// Statements of each version. Those of version 5, with `moveBodies` and `fillTables`, and of version 6 make the tables
+    /// as they are now: none come after.
     static let statements: [Int: String] = [
         2: """
         ALTER TABLE records ADD COLUMN final_url TEXT;
@@ -41,12 +42,22 @@ enum DiskMigration {
         ALTER TABLE variants RENAME TO old_variants;
         \(DiskSchema.variants)
         INSERT OR IGNORE INTO variants SELECT \(row("id >> \(DiskSchema.variantBits)", "key_head")), size, cost, uses, since, priority,
-            touched, key, original, digest_head, digest, length, checksum, place, format, width, height, created, recipe
+            touched, key, original, digest, length, checksum, place, format, width, height, created, recipe
             FROM old_variants;
         DROP TABLE old_variants;
         \(sum("variants"))
+        \(share)
+        """,
+        // Only of version 6, which found equal bytes by an index on the digests of all.
+        7: """
+        DROP INDEX variants_digest;
+        ALTER TABLE variants DROP COLUMN digest_head;
+        \(DiskSchema.sharing)
+        \(share)
         """,
     ]
+
+    private static let share = "INSERT INTO shared \(DiskSchema.sharers);"
 
     /// The row of a variant: in the bucket of its key, one behind the other. A full bucket takes some hundred thousand
     /// variants of one original.
@@ -97,7 +108,6 @@ enum DiskMigration {
             JOIN digests ON digests.head = digest_head(old.digest) AND digests.digest = digest_bytes(old.digest);
         INSERT INTO variants SELECT
             \(row("digests.id", "digest_head(key)")), \(queue), digest_bytes(key), digest_bytes(original),
-            digest_head(old.digest),
             digest_bytes(old.digest), old.length, old_bodies.checksum, place, format, width, height, created, recipe
             FROM old_variants AS old JOIN old_bodies USING (digest)
             JOIN digests ON digests.head = digest_head(original) AND digests.digest = digest_bytes(original)
@@ -110,6 +120,7 @@ enum DiskMigration {
         INSERT INTO links SELECT source, digests.id FROM old_links AS old
             JOIN digests ON digests.head = digest_head(old.digest) AND digests.digest = digest_bytes(old.digest);
         \(["originals", "variants", "records"].map(sum).joined())
+        \(share)
         \(["bodies", "records", "originals", "variants", "links"].map { "DROP TABLE old_\($0);" }.joined())
         """
 

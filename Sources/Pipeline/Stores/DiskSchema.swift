@@ -1,7 +1,7 @@
 /// The tables of the index (docs/entry-format.md describes every column).
 enum DiskSchema {
     /// Raised with every change of a table; an index with a higher number is refused.
-    static let version = 6
+    static let version = 7
     /// "IMPC": tells our index from another program's database.
     static let applicationID = 0x494D_5043
     /// Bytes of a page of a new index: an entry changes pages here and there, each written as a whole
@@ -63,10 +63,24 @@ enum DiskSchema {
     static let variants = """
         CREATE TABLE variants (
             id INTEGER PRIMARY KEY, \(queueColumns), key BLOB NOT NULL, original BLOB NOT NULL,
-            digest_head INTEGER NOT NULL, digest BLOB NOT NULL, \(bodyColumns), format TEXT NOT NULL,
-            width INTEGER NOT NULL, height INTEGER NOT NULL, created REAL NOT NULL, recipe TEXT NOT NULL);
+            digest BLOB NOT NULL, \(bodyColumns), format TEXT NOT NULL, width INTEGER NOT NULL,
+            height INTEGER NOT NULL, created REAL NOT NULL, recipe TEXT NOT NULL);
         CREATE INDEX variants_queue ON variants (priority);
-        CREATE INDEX variants_digest ON variants (digest_head);
+        \(sharing)
+        """
+
+    /// How it is known which rows have the same body: by the digest where that is a file, by its slot where several have
+    /// one. An index on the digests of all would cost each entry a page that no other changes (`Benchmarks/run-stores`).
+    static let sharing = """
+        CREATE INDEX variants_file ON variants (digest) WHERE place IS NULL;
+        CREATE TABLE shared (place INTEGER NOT NULL, entry INTEGER NOT NULL, PRIMARY KEY (place, entry)) WITHOUT ROWID;
+        """
+
+    /// What `shared` has to hold by the rows that name slots.
+    static let sharers = """
+        SELECT place, entry FROM (SELECT place, entry, count(*) OVER (PARTITION BY place) AS sharers FROM (
+            SELECT place, id << 1 AS entry FROM variants WHERE place IS NOT NULL AND length > 0
+            UNION ALL SELECT place, id << 1 | 1 FROM originals WHERE place IS NOT NULL AND length > 0)) WHERE sharers > 1
         """
 
     /// What eviction needs of an entry, the same in every tier; `touched` is Unix time whatever the policy's clock.
@@ -99,17 +113,21 @@ enum DiskTier: String, CaseIterable {
     /// Deletes a row.
     var delete: SQLText { statements.delete }
 
+    /// Digest, length, checksum and place of a row's body; nothing of a record.
+    var body: SQLText { statements.body }
+
     /// Adds uses to a row.
     var use: SQLText { statements.use }
 
     private struct Statements {
-        let front, row, delete, use: SQLText
+        let front, row, delete, use, body: SQLText
 
         init(_ table: String, _ columns: String, joining: String = "") {
             let select = "SELECT \(table).id, size, cost, uses, since, priority, \(columns) FROM \(table)\(joining)"
             front = SQLText(kept: "\(select) ORDER BY priority LIMIT 1")
             row = SQLText(kept: "\(select) WHERE \(table).id = ?1")
             delete = SQLText(kept: "DELETE FROM \(table) WHERE id = ?1")
+            body = SQLText(kept: "SELECT \(columns) FROM \(table)\(joining) WHERE \(table).id = ?1")
             use = SQLText(
                 kept: """
                     UPDATE \(table) SET uses = min(255, uses + ?2), since = max(since, ?3), touched = max(touched, ?4) \

@@ -161,18 +161,17 @@ extension DiskStore {
                     found.variants.append(row)
                 }
             }
-            // A range of the index instead of a scan, and of what it finds what begins with all of the digits. Keys have no
-            // index: who knows the original looks there.
-            func beginning(_ head: String) -> String {
-                "\(head) BETWEEN \(heads.lowerBound) AND \(heads.upperBound) AND hex(digest) LIKE ?1 || '%'"
-            }
+            // A range of the index instead of a scan, and of what it finds what begins with all of the digits. Keys and
+            // digests of variants have no index: who knows the original looks there.
             let ids = try index.connection.rows(
-                "SELECT id FROM digests WHERE \(beginning("head")) ORDER BY digest LIMIT ?2", .text(text),
-                .integer(limit)
+                """
+                SELECT id FROM digests WHERE head BETWEEN \(heads.lowerBound) AND \(heads.upperBound) \
+                AND hex(digest) LIKE ?1 || '%' ORDER BY digest LIMIT ?2
+                """, .text(text), .integer(limit)
             ) { $0.integer(0) }
             for id in ids { try originals(id) }
             try variants("hex(key) LIKE ?1 || '%' ORDER BY key", .text(text))
-            try variants(beginning("digest_head") + " ORDER BY digest", .text(text))
+            try variants("hex(digest) LIKE ?1 || '%' ORDER BY digest", .text(text))
             for id in ids {
                 let range = DiskIndex.variants(of: id)
                 try variants("id >= ?1 AND id < \(range.upperBound) ORDER BY id", .integer(range.lowerBound))

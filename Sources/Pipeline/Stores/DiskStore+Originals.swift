@@ -89,7 +89,7 @@ extension DiskStore {
             }
             index.note(.originals) { $0.countHit(bytes: found.body.length, milliseconds: found.cost) }
             index.touch(.originals, row: found.id)
-            return Located(digest: key, cost: found.cost, body: found.body)
+            return Located(row: found.id, digest: key, cost: found.cost, body: found.body)
         }
         guard let located else { return nil }
         return try verified(located, tier: .originals, longest: longest)

@@ -202,7 +202,7 @@ extension DiskIndex {
                     """
                 ) { $0.digest(0) }
                 for digest in files { try discard(digest) }
-                for table in ["digests", "records", "originals", "variants", "links", "purges", "free"] {
+                for table in ["digests", "records", "originals", "variants", "shared", "links", "purges", "free"] {
                     try connection.run("DELETE FROM \(table)")
                 }
                 try emptyTiers()

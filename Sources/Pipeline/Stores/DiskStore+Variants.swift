@@ -28,7 +28,7 @@ extension DiskStore {
             }
             index.note(.variants) { $0.countHit(bytes: entry.length, milliseconds: entry.cost) }
             index.touch(.variants, row: row.id)
-            return (entry, Located(digest: digest, cost: entry.cost, body: row.body))
+            return (entry, Located(row: row.id, digest: digest, cost: entry.cost, body: row.body))
         }
         guard let found,
             case .bytes(let body)? = try verified(found.located, tier: .variants, longest: .max)

@@ -16,7 +16,8 @@ public struct VerifyReport: Sendable, Hashable {
     public var abandonedFiles = 0
     /// Entries whose body has no row, and records that cannot be decoded.
     public var brokenEntries = 0
-    /// Slots of small bodies that overlap, or that nothing names and nothing counts as free.
+    /// Slots of small bodies that overlap, that nothing names and nothing counts as free, or of which it is not known which
+    /// entries share them.
     public var wrongSlots = 0
     /// Tiers whose sums of entries or bytes are wrong.
     public var wrongSums = 0
@@ -117,7 +118,8 @@ extension DiskStore {
         report.bodiesChecked += 1
         if let bytes, bytes.count == body.length, CRC32C.checksum(bytes) == body.checksum { return }
         // Evicted since the row was read: nothing is wrong.
-        let isThere = try perform { index throws(StoreError) in try index.body(digest) == body }
+        let holder = DiskIndex.Holder(tier, id)
+        let isThere = try perform { index throws(StoreError) in try index.body(of: holder, digest) == body }
         guard isThere else { return }
         if bytes == nil, body.place == nil, access(files.path(digest.text), F_OK) != 0 {
             report.missingFiles += 1
@@ -125,7 +127,7 @@ extension DiskStore {
             report.damagedBodies += 1
         }
         guard report.isRepaired else { return }
-        try perform { index throws(StoreError) in try index.removeDamaged(digest, seenIn: tier) }
+        try perform { index throws(StoreError) in try index.removeDamaged(holder, digest, body) }
     }
 
     private func verifyFiles(_ report: inout VerifyReport) throws(StoreError) {
@@ -195,7 +197,7 @@ extension DiskIndex {
         let records = try recordRows("WHERE ?1 = 0", .integer(0)).filter { $0.record == nil }
         report.brokenEntries += records.count
         if repair { for row in records { try removeRow(.records, row.id) } }
-        report.wrongSlots = try wrongSlots(repair: repair)
+        report.wrongSlots = try wrongSlots(repair: repair) + wrongSharers(repair: repair)
         try verifySums(&report, repair: repair)
         return report
     }

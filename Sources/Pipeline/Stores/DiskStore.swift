@@ -151,6 +151,7 @@ public final class DiskStore: Sendable {
 
     /// What a lookup found before the bytes are checked.
     struct Located: Sendable {
+        var row: Int
         var digest: DigestKey
         /// Milliseconds that a hit was counted as saving.
         var cost: Double
@@ -179,8 +180,9 @@ public final class DiskStore: Sendable {
                 $0.takeBackHit(bytes: body.length, milliseconds: located.cost)
             }
             // Gone from the index too, or elsewhere by now: evicted between the two looks, and no damage.
-            guard try index.body(located.digest) == body else { return }
-            try index.removeDamaged(located.digest, seenIn: tier)
+            let holder = DiskIndex.Holder(tier, located.row)
+            guard try index.body(of: holder, located.digest) == body else { return }
+            try index.removeDamaged(holder, located.digest, body)
         }
         return nil
     }
@@ -227,7 +229,7 @@ public final class DiskStore: Sendable {
             // Written before the lock is taken, unless the same bytes are there already or will not be taken.
             let isWanted = try perform { index throws(StoreError) in
                 if DiskTier.charge(body: body.count) > index.budget(of: tier) { return false }
-                return try index.body(key) == nil || !files.holds(digest, length: body.count)
+                return try index.holder(of: key) == nil || !files.holds(digest, length: body.count)
             }
             if isWanted { incoming.temporary = try files.writeTemporary(body, sync: configuration.fsync) }
         }

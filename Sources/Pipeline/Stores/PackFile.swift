@@ -105,6 +105,8 @@ final class PackFile: Sendable {
         let file = try file()
         defer { withExtendedLifetime(file) {} }
         var row: [UInt8] = []
+        // At once: growing by and by would move what is there, and ask the system for memory each time.
+        row.reserveCapacity(bodies.reduce(0) { $0 + Self.units($1.bytes.count) * Self.unit })
         var start = 0
         for body in bodies.sorted(by: { $0.place < $1.place }) {
             if start * Self.unit + row.count != body.place * Self.unit {

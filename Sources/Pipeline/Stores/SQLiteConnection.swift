@@ -158,6 +158,13 @@ final class SQLiteConnection: @unchecked Sendable {
         return sqlite3_file_control(handle, nil, SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved != 0
     }
 
+    /// Changes with every transaction of this connection, and with what it learns of others' when a transaction begins;
+    /// nil where SQLite does not tell.
+    var dataVersion: UInt32? {
+        var version: UInt32 = 0
+        return sqlite3_file_control(handle, nil, SQLITE_FCNTL_DATA_VERSION, &version) == SQLITE_OK ? version : nil
+    }
+
     /// Runs statements that take no values and whose rows nobody reads.
     func execute(_ sql: String) throws(StoreError) {
         try check(sqlite3_exec(handle, sql, nil, nil, nil))

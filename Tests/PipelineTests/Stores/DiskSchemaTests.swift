@@ -92,6 +92,39 @@ import Testing
         #expect(try store.verify().isClean)
     }
 
+    @Test func `an index of version 6, which looked for equal bytes, becomes one of this`() throws {
+        let (small, large) = (bytes(5_000, seed: 1), bytes(100_000, seed: 2))
+        var store = try DiskStore(folder: folder.path)
+        let shape = try Self.shape(store)
+        #expect(try store.storeOriginal(record("http://a/", small), body: small, generation: 1))
+        // Two have the bytes of the original, and two those of one file.
+        let bodies = [small, large, small, large, bytes(700, seed: 3)]
+        let entries = bodies.enumerated().map { variant("\($0)", of: digest([UInt8($0)]), $1) }
+        for (number, entry) in entries.enumerated() {
+            try store.storeVariant(entry, body: bodies[number], generation: 1, source: "http://\(number)/")
+        }
+        let counters = try store.statistics().variants
+        store.close()
+        try OlderIndex.takeBackToSix(folder)
+
+        store = try DiskStore(folder: folder.path)
+        #expect(try Self.shape(store) == shape)
+        #expect(try store.statistics().variants == counters)
+        #expect(try store.verify().isClean)
+        // What shares a body goes one after the other, and the body with the last.
+        for gone in 0..<entries.count {
+            for (number, entry) in entries.enumerated() {
+                let found = try store.variant(key: entry.key, of: entry.originalDigest)
+                #expect(number < gone ? found == nil : found?.entry == entry && found?.body == bodies[number])
+            }
+            #expect(try store.purge(source: "http://\(gone)/").variants == 1)
+            #expect(try store.verify().isClean)
+        }
+        #expect(try store.originalBody(digest: digest(small)) == small)
+        #expect(try store.purge(source: "http://a/").originals == 1)
+        #expect(try store.verify().isClean)
+    }
+
     @Test func `a newer version is refused in words, by every one of this, and left as it is`() throws {
         try DiskStore(folder: folder.path).close()
         let newer = DiskSchema.version + 1

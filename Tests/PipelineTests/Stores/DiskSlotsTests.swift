@@ -109,9 +109,9 @@ import Variants
         let store = try store(2_100)
         try put("a", 2_000, cost: 1, in: store)
         let key = try #require(DigestKey(digest(bytes(2_000, seed: "a".hashValue))))
-        let body = try #require(try store.perform { index throws(StoreError) in try index.body(key) })
+        let (holder, body) = try #require(try store.perform { index throws(StoreError) in try index.holder(of: key) })
         for (name, cost) in [("b", 10.0), ("c", 100)] { try put(name, 2_000, cost: cost, in: store) }
-        let located = DiskStore.Located(digest: key, cost: 1, body: body)
+        let located = DiskStore.Located(row: holder.row, digest: key, cost: 1, body: body)
         #expect(try store.verified(located, tier: .variants, longest: .max) == nil)
         #expect(try store.statistics().variants.corrupt == 0)
         #expect(try store.variant(key: digest(Array("c".utf8))) != nil)
@@ -203,7 +203,7 @@ import Variants
 
     @Test func `a table of evicted keys finds what is above the floor, at any size`() {
         mkdir(folder.path, 0o700)
-        let ghosts = GhostFile(folder: folder.path, tier: .variants)
+        let ghosts = KeyFile(path: "\(folder.path)/ghosts.variants")
         #expect(!ghosts.contains(1, above: 0, last: 9, buckets: 0))
         for number in 1...500 { ghosts.insert(number &* 7_919, number: number, buckets: 256) }
         func found(_ buckets: Int, above floor: Int = 0, last: Int = 500) -> Int {

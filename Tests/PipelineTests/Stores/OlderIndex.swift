@@ -82,9 +82,31 @@ struct OlderIndex {
         try folder.sql("PRAGMA user_version = \(version)")
     }
 
+    /// Makes an index of today one of version 6, which had an index on the digests of all bodies.
+    static func takeBackToSix(_ folder: CacheFolder) throws {
+        try folder.sql(
+            """
+            DROP INDEX variants_queue; DROP INDEX variants_file; DROP TABLE shared;
+            ALTER TABLE variants RENAME TO today;
+            CREATE TABLE variants (
+                id INTEGER PRIMARY KEY, \(queue), key BLOB NOT NULL, original BLOB NOT NULL,
+                digest_head INTEGER NOT NULL, digest BLOB NOT NULL, length INTEGER NOT NULL, checksum INTEGER NOT NULL,
+                place INTEGER, format TEXT NOT NULL, width INTEGER NOT NULL, height INTEGER NOT NULL,
+                created REAL NOT NULL, recipe TEXT NOT NULL);
+            INSERT INTO variants SELECT
+                id, size, cost, uses, since, priority, touched, key, original, digest_head(lower(hex(digest))), digest,
+                length, checksum, place, format, width, height, created, recipe FROM today;
+            CREATE INDEX variants_queue ON variants (priority);
+            CREATE INDEX variants_digest ON variants (digest_head);
+            DROP TABLE today; PRAGMA user_version = 6;
+            """)
+        unlink("\(folder.path)/holders")
+    }
+
     /// Makes an index of today one of version 5, which numbered the variants of an original as they came and had an index
     /// on their keys.
     static func takeBackToFive(_ folder: CacheFolder) throws {
+        try takeBackToSix(folder)
         try folder.sql(
             """
             INSERT INTO state SELECT 'pack', pack FROM tiers WHERE name = 'variants';
