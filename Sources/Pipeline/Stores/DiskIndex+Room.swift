@@ -39,12 +39,12 @@ extension DiskIndex {
     /// worth least, else the end of the pack. Forgets which keys were evicted last, and who has which bytes, too.
     ///
     /// - Returns: the rows that have lost their bodies, for the caller to remove. Until then they are misses.
-    func takeBodies(bytes: Int) throws(StoreError) -> [(tier: DiskTier, row: Int)] {
+    func takeBodies(bytes: Int) throws(StoreError) -> [Holder] {
         for tier in DiskTier.allCases { ghosts[tier].empty() }
         holders.empty()
         let connection = try connection
         return try connection.write { () throws(StoreError) in
-            var rows: [(tier: DiskTier, row: Int)] = []
+            var rows: [Holder] = []
             var gained = 0
             for table in ["variants", "originals JOIN digests USING (id)"] where gained < bytes {
                 let found = try connection.rows(
@@ -57,7 +57,7 @@ extension DiskIndex {
                     guard let digest else { continue }
                     files.remove(digest.text)
                     gained += length
-                    rows += try entries(of: digest)
+                    rows += try holders(ofFile: digest)
                 }
             }
             guard gained < bytes else { return rows }
@@ -73,7 +73,7 @@ extension DiskIndex {
                     SELECT id FROM \(tier.rawValue) WHERE place IS NOT NULL AND length > 0 \
                     AND place + (length + \(PackFile.unit - 1)) / \(PackFile.unit) > \(end)
                     """
-                ) { (tier, $0.integer(0)) }
+                ) { Holder(tier, $0.integer(0)) }
             }
             return rows
         }
@@ -82,16 +82,5 @@ extension DiskIndex {
     /// Counts what has gone since as evicted. Inside a write transaction.
     func countEvictions(since before: PerTier<TierState>) {
         for tier in DiskTier.allCases { states[tier].evictions += max(0, before[tier].entries - states[tier].entries) }
-    }
-
-    /// The rows whose body is this file.
-    private func entries(of digest: DigestKey) throws(StoreError) -> [(tier: DiskTier, row: Int)] {
-        try connection.rows(
-            "SELECT id FROM variants WHERE digest = ?1 AND place IS NULL", .digest(digest)
-        ) { (.variants, $0.integer(0)) }
-            + connection.rows(
-                "SELECT id FROM digests CROSS JOIN originals USING (id) WHERE head = ?1 AND digest = ?2 AND place IS NULL",
-                .integer(digest.head), .digest(digest)
-            ) { (.originals, $0.integer(0)) }
     }
 }

@@ -106,16 +106,20 @@ extension DiskIndex {
             // Not what a damaged table says.
             for other in others where try self.body(of: other, digest)?.place == place { holders.insert(other) }
         } else {
-            let variants = try connection.rows(
-                "SELECT id FROM variants WHERE digest = ?1 AND place IS NULL", .digest(digest)
-            ) { Holder(.variants, $0.integer(0)) }
-            holders.formUnion(variants)
-            if let original = try original(digest) {
-                let holder = Holder(.originals, original)
-                if let body = try self.body(of: holder, digest), body.place == nil { holders.insert(holder) }
-            }
+            holders.formUnion(try self.holders(ofFile: digest))
         }
         return holders
+    }
+
+    /// Every entry whose body is the file of this digest.
+    func holders(ofFile digest: DigestKey) throws(StoreError) -> [Holder] {
+        try connection.rows("SELECT id FROM variants WHERE digest = ?1 AND place IS NULL", .digest(digest)) {
+            Holder(.variants, $0.integer(0))
+        }
+            + connection.rows(
+                "SELECT id FROM digests CROSS JOIN originals USING (id) WHERE head = ?1 AND digest = ?2 AND place IS NULL",
+                .integer(digest.head), .digest(digest)
+            ) { Holder(.originals, $0.integer(0)) }
     }
 
     /// Deletes a damaged body and every entry made of it.

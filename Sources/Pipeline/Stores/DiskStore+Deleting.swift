@@ -31,7 +31,7 @@ extension DiskStore {
                 index.beginLogAnew()
             }
             var wanted = ReserveFile.bytes
-            var bare: [(tier: DiskTier, row: Int)] = []
+            var bare: [DiskIndex.Holder] = []
             while true {
                 do throws(StoreError) {
                     return try perform { index throws(StoreError) in try body(index, less) }
@@ -55,8 +55,8 @@ extension DiskStore {
     ///
     /// - Parameter bare: rows that have lost their bodies and are still there.
     /// - Returns: false where there are no bodies, or as much room was there already.
-    private func takeBodies(_ wanted: Int, _ bare: inout [(tier: DiskTier, row: Int)]) throws(StoreError) -> Bool {
-        let taken = try perform { index throws(StoreError) -> [(tier: DiskTier, row: Int)] in
+    private func takeBodies(_ wanted: Int, _ bare: inout [DiskIndex.Holder]) throws(StoreError) -> Bool {
+        let taken = try perform { index throws(StoreError) -> [DiskIndex.Holder] in
             guard let space = FileSystemSpace(holding: folder) else { return [] }
             let missing = try index.owed() + wanted - space.free
             let taken = missing > 0 ? try index.takeBodies(bytes: missing) : []
@@ -72,7 +72,7 @@ extension DiskStore {
                 try perform { index throws(StoreError) in
                     try index.write { _ throws(StoreError) in
                         let before = try index.sums()
-                        for (tier, row) in step { try index.removeRow(tier, row) }
+                        for entry in step { try index.removeRow(entry.tier, entry.row) }
                         index.countEvictions(since: before)
                     }
                 }
