@@ -6,3 +6,7 @@
 int file_punch_hole(int file, int64_t offset, int64_t length) {
     return fallocate(file, FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, offset, length);
 }
+
+int file_keep_room(int file, int64_t offset, int64_t length) {
+    return fallocate(file, FALLOC_FL_KEEP_SIZE, offset, length);
+}

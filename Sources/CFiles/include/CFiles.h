@@ -7,6 +7,9 @@
 /// 0, or -1 with errno.
 int file_punch_hole(int file, int64_t offset, int64_t length);
 
+/// Gives a file the blocks of a range beyond its end without making it longer. 0, or -1 with errno.
+int file_keep_room(int file, int64_t offset, int64_t length);
+
 struct sqlite3;
 
 /// Makes files known to SQLite whose write-ahead log is written a transaction at a time; called once.

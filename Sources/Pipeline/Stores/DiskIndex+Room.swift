@@ -11,6 +11,15 @@ extension DiskIndex {
         return max(0, pages * pageSize - Int(info.st_size))
     }
 
+    /// Moves the log into the index, so that what is written next begins it anew and needs no room. Not where the file
+    /// system has too little room for what the index gets longer by it: that would go, and the log could not be begun anew.
+    func beginLogAnew() {
+        guard let connection = try? connection, let owed = try? owed(),
+            let space = FileSystemSpace(holding: files.folder), owed <= space.free
+        else { return }
+        if connection.restartLog(waiting: 200) { logLimit = DiskSchema.logPages }
+    }
+
     /// Gives back what is nobody's. The write lock keeps others from using it meanwhile; nothing is written, and what the
     /// index says of it is put right once there is room.
     func giveBack() {

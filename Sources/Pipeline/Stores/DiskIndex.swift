@@ -35,7 +35,7 @@ final class DiskIndex: @unchecked Sendable {
     /// The version of the index that `states` and `known` are of; nil when they may be of none.
     private var tiersVersion: UInt32?
     /// Pages in the log at which it is moved into the index.
-    private var logLimit = DiskSchema.logPages
+    var logLimit = DiskSchema.logPages
     /// Marks of the bodies renamed in by the transaction that runs.
     var marks: [String] = []
     /// Whether files of an index that is gone are still to be deleted.
@@ -325,6 +325,8 @@ final class DiskIndex: @unchecked Sendable {
         opened?.wait(milliseconds: Int32(configuration.busyMilliseconds))
         if opened != nil { try? flush() }
         isClosed = true
+        // On a full file system the log's blocks are room that nobody else can take; closing would cut them off.
+        if !files.reserve.isWhole { try? opened?.execute("PRAGMA journal_size_limit=-1") }
         opened?.close()
         opened = nil
     }
@@ -398,14 +400,6 @@ final class DiskIndex: @unchecked Sendable {
             return
         }
         logLimit = connection.restartLog(waiting: 20) ? DiskSchema.logPages : pages + DiskSchema.logPages / 2
-    }
-
-    /// Moves the log into the index, so that what is written next begins it anew and needs no room. Not where the file
-    /// system has too little room for what the index gets longer by it: that would go, and the log could not be begun anew.
-    func beginLogAnew() {
-        guard let opened, let owed = try? owed(), let space = FileSystemSpace(holding: files.folder), owed <= space.free
-        else { return }
-        if opened.restartLog(waiting: 200) { logLimit = DiskSchema.logPages }
     }
 
     /// One transaction for all writes that `body` makes.

@@ -25,7 +25,7 @@ extension DiskStore {
             guard error.code == .full else { throw error }
         }
         let less = max(1, limit * Self.shortStep / Self.step)
-        let result = try files.reserve.lent { () throws(StoreError) in
+        let result = try files.reserve.lent(toLog: roomForLog()) { () throws(StoreError) in
             try perform { index throws(StoreError) in
                 index.giveBack()
                 index.beginLogAnew()
@@ -49,6 +49,14 @@ extension DiskStore {
         }
         shrink()
         return result
+    }
+
+    /// How much of the room for deleting the log gets: all but what the index is still to get longer by. Where that is much
+    /// nothing, since the log is begun anew then, which makes room in it.
+    private func roomForLog() -> Int {
+        let owed = try? perform { index throws(StoreError) in try index.owed() }
+        guard let owed, owed <= ReserveFile.bytes / 2 else { return 0 }
+        return ReserveFile.bytes - owed
     }
 
     /// Makes so much room out of bodies, beside what the index still has to get longer by, and removes their rows in it.
@@ -127,7 +135,7 @@ extension DiskStore {
         } catch {
             guard error.code == .full else { return nil }
         }
-        return try? files.reserve.lent { () throws(StoreError) in
+        return try? files.reserve.lent(toLog: roomForLog()) { () throws(StoreError) in
             try perform { index throws(StoreError) in
                 index.beginLogAnew()
                 return try step(index, Self.shortPages)

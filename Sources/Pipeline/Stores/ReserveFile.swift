@@ -1,3 +1,4 @@
+import CFiles
 import Glibc
 
 /// Room for deleting on a file system that is full: a file of a megabyte, which is cut off while the index has to write what
@@ -9,10 +10,22 @@ struct ReserveFile: Sendable {
     /// Bytes that are kept.
     static let bytes = 1 << 20
     private static let page = 4096
+    /// What changes hands at once.
+    private static let piece = 64 << 10
 
     private let path: String
+    private let log: String
 
-    init(folder: String) { path = "\(folder)/reserve" }
+    init(folder: String) {
+        path = "\(folder)/reserve"
+        log = "\(folder)/cache.sqlite-wal"
+    }
+
+    /// Whether all of it is there, by its length.
+    var isWhole: Bool {
+        var info = stat()
+        return lstat(path, &info) == 0 && BodyFiles.isOurs(info) && Int(info.st_size) >= Self.bytes
+    }
 
     /// Takes what is missing of the room, in pieces where not all of it is to be had.
     ///
@@ -21,7 +34,7 @@ struct ReserveFile: Sendable {
     @discardableResult
     func take(looksInside: Bool = false) -> Int {
         var info = stat()
-        if !looksInside, lstat(path, &info) == 0, BodyFiles.isOurs(info), Int(info.st_size) >= Self.bytes { return 0 }
+        if !looksInside, isWhole { return 0 }
         let file = opened()
         guard file >= 0 else { return errno == ENOSPC || errno == EDQUOT ? Self.bytes : 0 }
         defer { close(file) }
@@ -33,13 +46,21 @@ struct ReserveFile: Sendable {
 
     /// Runs `body` while the file system has the room back, and takes it again. Where another process uses it already, with
     /// what there is.
-    func lent<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
+    ///
+    /// - Parameter toLog: bytes of it that the log of the index gets at once, so that programs that go on filling the file
+    ///   system do not: blocks beyond its end, which it keeps until it is cut.
+    func lent<Result>(
+        toLog: Int = 0, _ body: () throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
         var file = opened()
         if file >= 0, flock(file, LOCK_EX | LOCK_NB) != 0 {
             close(file)
             file = -1
         }
-        if file >= 0 { ftruncate(file, 0) }
+        if file >= 0 {
+            if toLog > 0 { move(toLog, of: file) }
+            ftruncate(file, 0)
+        }
         defer {
             if file >= 0 {
                 Self.fill(file)
@@ -47,6 +68,28 @@ struct ReserveFile: Sendable {
             }
         }
         return try body()
+    }
+
+    /// Makes blocks of the file blocks beyond the end of the log, as far as that works.
+    private func move(_ count: Int, of file: CInt) {
+        // Closing it again ends no locks: SQLite has its locks on other files.
+        let log = open(log, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        guard log >= 0 else { return }
+        defer { close(log) }
+        var info = stat()
+        guard fstat(log, &info) == 0, BodyFiles.isOurs(info) else { return }
+        let end = Int(info.st_size)
+        guard fstat(file, &info) == 0 else { return }
+        var length = Int(info.st_size)
+        var moved = 0
+        while moved < count, length > 0 {
+            let piece = min(Self.piece, length)
+            length -= piece
+            guard ftruncate(file, off_t(length)) == 0,
+                file_keep_room(log, Int64(end + moved), Int64(piece)) == 0
+            else { return }
+            moved += piece
+        }
     }
 
     /// The file, made where there is none of ours; negative where it cannot be.
