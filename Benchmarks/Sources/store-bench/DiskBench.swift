@@ -129,7 +129,8 @@ struct DiskBench {
             var buffer = [UInt8](repeating: 0, count: 1 << 20)
             while read(file, &buffer, buffer.count) > 0 {}
         }
-        try hits(store, "hit", count: 20_000, seed: 7)
+        // So many that writing their uses has its share.
+        try hits(store, "hit", count: 100_000, seed: 7)
         if !hasOriginals {
             try forEachFile { file in
                 fsync(file)
