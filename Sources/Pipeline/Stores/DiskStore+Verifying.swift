@@ -67,7 +67,7 @@ extension DiskStore {
             let part =
                 try repair
                 ? index.write { _ throws(StoreError) in try index.verifyRows(repair: true) }
-                : connection.alone { () throws(StoreError) in try index.verifyRows(repair: false) }
+                : connection.write { () throws(StoreError) in try index.verifyRows(repair: false) }
             report.brokenEntries = part.brokenEntries
             report.wrongSlots = part.wrongSlots
             report.wrongSums = part.wrongSums
@@ -143,7 +143,7 @@ extension DiskStore {
                 let isOrphan = try perform { index throws(StoreError) in
                     if try index.isNamed(digest) { return false }
                     // Once more under the write lock: a file renamed in and not committed yet is no orphan.
-                    return try index.connection.alone { () throws(StoreError) in
+                    return try index.connection.write { () throws(StoreError) in
                         let isOrphan = try !index.isNamed(digest) && files.isThere(digest)
                         if isOrphan, repair { files.remove(digest) }
                         return isOrphan

@@ -269,7 +269,7 @@ final class SQLiteConnection: @unchecked Sendable {
     }
 
     /// Runs `body` as one write transaction, taken at once so that it never has to be upgraded and fail half-way. An
-    /// error undoes all of it.
+    /// error undoes all of it. Of a file that is read only, SQLite makes it one that reads.
     func write<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
         // Prepared once like all others: parsing them anew costs as much as a look-up.
         try run("BEGIN IMMEDIATE")
@@ -282,12 +282,6 @@ final class SQLiteConnection: @unchecked Sendable {
             if sqlite3_get_autocommit(handle) == 0 { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
             throw error
         }
-    }
-
-    /// Runs `body` with nobody writing meanwhile; where nobody can, as on a file system that is mounted for reading, without
-    /// asking for leave to write.
-    func alone<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
-        isReadOnly ? try body() : try write(body)
     }
 
     /// Runs a statement and hands over its rows for as long as `goesOn` says so.
