@@ -10,7 +10,8 @@ public struct SharedDecode: Sendable, Hashable {
         var size: PixelSize
         /// Edge of the squares that are averaged first, in place of the decoder: a render of its own would have decoded so
         /// much smaller, and decoders average without going to linear light. Left out, high contrasts would come out
-        /// lighter than they do alone.
+        /// lighter than they do alone. Their sums go on as they are: rounding up what lies between two bytes
+        /// would make four pixels lighter by an eighth.
         var box: Int
     }
 
@@ -33,6 +34,9 @@ public struct SharedDecode: Sendable, Hashable {
     static let gainLimit = 2.0
     /// Pixels of all targets together.
     private static let pixelLimit = 16_000_000
+    /// Pixels of an original below which a render whose own decode averages more than four of them takes no part: so few
+    /// are left to shrink then that its rounding shows, and such a decode is cheap.
+    private static let averagedLimit = 4_000_000
 
     init(name: String, shrink: Int, crops: Bool, targets: [Target], members: Int) {
         self.name = name
@@ -74,6 +78,7 @@ public struct SharedDecode: Sendable, Hashable {
         let box = plan.shrink / shrink
         // Where there is alpha, decoders weigh colours by it.
         guard box == 1 || box <= boxLimit && !plan.hasAlpha else { return nil }
+        guard box <= 2 || plan.size.width * plan.size.height >= averagedLimit else { return nil }
         return Target(size: size, box: box)
     }
 

@@ -67,7 +67,9 @@ final class SharedPictures: Sendable {
         let made = try Reduction.pixels(of: image, parts, control)
         var pictures = Dictionary(uniqueKeysWithValues: zip(direct, made))
         for target in shared.targets {
-            guard let source = shared.source(of: target, decoded: decoded), let larger = pictures[source] else { continue }
+            guard let source = shared.source(of: target, decoded: decoded), let larger = pictures[source] else {
+                continue
+            }
             let picture = try Reduction.picture(larger, source.size, like: image)
             let part = shared.part(of: image, target)
             let (width, height) = (part.width * Double(target.box), part.height * Double(target.box))

@@ -80,7 +80,7 @@ import Testing
     ])
     func `steps behind the resize keep within the bound`(tail: String) async throws {
         for name in ["mountains-12mp.jpg", "dusk-2mp.jpg", "forest-portrait.jpg"] {
-            let job = try Self.jobs(name, ["thumbnail:1200", "thumbnail:64," + tail])[1]
+            let job = try Self.jobs(name, ["thumbnail:1200", "thumbnail:200," + tail])[1]
             #expect(job.shared?.includes(job) == true)
             let difference = try await Self.compared(job).difference
             #expect(difference <= 1, "\(name)")
@@ -94,9 +94,9 @@ import Testing
         "crop:100x100,thumbnail:50x50", "trim,thumbnail:50", "grayscale", "thumbnail:5000", "blur:2,thumbnail:64",
     ])
     func `what could leave the bound, or does not begin by shrinking, is rendered alone`(recipe: String) throws {
-        let jobs = try Self.jobs("dusk-2mp.jpg", ["thumbnail:300", recipe, "thumbnail:100"])
+        let jobs = try Self.jobs("dusk-2mp.jpg", ["thumbnail:300", recipe, "thumbnail:200"])
         let shared = try #require(jobs[1].shared)
-        #expect(shared.members == 2 && shared.targets.map(\.size.width) == [300, 100])
+        #expect(shared.members == 2 && shared.targets.map(\.size.width) == [300, 200])
         #expect(!shared.includes(jobs[1]) && shared.includes(jobs[0]) && shared.includes(jobs[2]))
         try VipsLibrary.load()
         var single = jobs[1]
@@ -131,13 +131,33 @@ import Testing
         let jobs = try Self.jobs("mountains-12mp.jpg", [1200, 900, 490, 240, 64].map { "thumbnail:\($0)" })
         let shared = try #require(jobs[0].shared)
         #expect(shared.shrink == 1)
-        #expect(shared.targets.map(\.box) == [1, 1, 2, 4, 8])
-        #expect(shared.targets.map { shared.source(of: $0)?.size.width } == [nil, nil, 1200, nil, nil])
-        let best = try Self.jobs("mountains-12mp.jpg", [1200, 900, 590, 64].map { "thumbnail:\($0):resample=best" })
-        #expect(best[0].shared?.targets.map(\.box) == [1, 1, 1, 1])
-        #expect(
-            best[0].shared.map { shared in shared.targets.map { shared.source(of: $0)?.size.width } }
-                == [nil, nil, 1200, 1200])
+        #expect(shared.targets.map(\.box) == [1, 1, 2, 4, 4])
+        let fast = try Self.jobs("mountains-12mp.jpg", [1200, 64].map { "thumbnail:\($0):resample=fast" })
+        #expect(fast[0].shared?.targets.map(\.box) == [1, 4])
+        let best = try Self.jobs("mountains-12mp.jpg", [1200, 64].map { "thumbnail:\($0):resample=best" })
+        #expect(best[0].shared?.targets.map(\.box) == [1, 1])
+    }
+
+    @Test
+    func `what nothing is averaged for comes from the largest such picture, where that is half of what is decoded`()
+        throws
+    {
+        func sources(_ name: String, _ edges: [Int], _ quality: String = "balanced") throws -> [Int?] {
+            let jobs = try Self.jobs(name, edges.map { "thumbnail:\($0):resample=\(quality)" })
+            let (shared, header) = (try #require(jobs[0].shared), jobs[0].header)
+            let decoded = PixelSize(width: header.width / shared.shrink, height: header.height / shared.shrink)
+            return shared.targets.map { shared.source(of: $0, decoded: decoded)?.size.width }
+        }
+        #expect(try sources("mountains-12mp.jpg", [1200, 900, 600, 490, 64]) == [nil, nil, 1200, nil, nil])
+        #expect(try sources("mountains-12mp.jpg", [1200, 900, 590, 64], "best") == [nil, nil, 1200, 1200])
+        #expect(try sources("mountains-12mp.jpg", [2100, 900], "best") == [nil, nil])
+    }
+
+    @Test func `of a small original, what is averaged over more than four pixels is rendered alone`() throws {
+        // 1920 × 1080.
+        let jobs = try Self.jobs("dusk-2mp.jpg")
+        let shared = try #require(jobs[0].shared)
+        #expect(jobs.map { shared.includes($0) } == [true, true, true, true, false])
     }
 
     @Test func `each render gives the same bytes without the others, in any order`() throws {
