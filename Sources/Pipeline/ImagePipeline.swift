@@ -59,7 +59,9 @@ public final class ImagePipeline: Sendable {
             cache: cache, tiers: tiers, transport: transport, caching: configuration.caching,
             acceptedTypes: configuration.acceptedTypes, byteLimit: configuration.limits.bytes, flights: Flights(),
             store: store, threads: threads, background: background,
-            failures: SharedFailureMemory(configuration.caching), now: now)
+            failures: SharedFailureMemory(configuration.caching),
+            // A worker takes as long to start as many an origin to answer.
+            willRender: { [pool = renderer as? WorkerPool] in pool?.startFirst() }, now: now)
         render = RenderStage(
             tiers: tiers, renderer: renderer, quality: configuration.quality, limits: configuration.limits,
             flights: Flights(), fetch: fetch, store: store, now: now)

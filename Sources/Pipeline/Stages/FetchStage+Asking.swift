@@ -9,6 +9,12 @@ extension FetchStage {
             do { try await Task.sleep(for: admitted.request.delay) } catch { throw .cancelledByCaller }
         }
         admitted.events(.requesting(hadCached: finding.record != nil))
+        // What is stored may turn out to be good still, and its variants with it.
+        if admitted.purpose == .image, admitted.request.recipe != nil,
+            finding.records.isEmpty || finding.missingBody != nil
+        {
+            willRender()
+        }
         let candidates = candidates(of: finding)
         let forwarded = finding.record == nil ? admitted.conditions : []
         // A client's own conditions and ours would contradict each other: its answer passes through as it is.

@@ -13,6 +13,8 @@ struct FetchStage: Sendable {
     let threads: OwnedThreads
     let background: BackgroundWork
     let failures: SharedFailureMemory
+    /// Told when an origin is asked for what will have to be rendered.
+    let willRender: @Sendable () -> Void
     /// Unix seconds.
     let now: @Sendable () -> Double
 

@@ -39,6 +39,8 @@ final class PoolCore: Sendable {
         var lastSlot = -1
         var lastID: UInt64 = 0
         var keepsWorkers: Bool
+        /// Whether the next thread that has nothing to do starts a worker.
+        var awaitsFirst = false
         /// Where workers are kept; its thread ends after those of the slots.
         var spare: SpareWorker?
         var isClosing = false
@@ -137,6 +139,13 @@ final class PoolCore: Sendable {
         if let known { continuation.resume(returning: known) }
     }
 
+    func startFirst() {
+        state.withLock { state in
+            guard !state.isClosing, state.slots.isEmpty else { return }
+            state.awaitsFirst = addSlot(&state)
+        }
+    }
+
     /// Starts all threads, each of which starts its worker, and wakes those that wait without one. One more worker follows.
     private func startAll() {
         state.withLock { state in
@@ -196,7 +205,9 @@ final class PoolCore: Sendable {
             }
             if state.isClosing { return .end }
             state.slots[index]?.isIdle = true
-            guard state.keepsWorkers, !hasWorker else { return .wait(-1) }
+            let isFirst = state.awaitsFirst
+            state.awaitsFirst = false
+            guard state.keepsWorkers || isFirst, !hasWorker else { return .wait(-1) }
             let delay = state.backoff.delay(now: Clock.monotonic.seconds)
             return delay > 0 ? .wait(Int32((delay * 1000).rounded(.up))) : .start
         }

@@ -4,12 +4,12 @@ import Synchronization
 /// Renders in child processes that are locked down, one thread here for each.
 ///
 /// A render that crashes, hangs, takes too much memory or answers nonsense costs its own request: the worker is replaced,
-/// and the original that did it is refused for a while. Workers start with the first renders that need them, or at once
-/// where the configuration says so, and end with `shutdown()`, with the last reference, and with this process.
+/// and the original that did it is refused for a while. Workers start with the first renders that need them, ahead of
+/// them with `startFirst()`, or at once where the configuration says so, and end with `shutdown()`, with the last reference, and with this process.
 public final class WorkerPool: Rendering {
     private let core: PoolCore
 
-    /// A pool that is idle; nothing is started before it is needed or `prepare()` is called.
+    /// A pool that is idle; nothing is started before it is needed, or `startFirst()` or `prepare()` is called.
     public init(_ configuration: WorkerConfiguration = WorkerConfiguration()) {
         core = PoolCore(configuration)
     }
@@ -51,6 +51,10 @@ public final class WorkerPool: Rendering {
     public func prepare() async throws(RenderError) -> WorkerProtection {
         try await withCheckedContinuation { continuation in core.prepare(continuation) }.get()
     }
+
+    /// Starts a worker where there is none yet, for a render that is to come, and returns at once. Where it cannot be
+    /// started, that render is told.
+    public func startFirst() { core.startFirst() }
 
     /// What the workers are locked down by, once one has started.
     public var protection: WorkerProtection? { core.protection }
