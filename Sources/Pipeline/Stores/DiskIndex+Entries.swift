@@ -27,7 +27,7 @@ extension DiskIndex {
     func body(
         for content: EntryBody, _ incoming: DiskStore.IncomingBody, in tier: DiskTier
     ) throws(StoreError) -> (body: StoredBody, other: Holder?) {
-        let held = try holder(of: incoming.key)
+        let held = try holder(of: incoming.key, length: content.count)
         if let (holder, stored) = held, stored.length != content.count || stored.checksum != incoming.checksum {
             // There are no two bodies with one digest: the row is damaged.
             note(tier) { $0.corrupt += 1 }

@@ -30,13 +30,14 @@ extension DiskIndex {
         } ?? nil
     }
 
-    /// An entry that has these bytes, as far as is known, and where they are.
-    func holder(of digest: DigestKey) throws(StoreError) -> (holder: Holder, body: StoredBody)? {
-        if let number = holders.number(of: digest.ghost, buckets: holders.buckets) {
-            let holder = Holder(number: number)
-            if let body = try body(of: holder, digest) { return (holder, body) }
-        }
-        guard let holder = try filed(digest), let body = try body(of: holder, digest) else { return nil }
+    /// An entry that has these bytes, as far as is known, and where they are: in a slot or in a file, whichever ones of this
+    /// length are put into.
+    func holder(of digest: DigestKey, length: Int) throws(StoreError) -> (holder: Holder, body: StoredBody)? {
+        let holder =
+            length <= configuration.inlineLimit
+            ? holders.number(of: digest.ghost, buckets: holders.buckets).map { Holder(number: $0) }
+            : try filed(digest)
+        guard let holder, let body = try body(of: holder, digest) else { return nil }
         return (holder, body)
     }
 

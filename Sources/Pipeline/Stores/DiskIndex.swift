@@ -360,10 +360,12 @@ final class DiskIndex: @unchecked Sendable {
         do throws(StoreError) {
             result = try connection.write { () throws(StoreError) in
                 // What has been read before holds until anybody has changed anything.
-                if tiersVersion != connection.dataVersion { try readTiers(connection) }
+                if tiersVersion == nil || tiersVersion != connection.dataVersion {
+                    try readTiers(connection)
+                    holders.forget()
+                }
                 tiersVersion = nil
                 isWriting = true
-                holders.forget()
                 let result = try body(connection)
                 mergedUses = try mergeTouches(connection)
                 try closeSlots()

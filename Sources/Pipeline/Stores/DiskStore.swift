@@ -229,7 +229,7 @@ public final class DiskStore: Sendable {
             // Written before the lock is taken, unless the same bytes are there already or will not be taken.
             let isWanted = try perform { index throws(StoreError) in
                 if DiskTier.charge(body: body.count) > index.budget(of: tier) { return false }
-                return try index.holder(of: key) == nil || !files.holds(digest, length: body.count)
+                return try index.filed(key) == nil || !files.holds(digest, length: body.count)
             }
             if isWanted { incoming.temporary = try files.writeTemporary(body, sync: configuration.fsync) }
         }

@@ -41,7 +41,7 @@ final class KeyFile {
         forget()
     }
 
-    /// Lets go of what another process may change: at the beginning of each transaction.
+    /// Lets go of what another process may have changed.
     func forget() {
         last = nil
         size = nil

@@ -109,7 +109,8 @@ import Variants
         let store = try store(2_100)
         try put("a", 2_000, cost: 1, in: store)
         let key = try #require(DigestKey(digest(bytes(2_000, seed: "a".hashValue))))
-        let (holder, body) = try #require(try store.perform { index throws(StoreError) in try index.holder(of: key) })
+        let (holder, body) = try #require(
+            try store.perform { index throws(StoreError) in try index.holder(of: key, length: 2_000) })
         for (name, cost) in [("b", 10.0), ("c", 100)] { try put(name, 2_000, cost: cost, in: store) }
         let located = DiskStore.Located(row: holder.row, digest: key, cost: 1, body: body)
         #expect(try store.verified(located, tier: .variants, longest: .max) == nil)
