@@ -8,9 +8,11 @@
 
 enum { MOST = 16 };
 
-// A pixel is loaded and stored as four samples, whatever the bands: rows have room for the last one.
-enum { SLACK = 4 };
+// A pixel is loaded and stored as four samples, whatever the bands, and pairs of RGB as sixteen and three more: rows have room
+// for the last ones.
+enum { SLACK = 20 };
 typedef uint16_t sums __attribute__((vector_size(8)));
+typedef uint16_t wide_sums __attribute__((vector_size(32)));
 typedef float quad __attribute__((vector_size(16)));
 
 struct cbox {
@@ -74,7 +76,17 @@ __attribute__((always_inline)) static inline void finish_bands(const cbox *s, in
     const int whole = s->width / factor, rest = s->width % factor;
     const size_t step = (size_t)(factor * bands);
     const float share = (float)factor / (float)s->added;
-    for (int x = 0; x < whole; x++) {
+    int x = 0;
+    if (factor == 2 && bands == 3 && s->added == factor)
+        for (; x + 3 <= whole; x += 3) {
+            wide_sums left, right;
+            memcpy(&left, s->row + (size_t)x * step, sizeof left);
+            memcpy(&right, s->row + (size_t)x * step + 3, sizeof right);
+            left += right;
+            left = __builtin_shufflevector(left, left, 0, 1, 2, 6, 7, 8, 12, 13, 14, 15, 15, 15, 15, 15, 15, 15);
+            memcpy(s->out + (size_t)x * 3, &left, sizeof left);
+        }
+    for (; x < whole; x++) {
         sums pixel = total(s->row + (size_t)x * step, bands, factor);
         if (s->added < factor) pixel = extended(pixel, share);
         memcpy(s->out + (size_t)x * (size_t)bands, &pixel, sizeof pixel);
