@@ -13,7 +13,7 @@ struct FirstWorkerTests {
         configuration.isolation = .workers(workers)
     }
 
-    @Test(.timeLimit(.minutes(1)))
+    @Test
     func `a worker starts with a fetch of what will be rendered, and none with what is stored`() async throws {
         let (asked, asks) = AsyncStream<Void>.makeStream()
         let door = Gate()

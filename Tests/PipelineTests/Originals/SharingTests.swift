@@ -20,7 +20,7 @@ private func together(
     }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct SharingTests {
+@Suite(.timeLimit(.minutes(20))) struct SharingTests {
     @Test func `fields unique to each client do not keep them apart`() async throws {
         let door = Door()
         try await withCache { _ in
@@ -237,7 +237,7 @@ private func together(
     }
 }
 
-@Suite(.timeLimit(.minutes(5))) struct LeavingTests {
+@Suite(.timeLimit(.minutes(20))) struct LeavingTests {
     @Test func `one of two waiters leaves and the other is answered by the same fetch`() async throws {
         let door = Door()
         try await withCache { _ in

@@ -6,7 +6,7 @@ private let unreachable: ScriptedOrigin.Script = { request throws(FetchError) in
     throw FetchError(.unreachable, request.url, "nobody there")
 }
 
-@Suite(.timeLimit(.minutes(5))) struct StaleResponsesTests {
+@Suite(.timeLimit(.minutes(20))) struct StaleResponsesTests {
     @Test func `within stale-while-revalidate the answer is at once and the origin is asked once, behind it`()
         async throws
     {
