@@ -158,11 +158,13 @@ struct CacheCells<Key: CacheIndexKey>: ~Copyable, @unchecked Sendable {
         return at
     }
 
-    /// A quarter more at a time. The order stays, so that both are gone through from the beginning to the end.
+    /// A quarter more at a time, or as much as pages of 2 MB hold where there are several. The order stays, so that both are
+    /// gone through from the beginning to the end.
     private mutating func grow() {
         let (before, old, length) = (cells, memoryOfCells, capacity)
-        capacity = max(16, length + length / 4)
-        let memory = LineMemory(bytes: capacity * MemoryLayout<Cell>.stride)
+        let bytes = LineMemory.wholePages(max(16, length + length / 4) * MemoryLayout<Cell>.stride)
+        capacity = bytes / MemoryLayout<Cell>.stride
+        let memory = LineMemory(bytes: bytes)
         cells = memory.start.bindMemory(to: Cell.self, capacity: capacity)
         memoryOfCells = memory
         for at in 0..<length {

@@ -12,6 +12,11 @@ final class LineMemory: @unchecked Sendable {
     private static let page = 2 << 20
     private static let line = 64
 
+    /// The bytes of whole large pages that hold so many, from two pages on: the rest of a page would be of small ones.
+    static func wholePages(_ bytes: Int) -> Int {
+        bytes > 2 * page ? (bytes + page - 1) / page * page : bytes
+    }
+
     init(bytes: Int) {
         mapping = bytes >= Self.page ? Self.mapped(bytes) : nil
         if let mapping, let first = mapping.baseAddress {
