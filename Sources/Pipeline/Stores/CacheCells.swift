@@ -4,7 +4,7 @@ import CFiles
 ///
 /// All that a look-up compares and changes lies in one cell of a line of the processor's cache; with the keys of the
 /// memory tiers that is 64 bytes. Cells lie in the order of their hashes, the next free one where that is taken, and are
-/// 68 to 85 % full: the lines that a key may be in are fetched together. As they move when others come and go, an entry
+/// 57 to 85 % full: the lines that a key may be in are fetched together. As they move when others come and go, an entry
 /// is known to the queue and to the names by the number of a slot, which stays.
 ///
 /// @unchecked Sendable because nodes are, and the memory is this table's own.
