@@ -5,7 +5,8 @@ import Synchronization
 ///
 /// A render that crashes, hangs, takes too much memory or answers nonsense costs its own request: the worker is replaced,
 /// and the original that did it is refused for a while. Workers start with the first renders that need them, ahead of
-/// them with `startFirst()`, or at once where the configuration says so, and end with `shutdown()`, with the last reference, and with this process.
+/// them with `startFirst()`, or at once where the configuration says so, and end with `shutdown()`, with the last
+/// reference, and with this process.
 public final class WorkerPool: Rendering {
     private let core: PoolCore
 
