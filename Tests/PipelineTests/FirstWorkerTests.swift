@@ -27,7 +27,7 @@ struct FirstWorkerTests {
         let running = Task { try await pipeline.respond(to: request) }
         for await _ in asked { break }
         // The origin has not answered, and does not until a worker is ready.
-        while pipeline.workerStatistics?.started == 0 { await Task.yield() }
+        await waitOrRecord { pipeline.workerStatistics?.started == 0 }
         door.open()
         #expect(try await running.value.outcome == .rendered)
         #expect(pipeline.workerStatistics?.started == 1)

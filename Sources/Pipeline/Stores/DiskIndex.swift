@@ -45,6 +45,9 @@ final class DiskIndex: @unchecked Sendable {
     private var isTogether = false
     private var opened: SQLiteConnection?
     private var inode: UInt64 = 0
+    private var place = PlaceCheck()
+    /// The generation when somebody last looked where the index lies.
+    private var generationLooked: UInt64 = 0
     private var isClosed = false
     /// The generation as other processes read it.
     let shared: GenerationPage
@@ -251,8 +254,12 @@ final class DiskIndex: @unchecked Sendable {
 
     /// Connects anew when another process has put a new database in the place of ours, when the folder has been
     /// deleted, and when the attempt before failed.
-    func reopenIfReplaced() throws(StoreError) {
-        guard !isClosed, opened == nil || currentInode() != inode else { return }
+    ///
+    /// - Parameter isLookup: whether it will do that somebody looked a moment ago: who then finds nothing asks again.
+    /// - Returns: whether it did.
+    @discardableResult
+    func reopenIfReplaced(isLookup: Bool = false) throws(StoreError) -> Bool {
+        guard !isClosed, opened == nil || !isInPlace(isLookup: isLookup) else { return false }
         opened?.close()
         opened = nil
         inode = 0
@@ -264,6 +271,19 @@ final class DiskIndex: @unchecked Sendable {
             guard error.code == .damaged else { throw error }
             try rebuild()
         }
+        return true
+    }
+
+    /// Whether the index that is open is the one in the folder. A damaged one that another process has set aside goes on
+    /// having a name: the generation tells of that.
+    private func isInPlace(isLookup: Bool) -> Bool {
+        let generation = shared.value
+        if generation != generationLooked {
+            generationLooked = generation
+            place.expire()
+        }
+        if isLookup, place.isRecent { return true }
+        return place.finds(inode, at: path)
     }
 
     /// Sets a damaged database aside as `cache.sqlite.damaged` and starts an empty one, unless another process has.
@@ -347,7 +367,7 @@ final class DiskIndex: @unchecked Sendable {
     func write<Result>(
         _ body: (SQLiteConnection) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
-        if !isTogether, shared.isReplaced { shareGeneration() }
+        if !isTogether, shared.isReplaced(looks: false) { shareGeneration() }
         let connection = try connection
         if isTogether { return try body(connection) }
         defer {
@@ -371,7 +391,10 @@ final class DiskIndex: @unchecked Sendable {
                 try closeSlots()
                 try writeTiers(connection)
                 // Last, and before it commits: who reads the new number finds the purge, or waits for it.
-                if hasPurged { try shared.write(try generation()) }
+                if hasPurged {
+                    if shared.isReplaced(), !shared.attach() { try shared.create(try generation(), in: files) }
+                    try shared.write(try generation())
+                }
                 return result
             }
         } catch {
@@ -425,10 +448,10 @@ final class DiskIndex: @unchecked Sendable {
     /// purges later, when it looks on the disk.
     func shareGeneration() {
         guard let connection = opened else { return }
-        if !shared.isReplaced || shared.attach(), let now = try? generation(), shared.value == now { return }
+        if !shared.isReplaced() || shared.attach(), let now = try? generation(), shared.value == now { return }
         try? connection.write { () throws(StoreError) in
             let now = try generation()
-            if shared.isReplaced, !shared.attach() { return try shared.create(now, in: files) }
+            if shared.isReplaced(), !shared.attach() { return try shared.create(now, in: files) }
             if shared.value != now { try shared.write(now) }
         }
     }
@@ -481,26 +504,6 @@ extension SQLiteConnection {
             _ = try first("SELECT * FROM \(table) LIMIT 1") { _ in }
         }
     }
-}
-
-/// An exclusive lock on a cache folder, between processes and between stores of one process.
-private struct FolderLock: ~Copyable {
-    private let file: CInt
-
-    init(path: String) throws(StoreError) {
-        file = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard file >= 0 else { throw BodyFiles.failure("cannot open the lock of the cache", errno, path) }
-        while flock(file, LOCK_EX) != 0 {
-            guard errno == EINTR else {
-                let cause = errno
-                Glibc.close(file)
-                throw BodyFiles.failure("cannot lock the cache", cause, path)
-            }
-        }
-    }
-
-    /// Closing the file releases the lock, as the end of the process does.
-    func unlock() { Glibc.close(file) }
 }
 
 /// How often a damaged database was set aside; read without the store's lock.

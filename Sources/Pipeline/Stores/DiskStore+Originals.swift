@@ -6,7 +6,7 @@ extension DiskStore {
 
     /// What is remembered of a source: one record for each selection its `Vary` has led to, newest first.
     public func records(source: String) throws(StoreError) -> [OriginalRecord] {
-        try perform { index throws(StoreError) in
+        let found = try lookUp { index throws(StoreError) -> [OriginalRecord]? in
             var records: [OriginalRecord] = []
             for row in try index.recordRows("WHERE source = ?1 ORDER BY response_time DESC", .text(source)) {
                 if let record = row.record {
@@ -20,8 +20,9 @@ extension DiskStore {
             index.note(.records) { counters in
                 if records.isEmpty { counters.misses += 1 } else { counters.hits += 1 }
             }
-            return records
+            return records.isEmpty ? nil : records
         }
+        return found ?? []
     }
 
     /// Stores a record in place of the one with the same source and selecting fields, and its body.
@@ -76,7 +77,7 @@ extension DiskStore {
     /// The same with a body of more than `longest` bytes as its open file, verified but not in memory.
     func originalBody(digest: Digest, longest: Int) throws(StoreError) -> EntryBody? {
         guard let key = DigestKey(digest) else { return nil }
-        let located = try perform { index throws(StoreError) -> Located? in
+        let located = try lookUp { index throws(StoreError) -> Located? in
             let found = try index.connection.first(
                 """
                 SELECT id, cost, length, checksum, place FROM digests CROSS JOIN originals USING (id) \
@@ -98,12 +99,12 @@ extension DiskStore {
     /// Whether the bytes of an original are stored; without counting a use, and without reading them.
     public func holdsOriginal(digest: Digest) throws(StoreError) -> Bool {
         guard let key = DigestKey(digest) else { return false }
-        return try perform { index throws(StoreError) in
+        return try lookUp { index throws(StoreError) in
             try index.connection.first(
                 "SELECT 1 FROM digests CROSS JOIN originals USING (id) WHERE head = ?1 AND digest = ?2",
                 .integer(key.head), .digest(key)
-            ) { _ in true } ?? false
-        }
+            ) { _ in true }
+        } ?? false
     }
 
     /// Whether a record of the source with this digest is stored; without counting a use.

@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 
 /// What a file system has, in bytes.
 struct FileSystemSpace: Sendable, Hashable {
@@ -39,6 +40,7 @@ extension DiskStore {
     /// - Throws: `.full` where that did not help, counted as refused.
     func makeRoom(for count: Int, in tier: DiskTier) throws(StoreError) {
         try stepDown(tier)
+        if count <= Self.smallBytes, hasAmpleRoom { return }
         if configuration.freeSpace != 0 { try keepFloor(for: count, in: tier) }
         // What is stored in its place would leave nothing to delete with.
         let missing = files.reserve.take()
@@ -49,7 +51,18 @@ extension DiskStore {
                     + "\(missing) are missing, and nothing is stored until they are there. Free some")
         }
         try payLog(for: count, in: tier)
+        if let (free, floor) = freeSpace(), free - floor >= Self.ampleBytes {
+            ampleUntil.store(PlaceCheck.now() &+ Self.ampleLifetime, ordering: .relaxed)
+        }
     }
+
+    /// Bytes above the floor that nobody writes within `ampleLifetime`, nanoseconds: meanwhile the file system is not
+    /// asked again for each body of at most `smallBytes`, which would cost as much as a tenth of storing it.
+    private static let ampleBytes = 1_000_000_000
+    private static let ampleLifetime: UInt64 = 50_000_000
+    private static let smallBytes = 1 << 20
+
+    private var hasAmpleRoom: Bool { PlaceCheck.now() < ampleUntil.load(ordering: .relaxed) }
 
     private func keepFloor(for count: Int, in tier: DiskTier) throws(StoreError) {
         for step in 0..<Self.stepsForNewcomer {

@@ -7,7 +7,7 @@ extension DiskStore {
             try perform { index throws(StoreError) in index.note(.variants) { $0.misses += 1 } }
             return nil
         }
-        let found = try perform { index throws(StoreError) -> (entry: VariantEntry, located: Located)? in
+        let found = try lookUp { index throws(StoreError) -> (entry: VariantEntry, located: Located)? in
             let row = try index.variant(digits, of: original) {
                 (
                     id: $0.integer(0), digest: $0.digestKey(3), entry: DiskIndex.variant($0),
@@ -39,7 +39,7 @@ extension DiskStore {
     /// A variant without its body, and without counting a use. The body may turn out damaged when it is read.
     public func variantEntry(key: String, of original: Digest) throws(StoreError) -> VariantEntry? {
         guard let digits = DigestKey(key), let original = DigestKey(original) else { return nil }
-        return try perform { index throws(StoreError) in
+        return try lookUp { index throws(StoreError) in
             try index.variant(digits, of: original) { DiskIndex.variant($0) } ?? nil
         }
     }

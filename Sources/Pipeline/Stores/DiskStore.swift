@@ -19,6 +19,8 @@ public final class DiskStore: Sendable {
     let generationPage: GenerationPage
     /// Tiers that were brought within their budgets since this store was opened, a bit each.
     private let broughtDown = Atomic<UInt8>(0)
+    /// Until when the file system is taken to have ample room.
+    let ampleUntil = Atomic<UInt64>(0)
     /// Looks at the file system that holds the folder.
     let space: @Sendable (_ folder: String) -> FileSystemSpace?
 
@@ -81,15 +83,17 @@ public final class DiskStore: Sendable {
     /// Runs `body` on the index. Where that turns out to be damaged, once more after opening it again, since a disk that
     /// fails for a moment looks like damage too; where it still is, on a new one. Where another process is writing, again
     /// and again for as long as the settings say, without the lock meanwhile: who only looks something up need not wait.
+    ///
+    /// - Parameter isLookup: as `DiskIndex.reopenIfReplaced` has it.
     func perform<Result: Sendable>(
-        _ body: (DiskIndex) throws(StoreError) -> Result
+        isLookup: Bool = false, _ body: (DiskIndex) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
         // Trouble undoes the whole transaction, and who began it sees to damage.
         if let batch = Self.batch, batch.owner == ObjectIdentifier(self) { return try body(batch.index) }
         var waited = 0
         while true {
             do throws(StoreError) {
-                return try performOnce(body)
+                return try performOnce(isLookup: isLookup, body)
             } catch {
                 guard error.code == .busy, waited < configuration.busyMilliseconds * 1_000 else { throw error }
                 let pause = min(5_000, 500 + waited / 8)
@@ -99,11 +103,22 @@ public final class DiskStore: Sendable {
         }
     }
 
+    /// Looks something up in the index that was here a moment ago; where it is not found, in the one that is here now.
+    func lookUp<Result: Sendable>(
+        _ body: (DiskIndex) throws(StoreError) -> Result?
+    ) throws(StoreError) -> Result? {
+        try perform(isLookup: true) { index throws(StoreError) in
+            if let found = try body(index) { return found }
+            // What was counted in the former one went with it.
+            return try index.reopenIfReplaced() ? try body(index) : nil
+        }
+    }
+
     private func performOnce<Result: Sendable>(
-        _ body: (DiskIndex) throws(StoreError) -> Result
+        isLookup: Bool, _ body: (DiskIndex) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
         try state.withLock { index throws(StoreError) -> Result in
-            try index.reopenIfReplaced()
+            try index.reopenIfReplaced(isLookup: isLookup)
             for isCertain in [false, true] {
                 do throws(StoreError) {
                     return try body(index)
@@ -202,7 +217,7 @@ public final class DiskStore: Sendable {
             if let found, found.count == body.length, found.checksum() == body.checksum { return found }
             // Another file may have taken the place of the one we read in.
             if body.place == nil { break }
-            if attempt == 0 { try pack.attach() }
+            if attempt == 0 { try pack.attach(looks: true) }
         }
         return nil
     }

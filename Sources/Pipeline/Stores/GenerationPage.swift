@@ -18,6 +18,7 @@ final class GenerationPage: @unchecked Sendable {
     private let path: String
     private var file: CInt = -1
     private var inode: UInt64 = 0
+    private var place = PlaceCheck()
 
     /// Nothing is opened yet: the value is 0.
     init(folder: String) {
@@ -38,9 +39,13 @@ final class GenerationPage: @unchecked Sendable {
     }
 
     /// Whether another file lies where ours was: a folder deleted and made anew.
-    var isReplaced: Bool {
+    ///
+    /// - Parameter looks: false where a look a moment ago will do.
+    func isReplaced(looks: Bool = true) -> Bool {
+        if file >= 0, !looks, place.isRecent { return false }
         var info = stat()
-        return file < 0 || lstat(path, &info) != 0 || UInt64(info.st_ino) != inode || info.st_size != Self.length
+        guard file >= 0, fstat(file, &info) == 0, info.st_size == Self.length else { return true }
+        return !place.finds(inode, at: path)
     }
 
     /// Opens and maps the file in place of any mapped before; false when there is none of the right kind, and then

@@ -32,6 +32,7 @@ final class PackFile: Sendable {
 
     private let path: String
     private let opened = Mutex<OpenFile?>(nil)
+    private let check = Mutex(PlaceCheck())
 
     init(folder: String) { path = "\(folder)/bodies.pack" }
 
@@ -40,13 +41,17 @@ final class PackFile: Sendable {
 
     /// Opens the file, or another one that has taken its place; makes it where there is none.
     ///
+    /// - Parameter looks: whether a look at the path a moment ago will not do.
     /// - Returns: whether what lay there was none of ours (a link, a folder, another user's file), and was deleted.
     @discardableResult
-    func attach() throws(StoreError) -> Bool {
-        var info = stat()
-        if let file = opened.withLock({ $0 }), lstat(path, &info) == 0, UInt64(info.st_ino) == file.inode {
+    func attach(looks: Bool = false) throws(StoreError) -> Bool {
+        if looks { check.withLock { $0.expire() } }
+        if let file = opened.withLock({ $0 }),
+            check.withLock({ $0.finds(file.descriptor, inode: file.inode, at: path) })
+        {
             return false
         }
+        var info = stat()
         var wasForeign = false
         for _ in 0..<2 {
             var file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
@@ -72,7 +77,10 @@ final class PackFile: Sendable {
     }
 
     /// Lets go of the file; the next use opens what then lies at its place.
-    func detach() { opened.withLock { $0 = nil } }
+    func detach() {
+        check.withLock { $0.expire() }
+        opened.withLock { $0 = nil }
+    }
 
     private func file() throws(StoreError) -> OpenFile {
         if let file = opened.withLock({ $0 }) { return file }

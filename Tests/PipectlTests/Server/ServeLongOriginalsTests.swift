@@ -102,7 +102,7 @@ extension CommandTests {
             let client = try await RawClient.connect(server.port)
             client.send(RunningServer.head(RunningServer.original(origin.url("/a"))))
             // The file without a name is among what the server has open once it has grown beyond what memory takes.
-            while !server.child.holdsUnnamedFile(below: folder("cache")) { await Task.yield() }
+            try await waitWhile { !server.child.holdsUnnamedFile(below: folder("cache")) }
             #expect(Self.bodies(folder).isEmpty)
             server.child.signal(SIGKILL)
             #expect(await server.child.end.exit == 137)

@@ -24,7 +24,7 @@ extension CommandTests {
 
         /// Returns once the child has come as far as to fetch, or to wait for who fetches.
         private func arrival(of child: ChildProgram) async {
-            while child.openFiles?.contains(where: { $0.hasSuffix("/flights.lock") }) == false { await Task.yield() }
+            try await waitWhile { child.openFiles?.contains(where: { $0.hasSuffix("/flights.lock") }) == false }
         }
 
         @Test func `what another program purges is not served from the server's memory`() async throws {

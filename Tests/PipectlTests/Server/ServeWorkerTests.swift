@@ -88,7 +88,7 @@ extension CommandTests {
                 // Less than the bodies of 8 MB alone would leave.
                 #expect(before > 0 && grown < 48 << 20, "\(before) bytes, and then \(grown) more")
                 // The one that renders, and the one that is ready beside it, which may be starting still.
-                while server.child.children.count < 2 { await Task.yield() }
+                try await waitWhile { server.child.children.count < 2 }
                 #expect(server.child.children.count == 2)
             }
         }
@@ -132,7 +132,7 @@ extension CommandTests {
             _ = await server.child.end
             // The kernel ends them; each is gone once its new parent has waited for it.
             for worker in workers {
-                while kill(worker, 0) == 0, !ChildProgram.isZombie(worker) { await Task.yield() }
+                try await waitWhile { kill(worker, 0) == 0 && !ChildProgram.isZombie(worker) }
             }
         }
 

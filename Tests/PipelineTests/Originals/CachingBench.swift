@@ -1,4 +1,5 @@
 import Synchronization
+import TestSupport
 import Testing
 import Variants
 
@@ -32,9 +33,9 @@ final class Door: Sendable {
         }
     }
 
-    /// Returns when so many have come so far, or when the test has run out of time.
+    /// Returns when so many have come so far.
     func arrivals(_ count: Int) async {
-        while state.withLock({ $0.arrivals }) < count, !Task.isCancelled { await Task.yield() }
+        await waitOrRecord { state.withLock({ $0.arrivals }) < count }
     }
 
     func open() {
@@ -196,9 +197,9 @@ final class CachingBench: Sendable {
         await failure { _ = try await image(nil, change) }
     }
 
-    /// Returns when so many requests wait for fetches, or when the test has run out of time.
+    /// Returns when so many requests wait for fetches.
     func waiting(_ count: Int) async {
-        while pipeline.fetch.flights.waiting < count, !Task.isCancelled { await Task.yield() }
+        await waitOrRecord { pipeline.fetch.flights.waiting < count }
     }
 
     private func failure(_ work: () async throws -> Void) async -> PipelineError? {
@@ -241,4 +242,10 @@ extension OriginalResponse {
 extension SourceURL {
     /// The last letter of the path, as scripts tell sources apart.
     var name: String { String(normalised.last ?? "?") }
+}
+
+/// Lets others go on for as long as `condition` holds, as `waitWhile` does. In vain is an issue, and no reason to stop: others
+/// wait for the test to go on.
+func waitOrRecord(while condition: () -> Bool) async {
+    do { try await waitWhile(condition) } catch { Issue.record(error) }
 }

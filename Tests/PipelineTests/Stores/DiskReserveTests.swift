@@ -228,7 +228,11 @@ struct DiskReserveTests {
         }
         defer { isDone.store(true, ordering: .relaxed) }
         for number in 0..<10 {
-            while refused.load(ordering: .relaxed) <= number { sched_yield() }
+            let deadline = ContinuousClock.now + .seconds(300)
+            while refused.load(ordering: .relaxed) <= number {
+                try #require(ContinuousClock.now < deadline, "nothing was refused on a full disk")
+                sched_yield()
+            }
             let store = try opened()
             _ = try store.purge(source: source(number))
             let gone = digest(Array("\(number)".utf8))

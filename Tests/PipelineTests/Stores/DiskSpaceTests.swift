@@ -43,6 +43,35 @@ import Testing
         #expect(try store.verify().isClean)
     }
 
+    @Test func `a file system with ample room is not asked for each small body, one with less for every body`() throws {
+        let volume = Volume(free: 2_000_000_000)
+        let asked = Atomic<Int>(0)
+        var configuration = DiskStoreConfiguration()
+        configuration.freeSpace = 5_000
+        let store = try DiskStore(folder: folder.path, configuration: configuration) { _ in
+            asked.add(1, ordering: .relaxed)
+            return FileSystemSpace(total: 4_000_000_000, free: volume.free.load(ordering: .relaxed))
+        }
+        try put(0, in: store)
+        #expect(store.ampleUntil.load(ordering: .relaxed) > 0)
+        // As though no time passed from here on.
+        store.ampleUntil.store(.max, ordering: .relaxed)
+        let before = asked.load(ordering: .relaxed)
+        for number in 1..<20 { try put(number, in: store) }
+        #expect(asked.load(ordering: .relaxed) == before)
+        let large = bytes(1_500_000, seed: 1)
+        try store.storeVariant(variant("large", of: digest([]), large), body: large, generation: 1)
+        #expect(asked.load(ordering: .relaxed) > before)
+        // Little is left by now.
+        volume.free.store(1_000_000_000, ordering: .relaxed)
+        store.ampleUntil.store(0, ordering: .relaxed)
+        try put(20, in: store)
+        #expect(store.ampleUntil.load(ordering: .relaxed) == 0)
+        let since = asked.load(ordering: .relaxed)
+        for number in 21..<30 { try put(number, in: store) }
+        #expect(asked.load(ordering: .relaxed) >= since + 9)
+    }
+
     @Test func `as much is evicted as the file system lacks, and no more`() throws {
         let budget = Mutex(1_000_000)
         var configuration = DiskStoreConfiguration()

@@ -20,7 +20,7 @@ import Variants
         let (one, two) = (locks(), locks())
         let held = try #require(try await one.hold(.original, "a"))
         let waiting = Task { try await two.hold(.original, "a") }
-        while two.counters.waited == 0 { await Task.yield() }
+        await waitOrRecord { two.counters.waited == 0 }
         // Neither another key nor the same of the other kind waits.
         for (kind, key) in [(FlightLocks.Kind.original, "b"), (.variant, "a")] {
             let other = try #require(try await two.hold(kind, key))
@@ -59,7 +59,7 @@ import Variants
         let (one, two) = (locks(), locks())
         let held = try #require(try await one.hold(.original, "a"))
         let waiting = Task { try await two.hold(.original, "a") }
-        while two.counters.waited == 0 { await Task.yield() }
+        await waitOrRecord { two.counters.waited == 0 }
         waiting.cancel()
         let error = await #expect(throws: PipelineError.self) { _ = try await waiting.value }
         #expect(error?.code == .cancelled)
@@ -148,7 +148,7 @@ struct SharedWorkTests {
         let first = Task { try await pipelines[0].respond(to: request) }
         await next.next()
         let second = Task { try await pipelines[1].respond(to: request) }
-        while pipelines[1].sharingStatistics.waited == 0 { await Task.yield() }
+        await waitOrRecord { pipelines[1].sharingStatistics.waited == 0 }
         door.open()
         #expect(try await first.value.outcome == .rendered)
         #expect(try await second.value.outcome == .rendered)

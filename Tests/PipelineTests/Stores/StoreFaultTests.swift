@@ -102,10 +102,8 @@ import Testing
         var info = stat()
         #expect(fstat(lock, &info) == 0)
         let waits = ":\(info.st_ino) "
-        while !Self.text("/proc/locks").split(separator: "\n").contains(where: {
-            $0.contains("-> FLOCK") && $0.contains(waits)
-        }) {
-            await Task.yield()
+        await waitOrRecord {
+            !Self.text("/proc/locks").split(separator: "\n").contains { $0.contains("-> FLOCK") && $0.contains(waits) }
         }
         rename("\(folder)/cache.sqlite", "\(folder)/elsewhere")
         flock(lock, LOCK_UN)

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Variants
@@ -29,9 +30,9 @@ extension WorkerPoolTests {
     /// A task that has got as far as the pool when this returns.
     private static func submitted(
         _ pool: WorkerPool, _ job: RenderJob, behind count: Int
-    ) async -> Task<RenderError.Code?, Never> {
+    ) async throws -> Task<RenderError.Code?, Never> {
         let task = Task { await code(pool, job) }
-        while pool.waiting + pool.running <= count { await Task.yield() }
+        try await waitWhile { pool.waiting + pool.running <= count }
         return task
     }
 
@@ -105,10 +106,10 @@ extension WorkerPoolTests {
     @Test func `whichever is cancelled while they wait, the others are rendered`() async throws {
         for cancelled in 0..<3 {
             let pool = WorkerPool(Self.configuration())
-            let hanging = await Self.submitted(pool, try Self.job(.hang), behind: 0)
+            let hanging = try await Self.submitted(pool, try Self.job(.hang), behind: 0)
             var tasks: [Task<RenderError.Code?, Never>] = []
             for job in try Self.sharing(nil, [30, 20, 10]) {
-                tasks.append(await Self.submitted(pool, job, behind: 1 + tasks.count))
+                tasks.append(try await Self.submitted(pool, job, behind: 1 + tasks.count))
             }
             tasks[cancelled].cancel()
             #expect(await tasks[cancelled].value == .cancelled)
@@ -123,12 +124,12 @@ extension WorkerPoolTests {
     @Test func `the one at work is cancelled alone, and all of them leave nothing behind`() async throws {
         let pool = WorkerPool(Self.configuration())
         let jobs = try Self.sharing(.hang, [30, 20, 10])
-        let first = await Self.submitted(pool, jobs[0], behind: 0)
-        while pool.running == 0 { await Task.yield() }
-        let second = await Self.submitted(pool, jobs[1], behind: 1)
+        let first = try await Self.submitted(pool, jobs[0], behind: 0)
+        try await waitWhile { pool.running == 0 }
+        let second = try await Self.submitted(pool, jobs[1], behind: 1)
         first.cancel()
         #expect(await first.value == .cancelled)
-        while pool.running == 0 { await Task.yield() }
+        try await waitWhile { pool.running == 0 }
         second.cancel()
         #expect(await second.value == .cancelled)
         #expect(await Self.code(pool, try Self.job()) == nil)

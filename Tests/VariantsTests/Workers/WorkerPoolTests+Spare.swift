@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Variants
@@ -11,7 +12,7 @@ extension WorkerPoolTests {
         let pool = WorkerPool(Self.configuration { $0.beforeBurial = { door?.pass() } })
         try await pool.prepare()
         // It counts as started before it may be taken.
-        while !pool.hasSpare { await Task.yield() }
+        try await waitWhile { !pool.hasSpare }
         return pool
     }
 
@@ -24,7 +25,7 @@ extension WorkerPoolTests {
         try #require(children.count == 2)
         let hanging = try Self.job(.hang)
         let task = Task { await Self.error(pool, hanging) }
-        await Self.untilOneHangs()
+        try await Self.untilOneHangs()
         task.cancel()
         #expect(await task.value?.code == .cancelled)
         #expect(await Self.error(pool, try Self.job()) == nil)
@@ -32,7 +33,7 @@ extension WorkerPoolTests {
         #expect(pool.statistics.killed == 1 && pool.statistics.started == 2)
         #expect(children.allSatisfy { access("/proc/\($0)", F_OK) == 0 })
         door.open()
-        while pool.statistics.started < 3 { await Task.yield() }
+        try await waitWhile { pool.statistics.started < 3 }
         #expect(Self.zombies() == 0 && Self.workers().count == 2)
         await pool.shutdown()
         #expect(Self.workers().isEmpty && Self.zombies() == 0)
@@ -42,10 +43,10 @@ extension WorkerPoolTests {
         let pool = try await pool()
         #expect(await Self.error(pool, try Self.job(.segv))?.code == .crashed)
         #expect(await Self.error(pool, try Self.job()) == nil)
-        while pool.statistics.started < 3 { await Task.yield() }
+        try await waitWhile { pool.statistics.started < 3 }
         for worker in Self.workers() { kill(pid_t(worker), SIGKILL) }
         // Idle workers: the slot's and the one beside it.
-        while pool.statistics.started < 5 { await Task.yield() }
+        try await waitWhile { pool.statistics.started < 5 }
         #expect(pool.statistics.crashed == 3 && Self.workers().count == 2)
         await pool.shutdown()
     }
@@ -55,7 +56,7 @@ extension WorkerPoolTests {
         let pool = try await pool(door)
         let hanging = try Self.job(.hang)
         let task = Task { await Self.error(pool, hanging) }
-        await Self.untilOneHangs()
+        try await Self.untilOneHangs()
         task.cancel()
         _ = await task.value
         try #require(pool.statistics.started == 2)
@@ -65,7 +66,7 @@ extension WorkerPoolTests {
             hasEnded.set()
         }
         // The slot's worker has ended with its slot; what was killed is there still.
-        while Self.zombies() == 0 || !Self.workers().isEmpty { await Task.yield() }
+        try await waitWhile { Self.zombies() == 0 || !Self.workers().isEmpty }
         for _ in 0..<1000 { await Task.yield() }
         #expect(!hasEnded.isSet)
         door.open()
@@ -98,7 +99,7 @@ private final class Door: @unchecked Sendable {
 }
 
 /// Whether something has happened.
-private final class Flag: Sendable {
+final class Flag: Sendable {
     private let state = Atomic(false)
     var isSet: Bool { state.load(ordering: .acquiring) }
     func set() { state.store(true, ordering: .releasing) }
