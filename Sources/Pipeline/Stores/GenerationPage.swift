@@ -42,10 +42,10 @@ final class GenerationPage: @unchecked Sendable {
     ///
     /// - Parameter looks: false where a look a moment ago will do.
     func isReplaced(looks: Bool = true) -> Bool {
-        if file >= 0, !looks, place.isRecent { return false }
         var info = stat()
         guard file >= 0, fstat(file, &info) == 0, info.st_size == Self.length else { return true }
-        return !place.finds(inode, at: path)
+        if looks { place.expire() }
+        return !place.finds(info, inode: inode, at: path)
     }
 
     /// Opens and maps the file in place of any mapped before; false when there is none of the right kind, and then

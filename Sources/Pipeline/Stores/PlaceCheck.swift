@@ -27,8 +27,12 @@ struct PlaceCheck {
     /// Whether the file of this descriptor and inode is the one at `path`.
     mutating func finds(_ descriptor: CInt, inode: UInt64, at path: String) -> Bool {
         var info = stat()
-        guard descriptor >= 0, fstat(descriptor, &info) == 0, info.st_nlink > 0 else { return false }
-        return isRecent || finds(inode, at: path)
+        return descriptor >= 0 && fstat(descriptor, &info) == 0 && finds(info, inode: inode, at: path)
+    }
+
+    /// The same where the descriptor has been asked already.
+    mutating func finds(_ info: stat, inode: UInt64, at path: String) -> Bool {
+        info.st_nlink > 0 && (isRecent || finds(inode, at: path))
     }
 
     /// The same by the path alone, whenever somebody looked last.

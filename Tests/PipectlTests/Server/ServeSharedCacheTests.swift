@@ -23,7 +23,7 @@ extension CommandTests {
         }
 
         /// Returns once the child has come as far as to fetch, or to wait for who fetches.
-        private func arrival(of child: ChildProgram) async {
+        private func arrival(of child: ChildProgram) async throws {
             try await waitWhile { child.openFiles?.contains(where: { $0.hasSuffix("/flights.lock") }) == false }
         }
 
@@ -55,7 +55,7 @@ extension CommandTests {
             }
             defer { origin.stop() }
             let children = try (0..<4).map { try get(origin.url("/a.jpg"), to: "\($0).png") }
-            for child in children { await arrival(of: child) }
+            for child in children { try await arrival(of: child) }
             // One for whoever would ask in vain.
             for _ in children { door.signal() }
             for child in children {
@@ -81,7 +81,7 @@ extension CommandTests {
             let victim = try get(origin.url("/a.jpg"), to: "0.png")
             for await _ in asked { break }
             let others = try (1..<3).map { try get(origin.url("/a.jpg"), to: "\($0).png") }
-            for child in others { await arrival(of: child) }
+            for child in others { try await arrival(of: child) }
             victim.signal(SIGKILL)
             #expect(await victim.end.exit == 137)
             for child in others { #expect(await child.end.exit == 0) }
@@ -108,7 +108,7 @@ extension CommandTests {
             }
             defer { origin.stop() }
             let children = try (0..<3).map { try get(origin.url("/a.jpg"), to: "\($0).png") }
-            for child in children { await arrival(of: child) }
+            for child in children { try await arrival(of: child) }
             #expect(count.load(ordering: .relaxed) <= 1)
             door.signal()
             for child in children {

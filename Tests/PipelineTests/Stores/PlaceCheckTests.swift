@@ -6,6 +6,8 @@ import Testing
 @Suite struct PlaceCheckTests {
     let folder = CacheFolder()
 
+    init() { mkdir(folder.path, 0o700) }
+
     private func inode(_ file: CInt) -> UInt64 {
         var info = stat()
         return fstat(file, &info) == 0 ? UInt64(info.st_ino) : 0
@@ -20,7 +22,8 @@ import Testing
         defer { close(file) }
         var check = PlaceCheck()
         #expect(!check.isRecent)
-        #expect(check.finds(file, inode: inode(file), at: path))
+        let isThere = check.finds(file, inode: inode(file), at: path)
+        #expect(isThere)
         switch change {
         case "deleted": unlink(path)
         case "replaced":
@@ -31,8 +34,9 @@ import Testing
         }
         // The descriptor tells of the first two at once; of the others the path does.
         if change != "deleted", change != "replaced" { check.expire() }
-        #expect(!check.finds(file, inode: inode(file), at: path))
-        #expect(!check.finds(inode(file), at: path))
+        let isThereStill = check.finds(file, inode: inode(file), at: path)
+        let isFound = check.finds(inode(file), at: path)
+        #expect(!isThereStill && !isFound)
     }
 
     @Test func `nothing is found without a descriptor, and in the place of another file`() {
@@ -41,9 +45,10 @@ import Testing
         let file = open(path, O_RDONLY | O_CLOEXEC)
         defer { close(file) }
         var check = PlaceCheck()
-        #expect(!check.finds(-1, inode: inode(file), at: path))
-        #expect(!check.finds(inode(file) &+ 1, at: path))
-        #expect(!check.isRecent)
-        #expect(check.finds(inode(file), at: path))
+        let withoutDescriptor = check.finds(-1, inode: inode(file), at: path)
+        let another = check.finds(inode(file) &+ 1, at: path)
+        #expect(!withoutDescriptor && !another && !check.isRecent)
+        let itself = check.finds(inode(file), at: path)
+        #expect(itself)
     }
 }
