@@ -65,37 +65,6 @@ extension DiskIndex {
         known.hasDiscarded = true
     }
 
-    // MARK: Digests
-
-    /// The number of an original, under which its entries are kept; nil while nothing is known of it.
-    func original(_ digest: DigestKey) throws(StoreError) -> Int? {
-        let id = try connection.first(
-            "SELECT id FROM digests WHERE head = ?1 AND digest = ?2", .integer(digest.head), .digest(digest)
-        ) { $0.integer(0) }
-        return try checked(id)
-    }
-
-    /// The numbers of all variants of an original are below the largest there is.
-    func checked(_ original: Int?) throws(StoreError) -> Int? {
-        guard let original, !(0..<1 << (62 - DiskSchema.variantBits)).contains(original) else { return original }
-        throw StoreError(.damaged, "the index is damaged: an original has the number \(original)", path: files.folder)
-    }
-
-    /// The number of an original, which it is given now where it has none.
-    func numbered(_ digest: DigestKey) throws(StoreError) -> Int {
-        if let id = try original(digest) { return id }
-        try connection.run(
-            "INSERT INTO digests (head, digest) VALUES (?1, ?2)", .integer(digest.head), .digest(digest))
-        let id = try connection.lastInsertedRow
-        return try checked(id) ?? id
-    }
-
-    /// Rows of the variants of an original.
-    static func variants(of original: Int) -> Range<Int> {
-        let first = original << DiskSchema.variantBits
-        return first..<max(first, first &+ 1 << DiskSchema.variantBits)
-    }
-
     // MARK: Budgets
 
     func budget(of tier: DiskTier) -> Int {
@@ -177,8 +146,8 @@ extension DiskIndex {
         let priority: Double
         /// What it is remembered by once it was evicted.
         let key: GhostKey?
-        /// The number of its original.
-        let original: Int
+        /// What it is an entry of.
+        let original: NumberedOriginal
         /// Nothing of a record, which has no body.
         let digest: DigestKey?
         let body: StoredBody?
@@ -191,16 +160,16 @@ extension DiskIndex {
             priority = row.real(5)
             switch tier {
             case .records:
-                original = row.integer(6)
+                original = NumberedOriginal(row.integer(6), row.digestKey(9))
                 key = GhostKey(text: row.text(7), selecting: row.blob(8) ?? [])
                 (digest, body) = (nil, nil)
             case .originals:
-                original = id
                 digest = row.digestKey(6)
+                original = NumberedOriginal(id, digest)
                 key = digest.map { GhostKey($0) }
                 body = StoredBody(row, at: 7)
             case .variants:
-                original = id >> DiskSchema.variantBits
+                original = NumberedOriginal(id >> DiskSchema.variantBits, row.digestKey(11))
                 digest = row.digestKey(6)
                 key = row.digestKey(10).map { GhostKey($0) }
                 body = StoredBody(row, at: 7)
@@ -223,33 +192,6 @@ extension DiskIndex {
         case .records: try dropUnrecorded(row.original)
         }
         touches[row.tier][row.id] = nil
-    }
-
-    /// Deletes an original's body and links when no record speaks of it any more.
-    func dropUnrecorded(_ original: Int) throws(StoreError) {
-        if try isRecorded(original) { return }
-        try removeRow(.originals, original)
-        try forgetUnneeded(original)
-    }
-
-    /// Forgets an original and which sources it belonged to once neither a record nor a variant needs it.
-    func forgetUnneeded(_ original: Int) throws(StoreError) {
-        let connection = try connection
-        let variants = Self.variants(of: original)
-        let hasVariant = try connection.first(
-            "SELECT 1 FROM variants WHERE id >= ?1 AND id < ?2 LIMIT 1", .integer(variants.lowerBound),
-            .integer(variants.upperBound)
-        ) { _ in true }
-        if hasVariant != nil { return }
-        if try isRecorded(original) { return }
-        try connection.run("DELETE FROM links WHERE original = ?1", .integer(original))
-        try connection.run("DELETE FROM digests WHERE id = ?1", .integer(original))
-        forgotten += 1
-    }
-
-    private func isRecorded(_ original: Int) throws(StoreError) -> Bool {
-        try connection.first("SELECT 1 FROM records WHERE original = ?1 LIMIT 1", .integer(original)) { _ in true }
-            ?? false
     }
 
     // MARK: Generations

@@ -32,11 +32,10 @@ extension DiskIndex {
     func recordRows(_ rest: String, _ value: SQLiteValue, _ limit: Int = .max) throws(StoreError) -> [RecordRow] {
         try connection.rows(
             """
-            SELECT id, source, selecting, (SELECT digest FROM digests WHERE digests.id = original), length, status, \
-            request_time, response_time, fetch_milliseconds, fields, format, width, height, pages, alpha, \
-            orientation, scans, profile_bytes, touched, uses, \
-            EXISTS (SELECT 1 FROM originals WHERE originals.id = original), final_url, \
-            assigned_lifetime, lifetime_limit, stored FROM records \(rest) LIMIT ?2
+            SELECT id, source, selecting, digest, length, status, request_time, response_time, fetch_milliseconds, \
+            fields, format, width, height, pages, alpha, orientation, scans, profile_bytes, touched, uses, \
+            EXISTS (SELECT 1 FROM originals WHERE originals.id = original), final_url, assigned_lifetime, \
+            lifetime_limit, stored FROM records \(rest) LIMIT ?2
             """, value, .integer(limit)
         ) { row in
             RecordRow(
@@ -57,11 +56,10 @@ extension DiskIndex {
         variants.uses
         """
 
-    /// A variant and where its body is: its key, and what it is a variant of. All of both is compared in its own row, so
-    /// that of `digests` only the index is read.
+    /// A variant and where its body is: its key, and what it is a variant of. All of both is compared in its own row.
     private static let variantByKey = SQLText(
         kept: """
-            SELECT \(variantColumns), length, checksum, place FROM digests INDEXED BY digests_head CROSS JOIN variants \
+            SELECT \(variantColumns), length, checksum, place FROM digests CROSS JOIN variants \
             ON variants.id BETWEEN digests.id << \(DiskSchema.variantBits) | ?3 \
             AND (digests.id << \(DiskSchema.variantBits) | ?3) + \(DiskSchema.bucket - 1) \
             WHERE head = ?1 AND original = ?2 AND key = ?4
@@ -86,7 +84,7 @@ extension DiskIndex {
     }
 
     private static func record(_ row: SQLiteRow) -> OriginalRecord? {
-        guard let selecting = row.blob(2).flatMap(EntryCoding.selecting),
+        guard let selecting = row.blob(2).flatMap(EntryCoding.selecting), let digest = row.digestKey(3),
             let fields = row.blob(9).flatMap(EntryCoding.fields)
         else { return nil }
         var header: ImageHeader?
@@ -103,7 +101,7 @@ extension DiskIndex {
                 status: row.side(5), fields: fields, requestTime: row.real(6), responseTime: row.real(7),
                 selecting: selecting, assignedLifetime: row.isNull(22) ? nil : row.real(22),
                 lifetimeLimit: row.isNull(23) ? nil : row.real(23)),
-            digest: row.digest(3), length: row.count(4), header: header, fetchMilliseconds: row.real(8),
+            digest: digest.text, length: row.count(4), header: header, fetchMilliseconds: row.real(8),
             finalURL: row.isNull(21) ? nil : row.text(21))
     }
 
@@ -118,7 +116,8 @@ extension DiskIndex {
 
     /// Puts a record in place of the one with the same source and selecting fields. A body that only the former
     /// record spoke of goes; one of the same digest stays.
-    func replace(_ record: OriginalRecord) throws(StoreError) -> Bool {
+    /// - Returns: the number of its original; nil when it was not taken in.
+    func replace(_ record: OriginalRecord) throws(StoreError) -> Int? {
         let connection = try connection
         guard let digest = DigestKey(record.digest) else {
             throw StoreError(.invalid, "not a digest of 64 hexadecimal digits: \(record.digest.prefix(80))")
@@ -126,9 +125,14 @@ extension DiskIndex {
         let fields = EntryCoding.encode(record.response.fields)
         let selecting = EntryCoding.encode(record.response.selecting)
         let before = try connection.rows(
-            "DELETE FROM records WHERE source = ?1 AND selecting = ?2 RETURNING size, original, uses, id",
+            "DELETE FROM records WHERE source = ?1 AND selecting = ?2 RETURNING size, original, digest, uses, id",
             .text(record.source), .blob(selecting)
-        ) { (size: $0.count(0), original: $0.integer(1), uses: $0.count(2), id: $0.integer(3)) }
+        ) {
+            (
+                size: $0.count(0), original: NumberedOriginal($0.integer(1), $0.digestKey(2)), uses: $0.count(3),
+                id: $0.integer(4)
+            )
+        }
         var uses = 0
         for row in before {
             uncharge(.records, row.size)
@@ -139,19 +143,22 @@ extension DiskIndex {
         // Without its record a body is of no use, and neither are its validators: the cost is that of a fetch.
         let place = try admit(
             .records, GhostKey(text: record.source, selecting: selecting), size: size, cost: 30, uses: uses)
+        var original: Int?
+        let forgottenBefore = forgotten
         if let place {
             let header = record.header
-            let original = try numbered(digest)
+            let number = try numbered(digest, source: record.source)
+            original = number
             try connection.run(
                 """
                 INSERT INTO records (size, cost, uses, since, priority, touched, source, selecting, original, length, \
                 status, request_time, response_time, fetch_milliseconds, stored, fields, format, width, height, \
-                pages, alpha, orientation, scans, profile_bytes, final_url, assigned_lifetime, lifetime_limit) \
+                pages, alpha, orientation, scans, profile_bytes, final_url, assigned_lifetime, lifetime_limit, digest) \
                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, \
-                ?21, ?22, ?23, ?24, ?25, ?26, ?27)
+                ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28)
                 """, .integer(place.size), .real(place.cost), .integer(place.uses), .real(place.since),
                 .real(place.priority), .real(place.touched), .text(record.source), .blob(selecting),
-                .integer(original), .integer(record.length), .integer(record.response.status),
+                .integer(number), .integer(record.length), .integer(record.response.status),
                 .real(record.response.requestTime), .real(record.response.responseTime),
                 .real(record.fetchMilliseconds), .real(place.touched), .blob(fields),
                 header.map { .text($0.format.rawValue) } ?? .null, .integer(header?.width ?? 0),
@@ -159,12 +166,13 @@ extension DiskIndex {
                 .integer(header?.orientation ?? 0), .integer(header?.scans ?? 0),
                 .integer(header?.profileBytes ?? 0), record.finalURL.map { .text($0) } ?? .null,
                 record.response.assignedLifetime.map { .real($0) } ?? .null,
-                record.response.lifetimeLimit.map { .real($0) } ?? .null)
+                record.response.lifetimeLimit.map { .real($0) } ?? .null, .digest(digest))
             try dropOldSelections(of: record.source)
-            try link(record.source, original)
         }
         for row in before { try dropUnrecorded(row.original) }
-        return place != nil
+        // What is taken in may be the oldest selection, and has gone again.
+        if original != nil, forgotten != forgottenBefore { return try self.original(digest) }
+        return original
     }
 
     /// Keeps the most recent selections of a source: an origin that varies on much would fill the tier with them.
@@ -176,21 +184,20 @@ extension DiskIndex {
         for id in old { try removeRow(.records, id) }
     }
 
-    func link(_ source: String, _ original: Int) throws(StoreError) {
-        try connection.run("INSERT OR IGNORE INTO links VALUES (?1, ?2)", .text(source), .integer(original))
-    }
-
     /// Adds the body of a record, unless it is there and whole.
+    ///
+    /// - Parameter id: the number of the original.
     func addOriginal(
-        _ record: OriginalRecord, _ content: EntryBody, _ incoming: DiskStore.IncomingBody
+        _ id: Int, _ record: OriginalRecord, _ content: EntryBody, _ incoming: DiskStore.IncomingBody
     ) throws(StoreError) {
         let connection = try connection
-        let id = try numbered(incoming.key)
         let stored = try connection.first(
-            "SELECT length, checksum, place FROM originals WHERE id = ?1", .integer(id)
-        ) { StoredBody($0, at: 0) }
-        if let stored, stored.length == content.count, stored.checksum == incoming.checksum {
-            if stored.place == nil, !files.holds(record.digest, length: content.count) {
+            "SELECT digest, length, checksum, place FROM originals WHERE id = ?1", .integer(id)
+        ) { (digest: $0.digestKey(0), body: StoredBody($0, at: 1)) }
+        if let stored, stored.digest == incoming.key, stored.body.length == content.count,
+            stored.body.checksum == incoming.checksum
+        {
+            if stored.body.place == nil, !files.holds(record.digest, length: content.count) {
                 try publish(record.digest, content, temporary: &incoming.temporary)
             }
             touch(.originals, row: id)
@@ -205,11 +212,11 @@ extension DiskIndex {
         let (body, other) = try body(for: content, incoming, in: .originals)
         try connection.run(
             """
-            INSERT INTO originals (size, cost, uses, since, priority, touched, id, length, checksum, place) \
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+            INSERT INTO originals (size, cost, uses, since, priority, touched, id, length, checksum, place, digest) \
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
             """, .integer(place.size), .real(place.cost), .integer(place.uses), .real(place.since),
             .real(place.priority), .real(place.touched), .integer(id), .integer(body.length),
-            .integer(Int(body.checksum)), body.place.map { .integer($0) } ?? .null)
+            .integer(Int(body.checksum)), body.place.map { .integer($0) } ?? .null, .digest(incoming.key))
         try hold(incoming.key, body, by: Holder(.originals, id), with: other)
     }
 
@@ -223,7 +230,7 @@ extension DiskIndex {
                 "not digests of 64 hexadecimal digits: key \(entry.key.prefix(80)), original "
                     + "\(entry.originalDigest.prefix(80))")
         }
-        var bucket = try bucket(of: key, originalDigest)
+        var bucket = try bucket(of: key, originalDigest, source)
         let forgottenBefore = forgotten
         var uses = 0
         if let row = bucket.row {
@@ -236,7 +243,7 @@ extension DiskIndex {
             return false
         }
         // The eviction may have forgotten it. What has gone from the bucket meanwhile is not looked for.
-        if forgotten != forgottenBefore { bucket = try self.bucket(of: key, originalDigest) }
+        if forgotten != forgottenBefore { bucket = try self.bucket(of: key, originalDigest, source) }
         if bucket.taken == .max {
             // Some hundred thousand variants of one original: the first makes room, before its body is looked for.
             try removeRow(.variants, bucket.start)
@@ -244,9 +251,14 @@ extension DiskIndex {
         }
         let forgottenSince = forgotten
         let (body, other) = try body(for: .bytes(bytes), incoming, in: .variants)
-        if forgotten != forgottenSince { bucket = try self.bucket(of: key, originalDigest) }
+        if forgotten != forgottenSince { bucket = try self.bucket(of: key, originalDigest, source) }
         let original: Int
-        if let known = bucket.original { original = known } else { original = try numbered(originalDigest) }
+        if let known = bucket.original {
+            original = known
+            if let source, !bucket.isOfFirst { try link(source, original, originalDigest) }
+        } else {
+            original = try number(originalDigest, source: source)
+        }
         let row = (original << DiskSchema.variantBits | key.bucket) + (~bucket.taken).trailingZeroBitCount
         try connection.run(
             """
@@ -260,7 +272,6 @@ extension DiskIndex {
             .text(entry.format.rawValue), .integer(entry.width), .integer(entry.height), .real(entry.created),
             .text(entry.recipe))
         try hold(incoming.key, body, by: Holder(.variants, row), with: other)
-        if let source { try link(source, original) }
         return true
     }
 
@@ -268,6 +279,8 @@ extension DiskIndex {
     private struct Bucket {
         /// The number of its original; nil while nothing is known of that.
         var original: Int?
+        /// Whether that was first had by the source of the variant.
+        var isOfFirst = false
         /// The first row, and which of those from there on are taken, a bit each.
         var start = 0
         var taken: UInt16 = 0
@@ -276,15 +289,21 @@ extension DiskIndex {
         var uses = 0
     }
 
-    private func bucket(of key: DigestKey, _ original: DigestKey) throws(StoreError) -> Bucket {
+    private func bucket(
+        of key: DigestKey, _ original: DigestKey, _ source: String?
+    ) throws(StoreError) -> Bucket {
         let rows = try connection.rows(
-            Self.bucketRows, .integer(original.head), .digest(original), .integer(key.bucket)
+            Self.bucketRows, .integer(original.head), .digest(original), .integer(key.bucket),
+            source.map { .text($0) } ?? .null
         ) {
-            (original: $0.integer(0), id: $0.isNull(1) ? nil : $0.integer(1), key: $0.digestKey(2), uses: $0.count(3))
+            (
+                original: $0.integer(0), isOfFirst: $0.integer(1) != 0, id: $0.isNull(2) ? nil : $0.integer(2),
+                key: $0.digestKey(3), uses: $0.count(4)
+            )
         }
         var bucket = Bucket()
-        for row in rows {
-            bucket.original = try checked(row.original)
+        for row in rows where bucket.original ?? row.original == row.original {
+            (bucket.original, bucket.isOfFirst) = (row.original, row.isOfFirst)
             bucket.start = row.original << DiskSchema.variantBits | key.bucket
             guard let id = row.id else { continue }
             bucket.taken |= 1 << UInt16(id - bucket.start)
@@ -295,9 +314,9 @@ extension DiskIndex {
 
     private static let bucketRows = SQLText(
         kept: """
-            SELECT digests.id, variants.id, key, uses FROM digests LEFT JOIN variants \
+            SELECT digests.id, source IS ?4, variants.id, key, uses FROM digests LEFT JOIN variants \
             ON variants.id BETWEEN digests.id << \(DiskSchema.variantBits) | ?3 \
             AND (digests.id << \(DiskSchema.variantBits) | ?3) + \(DiskSchema.bucket - 1) \
-            WHERE head = ?1 AND digests.digest = ?2
+            WHERE head = ?1 AND digests.digest = ?2 AND \(isNumber)
             """)
 }

@@ -55,7 +55,7 @@ extension DiskIndex {
         return try connection.write { () throws(StoreError) in
             var rows: [Holder] = []
             var gained = 0
-            for table in ["variants", "originals JOIN digests USING (id)"] where gained < bytes {
+            for table in ["variants", "originals"] where gained < bytes {
                 let found = try connection.rows(
                     """
                     SELECT digest, length FROM \(table) WHERE place IS NULL AND length > 0 \

@@ -48,10 +48,15 @@ extension DiskIndex {
         ) { Holder(.variants, $0.integer(0)) }
         if let variant { return variant }
         return try connection.first(
-            "SELECT id FROM digests CROSS JOIN originals USING (id) WHERE head = ?1 AND digest = ?2 AND place IS NULL",
-            .integer(digest.head), .digest(digest)
+            Self.originalInFile, .integer(digest.head), .digest(digest)
         ) { Holder(.originals, $0.integer(0)) }
     }
+
+    private static let originalInFile = SQLText(
+        kept: """
+            SELECT id FROM digests CROSS JOIN originals USING (id) WHERE head = ?1 AND originals.digest = ?2 \
+            AND place IS NULL
+            """)
 
     /// Notes that a row, which has been written, has this body.
     ///
@@ -118,8 +123,7 @@ extension DiskIndex {
             Holder(.variants, $0.integer(0))
         }
             + connection.rows(
-                "SELECT id FROM digests CROSS JOIN originals USING (id) WHERE head = ?1 AND digest = ?2 AND place IS NULL",
-                .integer(digest.head), .digest(digest)
+                Self.originalInFile, .integer(digest.head), .digest(digest)
             ) { Holder(.originals, $0.integer(0)) }
     }
 
@@ -133,7 +137,7 @@ extension DiskIndex {
     func removeEntries(_ holder: Holder, _ digest: DigestKey, _ body: StoredBody) throws(StoreError) {
         for holder in try sharers(of: holder, digest, body) {
             try removeRow(holder.tier, holder.row)
-            if holder.tier == .originals { try forgetUnneeded(holder.row) }
+            if holder.tier == .originals { try forgetUnneeded(NumberedOriginal(holder.row, digest)) }
         }
     }
 

@@ -23,6 +23,8 @@ extension DiskIndex {
         var end = 0
         /// Whether files wait to be deleted.
         var hasDiscarded = false
+        /// The number that the next new original is given; nil until it is looked for.
+        var nextOriginal: Int?
     }
 
     /// Takes over what the tiers hold and how far the policies have come: other processes store and evict too, and a

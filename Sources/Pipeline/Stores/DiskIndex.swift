@@ -61,7 +61,7 @@ final class DiskIndex: @unchecked Sendable {
         var time: Double
     }
 
-    private var path: String { "\(files.folder)/cache.sqlite" }
+    var path: String { "\(files.folder)/cache.sqlite" }
 
     init(folder: String, configuration: DiskStoreConfiguration, policy: any EvictionPolicy) throws(StoreError) {
         files = BodyFiles(folder: folder)
@@ -214,44 +214,6 @@ final class DiskIndex: @unchecked Sendable {
         }
     }
 
-    /// Brings the tables of an older version up to this one.
-    /// They find their tables gone, and store and read nothing until they are ended.
-    private func migrate(_ connection: SQLiteConnection) throws(StoreError) {
-        func version() throws(StoreError) -> Int {
-            try connection.first("PRAGMA user_version") { $0.integer(0) } ?? 0
-        }
-        if try version() >= DiskSchema.version { return }
-        let lock = try FolderLock(path: "\(files.folder)/rebuild.lock")
-        defer { lock.unlock() }
-        connection.addDigestFunctions()
-        try connection.write { () throws(StoreError) in
-            // Asked again under the lock: another process may have done it meanwhile.
-            let current = try version()
-            // From before version 6 the tables are made as they are now.
-            for next in 1...DiskSchema.version where next > current && (next < 6 || current == next - 1) {
-                if let statements = DiskMigration.statements[next] { try connection.execute(statements) }
-                if next == 5 { try takeBodiesOut(of: connection) }
-            }
-            try connection.execute("PRAGMA user_version=\(DiskSchema.version)")
-        }
-        // What the bodies have left.
-        try connection.execute("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)")
-    }
-
-    /// Moves the bodies of an index of version 4 into the pack, and fills the tables of version 5.
-    private func takeBodiesOut(of connection: SQLiteConnection) throws(StoreError) {
-        pack.discard()
-        var end = 0
-        try DiskMigration.moveBodies(connection) { bytes throws(StoreError) in
-            let place = end
-            try pack.write([(place, bytes)])
-            end += PackFile.units(bytes.count)
-            return place
-        }
-        try connection.execute(DiskMigration.fillTables)
-        try connection.run("UPDATE tiers SET pack = ?1 WHERE name = 'variants'", .integer(end))
-    }
-
     /// Connects anew when another process has put a new database in the place of ours, when the folder has been
     /// deleted, and when the attempt before failed.
     ///
@@ -351,7 +313,7 @@ final class DiskIndex: @unchecked Sendable {
         opened = nil
     }
 
-    private static func size(_ path: String) -> Int {
+    static func size(_ path: String) -> Int {
         var info = stat()
         return stat(path, &info) == 0 ? Int(info.st_size) : 0
     }

@@ -1,7 +1,13 @@
 /// What makes an index of the version before each into one of that version.
 enum DiskMigration {
-    /// Statements of each version. Those of version 5, with `moveBodies` and `fillTables`, and of version 6 make the tables
-    /// as they are now: none come after.
+    /// Which statements make an index of an older version into one of this. Those of version 5, with `moveBodies` and
+    /// `fillTables`, make all tables as they are now, those of version 6 that of variants.
+    static func versions(from version: Int) -> [Int] {
+        if version < 5 { return Array(version + 1...5) }
+        return (version + 1...DiskSchema.version).filter { $0 == version + 1 || $0 > 7 }
+    }
+
+    /// Statements of each version.
     static let statements: [Int: String] = [
         2: """
         ALTER TABLE records ADD COLUMN final_url TEXT;
@@ -55,6 +61,25 @@ enum DiskMigration {
         \(DiskSchema.sharing)
         \(share)
         """,
+        // Found originals by an index on their digests, and links by another on the originals. Rows that are there stay where
+        // they are and get longer: their own indexes stay as they are.
+        8: """
+        ALTER TABLE originals ADD COLUMN \(DiskSchema.digestColumn);
+        ALTER TABLE records ADD COLUMN \(DiskSchema.digestColumn);
+        UPDATE originals SET digest =
+            ifnull((SELECT digests.digest FROM digests WHERE digests.id = originals.id), digest);
+        UPDATE records SET digest =
+            ifnull((SELECT digests.digest FROM digests WHERE digests.id = records.original), digest);
+        ALTER TABLE digests RENAME TO old_digests; ALTER TABLE links RENAME TO old_links;
+        \(DiskSchema.digests)
+        INSERT INTO digests SELECT head, id, digest, (SELECT min(source) FROM old_links WHERE original = old.id)
+            FROM old_digests AS old ORDER BY head, id;
+        INSERT INTO links SELECT old_links.source, original, digests.head, old_links.source IS NOT digests.source
+            FROM old_links CROSS JOIN old_digests ON old_digests.id = original
+            CROSS JOIN digests ON digests.head = old_digests.head AND digests.id = original
+            ORDER BY old_links.source, original;
+        DROP TABLE old_digests; DROP TABLE old_links;
+        """,
     ]
 
     private static let share = "INSERT INTO shared \(DiskSchema.sharers);"
@@ -99,11 +124,11 @@ enum DiskMigration {
     /// none, is left behind.
     static let fillTables = """
         \(DiskSchema.entries)
-        INSERT INTO digests (head, digest) SELECT digest_head(text), digest_bytes(text) FROM (
-            SELECT digest AS text FROM old_records UNION SELECT digest FROM old_originals
-            UNION SELECT original FROM old_variants UNION SELECT digest FROM old_links)
-            WHERE digest_head(text) IS NOT NULL;
-        INSERT INTO originals SELECT digests.id, \(queue), old_bodies.length, old_bodies.checksum, place
+        INSERT INTO digests SELECT digest_head(text), row_number() OVER (), digest_bytes(text), first.source FROM (
+            SELECT digest AS text FROM old_records UNION SELECT original FROM old_variants)
+            LEFT JOIN (SELECT digest, min(source) AS source FROM old_links GROUP BY digest) AS first
+            ON first.digest = text WHERE digest_head(text) IS NOT NULL;
+        INSERT INTO originals SELECT digests.id, \(queue), old_bodies.length, old_bodies.checksum, place, digests.digest
             FROM old_originals AS old JOIN old_bodies USING (digest)
             JOIN digests ON digests.head = digest_head(old.digest) AND digests.digest = digest_bytes(old.digest);
         INSERT INTO variants SELECT
@@ -112,12 +137,13 @@ enum DiskMigration {
             FROM old_variants AS old JOIN old_bodies USING (digest)
             JOIN digests ON digests.head = digest_head(original) AND digests.digest = digest_bytes(original)
             WHERE digest_head(key) IS NOT NULL AND digest_head(old.digest) IS NOT NULL;
-        INSERT INTO records SELECT old.id, \(queue), source, selecting, digests.id, length, status, request_time,
+        INSERT INTO records SELECT old.id, \(queue), old.source, selecting, digests.id, length, status, request_time,
             response_time, fetch_milliseconds, stored, format, width, height, pages, alpha, orientation, scans,
-            profile_bytes, fields, final_url, assigned_lifetime, lifetime_limit
+            profile_bytes, fields, final_url, assigned_lifetime, lifetime_limit, digests.digest
             FROM old_records AS old
             JOIN digests ON digests.head = digest_head(old.digest) AND digests.digest = digest_bytes(old.digest);
-        INSERT INTO links SELECT source, digests.id FROM old_links AS old
+        INSERT INTO links SELECT old.source, digests.id, digests.head, old.source IS NOT digests.source
+            FROM old_links AS old
             JOIN digests ON digests.head = digest_head(old.digest) AND digests.digest = digest_bytes(old.digest);
         \(["originals", "variants", "records"].map(sum).joined())
         \(share)
@@ -132,5 +158,27 @@ enum DiskMigration {
             WHERE name = '\(table)';
 
         """
+    }
+
+    /// Times its length that an index takes beside itself at most while it is brought up: the log holds what is written, and
+    /// later the index too.
+    static let room = 2.5
+
+    /// What to do about an index that could not be brought up, and is as it was.
+    ///
+    /// - Parameter bytes: its length.
+    static func explained(_ error: StoreError, from version: Int, index bytes: Int) -> StoreError {
+        let help: String
+        switch error.code {
+        case .full:
+            let megabytes = Int(room * Double(bytes) / 1e6) + 1
+            help = "takes \(megabytes) MB for a while: free them"
+        case .unavailable: help = "takes a folder that may be written to: make it writable"
+        default: return error
+        }
+        return StoreError(
+            error.code,
+            "\(error.message). The cache has version \(version), and making version \(DiskSchema.version) of it \(help), or "
+                + "name another folder; nothing of it is lost", path: error.path)
     }
 }

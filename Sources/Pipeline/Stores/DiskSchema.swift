@@ -1,7 +1,7 @@
 /// The tables of the index (docs/entry-format.md describes every column).
 enum DiskSchema {
     /// Raised with every change of a table; an index with a higher number is refused.
-    static let version = 7
+    static let version = 8
     /// "IMPC": tells our index from another program's database.
     static let applicationID = 0x494D_5043
     /// Bytes of a page of a new index: an entry changes pages here and there, each written as a whole
@@ -15,6 +15,8 @@ enum DiskSchema {
     /// Variants of one original are numbered within so many bits, below the number of the original: they lie together,
     /// and need no index to be found by it.
     static let variantBits = 20
+    /// The largest number of an original: those of its variants are numbers of rows too.
+    static let lastOriginal = 1 << (62 - variantBits) - 1
     /// Those whose keys begin alike share a bucket of so many numbers, so that a key is found without an index too.
     static let bucket = 16
 
@@ -39,9 +41,8 @@ enum DiskSchema {
     /// What an index from before version 5 gets in the place of what it had.
     static let entries = """
         CREATE INDEX purges_generation ON purges (generation);
-        CREATE TABLE digests (id INTEGER PRIMARY KEY, head INTEGER NOT NULL, digest BLOB NOT NULL);
-        CREATE INDEX digests_head ON digests (head);
-        CREATE TABLE originals (id INTEGER PRIMARY KEY, \(queueColumns), \(bodyColumns));
+        \(digests)
+        CREATE TABLE originals (id INTEGER PRIMARY KEY, \(queueColumns), \(bodyColumns), \(digestColumn));
         CREATE INDEX originals_queue ON originals (priority);
         \(variants)
         CREATE TABLE records (
@@ -50,14 +51,24 @@ enum DiskSchema {
             response_time REAL NOT NULL, fetch_milliseconds REAL NOT NULL, stored REAL NOT NULL, format TEXT,
             width INTEGER, height INTEGER, pages INTEGER, alpha INTEGER, orientation INTEGER, scans INTEGER,
             profile_bytes INTEGER, fields BLOB NOT NULL, final_url TEXT, assigned_lifetime REAL, lifetime_limit REAL,
-            UNIQUE (source, selecting));
+            \(digestColumn), UNIQUE (source, selecting));
         CREATE INDEX records_queue ON records (priority);
         CREATE INDEX records_original ON records (original);
-        CREATE TABLE links (source TEXT NOT NULL, original INTEGER NOT NULL, PRIMARY KEY (source, original))
-            WITHOUT ROWID;
-        CREATE INDEX links_original ON links (original);
         CREATE TABLE free (place INTEGER PRIMARY KEY, units INTEGER NOT NULL, hollow INTEGER NOT NULL);
         CREATE INDEX free_units ON free (units);
+        """
+
+    /// Which number an original has, found by its digest alone, and which sources have had it: a row of each is all that a
+    /// new original changes there. Rows that name it by its number have its digest too. The first source stands beside the
+    /// number and leads to its link; an index leads to those of others, which are few.
+    static let digests = """
+        CREATE TABLE digests (
+            head INTEGER NOT NULL, id INTEGER NOT NULL, digest BLOB NOT NULL, source TEXT, PRIMARY KEY (head, id))
+            WITHOUT ROWID;
+        CREATE TABLE links (
+            source TEXT NOT NULL, original INTEGER NOT NULL, head INTEGER NOT NULL, further INTEGER NOT NULL,
+            PRIMARY KEY (source, original)) WITHOUT ROWID;
+        CREATE INDEX links_further ON links (original) WHERE further;
         """
 
     static let variants = """
@@ -91,6 +102,9 @@ enum DiskSchema {
 
     /// Where a body is: a slot of the pack, or without a place a file of its own.
     private static let bodyColumns = "length INTEGER NOT NULL, checksum INTEGER NOT NULL, place INTEGER"
+
+    /// The digest of the original that a row is of, beside its number.
+    static let digestColumn = "digest BLOB NOT NULL DEFAULT x''"
 }
 
 /// The kinds of entries that are counted, budgeted and evicted apart; raw values name tables and rows of `tiers`.
@@ -122,12 +136,12 @@ enum DiskTier: String, CaseIterable {
     private struct Statements {
         let front, row, delete, use, body: SQLText
 
-        init(_ table: String, _ columns: String, joining: String = "") {
-            let select = "SELECT \(table).id, size, cost, uses, since, priority, \(columns) FROM \(table)\(joining)"
+        init(_ table: String, _ columns: String) {
+            let select = "SELECT id, size, cost, uses, since, priority, \(columns) FROM \(table)"
             front = SQLText(kept: "\(select) ORDER BY priority LIMIT 1")
-            row = SQLText(kept: "\(select) WHERE \(table).id = ?1")
+            row = SQLText(kept: "\(select) WHERE id = ?1")
             delete = SQLText(kept: "DELETE FROM \(table) WHERE id = ?1")
-            body = SQLText(kept: "SELECT \(columns) FROM \(table)\(joining) WHERE \(table).id = ?1")
+            body = SQLText(kept: "SELECT \(columns) FROM \(table) WHERE id = ?1")
             use = SQLText(
                 kept: """
                     UPDATE \(table) SET uses = min(255, uses + ?2), since = max(since, ?3), touched = max(touched, ?4) \
@@ -136,10 +150,9 @@ enum DiskTier: String, CaseIterable {
         }
     }
 
-    private static let ofOriginals = Statements(
-        "originals", "digest, length, checksum, place", joining: " CROSS JOIN digests ON digests.id = originals.id")
-    private static let ofVariants = Statements("variants", "digest, length, checksum, place, key")
-    private static let ofRecords = Statements("records", "original, source, selecting")
+    private static let ofOriginals = Statements("originals", "digest, length, checksum, place")
+    private static let ofVariants = Statements("variants", "digest, length, checksum, place, key, original")
+    private static let ofRecords = Statements("records", "original, source, selecting, digest")
 
     private var statements: Statements {
         switch self {

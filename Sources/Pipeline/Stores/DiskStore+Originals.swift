@@ -49,8 +49,8 @@ extension DiskStore {
         return try storing(record.digest, body, tier: .originals) { index, incoming throws(StoreError) in
             try index.write { _ throws(StoreError) in
                 guard try index.mayStore([record.source, record.digest], generation: generation) else { return false }
-                guard try index.replace(record) else { return false }
-                if let content = incoming.content { try index.addOriginal(record, content, incoming) }
+                guard let original = try index.replace(record) else { return false }
+                if let content = incoming.content { try index.addOriginal(original, record, content, incoming) }
                 return true
             }
         }
@@ -63,7 +63,7 @@ extension DiskStore {
         try perform { index throws(StoreError) in
             try index.write { _ throws(StoreError) in
                 guard try index.recordRow(of: record.source, record.response.selecting) != nil else { return false }
-                return try index.replace(record)
+                return try index.replace(record) != nil
             }
         }
     }
@@ -81,7 +81,7 @@ extension DiskStore {
             let found = try index.connection.first(
                 """
                 SELECT id, cost, length, checksum, place FROM digests CROSS JOIN originals USING (id) \
-                WHERE head = ?1 AND digest = ?2
+                WHERE head = ?1 AND originals.digest = ?2
                 """, .integer(key.head), .digest(key)
             ) { (id: $0.integer(0), cost: $0.real(1), body: DiskIndex.StoredBody($0, at: 2)) }
             guard let found else {
@@ -101,7 +101,7 @@ extension DiskStore {
         guard let key = DigestKey(digest) else { return false }
         return try lookUp { index throws(StoreError) in
             try index.connection.first(
-                "SELECT 1 FROM digests CROSS JOIN originals USING (id) WHERE head = ?1 AND digest = ?2",
+                "SELECT 1 FROM digests CROSS JOIN originals USING (id) WHERE head = ?1 AND originals.digest = ?2",
                 .integer(key.head), .digest(key)
             ) { _ in true }
         } ?? false
@@ -111,9 +111,8 @@ extension DiskStore {
     public func holdsRecord(source: String, digest: Digest) throws(StoreError) -> Bool {
         guard let key = DigestKey(digest) else { return false }
         return try perform { index throws(StoreError) in
-            guard let original = try index.original(key) else { return false }
-            return try index.connection.first(
-                "SELECT 1 FROM records WHERE source = ?1 AND original = ?2", .text(source), .integer(original)
+            try index.connection.first(
+                "SELECT 1 FROM records WHERE source = ?1 AND digest = ?2", .text(source), .digest(key)
             ) { _ in true } ?? false
         }
     }

@@ -197,8 +197,8 @@ extension DiskIndex {
             var result = try counting { () throws(StoreError) in
                 let files = try connection.rows(
                     """
-                    SELECT digest FROM variants WHERE place IS NULL UNION SELECT digest FROM originals \
-                    JOIN digests USING (id) WHERE place IS NULL
+                    SELECT digest FROM variants WHERE place IS NULL \
+                    UNION SELECT digest FROM originals WHERE place IS NULL
                     """
                 ) { $0.digest(0) }
                 for digest in files { try discard(digest) }
@@ -255,19 +255,20 @@ extension DiskIndex {
         _ source: String, _ more: Set<Digest> = [], variants limit: Int
     ) throws(StoreError) -> (digests: Set<Digest>, isWhole: Bool) {
         let connection = try connection
-        var originals = try connection.rows(
+        let found = try connection.rows(
             """
-            SELECT id, digest FROM digests WHERE id IN (SELECT original FROM links WHERE source = ?1 \
-            UNION SELECT original FROM records WHERE source = ?1)
+            SELECT original, digest FROM links CROSS JOIN digests ON digests.head = links.head AND id = original \
+            WHERE links.source = ?1 UNION SELECT original, digest FROM records WHERE source = ?1
             """, .text(source)
-        ) { (id: $0.integer(0), digest: $0.digest(1)) }
-        let known = Set(originals.map(\.digest))
+        ) { (number: $0.integer(0), digest: $0.digestKey(1)) }
+        let known = Set(found.compactMap(\.digest).map(\.text))
+        var originals = found.map { NumberedOriginal($0.number, $0.digest) }
         for digest in more.subtracting(known) {
-            if let key = DigestKey(digest), let id = try original(key) { originals.append((id, digest)) }
+            if let key = DigestKey(digest), let id = try original(key) { originals.append(NumberedOriginal(id, key)) }
         }
         var left = limit
-        for (id, _) in originals {
-            let range = Self.variants(of: id)
+        for original in originals {
+            let range = Self.variants(of: original.number)
             let variants = try connection.rows(
                 "SELECT id FROM variants WHERE id >= ?1 AND id < ?2 LIMIT ?3", .integer(range.lowerBound),
                 .integer(range.upperBound), .integer(left)
@@ -278,8 +279,8 @@ extension DiskIndex {
         }
         let records = try connection.rows("SELECT id FROM records WHERE source = ?1", .text(source)) { $0.integer(0) }
         for id in records { try removeRow(.records, id) }
-        for (id, _) in originals { try dropUnrecorded(id) }
-        try connection.run("DELETE FROM links WHERE source = ?1", .text(source))
+        for original in originals { try dropUnrecorded(original) }
+        try forgetLinks(of: source, originals)
         return (known.union(more), true)
     }
 

@@ -14,7 +14,8 @@ public struct VerifyReport: Sendable, Hashable {
     public var foreignFiles = 0
     /// Files of interrupted writes, untouched for ten minutes.
     public var abandonedFiles = 0
-    /// Entries whose body has no row, and records that cannot be decoded.
+    /// Entries that their original does not lead to, records that cannot be decoded, and originals and links that no entry
+    /// needs, or that say something else than their entries.
     public var brokenEntries = 0
     /// Slots of small bodies that overlap, that nothing names and nothing counts as free, or of which it is not known which
     /// entries share them.
@@ -76,20 +77,10 @@ extension DiskStore {
     }
 
     private func verifyBodies(_ report: inout VerifyReport) throws(StoreError) {
-        let queries: [(DiskTier, SQLText)] = [
-            (
-                .originals,
+        for tier in [DiskTier.originals, .variants] {
+            let query: SQLText = """
+                SELECT id, digest, length, checksum, place FROM \(tier.rawValue) WHERE id > ?1 ORDER BY id LIMIT 256
                 """
-                SELECT id, digest, length, checksum, place FROM originals JOIN digests USING (id) WHERE id > ?1 \
-                ORDER BY id LIMIT 256
-                """
-            ),
-            (
-                .variants,
-                "SELECT id, digest, length, checksum, place FROM variants WHERE id > ?1 ORDER BY id LIMIT 256"
-            ),
-        ]
-        for (tier, query) in queries {
             var after = -1
             while true {
                 let start = after
@@ -177,23 +168,8 @@ extension DiskIndex {
 
     /// Compares entries, references and sums with each other. Inside a write transaction.
     fileprivate func verifyRows(repair: Bool) throws(StoreError) -> VerifyReport {
-        let connection = try connection
         var report = VerifyReport()
-        // Nothing finds them, and nothing else tells whose they are.
-        let broken = try connection.rows(
-            "SELECT id FROM originals WHERE id NOT IN (SELECT id FROM digests)"
-        ) { $0.integer(0) }
-        report.brokenEntries += broken.count
-        if repair { for id in broken { try connection.run("DELETE FROM originals WHERE id = ?1", .integer(id)) } }
-        let unfound = try connection.rows(
-            "SELECT id FROM variants WHERE id >> \(DiskSchema.variantBits) NOT IN (SELECT id FROM digests)"
-        ) { $0.integer(0) }
-        report.brokenEntries += unfound.count
-        if repair { for id in unfound { try removeRow(.variants, id) } }
-        let lost = try connection.rows(
-            "SELECT id FROM records WHERE original NOT IN (SELECT id FROM digests)"
-        ) { $0.integer(0) }
-        if repair { for id in lost { try removeRow(.records, id) } }
+        report.brokenEntries += try wrongOriginals(repair: repair)
         let records = try recordRows("WHERE ?1 = 0", .integer(0)).filter { $0.record == nil }
         report.brokenEntries += records.count
         if repair { for row in records { try removeRow(.records, row.id) } }

@@ -214,8 +214,6 @@ final class SQLiteConnection: @unchecked Sendable {
         statements.values.reduce(0) { $0 + Int(sqlite3_stmt_status($1, SQLITE_STMTSTATUS_FULLSCAN_STEP, 0)) }
     }
 
-    var lastInsertedRow: Int { Int(sqlite3_last_insert_rowid(handle)) }
-
     /// Leaves moving the log into the database to its owner, who is told how much there is.
     func countLog() {
         sqlite3_wal_hook(
@@ -244,16 +242,22 @@ final class SQLiteConnection: @unchecked Sendable {
     /// How long a statement waits for another process, in milliseconds; 0 fails at once.
     func wait(milliseconds: Int32) { sqlite3_busy_timeout(handle, milliseconds) }
 
-    /// Makes `digest_head` and `digest_bytes` known to the statements of this connection: of a digest as text, NULL where
-    /// it is none.
+    /// Makes `digest_head` and `digest_bytes` known to the statements of this connection: of a digest as text, the first of
+    /// one as a blob too, NULL where it is none.
     func addDigestFunctions() {
         let flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC
         sqlite3_create_function_v2(
             handle, "digest_head", 1, flags, nil,
             { context, _, values in
-                guard let text = sqlite3_value_text(values?[0]), let key = DigestKey(String(cString: text)) else {
-                    return sqlite3_result_null(context)
+                var key: DigestKey?
+                if sqlite3_value_type(values?[0]) == SQLITE_BLOB {
+                    let start = sqlite3_value_blob(values?[0])
+                    let bytes = UnsafeRawBufferPointer(start: start, count: Int(sqlite3_value_bytes(values?[0])))
+                    key = start == nil ? nil : DigestKey(bytes: bytes)
+                } else if let text = sqlite3_value_text(values?[0]) {
+                    key = DigestKey(String(cString: text))
                 }
+                guard let key else { return sqlite3_result_null(context) }
                 sqlite3_result_int64(context, Int64(key.head))
             }, nil, nil, nil)
         sqlite3_create_function_v2(

@@ -62,6 +62,8 @@ import Variants
             "records SET status", "state SET value", "free SET units", "tiers SET entries", "tiers SET bytes",
             "tiers SET pack", "tiers SET ghosts", "tiers SET ghost_floor", "tiers SET ghost_buckets", "tiers SET hits",
             "purges SET generation", "variants SET checksum", "digests SET head",
+            "digests SET id", "digests SET digest", "digests SET source", "links SET original", "links SET head",
+            "links SET further", "originals SET digest", "records SET digest", "variants SET original",
         ])
     func `no number in a row ends the process or holds it up`(column: String) throws {
         try filled()

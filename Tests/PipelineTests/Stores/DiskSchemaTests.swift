@@ -125,6 +125,58 @@ import Testing
         #expect(try store.verify().isClean)
     }
 
+    @Test func `an index of version 7, which found originals by two indexes, becomes one of this`() throws {
+        let bodies = (0..<6).map { bytes($0 == 5 ? 100_000 : 900, seed: $0) }
+        let entries = (0..<12).map { variant("\($0)", of: digest(bodies[$0 % 6]), bytes(700 + $0, seed: $0)) }
+        var store = try DiskStore(folder: folder.path)
+        let shape = try Self.shape(store)
+        // The first two have several sources, the fourth a record alone, the fifth neither that nor a source.
+        for (number, body) in bodies.enumerated() where number != 4 {
+            for source in 0..<(number < 2 ? 3 : 1) {
+                let original = record("http://\(source)/\(number)", body)
+                let content = number == 3 ? nil : body
+                #expect(try store.storeOriginal(original, body: content, generation: 1))
+            }
+        }
+        for (number, entry) in entries.enumerated() where number % 6 != 3 {
+            let source = number % 6 == 4 ? nil : "http://0/\(number % 6)"
+            try store.storeVariant(entry, body: bytes(700 + number, seed: number), generation: 1, source: source)
+        }
+        func everything() throws -> [ListedEntry] {
+            var all: [ListedEntry] = []
+            try store.list(ListRequest()) { page in
+                all += page
+                return true
+            }
+            return all
+        }
+        let before = try everything()
+        #expect(before.count == 19)
+        store.close()
+        try OlderIndex.takeBackToSeven(folder)
+
+        store = try DiskStore(folder: folder.path)
+        #expect(try Self.shape(store) == shape)
+        #expect(try store.verify().isClean)
+        #expect(try everything() == before)
+        for (number, body) in bodies.enumerated() {
+            let found = try store.originalBody(digest: digest(body))
+            #expect(found == (number == 3 || number == 4 ? nil : body))
+        }
+        for (number, entry) in entries.enumerated() where number % 6 != 3 {
+            let found = try #require(try store.variant(key: entry.key, of: entry.originalDigest))
+            #expect(found.entry == entry && found.body == bytes(700 + number, seed: number))
+        }
+        // A new one gets a number of its own, and what has several sources goes with the last.
+        #expect(try store.storeOriginal(record("http://new/", [1]), body: [1], generation: 1))
+        for source in 0..<3 {
+            #expect(try store.purge(source: "http://\(source)/1").variants == (source == 0 ? 2 : 0))
+            #expect(try store.verify().isClean)
+        }
+        #expect(try store.purge(source: "http://new/").originals == 1)
+        #expect(try store.statistics().originals.entries == 3 && store.statistics().variants.entries == 8)
+    }
+
     @Test func `a newer version is refused in words, by every one of this, and left as it is`() throws {
         try DiskStore(folder: folder.path).close()
         let newer = DiskSchema.version + 1

@@ -82,8 +82,29 @@ struct OlderIndex {
         try folder.sql("PRAGMA user_version = \(version)")
     }
 
+    /// Makes an index of today one of version 7, which found originals by an index on their digests, and links by another on
+    /// the originals.
+    static func takeBackToSeven(_ folder: CacheFolder) throws {
+        try folder.sql(
+            """
+            DROP INDEX links_further;
+            ALTER TABLE digests RENAME TO today_digests; ALTER TABLE links RENAME TO today_links;
+            CREATE TABLE digests (id INTEGER PRIMARY KEY, head INTEGER NOT NULL, digest BLOB NOT NULL);
+            CREATE INDEX digests_head ON digests (head);
+            CREATE TABLE links (source TEXT NOT NULL, original INTEGER NOT NULL, PRIMARY KEY (source, original))
+                WITHOUT ROWID;
+            CREATE INDEX links_original ON links (original);
+            INSERT INTO digests SELECT id, head, digest FROM today_digests;
+            INSERT INTO links SELECT source, original FROM today_links;
+            DROP TABLE today_digests; DROP TABLE today_links;
+            ALTER TABLE originals DROP COLUMN digest; ALTER TABLE records DROP COLUMN digest;
+            PRAGMA user_version = 7;
+            """)
+    }
+
     /// Makes an index of today one of version 6, which had an index on the digests of all bodies.
     static func takeBackToSix(_ folder: CacheFolder) throws {
+        try takeBackToSeven(folder)
         try folder.sql(
             """
             DROP INDEX variants_queue; DROP INDEX variants_file; DROP TABLE shared;
