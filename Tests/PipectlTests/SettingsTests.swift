@@ -1,3 +1,4 @@
+import Glibc
 import Pipeline
 import Testing
 import Variants
@@ -16,6 +17,22 @@ import Variants
         #expect(settings.integer("retries") == 5)
         #expect(settings.integer("fetch.redirects") == 3)
         #expect(settings.origin("retries") == .file(file, line: 4))
+    }
+
+    @Test func `a server has one worker more than processors, other commands have as many`() throws {
+        let processors = try Settings().renderWorkers(serves: false)
+        #expect(processors == max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+        #expect(try Settings().renderWorkers(serves: true) == processors + 1)
+        let settings = try Settings(assignments: ["render.workers=7"])
+        for serves in [false, true] {
+            let configuration = try PipelineSettings.configuration(settings, serves: serves)
+            #expect(configuration.renderThreads == 7)
+            guard case .workers(let workers) = configuration.isolation else { Issue.record("no workers"); return }
+            #expect(workers.count == 7)
+        }
+        guard case .workers(let workers) = try PipelineSettings.configuration(Settings(), serves: true).isolation
+        else { Issue.record("no workers"); return }
+        #expect(workers.count == processors + 1)
     }
 
     @Test func `an unknown key names the nearest one`() {

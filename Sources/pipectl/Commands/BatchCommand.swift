@@ -63,7 +63,7 @@ struct BatchCommand: AsyncParsableCommand {
         options.reportPath = report
         options.galleryPath = gallery
         // Fetching waits on the network, rendering on the processor: some sources do one while others do the other.
-        options.concurrency = settings.renderWorkers + 3
+        options.concurrency = settings.renderWorkers(serves: false) + 3
         options.isInterrupted = { Interruption.isRequested }
         if !common.quiet, isatty(STDERR_FILENO) == 1 {
             options.progressDescriptor = STDERR_FILENO

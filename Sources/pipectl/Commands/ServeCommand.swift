@@ -35,7 +35,7 @@ struct ServeCommand: AsyncParsableCommand {
 
     func run() async throws {
         let settings = try common.settings(flags: listen.map { [("--listen", "listen", $0)] } ?? [])
-        var configuration = try PipelineSettings.configuration(settings)
+        var configuration = try PipelineSettings.configuration(settings, serves: true)
         // A server is asked for the same things again and again: its memory is what the settings say.
         let memory = settings.memoryBudgets
         configuration.memory = .init(originals: memory.originals, variants: memory.variants)

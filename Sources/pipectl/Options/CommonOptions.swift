@@ -85,7 +85,10 @@ enum PipelineSettings {
         "limits.workerMemory", "render.isolation",
     ]
 
-    static func configuration(_ settings: Settings) throws(CommandFailure) -> PipelineConfiguration {
+    /// - Parameter serves: whether it is for a server.
+    static func configuration(
+        _ settings: Settings, serves: Bool = false
+    ) throws(CommandFailure) -> PipelineConfiguration {
         var configuration = PipelineConfiguration()
         let folder = settings.cacheFolder
         configuration.cacheFolder = folder
@@ -103,9 +106,9 @@ enum PipelineSettings {
         configuration.overlays = settings.overlaysFolder
         configuration.acceptedTypes = settings.list("acceptedTypes")
         configuration.quality = RenderQuality(rawValue: settings.renderQuality) ?? .balanced
-        configuration.renderThreads = settings.renderWorkers
+        configuration.renderThreads = settings.renderWorkers(serves: serves)
         if settings.text("render.isolation") != "inProcess" {
-            configuration.isolation = .workers(try workers(settings))
+            configuration.isolation = .workers(try workers(settings, serves: serves))
         }
         configuration.caching.isPrivate = settings.bool("private")
         let maximumAge = settings.integer("defaultMaxAge")
@@ -155,10 +158,12 @@ enum PipelineSettings {
     }
 
     /// Workers that are this very program.
-    private static func workers(_ settings: Settings) throws(CommandFailure) -> WorkerConfiguration {
+    private static func workers(
+        _ settings: Settings, serves: Bool
+    ) throws(CommandFailure) -> WorkerConfiguration {
         var workers = WorkerConfiguration()
         workers.executable = "/proc/self/exe"
-        workers.count = settings.renderWorkers
+        workers.count = settings.renderWorkers(serves: serves)
         workers.memory = settings.bytes("limits.workerMemory")
         do throws(RenderError) { try workers.checkMemory() } catch { throw CommandFailure(.usage, error.message) }
         workers.warn = { Console.error("pipectl: " + $0) }

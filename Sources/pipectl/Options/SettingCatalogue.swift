@@ -109,7 +109,7 @@ enum SettingCatalogue {
     ]
 
     private static let rendering: [Setting] = [
-        Setting("render.workers", .integer(0...1024), .int(0), "renders at once; 0: processors + 1"),
+        Setting("render.workers", .integer(0...1024), .int(0), "renders at once; 0: processors, a server one more"),
         Setting(
             "render.isolation", .choice(["workers", "inProcess"]), .string("workers"),
             "workers: a crash or hang costs one request"),

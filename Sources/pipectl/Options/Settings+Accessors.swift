@@ -81,10 +81,11 @@ extension Settings {
     var overlaysFolder: String? { folder("overlays") }
     var renderQuality: String { text("render.quality") }
 
-    /// Renders at once: the setting, or one more than there are processors.
-    var renderWorkers: Int {
+    /// Renders at once: the setting, or as many as there are processors. Where `serves`, one more: copying and waiting take
+    /// turns with computing, and a worker's start counts for nothing.
+    func renderWorkers(serves: Bool) -> Int {
         let workers = integer("render.workers")
-        return workers > 0 ? workers : Int(max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))) + 1
+        return workers > 0 ? workers : Int(max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))) + (serves ? 1 : 0)
     }
 
     var allowPrivateAddresses: PrivateAddresses {
