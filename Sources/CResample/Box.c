@@ -4,13 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Rows are added up, then as many sums next to each other. 16 × 16 × 255 fits 16 bits.
+// Rows are added up, then as many sums next to each other; for squares of two in RGB, which most are, at once.
+// 16 × 16 × 255 fits 16 bits.
 
-enum { MOST = 16 };
-
-// A pixel is loaded and stored as four samples, whatever the bands, and pairs of RGB as sixteen and three more: rows have room
-// for the last ones.
-enum { SLACK = 20 };
+enum {
+    MOST = 16,
+    // Rows of the result that are handed on together: the next of these works on four at a time.
+    STRIP = 8,
+    // A pixel is loaded and stored as four samples, whatever the bands, and three of RGB are stored as sixteen: our rows
+    // have room for the last ones.
+    SLACK = 16,
+};
+typedef uint8_t wide_bytes __attribute__((vector_size(16)));
 typedef uint16_t sums __attribute__((vector_size(8)));
 typedef uint16_t wide_sums __attribute__((vector_size(32)));
 typedef float quad __attribute__((vector_size(16)));
@@ -24,6 +29,8 @@ struct cbox {
     // Samples of a row.
     size_t samples;
     uint16_t *row;
+    // Samples of a row of the result, and STRIP of those.
+    size_t out_samples;
     uint16_t *out;
 };
 
@@ -72,44 +79,64 @@ __attribute__((always_inline)) static inline sums extended(sums part, float shar
     return __builtin_convertvector(__builtin_convertvector(part, quad) * share + 0.5f, sums);
 }
 
-__attribute__((always_inline)) static inline void finish_bands(const cbox *s, int bands, int factor) {
+__attribute__((always_inline)) static inline void finish_bands(const cbox *s, uint16_t *out, int bands, int factor) {
     const int whole = s->width / factor, rest = s->width % factor;
     const size_t step = (size_t)(factor * bands);
     const float share = (float)factor / (float)s->added;
-    int x = 0;
-    if (factor == 2 && bands == 3 && s->added == factor)
-        for (; x + 3 <= whole; x += 3) {
-            wide_sums left, right;
-            memcpy(&left, s->row + (size_t)x * step, sizeof left);
-            memcpy(&right, s->row + (size_t)x * step + 3, sizeof right);
-            left += right;
-            left = __builtin_shufflevector(left, left, 0, 1, 2, 6, 7, 8, 12, 13, 14, 15, 15, 15, 15, 15, 15, 15);
-            memcpy(s->out + (size_t)x * 3, &left, sizeof left);
-        }
-    for (; x < whole; x++) {
+    for (int x = 0; x < whole; x++) {
         sums pixel = total(s->row + (size_t)x * step, bands, factor);
         if (s->added < factor) pixel = extended(pixel, share);
-        memcpy(s->out + (size_t)x * (size_t)bands, &pixel, sizeof pixel);
+        memcpy(out + (size_t)x * (size_t)bands, &pixel, sizeof pixel);
     }
     if (rest == 0) return;
     const sums pixel = extended(total(s->row + (size_t)whole * step, bands, rest), share * (float)factor / (float)rest);
-    memcpy(s->out + (size_t)whole * (size_t)bands, &pixel, sizeof pixel);
+    memcpy(out + (size_t)whole * (size_t)bands, &pixel, sizeof pixel);
 }
 
-__attribute__((always_inline)) static inline void finish_factor(const cbox *s, int factor) {
+WIDE static void finish(const cbox *s, uint16_t *out) {
     switch (s->bands) {
-    case 1: return finish_bands(s, 1, factor);
-    case 2: return finish_bands(s, 2, factor);
-    case 3: return finish_bands(s, 3, factor);
-    default: return finish_bands(s, 4, factor);
+    case 1: return finish_bands(s, out, 1, s->factor);
+    case 2: return finish_bands(s, out, 2, s->factor);
+    case 3: return finish_bands(s, out, 3, s->factor);
+    default: return finish_bands(s, out, 4, s->factor);
     }
 }
 
-// Halving is what is asked for most.
-WIDE static void finish(const cbox *s) {
-    if (s->factor == 2) return finish_factor(s, 2);
-    finish_factor(s, s->factor);
+__attribute__((always_inline)) static inline void add_wide_bytes(wide_sums *sum, const uint8_t *from) {
+    wide_bytes bytes;
+    memcpy(&bytes, from, sizeof bytes);
+    *sum += __builtin_convertvector(bytes, wide_sums);
 }
+
+__attribute__((always_inline)) static inline void add_wide_sums(wide_sums *sum, const uint16_t *from) {
+    wide_sums sums;
+    memcpy(&sums, from, sizeof sums);
+    *sum += sums;
+}
+
+// Two rows of RGB into one of half as many pixels, read where they lie, and nothing beyond them.
+#define HALVING(kind, name)                                                                                         \
+    WIDE static void halve_##name(                                                                                  \
+        uint16_t *restrict out, const kind *restrict one, const kind *restrict two, int width) {                    \
+        const size_t end = (size_t)(width / 2) * 6;                                                                 \
+        size_t at = 0;                                                                                              \
+        for (; at + 19 <= end; at += 18, out += 9) {                                                                \
+            wide_sums sum = {0};                                                                                    \
+            add_wide_##name(&sum, one + at);                                                                        \
+            add_wide_##name(&sum, one + at + 3);                                                                    \
+            add_wide_##name(&sum, two + at);                                                                        \
+            add_wide_##name(&sum, two + at + 3);                                                                    \
+            sum = __builtin_shufflevector(sum, sum, 0, 1, 2, 6, 7, 8, 12, 13, 14, 15, 15, 15, 15, 15, 15, 15);      \
+            memcpy(out, &sum, sizeof sum);                                                                          \
+        }                                                                                                           \
+        for (; at < end; at += 6, out += 3)                                                                         \
+            for (size_t i = at; i < at + 3; i++)                                                                    \
+                out[i - at] = (uint16_t)(one[i] + one[i + 3] + two[i] + two[i + 3]);                                \
+        if (width % 2)                                                                                              \
+            for (size_t i = at; i < at + 3; i++) out[i - at] = (uint16_t)(2 * (one[i] + two[i]));                   \
+    }
+HALVING(uint8_t, bytes)
+HALVING(uint16_t, sums)
 
 cbox *cbox_new(int width, int height, int bands, int factor, int of_sums) {
     if (width < 1 || height < 1 || bands < 1 || bands > 4 || factor < 1 || factor > MOST) return NULL;
@@ -122,8 +149,8 @@ cbox *cbox_new(int width, int height, int bands, int factor, int of_sums) {
     s->of_sums = of_sums;
     s->samples = (size_t)width * (size_t)bands;
     s->row = calloc(s->samples + SLACK, sizeof *s->row);
-    const size_t pixels = ((size_t)width + (size_t)factor - 1) / (size_t)factor;
-    s->out = malloc((pixels * (size_t)bands + SLACK) * sizeof *s->out);
+    s->out_samples = ((size_t)width + (size_t)factor - 1) / (size_t)factor * (size_t)bands;
+    s->out = malloc((STRIP * s->out_samples + SLACK) * sizeof *s->out);
     if (!s->row || !s->out) {
         cbox_free(s);
         return NULL;
@@ -131,10 +158,8 @@ cbox *cbox_new(int width, int height, int bands, int factor, int of_sums) {
     return s;
 }
 
-const uint16_t *cbox_push(cbox *s, const void *rows, int count, int *taken) {
-    const int wanted = s->factor - s->added, left = s->height - s->seen;
-    if (count > wanted) count = wanted;
-    if (count > left) count = left;
+// Adds `count` rows of those that are still wanted to the sums.
+static void add_rows(cbox *s, const void *rows, int count) {
     for (int used = 0, some; used < count; used += some) {
         some = count - used >= 4 ? 4 : count - used >= 2 ? 2 : 1;
         const size_t first = (size_t)used * s->samples;
@@ -144,13 +169,38 @@ const uint16_t *cbox_push(cbox *s, const void *rows, int count, int *taken) {
         else
             add_bytes(s->row, (const uint8_t *)rows + first, s->samples, s->samples, some, begins);
     }
-    *taken = count;
     s->added += count;
-    s->seen += count;
-    if (count == 0 || (s->added < s->factor && s->seen < s->height)) return NULL;
-    finish(s);
-    s->added = 0;
-    return s->out;
+}
+
+int cbox_push(cbox *s, const void *rows, int count, const uint16_t **sums, int *made) {
+    const size_t row_bytes = s->samples * (s->of_sums ? sizeof(uint16_t) : 1);
+    const int left = s->height - s->seen;
+    if (count > left) count = left;
+    int taken = 0;
+    *made = 0;
+    *sums = s->out;
+    while (taken < count && *made < STRIP) {
+        const uint8_t *const next = (const uint8_t *)rows + (size_t)taken * row_bytes;
+        uint16_t *const out = s->out + (size_t)*made * s->out_samples;
+        const int wanted = s->factor - s->added;
+        const int some = wanted < count - taken ? wanted : count - taken;
+        taken += some;
+        s->seen += some;
+        if (s->factor == 2 && s->bands == 3 && some == 2) {
+            if (s->of_sums)
+                halve_sums(out, (const uint16_t *)next, (const uint16_t *)next + s->samples, s->width);
+            else
+                halve_bytes(out, next, next + s->samples, s->width);
+            ++*made;
+            continue;
+        }
+        add_rows(s, next, some);
+        if (s->added < s->factor && s->seen < s->height) continue;
+        finish(s, out);
+        s->added = 0;
+        ++*made;
+    }
+    return taken;
 }
 
 void cbox_free(cbox *s) {

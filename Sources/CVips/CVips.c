@@ -84,6 +84,15 @@ int cvips_load_module(const char *name) {
     return open_module && open_module(path, 0) != NULL;
 }
 
+const void *cvips_region_fetched(
+    VipsRegion *region, int left, int top, int width, int height, size_t pixel_bytes, size_t *line_bytes) {
+    const CVipsRect part = {left, top, width, height};
+    if (cvips.vips_region_prepare(region, &part) != 0) return NULL;
+    const CVipsRegion *now = (const CVipsRegion *)region;
+    *line_bytes = (size_t)now->line_bytes;
+    return now->data + (size_t)(top - now->valid.top) * *line_bytes + (size_t)(left - now->valid.left) * pixel_bytes;
+}
+
 VipsTargetCustom *cvips_target(CVipsWriter write, void *user) {
     VipsTargetCustom *target = cvips.vips_target_custom_new();
     if (target) cvips.g_signal_connect_data(target, "write", (CVipsCallback)write, user, NULL, 0);

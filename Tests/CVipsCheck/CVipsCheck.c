@@ -9,6 +9,15 @@
 CVIPS_FUNCTIONS(CVIPS_AGREES)
 
 _Static_assert(sizeof(GValue) == 24, "GValue");
+#define CVIPS_PLACE(ours, theirs) \
+    _Static_assert(offsetof(CVipsRegion, ours) == offsetof(VipsRegion, theirs), "VipsRegion." #theirs); \
+    _Static_assert(sizeof(((CVipsRegion *)0)->ours) == sizeof(((VipsRegion *)0)->theirs), "VipsRegion." #theirs);
+CVIPS_PLACE(valid, valid)
+CVIPS_PLACE(data, data)
+CVIPS_PLACE(line_bytes, bpl)
+_Static_assert(
+    offsetof(VipsRect, top) == 4 && offsetof(VipsRect, width) == 8 && sizeof(VipsRect) == 16 && !offsetof(VipsRect, left),
+    "VipsRect");
 _Static_assert(sizeof(GType) == sizeof(size_t), "GType");
 _Static_assert(CVIPS_TYPE_INT == G_TYPE_INT && CVIPS_TYPE_DOUBLE == G_TYPE_DOUBLE, "numbers");
 _Static_assert(CVIPS_TYPE_BOOLEAN == G_TYPE_BOOLEAN, "booleans");

@@ -42,9 +42,9 @@ typedef struct cbox cbox;
 /// multiplied to count as much as the others. NULL when a number is out of range or memory is short.
 cbox *cbox_new(int width, int height, int bands, int factor, int of_sums);
 
-/// Takes the next of `count` rows, which follow each other without gaps: all, or as many as complete a row of the result,
-/// which is returned, valid until the next call, else NULL. `taken`: how many; 0 once all rows have been.
-const uint16_t *cbox_push(cbox *state, const void *rows, int count, int *taken);
+/// Takes the next of `count` rows, which follow each other without gaps, and gives how many: as many as make up to eight
+/// rows of the result, 0 once all have been. `made` of them follow each other at `sums`, valid until the next call.
+int cbox_push(cbox *state, const void *rows, int count, const uint16_t **sums, int *made);
 
 /// Frees everything; NULL is fine.
 void cbox_free(cbox *state);

@@ -10,6 +10,7 @@
 
 #ifdef CVIPS_CHECK
 #define CVipsValue GValue
+#define CVipsRect VipsRect
 #else
 typedef struct _VipsImage VipsImage;
 typedef struct _VipsObject VipsObject;
@@ -26,7 +27,21 @@ typedef struct CVipsValue {
     size_t type;
     uint64_t data[2];
 } CVipsValue;
+/// VipsRect: a part of an image, in pixels.
+typedef struct CVipsRect {
+    int left, top, width, height;
+} CVipsRect;
 #endif
+
+/// VipsRegion as far as programs are compiled with its form, by the macros VIPS_REGION_ADDR and VIPS_REGION_LSKIP.
+typedef struct CVipsRegion {
+    uint64_t object[10];
+    void *_Nullable image;
+    CVipsRect valid;
+    int type;
+    unsigned char *_Nullable data;
+    int line_bytes;
+} CVipsRegion;
 
 /// Fundamental GTypes (`G_TYPE_MAKE_FUNDAMENTAL`) and the log level that is silenced.
 enum { CVIPS_TYPE_BOOLEAN = 20, CVIPS_TYPE_INT = 24, CVIPS_TYPE_DOUBLE = 60, CVIPS_LOG_WARNING = 16 };
@@ -86,8 +101,7 @@ enum {
     F(void, vips_value_set_array_image, (CVipsValue * value, int count)) \
     F(VipsImage *_Nonnull *_Nullable, vips_value_get_array_image, (const CVipsValue *value, int *count)) \
     F(VipsRegion *_Nullable, vips_region_new, (VipsImage * image)) \
-    F(unsigned char *_Nullable, vips_region_fetch, \
-      (VipsRegion * region, int left, int top, int width, int height, size_t *length)) \
+    F(int, vips_region_prepare, (VipsRegion * region, const CVipsRect *part)) \
     F(CVipsValue *_Nonnull, g_value_init, (CVipsValue * value, size_t type)) \
     F(void, g_value_unset, (CVipsValue * value)) \
     F(void, g_value_set_int, (CVipsValue * value, int number)) \
@@ -137,6 +151,11 @@ const char *_Nullable cvips_load(void);
 /// Loads one of libvips' own modules (`heif`), for a process in which libvips was kept from loading all of them. Only after
 /// `cvips_load`. Whether it is there now.
 int cvips_load_module(const char *name);
+
+/// Computes a part of an image that has `pixel_bytes` a pixel: where its first one lies, until the next call; NULL where
+/// it cannot be computed. `line_bytes`: from a row to the next. Only after `cvips_load`.
+const void *_Nullable cvips_region_fetched(
+    VipsRegion *region, int left, int top, int width, int height, size_t pixel_bytes, size_t *line_bytes);
 
 /// Takes what a saver writes, as it is made; may be called on a thread of libvips. Gives how many bytes it took; a negative
 /// number makes the saver fail.

@@ -120,29 +120,39 @@ final class Image: @unchecked Sendable {
         into storage: PixelStorage, at offset: Int, _ control: RenderControl, tile: PixelSize? = nil
     ) throws(RenderError) {
         let (width, pixelBytes) = (width, pixelBytes)
-        try forEachTile(tile, control) { bytes, left, top, size in
-            guard size.width < width else {
-                storage.write(bytes, at: offset + top * width * pixelBytes)
-                return
-            }
-            for row in 0..<size.height {
-                let line = bytes[(row * size.width * pixelBytes)..<((row + 1) * size.width * pixelBytes)]
-                storage.write(
-                    UnsafeRawBufferPointer(rebasing: line), at: offset + ((top + row) * width + left) * pixelBytes)
+        try forEachTile(tile, control) { tile in
+            for row in 0..<tile.size.height {
+                storage.write(tile.line(row), at: offset + ((tile.top + row) * width + tile.left) * pixelBytes)
             }
         }
     }
 
+    /// A part of the pixels, where libvips has them.
+    struct Tile {
+        let left, top: Int
+        let size: PixelSize
+        let start: UnsafeRawPointer
+        let pixelBytes: Int
+        /// From a row to the next.
+        let lineBytes: Int
+
+        /// Whether rows follow each other without gaps.
+        var isDense: Bool { lineBytes == size.width * pixelBytes }
+
+        func line(_ row: Int) -> UnsafeRawBufferPointer {
+            UnsafeRawBufferPointer(start: start + row * lineBytes, count: size.width * pixelBytes)
+        }
+    }
+
     /// Computes all pixels on the calling thread, top to bottom in tiles or, by default, strips of whole rows, as
-    /// sequential loaders need.
+    /// sequential loaders need. A tile is valid only within its call of `body`.
     ///
     /// Doing so here rather than through a libvips sink keeps the work on our thread (its CPU clock then says what a
     /// render costs) and gives a place to stop.
     func forEachTile(
-        _ tile: PixelSize? = nil, _ control: RenderControl,
-        _ body: (_ pixels: UnsafeRawBufferPointer, _ left: Int, _ top: Int, _ size: PixelSize) -> Void
+        _ tile: PixelSize? = nil, _ control: RenderControl, _ body: (Tile) -> Void
     ) throws(RenderError) {
-        let (width, height) = (width, height)
+        let (width, height, pixelBytes) = (width, height, pixelBytes)
         guard let region = cvips.vips_region_new(pointer) else {
             throw RenderError(.undecodable, VipsLibrary.takeErrorText())
         }
@@ -152,15 +162,16 @@ final class Image: @unchecked Sendable {
             for left in stride(from: 0, to: width, by: tile.width) {
                 try control.check()
                 let size = PixelSize(width: min(tile.width, width - left), height: min(tile.height, height - top))
-                var length = 0
+                var lineBytes = 0
                 guard
-                    let part = cvips.vips_region_fetch(
-                        region, Int32(left), Int32(top), Int32(size.width), Int32(size.height), &length)
+                    let start = cvips_region_fetched(
+                        region, Int32(left), Int32(top), Int32(size.width), Int32(size.height), pixelBytes, &lineBytes)
                 else {
                     throw RenderError(.undecodable, "the pixels cannot be decoded: \(VipsLibrary.takeErrorText())")
                 }
-                body(UnsafeRawBufferPointer(start: part, count: length), left, top, size)
-                cvips.g_free(part)
+                body(
+                    Tile(
+                        left: left, top: top, size: size, start: start, pixelBytes: pixelBytes, lineBytes: lineBytes))
             }
         }
     }

@@ -60,10 +60,7 @@ enum Reduction {
             let level = levels.last { $0.box == part.box } ?? decoded
             results.append(try level.reduce((part.width, part.height), to: part.target))
         }
-        try image.forEachTile(nil, control) { strip, _, _, size in
-            guard let start = strip.baseAddress else { return }
-            decoded.push(start, size.height)
-        }
+        try image.forEachTile(nil, control) { decoded.push($0) }
         return results
     }
 

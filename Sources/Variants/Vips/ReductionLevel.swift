@@ -50,16 +50,23 @@ final class ReductionLevel {
         return pixels
     }
 
+    /// Takes the next decoded rows, as they lie.
+    func push(_ strip: Image.Tile) {
+        if strip.isDense { return push(strip.start, strip.size.height) }
+        for row in 0..<strip.size.height { push(strip.start + row * strip.lineBytes, 1) }
+    }
+
     /// Takes the next rows, which follow each other without gaps.
-    func push(_ rows: UnsafeRawPointer, _ count: Int) {
+    private func push(_ rows: UnsafeRawPointer, _ count: Int) {
         let rowBytes = size.width * bands * (box > 1 ? MemoryLayout<UInt16>.size : 1)
         for state in states { cresample_push(state, rows, Int32(count)) }
         for level in smaller {
             var row = 0
             while row < count {
-                var taken: Int32 = 0
-                let own = cbox_push(level.squares, rows + row * rowBytes, Int32(count - row), &taken)
-                if let own { level.push(own, 1) }
+                var sums: UnsafePointer<UInt16>?
+                var made: Int32 = 0
+                let taken = cbox_push(level.squares, rows + row * rowBytes, Int32(count - row), &sums, &made)
+                if made > 0, let sums { level.push(sums, Int(made)) }
                 // None beyond the last.
                 if taken == 0 { break }
                 row += Int(taken)

@@ -127,6 +127,29 @@ struct ReductionTests {
         }
     }
 
+    @Test(arguments: [1, 2, 3, 4])
+    func `rows with gaps between them are read as those without`(box: Int) throws {
+        try VipsLibrary.load()
+        let bytes = noise(80 * 50 * 3)
+        let whole = try Image(PixelStorage(bytes), width: 80, height: 50, bands: 3).labelled("srgb")
+        let area = try whole.area(PixelRectangle(x: 7, y: 3, width: 61, height: 41))
+        let control = RenderControl(seconds: 10)
+        var gaps = false
+        try area.forEachTile(nil, control) { gaps = gaps || !$0.isDense }
+        #expect(gaps)
+        let copied = try area.computed(control)
+        var expected: [UInt8] = []
+        for y in 3..<44 { expected += bytes[((y * 80 + 7) * 3)..<((y * 80 + 68) * 3)] }
+        #expect(copied.array == expected)
+        let dense = try Image(copied, width: 61, height: 41, bands: 3).labelled("srgb")
+        let part = Reduction.Part(
+            box: box, width: Double(61 / box), height: Double(41 / box), to: PixelSize(width: 9, height: 8))
+        let reduced = try Reduction.pixels(of: area, [part], control)[0].array
+        #expect(try reduced == Reduction.pixels(of: dense, [part], control)[0].array)
+        let tiles = try area.computed(control, tile: PixelSize(width: 16, height: 8))
+        #expect(tiles.array == copied.array)
+    }
+
     @Test func `averages are not rounded, on none of their levels`() throws {
         try VipsLibrary.load()
         // Every other square of four has a mean of 100½, the rest of 100: rounded, their mean would be 100½ and so 101.
