@@ -155,7 +155,17 @@ struct Render {
             image: try frames.frame(index), size: oriented, orientation: plan.orientation,
             keepsProfile: job.recipe.keepsProfile && job.output.format.holdsProfile)
         if let shared = job.shared, let target = plan.shared {
-            picture.shared = SharedReduction(shared: shared, target: target, pictures: pictures)
+            let (job, control) = (job, context.control)
+            // Unsafe elsewhere, but it is called by a step of this render, and the bytes stay until that ends.
+            nonisolated(unsafe) let original = original
+            picture.shared = SharedReduction(shared: shared, target: target, pictures: pictures) {
+                () throws(RenderError) in
+                let plan = RenderPlan(alone: job)
+                let image = try Decoder.open(original, job.header.format, shrink: plan.shrink)
+                control.watch(image)
+                try Decoder.check(image, job.header, shrink: plan.shrink)
+                return image
+            }
         }
         return picture
     }

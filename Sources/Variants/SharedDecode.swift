@@ -104,6 +104,10 @@ public struct SharedDecode: Sendable, Hashable {
         return largest
     }
 
+    /// Whether a target is left to a decode of its own where much of the picture is cut (`CutSquares`): averages of four pixels
+    /// come near enough.
+    static func isOwn(_ target: Target) -> Bool { target.box > 2 }
+
     /// The part of the decoded picture that a decode of the target's own would show, in averages of its `box`: libvips
     /// cuts what a JPEG decoder would have averaged from less than a whole square; libwebp takes parts of pixels.
     func part(of image: Image, _ target: Target) -> (width: Double, height: Double) {

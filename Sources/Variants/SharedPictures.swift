@@ -5,6 +5,8 @@ final class SharedPictures: Sendable {
     private struct State {
         var shared: SharedDecode?
         var pictures: [SharedDecode.Target: PixelStorage] = [:]
+        /// Whether much of the decoded picture is cut.
+        var isCut = false
         /// Renders that have not come yet.
         var left = 0
         /// CPU seconds of a member's part in decoding.
@@ -32,22 +34,24 @@ final class SharedPictures: Sendable {
         }
     }
 
-    /// `image`, as decoded, shrunk to `target`, which is one of `shared`'s.
+    /// `image`, as decoded, shrunk to `target`, which is one of `shared`'s. nil where that has to be decoded alone, which the
+    /// picture decides.
     func reduced(
         _ image: Image, to target: SharedDecode.Target, _ shared: SharedDecode, _ control: RenderControl
-    ) throws(RenderError) -> Image {
+    ) throws(RenderError) -> Image? {
         keep(only: shared)
         if isEmpty {
             try decode(image, shared, control)
         } else {
             state.withLock { $0.balance = $0.part }
         }
-        let pixels = state.withLock { state in
+        let (pixels, isCut) = state.withLock { state in
             state.left -= 1
             // The balance outlives them.
             defer { if state.left <= 0 { (state.shared, state.pictures) = (nil, [:]) } }
-            return state.pictures[target]
+            return (state.pictures[target], state.isCut)
         }
+        if isCut, SharedDecode.isOwn(target) { return nil }
         guard let pixels else {
             throw RenderError(
                 .undecodable, "\(target.size.width) × \(target.size.height) pixels are no part of a shared decode")
@@ -64,7 +68,12 @@ final class SharedPictures: Sendable {
             let part = shared.part(of: image, target)
             return Reduction.Part(box: target.box, width: part.width, height: part.height, to: target.size)
         }
-        let made = try Reduction.pixels(of: image, parts, control)
+        var squares = CutSquares()
+        let looks = shared.targets.contains(where: SharedDecode.isOwn)
+        let bands = image.bands
+        let made = try Reduction.pixels(of: image, parts, control) { strip in
+            if looks { squares.look(at: strip, bands: bands) }
+        }
         var pictures = Dictionary(uniqueKeysWithValues: zip(direct, made))
         for target in shared.targets {
             guard let source = shared.source(of: target, decoded: decoded), let larger = pictures[source] else {
@@ -82,6 +91,7 @@ final class SharedPictures: Sendable {
         state.withLock { state in
             state.shared = shared
             state.pictures = pictures
+            state.isCut = squares.isMuch
             state.left = shared.members
             state.part = part
             state.balance = -part * Double(shared.members - 1)
@@ -95,4 +105,12 @@ struct SharedReduction: Sendable {
     let shared: SharedDecode
     let target: SharedDecode.Target
     let pictures: SharedPictures
+    /// Opens the original for a render that shares nothing.
+    let openAlone: @Sendable () throws(RenderError) -> Image
+
+    /// `image`, as decoded, shrunk to the target.
+    func reduced(_ image: Image, _ control: RenderControl) throws(RenderError) -> Image {
+        if let reduced = try pictures.reduced(image, to: target, shared, control) { return reduced }
+        return try Reduction.resize(openAlone(), to: target.size, control)
+    }
 }

@@ -48,3 +48,7 @@ int cbox_push(cbox *state, const void *rows, int count, const uint16_t **sums, i
 
 /// Frees everything; NULL is fine.
 void cbox_free(cbox *state);
+
+/// How many of the squares of 4 × 4 pixels of four rows have, in one of their `bands` (1 to 4), some pixels that are 255
+/// and some that are not. What is less than a square at the right is left out. `stride`: bytes from a row to the next.
+int cresample_cut_squares(const uint8_t *rows, size_t stride, int width, int bands);

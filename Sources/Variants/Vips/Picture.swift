@@ -93,7 +93,7 @@ public struct Picture: Sendable {
         result.shared = nil
         if isRaw, !Resize.accepts(image) { try result.convert() }
         if let shared, shared.target.size == stored {
-            result.image = try shared.pictures.reduced(image, to: shared.target, shared.shared, context.control)
+            result.image = try shared.reduced(image, context.control)
         } else {
             result.image =
                 try Reduction.accepts(result.image, stored)

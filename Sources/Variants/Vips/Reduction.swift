@@ -42,9 +42,9 @@ enum Reduction {
         PixelSize(width: (size.width + box - 1) / box, height: (size.height + box - 1) / box)
     }
 
-    /// Computes the image once and shrinks parts of it: their pixels, in the same order.
+    /// Computes the image once and shrinks parts of it: their pixels, in the same order. `look` sees the rows as well.
     static func pixels(
-        of image: Image, _ parts: [Part], _ control: RenderControl
+        of image: Image, _ parts: [Part], _ control: RenderControl, _ look: (Image.Tile) -> Void = { _ in }
     ) throws(RenderError) -> [PixelStorage] {
         let size = PixelSize(width: image.width, height: image.height)
         let decoded = ReductionLevel(size, bands: image.bands)
@@ -60,7 +60,10 @@ enum Reduction {
             let level = levels.last { $0.box == part.box } ?? decoded
             results.append(try level.reduce((part.width, part.height), to: part.target))
         }
-        try image.forEachTile(nil, control) { decoded.push($0) }
+        try image.forEachTile(nil, control) { strip in
+            look(strip)
+            decoded.push(strip)
+        }
         return results
     }
 

@@ -12,7 +12,11 @@ import Testing
     static func jobs(
         _ name: String, _ recipes: [String] = recipes, output: String = ",png"
     ) throws -> [RenderJob] {
-        let jobs = try recipes.map { try RenderSamples.job(name, $0 + output, quality: .balanced) }
+        sharing(try recipes.map { try RenderSamples.job(name, $0 + output, quality: .balanced) }, named: name)
+    }
+
+    /// Jobs of one original that share what they can.
+    static func sharing(_ jobs: [RenderJob], named name: String) -> [RenderJob] {
         let shared = SharedDecode(of: jobs, named: name)
         return jobs.map { job in
             var job = job
