@@ -108,9 +108,6 @@ extension DiskIndex {
             size: size, cost: cost, uses: Int(entry.uses), since: entry.since, priority: priority, touched: now)
     }
 
-    /// Uses of a row that are noted and not written yet.
-    func notedUses(_ tier: DiskTier, _ id: Int) -> Int { Int(touches[tier][id]?.entry.uses ?? 0) }
-
     /// Evicts the entry at the front of the queue; one that was used since it was placed moves back first.
     /// - Returns: false when there is none of this priority or a lower one.
     func evictOne(_ tier: DiskTier, upTo limit: Double) throws(StoreError) -> Bool {
@@ -119,15 +116,16 @@ extension DiskIndex {
             let front = try connection.first(tier.front) { Leaving(tier, $0) }
             guard let found = front, found.priority <= limit else { return false }
             var entry = found.entry
-            // Uses that are noted but not written yet count too.
-            if let touch = touches[tier][found.id]?.entry {
-                entry.count(uses: Int(touch.uses))
-                entry.since = max(entry.since, touch.since)
+            let use = settle(tier, found.id, written: found.touched)
+            if let use {
+                entry.count(uses: Int(use.uses))
+                entry.since = max(entry.since, use.since)
             }
             let priority = policies[tier].priority(of: entry)
             if priority > found.priority {
                 try connection.run(
-                    "UPDATE \(tier.rawValue) SET priority = ?2 WHERE id = ?1", .integer(found.id), .real(priority))
+                    tier.requeue, .integer(found.id), .real(priority), .integer(Int(entry.uses)), .real(entry.since),
+                    .real(max(found.touched, use?.time ?? 0)))
                 continue
             }
             try remove(found)
@@ -144,6 +142,7 @@ extension DiskIndex {
         let id: Int
         let entry: EvictionEntry
         let priority: Double
+        let touched: Double
         /// What it is remembered by once it was evicted.
         let key: GhostKey?
         /// What it is an entry of.
@@ -158,21 +157,22 @@ extension DiskIndex {
             entry = EvictionEntry(
                 size: row.count(1), cost: row.real(2), uses: UInt8(clamping: row.integer(3)), since: row.real(4))
             priority = row.real(5)
+            touched = row.real(6)
             switch tier {
             case .records:
-                original = NumberedOriginal(row.integer(6), row.digestKey(9))
-                key = GhostKey(text: row.text(7), selecting: row.blob(8) ?? [])
+                original = NumberedOriginal(row.integer(7), row.digestKey(10))
+                key = GhostKey(text: row.text(8), selecting: row.blob(9) ?? [])
                 (digest, body) = (nil, nil)
             case .originals:
-                digest = row.digestKey(6)
+                digest = row.digestKey(7)
                 original = NumberedOriginal(id, digest)
                 key = digest.map { GhostKey($0) }
-                body = StoredBody(row, at: 7)
+                body = StoredBody(row, at: 8)
             case .variants:
-                original = NumberedOriginal(id >> DiskSchema.variantBits, row.digestKey(11))
-                digest = row.digestKey(6)
-                key = row.digestKey(10).map { GhostKey($0) }
-                body = StoredBody(row, at: 7)
+                original = NumberedOriginal(id >> DiskSchema.variantBits, row.digestKey(12))
+                digest = row.digestKey(7)
+                key = row.digestKey(11).map { GhostKey($0) }
+                body = StoredBody(row, at: 8)
             }
         }
     }
@@ -191,7 +191,7 @@ extension DiskIndex {
         case .variants: try forgetUnneeded(row.original)
         case .records: try dropUnrecorded(row.original)
         }
-        touches[row.tier][row.id] = nil
+        notedUses.byRow[UsesFile.Key(row.tier, row.id)] = nil
     }
 
     // MARK: Generations

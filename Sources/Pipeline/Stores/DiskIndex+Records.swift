@@ -125,19 +125,19 @@ extension DiskIndex {
         let fields = EntryCoding.encode(record.response.fields)
         let selecting = EntryCoding.encode(record.response.selecting)
         let before = try connection.rows(
-            "DELETE FROM records WHERE source = ?1 AND selecting = ?2 RETURNING size, original, digest, uses, id",
+            "DELETE FROM records WHERE source = ?1 AND selecting = ?2 RETURNING size, original, digest, uses, id, touched",
             .text(record.source), .blob(selecting)
         ) {
             (
                 size: $0.count(0), original: NumberedOriginal($0.integer(1), $0.digestKey(2)), uses: $0.count(3),
-                id: $0.integer(4)
+                id: $0.integer(4), touched: $0.real(5)
             )
         }
         var uses = 0
         for row in before {
             uncharge(.records, row.size)
-            uses = row.uses + notedUses(.records, row.id)
-            touches[.records][row.id] = nil
+            uses = row.uses + Int(settle(.records, row.id, written: row.touched)?.uses ?? 0)
+            notedUses.byRow[UsesFile.Key(.records, row.id)] = nil
         }
         let size = DiskTier.overhead + record.source.utf8.count + fields.count + selecting.count
         // Without its record a body is of no use, and neither are its validators: the cost is that of a fetch.
@@ -192,15 +192,15 @@ extension DiskIndex {
     ) throws(StoreError) {
         let connection = try connection
         let stored = try connection.first(
-            "SELECT digest, length, checksum, place FROM originals WHERE id = ?1", .integer(id)
-        ) { (digest: $0.digestKey(0), body: StoredBody($0, at: 1)) }
-        if let stored, stored.digest == incoming.key, stored.body.length == content.count,
-            stored.body.checksum == incoming.checksum
+            "SELECT digest, length, checksum, place, touched FROM originals WHERE id = ?1", .integer(id)
+        ) { (digest: $0.digestKey(0), body: StoredBody($0, at: 1), touched: $0.real(4)) }
+        if let (digest, body, touched) = stored, digest == incoming.key, body.length == content.count,
+            body.checksum == incoming.checksum
         {
-            if stored.body.place == nil, !files.holds(record.digest, length: content.count) {
+            if body.place == nil, !files.holds(record.digest, length: content.count) {
                 try publish(record.digest, content, temporary: &incoming.temporary)
             }
-            touch(.originals, row: id)
+            touch(.originals, row: id, written: touched)
             return
         }
         if stored != nil { try removeRow(.originals, id) }
@@ -234,7 +234,7 @@ extension DiskIndex {
         let forgottenBefore = forgotten
         var uses = 0
         if let row = bucket.row {
-            uses = bucket.uses + notedUses(.variants, row)
+            uses = bucket.uses + Int(settle(.variants, row, written: bucket.touched)?.uses ?? 0)
             try removeRow(.variants, row)
             bucket.taken &= ~(1 << UInt16(row - bucket.start))
         }
@@ -284,9 +284,10 @@ extension DiskIndex {
         /// The first row, and which of those from there on are taken, a bit each.
         var start = 0
         var taken: UInt16 = 0
-        /// The row that has the key, and the times it was used.
+        /// The row that has the key, and its uses.
         var row: Int?
         var uses = 0
+        var touched = 0.0
     }
 
     private func bucket(
@@ -298,7 +299,7 @@ extension DiskIndex {
         ) {
             (
                 original: $0.integer(0), isOfFirst: $0.integer(1) != 0, id: $0.isNull(2) ? nil : $0.integer(2),
-                key: $0.digestKey(3), uses: $0.count(4)
+                key: $0.digestKey(3), uses: $0.count(4), touched: $0.real(5)
             )
         }
         var bucket = Bucket()
@@ -307,14 +308,14 @@ extension DiskIndex {
             bucket.start = row.original << DiskSchema.variantBits | key.bucket
             guard let id = row.id else { continue }
             bucket.taken |= 1 << UInt16(id - bucket.start)
-            if row.key == key { (bucket.row, bucket.uses) = (id, row.uses) }
+            if row.key == key { (bucket.row, bucket.uses, bucket.touched) = (id, row.uses, row.touched) }
         }
         return bucket
     }
 
     private static let bucketRows = SQLText(
         kept: """
-            SELECT digests.id, source IS ?4, variants.id, key, uses FROM digests LEFT JOIN variants \
+            SELECT digests.id, source IS ?4, variants.id, key, uses, touched FROM digests LEFT JOIN variants \
             ON variants.id BETWEEN digests.id << \(DiskSchema.variantBits) | ?3 \
             AND (digests.id << \(DiskSchema.variantBits) | ?3) + \(DiskSchema.bucket - 1) \
             WHERE head = ?1 AND digests.digest = ?2 AND \(isNumber)

@@ -45,12 +45,13 @@ extension DiskIndex {
     private static let cut = 1 << 20
 
     /// Takes away bodies before their rows, since no row can go first where there is no room to write that: files of entries
-    /// worth least, else the end of the pack. Forgets which keys were evicted last, and who has which bytes, too.
+    /// worth least, else the end of the pack. Forgets which keys were evicted last, who has which bytes, and uses, too.
     ///
     /// - Returns: the rows that have lost their bodies, for the caller to remove. Until then they are misses.
     func takeBodies(bytes: Int) throws(StoreError) -> [Holder] {
         for tier in DiskTier.allCases { ghosts[tier].empty() }
         holders.empty()
+        uses.empty()
         let connection = try connection
         return try connection.write { () throws(StoreError) in
             var rows: [Holder] = []

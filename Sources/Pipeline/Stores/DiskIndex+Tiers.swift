@@ -62,78 +62,10 @@ extension DiskIndex {
         notes += 1
     }
 
-    /// Rows whose uses one transaction writes at most: it holds up who looks something up for so long.
-    private static let rowsInStep = 512
-    /// Seconds after which uses are written however few they are.
-    private static let longestNote = 30.0
-
-    /// Notes a use of a row, to be written once there are many, or some time has passed: neighbours share a page, and the
-    /// more there are the more neighbours.
-    func touch(_ tier: DiskTier, row: Int) {
-        let now = Self.now()
-        var touch = touches[tier][row] ?? Touch(time: now)
-        policies[tier].touch(&touch.entry, uses: 1, now: now)
-        touch.time = now
-        touches[tier][row] = touch
-        notes += 1
-        touchesSinceStep += 1
-        if notedSince == 0 { notedSince = now }
-        if dueUses.isEmpty {
-            let noted = touches.originals.count + touches.variants.count + touches.records.count
-            if noted >= configuration.touchBatch || now - notedSince > Self.longestNote { makeUsesDue() }
-        }
-        // A step for as many new ones. A full disk must not turn a hit into an error: the notes wait. A transaction under
-        // way, which may be what notes the use, writes some at its end.
-        if !dueUses.isEmpty, !isWriting, touchesSinceStep >= Self.rowsInStep || dueUses.count <= Self.rowsInStep {
-            touchesSinceStep = 0
-            try? write { _ in }
-        }
-    }
-
-    /// Takes up all rows that have been used so far, in the order they lie in.
-    private func makeUsesDue() {
-        dueUses = []
-        for tier in DiskTier.allCases {
-            dueUses += touches[tier].keys.sorted(by: >).map { (tier, $0) }
-        }
-        notedSince = 0
-    }
-
-    /// Writes what is noted.
-    func flush() throws(StoreError) {
-        makeUsesDue()
-        while notes > 0 || !dueUses.isEmpty { try write { _ in } }
-    }
-
     func forgetNotes() {
-        for tier in DiskTier.allCases {
-            touches[tier] = [:]
-            noted[tier] = StoreCounters()
-        }
-        notes = 0
-        dueUses = []
-        (touchesSinceStep, notedSince) = (0, 0)
-    }
-
-    /// Writes the uses of the next rows that are due.
-    /// - Returns: how many rows.
-    func mergeTouches(_ connection: SQLiteConnection) throws(StoreError) -> Int {
-        let rows = dueUses.suffix(Self.rowsInStep)
-        for (tier, row) in rows.reversed() {
-            // Not there: the row went meanwhile.
-            guard let touch = touches[tier][row] else { continue }
-            try connection.run(
-                tier.use, .integer(row), .integer(Int(touch.entry.uses)), .real(touch.entry.since), .real(touch.time))
-        }
-        return rows.count
-    }
-
-    /// Forgets what a transaction has written, now that it has committed.
-    func forgetWritten(_ rows: Int) {
-        for (tier, row) in dueUses.suffix(rows) { touches[tier][row] = nil }
-        dueUses.removeLast(rows)
         for tier in DiskTier.allCases { noted[tier] = StoreCounters() }
-        notes = touches.originals.count + touches.variants.count + touches.records.count
+        notes = 0
+        countedSince = 0
     }
 
     /// Writes what the tiers hold, and the counts that are noted.

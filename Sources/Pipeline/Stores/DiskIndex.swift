@@ -12,15 +12,13 @@ final class DiskIndex: @unchecked Sendable {
     let ghosts: PerTier<KeyFile>
     /// Which entry has a body, by its digest: for bytes that are there to be stored once.
     let holders: KeyFile
-    /// Uses by row and counters, since the last flush.
-    var touches = PerTier<[Int: Touch]> { _ in [:] }
+    /// Uses of rows since those were written, and those of them that are not in the file yet.
+    let uses: UsesFile
+    var notedUses = NotedUses()
+    /// Counters since the last transaction, how often they were changed, and since when they wait.
     var noted = PerTier { _ in StoreCounters() }
     var notes = 0
-    /// Rows whose uses are being written, in steps: sorted, the next one last.
-    var dueUses: [(tier: DiskTier, row: Int)] = []
-    /// Uses noted since the last step, and when the first of those that wait was noted.
-    var touchesSinceStep = 0
-    var notedSince = 0.0
+    var countedSince = 0.0
     /// Of the write transaction under way: what the tiers hold, slots it freed, and whether it has given one away.
     var states = PerTier { _ in TierState() }
     var freed: [(place: Int, units: Int)] = []
@@ -55,12 +53,6 @@ final class DiskIndex: @unchecked Sendable {
 
     let rebuilds = RebuildCount()
 
-    struct Touch {
-        /// Uses, and the policy's clock at the last of them.
-        var entry = EvictionEntry(size: 1, cost: 1)
-        var time: Double
-    }
-
     var path: String { "\(files.folder)/cache.sqlite" }
 
     init(folder: String, configuration: DiskStoreConfiguration, policy: any EvictionPolicy) throws(StoreError) {
@@ -68,6 +60,7 @@ final class DiskIndex: @unchecked Sendable {
         pack = PackFile(folder: folder)
         ghosts = PerTier { KeyFile(path: "\(folder)/ghosts.\($0.rawValue)") }
         holders = KeyFile(path: "\(folder)/holders")
+        uses = UsesFile(path: "\(folder)/uses")
         policies = PerTier { _ in policy }
         shared = GenerationPage(folder: folder)
         self.configuration = configuration
@@ -126,8 +119,8 @@ final class DiskIndex: @unchecked Sendable {
         try readTiers(connection)
         tiersVersion = nil
         pack.detach()
-        for tier in DiskTier.allCases { ghosts[tier].detach() }
-        holders.detach()
+        detachTables()
+        addUseFunctions(to: connection)
         isSweeping = try connection.first("SELECT 1 FROM state WHERE name = 'sweep'") { _ in true } ?? false
         opened = connection
         inode = currentInode()
@@ -138,6 +131,11 @@ final class DiskIndex: @unchecked Sendable {
         connection.wait(milliseconds: 0)
         connection.countLog()
         logLimit = DiskSchema.logPages
+    }
+
+    /// Lets go of the files beside the index in which keys are looked up.
+    private func detachTables() {
+        for table in DiskTier.allCases.map({ ghosts[$0] }) + [holders, uses] { table.detach() }
     }
 
     /// Connects and looks at the version, before anything is written.
@@ -226,6 +224,7 @@ final class DiskIndex: @unchecked Sendable {
         opened = nil
         inode = 0
         forgetNotes()
+        notedUses = NotedUses()
         try files.claim()
         do throws(StoreError) {
             try open()
@@ -266,6 +265,7 @@ final class DiskIndex: @unchecked Sendable {
         opened?.close()
         opened = nil
         forgetNotes()
+        notedUses = NotedUses()
         let lock = try FolderLock(path: "\(files.folder)/rebuild.lock")
         defer { lock.unlock() }
         if before == 0 || currentInode() == before {
@@ -311,6 +311,7 @@ final class DiskIndex: @unchecked Sendable {
         if !files.reserve.isWhole { try? opened?.execute("PRAGMA journal_size_limit=-1") }
         opened?.close()
         opened = nil
+        detachTables()
     }
 
     static func size(_ path: String) -> Int {
@@ -335,10 +336,10 @@ final class DiskIndex: @unchecked Sendable {
         defer {
             hasPurged = false
             isWriting = false
+            notedUses.settled = [:]
             (freed, packed, packedBytes, hasPacked) = ([], [], 0, false)
         }
         let result: Result
-        var mergedUses = 0
         do throws(StoreError) {
             result = try connection.write { () throws(StoreError) in
                 // What has been read before holds until anybody has changed anything.
@@ -349,7 +350,6 @@ final class DiskIndex: @unchecked Sendable {
                 tiersVersion = nil
                 isWriting = true
                 let result = try body(connection)
-                mergedUses = try mergeTouches(connection)
                 try closeSlots()
                 try writeTiers(connection)
                 // Last, and before it commits: who reads the new number finds the purge, or waits for it.
@@ -368,7 +368,8 @@ final class DiskIndex: @unchecked Sendable {
         tiersVersion = connection.dataVersion
         for mark in marks { unlink(mark) }
         marks = []
-        forgetWritten(mergedUses)
+        forgetNotes()
+        forgetSettled()
         if known.hasDiscarded { sweepDiscarded() }
         if isSweeping { sweep() }
         shortenLog(connection)

@@ -130,23 +130,33 @@ enum DiskTier: String, CaseIterable {
     /// Digest, length, checksum and place of a row's body; nothing of a record.
     var body: SQLText { statements.body }
 
-    /// Adds uses to a row.
-    var use: SQLText { statements.use }
+    /// Gives a row another place in its queue, and uses.
+    var requeue: SQLText { statements.requeue }
+
+    /// What tells its rows from others' in `UsesFile`.
+    var number: Int {
+        switch self {
+        case .originals: 0
+        case .variants: 1
+        case .records: 2
+        }
+    }
+
+    /// When a row was last used, and how often, in SQL: its columns are what they were when it was written.
+    var lastUse: String { "last_use(\(number), id, touched)" }
+    var allUses: String { "all_uses(\(number), id, touched, uses)" }
 
     private struct Statements {
-        let front, row, delete, use, body: SQLText
+        let front, row, delete, requeue, body: SQLText
 
         init(_ table: String, _ columns: String) {
-            let select = "SELECT id, size, cost, uses, since, priority, \(columns) FROM \(table)"
+            let select = "SELECT id, size, cost, uses, since, priority, touched, \(columns) FROM \(table)"
             front = SQLText(kept: "\(select) ORDER BY priority LIMIT 1")
             row = SQLText(kept: "\(select) WHERE id = ?1")
             delete = SQLText(kept: "DELETE FROM \(table) WHERE id = ?1")
             body = SQLText(kept: "SELECT \(columns) FROM \(table) WHERE id = ?1")
-            use = SQLText(
-                kept: """
-                    UPDATE \(table) SET uses = min(255, uses + ?2), since = max(since, ?3), touched = max(touched, ?4) \
-                    WHERE id = ?1
-                    """)
+            requeue = SQLText(
+                kept: "UPDATE \(table) SET priority = ?2, uses = ?3, since = ?4, touched = ?5 WHERE id = ?1")
         }
     }
 

@@ -96,7 +96,7 @@ extension DiskStore {
     /// - Parameter after: `position` of the last one of the page before; 0 begins.
     public func originals(after: Int = 0, limit: Int = 100) throws(StoreError) -> [ListedOriginal] {
         try perform { index throws(StoreError) in
-            try index.recordRows("WHERE id > ?1 ORDER BY id", .integer(after), limit).compactMap(ListedOriginal.init)
+            try index.recordRows("WHERE id > ?1 ORDER BY id", .integer(after), limit).compactMap(index.listed)
         }
     }
 
@@ -104,7 +104,7 @@ extension DiskStore {
     /// - Parameter after: `position` of the last one of the page before; 0 begins.
     public func variants(after: Int = 0, limit: Int = 100) throws(StoreError) -> [ListedVariant] {
         try perform { index throws(StoreError) in
-            try index.variantRows("WHERE id > ?1 ORDER BY id", .integer(after), limit).compactMap(ListedVariant.init)
+            try index.variantRows("WHERE id > ?1 ORDER BY id", .integer(after), limit).compactMap(index.listed)
         }
     }
 
@@ -142,22 +142,22 @@ extension DiskStore {
         return try perform { index throws(StoreError) in
             var found = Inspection(originals: [], variants: [])
             let bySource = "WHERE source = ?1 ORDER BY id"
-            found.originals = try index.recordRows(bySource, .text(text), limit).compactMap(ListedOriginal.init)
+            found.originals = try index.recordRows(bySource, .text(text), limit).compactMap(index.listed)
             let bySourceToo = SourceFilter.Condition(sql: "source = ?1", values: []).variants
             found.variants = try index.variantRows("WHERE \(bySourceToo) ORDER BY id", .text(text), limit)
-                .compactMap(ListedVariant.init)
+                .compactMap(index.listed)
             guard found.isEmpty, isPrefix, let heads = DigestKey.heads(beginning: text.lowercased()) else {
                 return found
             }
             func originals(_ id: Int) throws(StoreError) {
                 let rows = try index.recordRows("WHERE original = ?1 ORDER BY id", .integer(id), limit)
-                for row in rows.compactMap(ListedOriginal.init) where !found.originals.contains(row) {
+                for row in rows.compactMap(index.listed) where !found.originals.contains(row) {
                     found.originals.append(row)
                 }
             }
             func variants(_ condition: String, _ value: SQLiteValue) throws(StoreError) {
                 let rows = try index.variantRows("WHERE \(condition)", value, limit)
-                for row in rows.compactMap(ListedVariant.init) where !found.variants.contains(row) {
+                for row in rows.compactMap(index.listed) where !found.variants.contains(row) {
                     found.variants.append(row)
                 }
             }
@@ -182,34 +182,38 @@ extension DiskStore {
     }
 }
 
-extension ListedOriginal {
-    /// nil for a damaged row; `verify` reports those.
-    fileprivate init?(_ row: DiskIndex.RecordRow) {
+extension DiskIndex {
+    /// With uses since it was written; nil for a damaged row, which `verify` reports.
+    fileprivate func listed(_ row: RecordRow) -> ListedOriginal? {
         guard let record = row.record else { return nil }
-        self.init(
-            record: record, hasBody: row.hasBody, stored: row.stored, lastUsed: row.touched, uses: row.uses,
-            position: row.id)
+        let (lastUsed, uses) = used(.records, row.id, row.touched, row.uses)
+        return ListedOriginal(
+            record: record, hasBody: row.hasBody, stored: row.stored, lastUsed: lastUsed, uses: uses, position: row.id)
     }
-}
 
-extension ListedVariant {
-    /// nil for a damaged row; `verify` reports those.
-    fileprivate init?(_ row: DiskIndex.VariantRow) {
+    fileprivate func listed(_ row: VariantRow) -> ListedVariant? {
         guard let entry = row.entry else { return nil }
-        self.init(entry: entry, lastUsed: row.touched, uses: row.uses, position: row.id)
+        let (lastUsed, uses) = used(.variants, row.id, row.touched, row.uses)
+        return ListedVariant(entry: entry, lastUsed: lastUsed, uses: uses, position: row.id)
+    }
+
+    private func used(_ tier: DiskTier, _ row: Int, _ touched: Double, _ uses: Int) -> (last: Double, uses: Int) {
+        let since = use(of: tier, row, written: touched)
+        return (max(touched, since?.time ?? touched), min(255, uses + Int(since?.uses ?? 0)))
     }
 }
 
 extension DiskIndex {
     /// Where the entries of a listing are: a row's number doubled, plus one for variants.
     fileprivate func places(_ request: ListRequest) throws(StoreError) -> [Int] {
+        let (records, variants) = (DiskTier.records, DiskTier.variants)
         let ranks: (record: String, variant: String, isDescending: Bool) =
             switch request.order {
             case .stored: ("0", "1 + (id >> \(DiskSchema.variantBits))", false)
             case .size: ("length", "length", true)
             case .age: ("stored", "created", false)
-            case .lastUse: ("touched", "touched", false)
-            case .hits: ("uses", "uses", true)
+            case .lastUse: (records.lastUse, variants.lastUse, false)
+            case .hits: (records.allUses, variants.allUses, true)
             case .cost: ("fetch_milliseconds", "cost", true)
             }
         var values: [SQLiteValue] = []
@@ -253,9 +257,9 @@ extension DiskIndex {
     fileprivate func entry(at place: Int) throws(StoreError) -> ListedEntry? {
         let id = SQLiteValue.integer(place / 2)
         if place % 2 == 0 {
-            return try recordRows("WHERE id = ?1", id).first.flatMap(ListedOriginal.init).map { .original($0) }
+            return try recordRows("WHERE id = ?1", id).first.flatMap(listed).map { .original($0) }
         }
-        return try variantRows("WHERE id = ?1", id).first.flatMap(ListedVariant.init).map { .variant($0) }
+        return try variantRows("WHERE id = ?1", id).first.flatMap(listed).map { .variant($0) }
     }
 
     /// Counts as stored, with what is noted and not yet written added.

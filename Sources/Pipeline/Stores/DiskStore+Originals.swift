@@ -11,7 +11,7 @@ extension DiskStore {
             for row in try index.recordRows("WHERE source = ?1 ORDER BY response_time DESC", .text(source)) {
                 if let record = row.record {
                     records.append(record)
-                    index.touch(.records, row: row.id)
+                    index.touch(.records, row: row.id, written: row.touched)
                 } else {
                     index.note(.records) { $0.corrupt += 1 }
                     try index.write { _ throws(StoreError) in try index.removeRow(.records, row.id) }
@@ -80,16 +80,16 @@ extension DiskStore {
         let located = try lookUp { index throws(StoreError) -> Located? in
             let found = try index.connection.first(
                 """
-                SELECT id, cost, length, checksum, place FROM digests CROSS JOIN originals USING (id) \
+                SELECT id, cost, length, checksum, place, touched FROM digests CROSS JOIN originals USING (id) \
                 WHERE head = ?1 AND originals.digest = ?2
                 """, .integer(key.head), .digest(key)
-            ) { (id: $0.integer(0), cost: $0.real(1), body: DiskIndex.StoredBody($0, at: 2)) }
+            ) { (id: $0.integer(0), cost: $0.real(1), body: DiskIndex.StoredBody($0, at: 2), touched: $0.real(5)) }
             guard let found else {
                 index.note(.originals) { $0.misses += 1 }
                 return nil
             }
             index.note(.originals) { $0.countHit(bytes: found.body.length, milliseconds: found.cost) }
-            index.touch(.originals, row: found.id)
+            index.touch(.originals, row: found.id, written: found.touched)
             return Located(row: found.id, digest: key, cost: found.cost, body: found.body)
         }
         guard let located else { return nil }

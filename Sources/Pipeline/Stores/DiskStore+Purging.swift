@@ -192,7 +192,7 @@ extension DiskIndex {
 
     /// Everything, in a transaction of its own, and voids all work begun before.
     fileprivate func removeAll() throws(StoreError) -> PurgeResult {
-        try write { connection throws(StoreError) in
+        let removed = try write { connection throws(StoreError) in
             let generation = try voidWorkBegun()
             var result = try counting { () throws(StoreError) in
                 let files = try connection.rows(
@@ -211,6 +211,9 @@ extension DiskIndex {
             result.generation = generation
             return result
         }
+        uses.empty()
+        notedUses = NotedUses()
+        return removed
     }
 
     /// So many entries, in a transaction of their own; nil where there is none.

@@ -40,12 +40,6 @@ extension DiskStore {
     /// entries, so that other processes go on meanwhile; what they store while this runs may stay.
     public func trim(_ request: TrimRequest) throws(StoreError) -> TrimResult {
         var result = TrimResult()
-        // Uses that are noted and not written yet would not count. A file system without room for them leaves them out.
-        do throws(StoreError) {
-            try deleting { index, _ throws(StoreError) in try index.flush() }
-        } catch {
-            guard error.code == .full else { throw error }
-        }
         for tier in EntryTier.allCases where request.tiers.contains(tier) {
             try removeMatching(request, tier, &result)
             guard request.maxEntries != nil || request.maxBytes != nil else { continue }
@@ -134,10 +128,15 @@ extension TrimRequest {
             }
         var terms: [String] = []
         var values: [SQLiteValue] = []
-        for (column, bound) in [(created, olderThan), ("touched", unusedSince)] {
-            guard let bound else { continue }
-            terms.append("\(column) < ?\(first + values.count)")
-            values.append(.real(bound))
+        if let olderThan {
+            terms.append("\(created) < ?\(first)")
+            values.append(.real(olderThan))
+        }
+        if let unusedSince {
+            // What was written since need not be looked up.
+            let bound = "?\(first + values.count)"
+            terms.append("touched < \(bound) AND \(tier.inIndex.lastUse) < \(bound)")
+            values.append(.real(unusedSince))
         }
         return terms.isEmpty ? nil : ("(" + terms.joined(separator: " OR ") + ")", values)
     }

@@ -10,7 +10,7 @@ extension DiskStore {
         let found = try lookUp { index throws(StoreError) -> (entry: VariantEntry, located: Located)? in
             let row = try index.variant(digits, of: original) {
                 (
-                    id: $0.integer(0), digest: $0.digestKey(3), entry: DiskIndex.variant($0),
+                    id: $0.integer(0), digest: $0.digestKey(3), entry: DiskIndex.variant($0), touched: $0.real(11),
                     body: DiskIndex.StoredBody($0, at: 13)
                 )
             }
@@ -27,7 +27,7 @@ extension DiskStore {
                 return nil
             }
             index.note(.variants) { $0.countHit(bytes: entry.length, milliseconds: entry.cost) }
-            index.touch(.variants, row: row.id)
+            index.touch(.variants, row: row.id, written: row.touched)
             return (entry, Located(row: row.id, digest: digest, cost: entry.cost, body: row.body))
         }
         guard let found,

@@ -19,9 +19,9 @@ public struct DiskStoreConfiguration: Sendable, Hashable {
     public var fsync = false
     /// Milliseconds to wait for another process; default 5,000.
     public var busyMilliseconds = 5_000
-    /// Entries whose uses are noted in memory before they are written to the index, some at a time; default 32,768, about
-    /// 2 MB: the more there are, the more of them share a page. They are written after 30 s too, and when the store is
-    /// closed; a kill loses them.
+    /// Entries whose uses are noted in memory before they are written to a file, some at a time; default 32,768, about
+    /// 2 MB: the more there are, the more of them are written with their neighbours. They are written after 30 s too, and
+    /// when the store is closed; a kill loses them.
     public var touchBatch = 32_768
 
     /// Seconds after which a body that is still being written counts as left behind by a killed process, and is deleted;

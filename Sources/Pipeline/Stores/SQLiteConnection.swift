@@ -104,6 +104,26 @@ struct SQLiteRow {
     }
 }
 
+/// What a function is called with; valid only inside it.
+struct SQLiteArguments {
+    fileprivate let values: UnsafeMutablePointer<OpaquePointer?>
+
+    func integer(_ position: Int) -> Int { Int(sqlite3_value_int64(values[position])) }
+    func real(_ position: Int) -> Double { sqlite3_value_double(values[position]) }
+}
+
+/// What a function makes of it.
+enum SQLiteNumber {
+    case integer(Int)
+    case real(Double)
+}
+
+private final class SQLiteFunction {
+    let body: (SQLiteArguments) -> SQLiteNumber
+
+    init(_ body: @escaping (SQLiteArguments) -> SQLiteNumber) { self.body = body }
+}
+
 /// One connection to one SQLite database: the only file that calls SQLite.
 ///
 /// @unchecked Sendable because its owner keeps it under a lock: one thread at a time calls any of it. SQLite itself is
@@ -270,6 +290,22 @@ final class SQLiteConnection: @unchecked Sendable {
                 let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
                 key.withBytes { sqlite3_result_blob(context, $0.baseAddress, Int32($0.count), transient) }
             }, nil, nil, nil)
+    }
+
+    /// Makes a function known to the statements of this connection. What it says of the same values may change.
+    func addFunction(_ name: String, arguments: Int32, _ function: @escaping (SQLiteArguments) -> SQLiteNumber) {
+        let owned = Unmanaged.passRetained(SQLiteFunction(function)).toOpaque()
+        // Lets go of it where it fails, too.
+        sqlite3_create_function_v2(
+            handle, name, arguments, SQLITE_UTF8, owned,
+            { context, _, values in
+                guard let known = sqlite3_user_data(context), let values else { return sqlite3_result_null(context) }
+                let function = Unmanaged<SQLiteFunction>.fromOpaque(known).takeUnretainedValue()
+                switch function.body(SQLiteArguments(values: values)) {
+                case .integer(let number): sqlite3_result_int64(context, Int64(number))
+                case .real(let number): sqlite3_result_double(context, number)
+                }
+            }, nil, nil, { Unmanaged<SQLiteFunction>.fromOpaque($0!).release() })
     }
 
     /// Runs `body` as one write transaction, taken at once so that it never has to be upgraded and fail half-way. An

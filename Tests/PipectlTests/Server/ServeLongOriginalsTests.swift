@@ -32,7 +32,7 @@ extension CommandTests {
 
         /// What every cache folder has beside its database.
         private static let parts: Set<String> = [
-            "bodies", "temporary", "rebuild.lock", "flights.lock", "generation", "reserve",
+            "bodies", "temporary", "rebuild.lock", "flights.lock", "generation", "reserve", "uses",
         ]
 
         /// Names of what lies in the cache folder beside the index.

@@ -44,7 +44,6 @@ import Testing
         for _ in 0..<3 {
             #expect(try store.variant(key: digest(Array("1".utf8)), of: digest(bytes(900, seed: 1))) != nil)
         }
-        try store.flush()
         let orders: [(ListRequest.Order, [String])] = [
             (.stored, ["o0", "o1", "o2", "v0", "v1", "v2"]), (.size, ["o1", "o2", "o0", "v1", "v2", "v0"]),
             (.cost, ["o0", "o2", "o1", "v0", "v2", "v1"]), (.age, ["v2", "v1", "v0", "o0", "o1", "o2"]),
@@ -59,6 +58,21 @@ import Testing
         }
         #expect(try names(store) { $0.order = .hits }.first == "v1")
         #expect(try names(store) { $0.order = .lastUse }.last == "v1")
+    }
+
+    @Test func `what other processes use is listed as used`() throws {
+        let store = try filled()
+        let other = try DiskStore(folder: folder.path)
+        for _ in 0..<4 {
+            #expect(try other.variant(key: digest(Array("2".utf8)), of: digest(bytes(700, seed: 2))) != nil)
+        }
+        #expect(try other.records(source: "http://a/1").count == 1)
+        other.close()
+        #expect(try names(store) { $0.order = .hits } == ["v2", "o1", "o0", "o2", "v1", "v0"])
+        #expect(try Set(names(store) { $0.order = .lastUse }.suffix(2)) == ["v2", "o1"])
+        let found = try store.inspect(digest(Array("2".utf8)))
+        #expect(found.variants.map(\.uses) == [5])
+        #expect(try store.originals().map(\.uses) == [1, 2, 1])
     }
 
     @Test func `filters, and a limit`() throws {

@@ -54,7 +54,7 @@ import Testing
             let found = try #require(try store.variant(key: entry.key, of: entry.originalDigest))
             #expect(found.entry == entry && found.body == body)
         }
-        #expect(try store.variants().map(\.uses) == [7, 7, 7])
+        #expect(try store.variants().map(\.uses) == [8, 8, 8])
         let counters = try store.statistics()
         #expect(counters.variants.entries == 3 && counters.variants.bytes == 105_700)
         #expect(counters.originals.bytes == 105_000 && counters.records.entries == 2)

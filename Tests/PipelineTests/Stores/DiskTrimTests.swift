@@ -51,6 +51,31 @@ import Testing
         #expect(try store.verify().isClean)
     }
 
+    @Test func `what any process has used since is not trimmed as unused`() throws {
+        let store = try DiskStore(folder: folder.path)
+        for number in 0..<4 { try put(number, in: store) }
+        try store.perform { index throws(StoreError) in
+            for table in ["variants", "originals"] {
+                try index.connection.execute("UPDATE \(table) SET touched = 1000 + (id & 1)")
+            }
+        }
+        let other = try DiskStore(folder: folder.path)
+        func use(_ number: Int, in store: DiskStore) throws {
+            let original = digest(bytes(300, seed: number))
+            #expect(try store.variant(key: digest(Array("\(number)".utf8)), of: original) != nil)
+            #expect(try store.originalBody(digest: original) != nil)
+        }
+        try use(1, in: other)
+        other.close()
+        try use(2, in: store)
+        var request = TrimRequest()
+        request.unusedSince = 2_000
+        let result = try store.trim(request)
+        #expect(result.variants == 2 && result.originals == 2)
+        #expect(try numbers(store, of: 0..<4) == [1, 2])
+        #expect(try store.verify().isClean)
+    }
+
     @Test func `a number and a size leave what is worth most, in many transactions`() throws {
         let store = try DiskStore(folder: folder.path)
         for number in 0..<700 { try put(number, in: store, cost: Double(1 + number)) }
