@@ -53,6 +53,23 @@ import Testing
         #expect(try count("digests", in: stores[0]) == 2 && count("links", in: stores[0]) == 1)
     }
 
+    @Test func `the first variant of a new original changes five pages`() throws {
+        let store = try DiskStore(folder: folder.path)
+        func pages() throws -> Int {
+            try store.perform { index throws(StoreError) in try index.connection.pagesInLog }
+        }
+        var changed: [Int: Int] = [:]
+        for number in 0..<120 {
+            let body = bytes(100, seed: number)
+            let entry = variant("\(number)", of: digest([UInt8(number)]), body)
+            let before = try pages()
+            try store.storeVariant(entry, body: body, generation: 1, source: "http://a/\(number)")
+            changed[try pages() - before, default: 0] += 1
+        }
+        // One each of `tiers`, `variants` and its queue, `digests` and `links`; now and then a page is split.
+        #expect(changed.keys.min() == 5 && changed[5, default: 0] > 80, "\(changed)")
+    }
+
     @Test(arguments: [[0, 1, 2], [2, 1, 0], [1, 0, 2]])
     func `an original of several sources is forgotten with the last, and its links with it`(order: [Int]) throws {
         let store = try DiskStore(folder: folder.path)
