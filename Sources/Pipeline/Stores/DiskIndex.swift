@@ -219,7 +219,8 @@ final class DiskIndex: @unchecked Sendable {
     /// - Returns: whether it did.
     @discardableResult
     func reopenIfReplaced(isLookup: Bool = false) throws(StoreError) -> Bool {
-        guard !isClosed, opened == nil || !isInPlace(isLookup: isLookup) else { return false }
+        // A transaction under way ends where it began.
+        guard !isClosed, !isWriting, opened == nil || !isInPlace(isLookup: isLookup) else { return false }
         opened?.close()
         opened = nil
         inode = 0

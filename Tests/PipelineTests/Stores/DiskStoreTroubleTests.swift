@@ -77,6 +77,25 @@ import Testing
         #expect(try stores[0].verify().isClean)
     }
 
+    @Test func `an index that is replaced while stores are made together is left when they have been`() throws {
+        let stores = try (0..<2).map { _ in try DiskStore(folder: folder.path) }
+        let body = bytes(1_000, seed: 1)
+        let entry = variant("v", of: digest([]), body)
+        let missing = digest(Array("nothing".utf8))
+        try stores[0].together { () throws(StoreError) in
+            try stores[0].storeVariant(entry, body: body, generation: 1)
+            for name in ["cache.sqlite", "cache.sqlite-wal", "cache.sqlite-shm"] {
+                rename("\(folder.path)/\(name)", "\(folder.path)/away.\(name)")
+            }
+            // Finds nothing, and so looks whether the index is still there; the transaction goes on in it all the same.
+            #expect(try stores[0].variant(key: missing, of: entry.originalDigest) == nil)
+            #expect(try stores[0].variant(key: entry.key, of: entry.originalDigest)?.body == body)
+        }
+        // The next store looks where the index lies.
+        #expect(try stores[0].storeVariant(entry, body: body, generation: stores[0].generationNow()))
+        #expect(try stores[1].variant(key: entry.key, of: entry.originalDigest)?.body == body)
+    }
+
     @Test func `another program's database is refused and left as it is`() throws {
         try DiskStore(folder: folder.path).close()
         try folder.sql("PRAGMA application_id = 7")
