@@ -13,39 +13,50 @@ struct SharedFolder {
         self.entries = entries
     }
 
-    private func store() throws -> DiskStore {
+    private func store(_ folder: String) throws -> DiskStore {
         var configuration = DiskStoreConfiguration()
         configuration.variants = 1 << 50
         return try DiskStore(folder: folder, configuration: configuration)
     }
 
+    /// Beside it, what the reader keeps while the other writes to a folder of its own, `FOLDER-elsewhere`: what is lost then
+    /// is the machine's doing, whose processors share caches and memory.
     func run(rounds: Int) throws {
-        let writer = try store()
-        let workload = Workload()
-        let generation = try writer.generationNow()
+        let elsewhere = folder + "-elsewhere"
+        let (writer, other) = (try store(folder), try store(elsewhere))
         var next = entries * 2
-        var ratios: [Double] = []
-        var rates: [Double] = []
-        var puts: [Double] = []
+        var figures: [String: [Double]] = [:]
         for _ in 0..<rounds {
             let alone = try rate(of: startReader())
-            let reader = try startReader()
-            let begun = wall()
-            let first = next
-            while wall() - begun < Double(Self.seconds) * 1e6 {
-                let entry = Workload.variant(next, length: Workload.length)
-                try writer.storeVariant(
-                    entry, body: workload.bytes(next, length: Workload.length), generation: generation,
-                    source: Workload.source(next))
-                next += 1
+            figures["reads-alone", default: []].append(alone)
+            for (measure, store) in [("reads-kept", writer), ("reads-kept-elsewhere", other)] {
+                let reader = try startReader()
+                let puts = try write(to: store, from: &next)
+                figures[measure, default: []].append(try rate(of: reader) / alone)
+                if measure == "reads-kept" { figures["writes-meanwhile", default: []].append(puts) }
             }
-            puts.append(Double(next - first) / (wall() - begun) * 1e6)
-            ratios.append(try rate(of: reader) / alone)
-            rates.append(alone)
         }
-        report("share", entries, "reads-alone", median(rates), "/s")
-        report("share", entries, "reads-kept", median(ratios), "x")
-        report("share", entries, "writes-meanwhile", median(puts), "/s")
+        for (measure, unit) in [
+            ("reads-alone", "/s"), ("reads-kept", "x"), ("reads-kept-elsewhere", "x"), ("writes-meanwhile", "/s"),
+        ] { report("share", entries, measure, median(figures[measure] ?? []), unit) }
+        writer.close()
+        other.close()
+    }
+
+    /// Writes for as long as the reader reads.
+    /// - Returns: puts a second.
+    private func write(to store: DiskStore, from next: inout Int) throws -> Double {
+        let workload = Workload()
+        let generation = try store.generationNow()
+        let (begun, first) = (wall(), next)
+        while wall() - begun < Double(Self.seconds) * 1e6 {
+            let entry = Workload.variant(next, length: Workload.length)
+            try store.storeVariant(
+                entry, body: workload.bytes(next, length: Workload.length), generation: generation,
+                source: Workload.source(next))
+            next += 1
+        }
+        return Double(next - first) / (wall() - begun) * 1e6
     }
 
     private func startReader() throws -> UnsafeMutablePointer<FILE> {
@@ -70,7 +81,7 @@ struct SharedFolder {
 
     /// What the second process does: reads for so long and prints how many a second.
     func read(seconds: Int) throws {
-        let store = try store()
+        let store = try store(folder)
         var random = SplitMix(seed: 11)
         let keys = (0..<20_000).map { _ in
             let number = Int(random.next() % UInt64(entries))

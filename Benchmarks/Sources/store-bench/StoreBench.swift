@@ -10,6 +10,7 @@ import Traces
 ///     store-bench open FOLDER ENTRIES         opening the folder, up to the answer to a first question
 ///     store-bench share FOLDER ENTRIES ROUNDS a second process that reads, alone and while this one writes
 ///     store-bench evict FOLDER ENTRIES        eviction in such a folder
+///     store-bench peer FOLDER ENTRIES         the same entries in a plain table of SQLite, in a folder that is there
 ///     store-bench memory ENTRIES              the memory tier
 ///     store-bench inline FOLDER COUNT         bodies inside the index against bodies in files, by length
 ///     store-bench trace FOLDER TRACE.gz REQUESTS SHARE    a request trace through the disk tier, SHARE in percent
@@ -38,6 +39,7 @@ struct StoreBench {
         case ("open", 3): try DiskBench.open(arguments[1], try count(arguments[2]))
         case ("share", 4): try SharedFolder(arguments[1], try count(arguments[2])).run(rounds: try count(arguments[3]))
         case ("read", 4): try SharedFolder(arguments[1], try count(arguments[2])).read(seconds: try count(arguments[3]))
+        case ("peer", 3): try PeerBench(arguments[1], try count(arguments[2])).run()
         case ("memory", 2): try MemoryBench(entries: try count(arguments[1])).run()
         case ("inline", 3): try InlineBench(folder: arguments[1], count: try count(arguments[2])).run()
         case ("trace", 5):
@@ -49,7 +51,7 @@ struct StoreBench {
         default:
             throw BenchError(
                 """
-                usage: store-bench disk|mix|more|evict FOLDER ENTRIES | open FOLDER ENTRIES | share FOLDER ENTRIES ROUNDS | memory ENTRIES |
+                usage: store-bench disk|mix|more|evict|peer FOLDER ENTRIES | open FOLDER ENTRIES | share FOLDER ENTRIES ROUNDS | memory ENTRIES |
                     inline FOLDER COUNT | trace FOLDER TRACE.gz REQUESTS SHARE
                 """)
         }

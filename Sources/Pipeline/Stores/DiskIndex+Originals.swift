@@ -114,12 +114,13 @@ extension DiskIndex {
         let connection = try connection
         let number = original.number
         let variants = Self.variants(of: number)
-        let hasVariant = try connection.first(
-            "SELECT 1 FROM variants WHERE id >= ?1 AND id < ?2 LIMIT 1", .integer(variants.lowerBound),
-            .integer(variants.upperBound)
-        ) { _ in true }
-        if hasVariant != nil { return }
-        if try isRecorded(number) { return }
+        let isNeeded = try connection.first(
+            """
+            SELECT EXISTS (SELECT 1 FROM variants WHERE id >= ?1 AND id < ?2) \
+            OR EXISTS (SELECT 1 FROM records WHERE original = ?3)
+            """, .integer(variants.lowerBound), .integer(variants.upperBound), .integer(number)
+        ) { $0.integer(0) != 0 }
+        if isNeeded == true { return }
         if let head = original.head {
             try connection.run(
                 """

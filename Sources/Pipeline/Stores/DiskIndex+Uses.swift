@@ -106,7 +106,8 @@ extension DiskIndex {
         if notedUses.settled[key] != nil { return nil }
         let now = Self.now()
         var all = UsesFile.Use()
-        if var found = uses.use(of: key, now: now), found.time >= written {
+        // Who evicts asks many times: a look in each transaction does.
+        if var found = uses.use(of: key, now: now, looks: !isWriting), found.time >= written {
             // Data from outside.
             found.since = min(found.since, sinceOfUse(tier, now: now))
             found.time = min(found.time, now + 1)

@@ -349,6 +349,7 @@ final class DiskIndex: @unchecked Sendable {
                     holders.forget()
                 }
                 tiersVersion = nil
+                uses.forget()
                 isWriting = true
                 let result = try body(connection)
                 try closeSlots()

@@ -93,8 +93,11 @@ final class UsesFile: BucketFile {
     }
 
     /// The uses of a row as processes have written them; nil when there are none.
-    func use(of key: Key, now: Double) -> Use? {
-        forget()
+    ///
+    /// - Parameter looks: whether to ask for the file's length anew. Another process may have made the table larger since
+    ///   somebody did: uses that it has moved are not found then.
+    func use(of key: Key, now: Double, looks: Bool = true) -> Use? {
+        if looks { forget() }
         let buckets = buckets
         guard buckets > 0 else { return nil }
         let bucket = read(key.bucket(of: buckets))

@@ -150,6 +150,18 @@ import Testing
         #expect(try store.verify().isClean)
     }
 
+    @Test func `what another process notes after an eviction counts in the next one`() throws {
+        let store = try store(2 * size)
+        for (name, cost) in [("a", 20.0), ("b", 30), ("c", 200)] { #expect(try put(name, cost: cost, in: store)) }
+        #expect(try names(store, of: ["a", "b", "c"]) == ["b", "c"])
+        // Until now there was no table: the first one asked for it in vain.
+        let other = try self.store(2 * size)
+        for _ in 0..<3 { #expect(try other.variant(key: digest(Array("b".utf8))) != nil) }
+        try other.flush()
+        #expect(try put("d", cost: 400, in: store))
+        #expect(try names(store, of: ["a", "b", "c", "d"]) == ["b", "d"])
+    }
+
     @Test func `uses that cannot be written now count from memory, and are written later`() throws {
         let store = try store(10 * size)
         let other = try self.store(10 * size)
