@@ -8,7 +8,9 @@ extension DiskIndex {
         let version = try Self.version(connection)
         if version >= DiskSchema.version { return }
         do throws(StoreError) {
-            try migrateOnce(connection)
+            let lock = try FolderLock(path: "\(files.folder)/rebuild.lock")
+            defer { lock.unlock() }
+            try bringUp(connection)
         } catch {
             // Gives back what it has taken, which nothing else needs.
             try? connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -22,16 +24,19 @@ extension DiskIndex {
         try connection.first("PRAGMA user_version") { $0.integer(0) } ?? 0
     }
 
-    private func migrateOnce(_ connection: SQLiteConnection) throws(StoreError) {
-        let lock = try FolderLock(path: "\(files.folder)/rebuild.lock")
-        defer { lock.unlock() }
+    /// The same for who holds the folder lock; nothing is done where another process has been first.
+    ///
+    /// - Throws: `.damaged` where the tables are not those of the version that the index says it has.
+    func bringUp(_ connection: SQLiteConnection) throws(StoreError) {
+        if try Self.version(connection) >= DiskSchema.version { return }
         connection.addDigestFunctions()
         try connection.write { () throws(StoreError) in
-            // Asked again under the lock: another process may have done it meanwhile.
             let version = try Self.version(connection)
             if version >= DiskSchema.version { return }
             for next in DiskMigration.versions(from: version) {
-                if let statements = DiskMigration.statements[next] { try connection.execute(statements) }
+                if let statements = DiskMigration.statements[next] {
+                    try connection.execute(statements, ofTables: "version \(version)")
+                }
                 if next == 5 { try takeBodiesOut(of: connection) }
             }
             try connection.execute("PRAGMA user_version=\(DiskSchema.version)")

@@ -287,13 +287,17 @@ final class DiskIndex: @unchecked Sendable {
         try adopt(connection)
     }
 
-    /// A connection when the database turns out to be whole, or to be empty; nil when it is damaged.
+    /// A connection when the database turns out to be whole, or to be empty; nil when it is damaged. The caller holds the
+    /// folder lock.
     private func soundConnection() throws(StoreError) -> (SQLiteConnection, isNew: Bool)? {
         // Others that open it may take a log away that it does without, just as this one looks at it.
         for _ in 0..<3 {
             do throws(StoreError) {
                 let (connection, isNew) = try connect()
-                if !isNew { try connection.probe() }
+                if !isNew {
+                    try bringUp(connection)
+                    try connection.probe()
+                }
                 return (connection, isNew)
             } catch {
                 guard error.code == .damaged else { throw error }

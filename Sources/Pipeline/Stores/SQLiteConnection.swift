@@ -186,8 +186,15 @@ final class SQLiteConnection: @unchecked Sendable {
     }
 
     /// Runs statements that take no values and whose rows nobody reads.
-    func execute(_ sql: String) throws(StoreError) {
-        try check(sqlite3_exec(handle, sql, nil, nil, nil))
+    ///
+    /// - Parameter tables: what has the tables they speak of. Where those are not there, or others, it is damaged.
+    func execute(_ sql: String, ofTables tables: String? = nil) throws(StoreError) {
+        let status = sqlite3_exec(handle, sql, nil, nil, nil)
+        if status == SQLITE_ERROR, let tables {
+            let text = String(cString: sqlite3_errmsg(handle))
+            throw StoreError(.damaged, "the index says it is of \(tables) and is not: \(text)", path: path)
+        }
+        try check(status)
     }
 
     /// Runs one statement.

@@ -54,6 +54,23 @@ import Variants
 
     private static let numbers = [Int.max, Int.min, -1, 1 << 62, 1 << 43 - 1, 1 << 33]
 
+    /// One wrong bit of the number makes a version of the past.
+    @Test(arguments: [0, 3, 7])
+    func `an index that says it is older than its tables are is damaged`(version: Int) throws {
+        var store = try DiskStore(folder: folder.path)
+        let body = bytes(700, seed: 1)
+        let entry = variant("v", of: digest(body), body)
+        #expect(try store.storeVariant(entry, body: body, generation: 1))
+        store.close()
+        try folder.sql("PRAGMA user_version=\(version)")
+        store = try DiskStore(folder: folder.path)
+        #expect(store.rebuilds == 1 && folder.size("cache.sqlite.damaged") != nil)
+        #expect(try store.variant(key: entry.key, of: entry.originalDigest) == nil)
+        #expect(try store.storeVariant(entry, body: body, generation: store.generationNow()))
+        #expect(try store.variant(key: entry.key, of: entry.originalDigest)?.body == body)
+        #expect(try store.verify().isClean)
+    }
+
     @Test(
         arguments: [
             "variants SET length", "variants SET place", "variants SET size", "variants SET uses",
