@@ -161,3 +161,7 @@ const char *buffered_log_register(void) {
     vfs.xOpen = openFile;
     return sqlite3_vfs_register(&vfs, 0) == SQLITE_OK ? vfs.zName : NULL;
 }
+
+void buffered_log_keep(struct sqlite3 *database) {
+    sqlite3_db_config(database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, (int *)NULL);
+}

@@ -20,5 +20,8 @@ const char *buffered_log_register(void);
 /// go with it when it is undone. Takes the database's rollback hook.
 void buffered_log_attach(struct sqlite3 *database);
 
+/// From now on closing a database leaves its log as it is, even when nobody else has it open.
+void buffered_log_keep(struct sqlite3 *database);
+
 /// Has the line of memory at an address fetched, without waiting for it; any address will do.
 static inline void prefetch_line(const void *address) { __builtin_prefetch(address); }

@@ -192,6 +192,7 @@ final class DiskIndex: @unchecked Sendable {
     /// Makes the tables. The caller holds the folder lock; another process may have been first.
     private func create(on connection: SQLiteConnection) throws(StoreError) {
         guard try checkVersion(connection) else { return }
+        writes += 1
         try connection.execute(
             "PRAGMA page_size=\(DiskSchema.pageSize); PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL")
         try connection.write { () throws(StoreError) in
@@ -310,8 +311,12 @@ final class DiskIndex: @unchecked Sendable {
     func close() {
         // Losing the last notes costs a few counts and no entry.
         opened?.wait(milliseconds: Int32(configuration.busyMilliseconds))
+        let hasStored = writes > 0
         if opened != nil { try? flush() }
         isClosed = true
+        // Moving counts alone into the index, which waits for the disk three times, is left to who stores something, or
+        // comes when they have become many.
+        if !hasStored, !configuration.fsync, Self.size("\(path)-wal") <= DiskSchema.keptLogBytes { opened?.keepLog() }
         // On a full file system the log's blocks are room that nobody else can take; closing would cut them off.
         if !files.reserve.isWhole { try? opened?.execute("PRAGMA journal_size_limit=-1") }
         opened?.close()

@@ -12,6 +12,9 @@ enum DiskSchema {
     static let cachedKilobytes = 16_384
     /// Pages in the log before they are moved into the index, where one that was changed often is written once.
     static let logPages = 2_000
+    /// Bytes of a log that stays when the last process closes it, if that has stored nothing: who opens the index next reads
+    /// it all.
+    static let keptLogBytes = 64 << 10
     /// Variants of one original are numbered within so many bits, below the number of the original: they lie together,
     /// and need no index to be found by it.
     static let variantBits = 20

@@ -169,6 +169,9 @@ final class SQLiteConnection: @unchecked Sendable {
         handle = nil
     }
 
+    /// Leaves the log as it is when this closes, for the next who opens the database to read.
+    func keepLog() { buffered_log_keep(handle) }
+
     /// Whether the file could be opened for reading alone.
     var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") == 1 }
 
