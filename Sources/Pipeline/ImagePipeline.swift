@@ -34,7 +34,7 @@ public final class ImagePipeline: Sendable {
         self.now = now
         caching = configuration.caching
         background = BackgroundWork(limit: configuration.caching.backgroundValidations)
-        threads = OwnedThreads(count: 4)
+        threads = OwnedThreads(count: max(1, configuration.lookupThreads))
         tiers = try CacheTiers(configuration, readers: threads)
         let memory = configuration.memory
         // Less is not worth a thread that waits.
@@ -265,10 +265,7 @@ public final class ImagePipeline: Sendable {
         await renderer.shutdown()
         await tiers.close()
         await transport.shutdown()
-        // Joining blocks, and a pool cannot join itself: one last thread sees the others out.
-        let last = OwnedThreads(count: 1)
-        let threads = threads
-        await last.run { threads.stop() }
+        await threads.stopped()
     }
 
     /// Seconds since 1970.

@@ -5,7 +5,7 @@ public struct PipelineConfiguration: Sendable {
     /// The folder of the disk tiers, made on first use; nil keeps everything in memory.
     public var cacheFolder: String?
     /// Byte budgets of the memory tiers; by default a tenth of what there is, and no decoded pixels.
-    public var memory = MemoryBudgets.share(0.1)
+    public var memory: MemoryBudgets
     /// Whether the memory tiers give back half of what they hold when the kernel says that work stalls for want of
     /// memory, at most every two seconds. Default true; without effect where the kernel does not tell, or where the tiers
     /// hold less than 64 MB together.
@@ -39,6 +39,9 @@ public struct PipelineConfiguration: Sendable {
     public var acceptedTypes = ["image/*", "application/octet-stream"]
     /// Bytes waiting for the disk before further ones are dropped (and counted) instead of queued.
     public var writeBehindBytes = 256 << 20
+    /// Threads that look things up in the caches and read files: at least 1, 4 by default. A program that asks for one
+    /// thing at a time needs no second one.
+    public var lookupThreads = 4
     /// Replaces the libcurl transport.
     public var transport: (any Transport)?
     /// Replaces the renderer, whatever `isolation` says.
@@ -56,7 +59,7 @@ public struct PipelineConfiguration: Sendable {
     /// Told once of each kind of trouble that costs no answer, such as a cache that cannot be written.
     public var warn: @Sendable (String) -> Void = { _ in }
 
-    public init() {}
+    public init(memory: MemoryBudgets = .share(0.1)) { self.memory = memory }
 
     /// Bytes for what is kept in memory, keys and bookkeeping included; 0 keeps nothing of a kind.
     public struct MemoryBudgets: Sendable, Hashable {

@@ -67,10 +67,8 @@ public enum Catalogue {
     /// The operation of that name, if there is one.
     static func operation(named token: String) -> (any VariantOperation.Type)? { operationsByToken[token] }
 
-    private static let outputsByFormat = Dictionary(uniqueKeysWithValues: outputs.map { ($0.format, $0) })
-
     /// The encoder of a format; nil for formats that are only read.
-    static func output(of format: ImageFormat) -> (any OutputEncoder.Type)? { outputsByFormat[format] }
+    static func output(of format: ImageFormat) -> (any OutputEncoder.Type)? { outputs.first { $0.format == format } }
 }
 
 extension Catalogue {

@@ -3,7 +3,7 @@ import Synchronization
 
 /// SIGINT and SIGTERM as an event: the first asks for a clean stop, the second ends the process.
 enum Interruption {
-    private static let handlers = Mutex<(next: Int, waiting: [Int: @Sendable () -> Void])>((0, [:]))
+    private static let handlers = Mutex<(next: Int, waiting: [(number: Int, call: @Sendable () -> Void)])>((0, []))
     private static let arrived = Atomic<Bool>(false)
     /// Ends of the pipe. Plain memory, which a signal handler may read; set before there is a handler or a thread.
     nonisolated(unsafe) private static var reader: Int32 = -1
@@ -14,8 +14,8 @@ enum Interruption {
 
     /// Catches the signals from here on.
     ///
-    /// A handler that writes to a pipe, and a thread that reads it. Blocking the signals and waiting for them would not
-    /// do: the main thread of an asynchronous program waits in libdispatch with every signal let through.
+    /// A handler that writes to a pipe, and a thread that reads it: whichever thread lets the signal through, libraries'
+    /// own ones among them.
     static func arm() {
         var ends: [Int32] = [-1, -1]
         // Without a pipe the signals end the process, as they would have anyway.
@@ -39,8 +39,14 @@ enum Interruption {
             errno = saved
         })
         action.sa_flags = SA_RESTART
-        sigaction(SIGINT, &action, nil)
-        sigaction(SIGTERM, &action, nil)
+        // Whoever started this may have had them blocked, which is handed on.
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        for signal in [SIGINT, SIGTERM] {
+            sigaction(signal, &action, nil)
+            sigaddset(&signals, signal)
+        }
+        pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     }
 
     /// Calls `handler` when a stop is asked for; at once if it has been. Gives what `remove` takes.
@@ -48,7 +54,7 @@ enum Interruption {
     static func onRequest(_ handler: @escaping @Sendable () -> Void) -> Int {
         let number = handlers.withLock { handlers in
             handlers.next += 1
-            handlers.waiting[handlers.next] = handler
+            handlers.waiting.append((handlers.next, handler))
             return handlers.next
         }
         if isRequested { handler() }
@@ -57,7 +63,7 @@ enum Interruption {
 
     /// Forgets a handler.
     static func remove(_ number: Int) {
-        handlers.withLock { _ = $0.waiting.removeValue(forKey: number) }
+        handlers.withLock { $0.waiting.removeAll { $0.number == number } }
     }
 
     private static func wait() {
@@ -69,7 +75,7 @@ enum Interruption {
                 return
             }
             if arrived.exchange(true, ordering: .acquiringAndReleasing) { _exit(ProgramExit.interrupted.rawValue) }
-            let waiting = handlers.withLock { Array($0.waiting.values) }
+            let waiting = handlers.withLock { $0.waiting.map(\.call) }
             for handler in waiting { handler() }
         }
     }

@@ -30,14 +30,21 @@ struct Pipectl: AsyncParsableCommand {
             CacheCommand.self, ServeCommand.self,
         ])
 
-    static func main() async {
+    static func main() {
         // Before anything else, and before there is a second thread: a worker knows no commands.
         RenderWorker.runIfAsked()
         // A reader that goes away is an error of the write, not the end of the process.
         signal(SIGPIPE, SIG_IGN)
         Interruption.arm()
+        let arguments = Array(CommandLine.arguments.dropFirst())
+        let doesManyThings = arguments.first == "batch" || arguments.first == "serve"
+        MainThread.run(isAlone: !doesManyThings) { await run(arguments) }
+        fflush(nil)
+    }
+
+    private static func run(_ arguments: [String]) async {
         do {
-            var command = try parseAsRoot()
+            var command = try PlainArguments.command(arguments) ?? parseAsRoot(arguments)
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {
@@ -57,7 +64,6 @@ struct Pipectl: AsyncParsableCommand {
             }
             print(text)
         }
-        fflush(nil)
     }
 
     private static func finish(_ exit: ProgramExit) -> Never {

@@ -40,6 +40,18 @@ struct OwnedThreadsTests {
         #expect(ran.withLock { $0 })
     }
 
+    @Test func `stopping without blocking returns after the last job, and later jobs run on the caller's`() async {
+        let ended = Atomic<Int>(0)
+        let done = Atomic<Int>(0)
+        let threads = OwnedThreads(count: 3) { ended.add(1, ordering: .relaxed) }
+        for _ in 0..<100 { threads.submit { done.add(1, ordering: .relaxed) } }
+        await threads.stopped()
+        #expect(done.load(ordering: .relaxed) == 100 && ended.load(ordering: .relaxed) == 3)
+        await threads.stopped()
+        let here = pthread_self()
+        threads.submit { #expect(pthread_equal(here, pthread_self()) != 0) }
+    }
+
     @Test func `threads nobody holds any more end after their last job`() {
         let gate = Gate()
         let ended = Gate()

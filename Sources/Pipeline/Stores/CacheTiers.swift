@@ -51,10 +51,10 @@ final class CacheTiers: Sendable {
         locks = (configuration.store == nil ? configuration.cacheFolder : nil).map {
             FlightLocks(
                 folder: $0,
-                limits: [
-                    .original: .seconds(configuration.fetch.totalSeconds + 5),
-                    .variant: .seconds(configuration.limits.seconds + 5),
-                ])
+                limits: (
+                    original: .seconds(configuration.fetch.totalSeconds + 5),
+                    variant: .seconds(configuration.limits.seconds + 5)
+                ))
         }
         do throws(StoreError) {
             var settings = DiskStoreConfiguration()

@@ -40,14 +40,14 @@ final class FlightLocks: Sendable {
 
     private let path: String
     /// How long to wait for another process, by kind, before doing its work as well.
-    private let limits: [Kind: Duration]
+    private let limits: (original: Duration, variant: Duration)
     private let file = Mutex<LockFile?>(nil)
     private let noted = Mutex(SharingCounters())
 
     /// The pauses between tries: what another process does takes milliseconds (a render) to seconds (a fetch).
     private static let pauses: (first: Duration, longest: Duration) = (.milliseconds(1), .milliseconds(32))
 
-    init(folder: String, limits: [Kind: Duration]) {
+    init(folder: String, limits: (original: Duration, variant: Duration)) {
         path = "\(folder)/flights.lock"
         self.limits = limits
     }
@@ -65,7 +65,7 @@ final class FlightLocks: Sendable {
         }
         let hash = UInt64(bitPattern: Int64(GhostKey(text: "\(kind)\n\(key)").hash))
         let offset = off_t(hash >> 2 | kind.rawValue << 62)
-        let end = ContinuousClock.now + (limits[kind] ?? .zero)
+        let end = ContinuousClock.now + (kind == .original ? limits.original : limits.variant)
         var pause = Self.pauses.first
         var hasWaited = false
         while true {

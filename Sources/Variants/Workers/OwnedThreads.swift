@@ -46,6 +46,11 @@ package final class OwnedThreads: Sendable {
         queue.close()
         queue.waitForEnd()
     }
+
+    /// The same without blocking: returns once the last thread has nothing left to do.
+    package func stopped() async {
+        await withCheckedContinuation { continuation in queue.close { continuation.resume() } }
+    }
 }
 
 /// What a new thread is told.
@@ -83,6 +88,7 @@ private final class Queue: @unchecked Sendable {
     private var running = 0
     private var threads = 0
     private var isClosed = false
+    private var atEnd: [@Sendable () -> Void] = []
 
     init() {
         pthread_mutex_init(mutex, nil)
@@ -103,10 +109,14 @@ private final class Queue: @unchecked Sendable {
     func opened() { locked { threads += 1 } }
 
     func ended() {
-        locked {
+        let waiting = locked {
             threads -= 1
             pthread_cond_broadcast(settled)
+            guard threads == 0 else { return [] as [@Sendable () -> Void] }
+            defer { atEnd = [] }
+            return atEnd
         }
+        for tell in waiting { tell() }
     }
 
     /// False when no thread would run the job.
@@ -147,11 +157,15 @@ private final class Queue: @unchecked Sendable {
         }
     }
 
-    func close() {
-        locked {
+    /// - Parameter end: called once the last thread has run its last job; at once where there is none.
+    func close(_ end: (@Sendable () -> Void)? = nil) {
+        let isOver = locked {
             isClosed = true
             pthread_cond_broadcast(arrived)
+            if let end, threads > 0 { atEnd.append(end) }
+            return threads == 0
         }
+        if isOver { end?() }
     }
 
     func drain() { locked { while head < jobs.count || running > 0 { pthread_cond_wait(settled, mutex) } } }

@@ -51,7 +51,7 @@ struct BatchCommand: AsyncParsableCommand {
         let presets = try PipelineSettings.presets(settings)
         // A recipe of the command line that does not parse is a usage error; a manifest's fails its own items.
         for text in recipe { _ = try PipelineSettings.recipe(text, presets) }
-        let pipeline = try common.pipeline(settings)
+        let pipeline = try common.pipeline(settings, lookupThreads: 4)
         var options = BatchOptions(recipes: recipe, outputFolder: output, sha256Hex: sha256Hex) { text in
             do throws(CommandFailure) {
                 return .success(try PipelineSettings.recipe(text, presets).description)

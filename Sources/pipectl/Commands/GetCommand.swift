@@ -106,9 +106,9 @@ extension PipelineError.Code {
 extension ImagePipeline {
     /// Answers a request; SIGINT cancels it.
     func answer(_ request: ImageRequest) async throws(PipelineError) -> ImageResponse {
-        let task = Task { () -> Result<ImageResponse, PipelineError> in
+        let task = Task(executorPreference: MainThread.executor) { () -> Result<ImageResponse, PipelineError> in
             do throws(PipelineError) {
-                return .success(try await respond(to: request))
+                return .success(try await self.respond(to: request))
             } catch {
                 return .failure(error)
             }

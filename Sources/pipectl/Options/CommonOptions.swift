@@ -46,9 +46,10 @@ struct CommonOptions: ParsableArguments {
         }
     }
 
-    /// A pipeline as the settings say.
-    func pipeline(_ settings: Settings) throws(CommandFailure) -> ImagePipeline {
-        let configuration = try PipelineSettings.configuration(settings)
+    /// A pipeline as the settings say; by default for one request at a time.
+    func pipeline(_ settings: Settings, lookupThreads: Int = 1) throws(CommandFailure) -> ImagePipeline {
+        var configuration = try PipelineSettings.configuration(settings)
+        configuration.lookupThreads = lookupThreads
         do throws(PipelineError) {
             return try ImagePipeline(configuration)
         } catch {
@@ -89,15 +90,14 @@ enum PipelineSettings {
     static func configuration(
         _ settings: Settings, serves: Bool = false
     ) throws(CommandFailure) -> PipelineConfiguration {
-        var configuration = PipelineConfiguration()
-        let folder = settings.cacheFolder
-        configuration.cacheFolder = folder
-        let memory = settings.memoryBudgets
-        configuration.memory = .init(originals: memory.originals, variants: memory.variants)
         // One pass over many sources asks for nothing twice but an original with several recipes: memory that grew with
         // the list would serve nobody. What somebody set stays as set.
-        if case .builtIn = settings.origin("memory.originals") { configuration.memory.originals = 8_000_000 }
-        if case .builtIn = settings.origin("memory.variants") { configuration.memory.variants = 2_000_000 }
+        var configuration = PipelineConfiguration(
+            memory: .init(
+                originals: settings.bytes("memory.originals", builtIn: 8_000_000),
+                variants: settings.bytes("memory.variants", builtIn: 2_000_000)))
+        let folder = settings.cacheFolder
+        configuration.cacheFolder = folder
         let disk = settings.diskBudgets(folder: folder)
         configuration.disk = .init(originals: disk.originals, variants: disk.variants)
         configuration.freeSpace = disk.freeSpace

@@ -123,6 +123,11 @@ extension Settings {
         case .share(let share): Int(Double(MachineMemory.bytes) * share)
         }
     }
+
+    /// The same where somebody set it, else `builtIn`: what memory there is need not be found out then.
+    func bytes(_ key: String, builtIn: Int) -> Int {
+        if case .builtIn = origin(key) { builtIn } else { bytes(key) }
+    }
 }
 
 /// What the machine has.

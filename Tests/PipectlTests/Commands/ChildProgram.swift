@@ -140,15 +140,20 @@ final class ChildProgram: Sendable {
         return String(decoding: state.withLock { $0.errors }, as: UTF8.self)
     }
 
-    /// The most memory it has had so far (`VmHWM`), in bytes; nil once it has ended.
-    var peakMemory: Int? {
+    /// The most memory it has had so far, in bytes; nil once it has ended.
+    var peakMemory: Int? { status("VmHWM").map { $0 * 1024 } }
+
+    /// Its threads; nil once it has ended.
+    var threads: Int? { status("Threads") }
+
+    /// A number of `/proc/PID/status`; nil once it has ended.
+    private func status(_ name: String) -> Int? {
         state.withLock { state -> String? in
             // Within the lock, so that the number is this child's.
             guard state.ended == nil, let bytes = ScratchFolder.bytes(at: "/proc/\(child)/status") else { return nil }
             return String(decoding: bytes, as: UTF8.self)
         }?
-        .split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
-        .flatMap { Int($0.filter(\.isNumber)) }.map { $0 * 1024 }
+        .split(separator: "\n").first { $0.hasPrefix("\(name):") }.flatMap { Int($0.filter(\.isNumber)) }
     }
 
     /// What its open files are called; nil once it has ended.

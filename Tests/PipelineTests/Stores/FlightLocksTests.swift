@@ -13,7 +13,7 @@ import Variants
     init() { mkdir(folder.path, 0o700) }
 
     private func locks(_ limit: Duration = .seconds(60)) -> FlightLocks {
-        FlightLocks(folder: folder.path, limits: [.original: limit, .variant: limit])
+        FlightLocks(folder: folder.path, limits: (original: limit, variant: limit))
     }
 
     @Test func `one holds a key, the others wait until it is released`() async throws {
@@ -68,7 +68,7 @@ import Variants
     }
 
     @Test func `a folder that cannot be locked is counted, and everybody goes on`() async throws {
-        let nowhere = FlightLocks(folder: folder.path + "/none", limits: [:])
+        let nowhere = FlightLocks(folder: folder.path + "/none", limits: (original: .zero, variant: .zero))
         #expect(try await nowhere.hold(.original, "a") == nil && nowhere.counters.failed == 1)
         mkdir(folder.path + "/flights.lock", 0o700)
         let blocked = locks()
