@@ -95,6 +95,8 @@ public final class LoopbackOrigin: Sendable {
                 if errno == EINTR || errno == ECONNABORTED { continue }
                 return
             }
+            // A program that is started beside it would keep the connection open.
+            _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
             var yes: Int32 = 1
             setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, socklen_t(MemoryLayout<Int32>.size))
             let done = state.withLock { state in

@@ -1,6 +1,7 @@
 import Glibc
 import TestSupport
 import Testing
+import Variants
 
 @testable import Pipeline
 
@@ -93,11 +94,13 @@ import Testing
     @Test func `a store that waited to make the tables looks whether its index was set aside meanwhile`() async throws {
         mkdir(folder.path, 0o700)
         let path = "\(folder.path)/rebuild.lock"
-        let lock = open(path, O_RDWR | O_CREAT, 0o600)
+        let lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         defer { close(lock) }
         #expect(flock(lock, LOCK_EX) == 0)
         let folder = folder.path
-        async let opening = Task.detached { try DiskStore(folder: folder) }.value
+        // It waits in the kernel, where none of the threads that tests share may wait.
+        let thread = OwnedThreads(count: 1)
+        async let opening = thread.run { Result { try DiskStore(folder: folder) } }
         // The system tells who waits for a lock, and for that of which file.
         var info = stat()
         #expect(fstat(lock, &info) == 0)
@@ -107,7 +110,8 @@ import Testing
         }
         rename("\(folder)/cache.sqlite", "\(folder)/elsewhere")
         flock(lock, LOCK_UN)
-        let store = try await opening
+        let store = try await opening.get()
+        await thread.stopped()
         let body = bytes(1_000, seed: 1)
         #expect(try store.storeVariant(variant("v", of: digest([]), body), body: body, generation: 1))
         #expect(try DiskStore(folder: folder).variant(key: digest(Array("v".utf8)))?.body == body)
