@@ -11,27 +11,26 @@ struct Exchange {
     private let wakeup: Int32
     /// Kills the worker where it still runs, and puts another one in its place.
     private let replace: () -> Void
-    private let began = Clock.monotonic.seconds
+    /// When the render was first given to a worker; monotonic seconds.
+    private let began: Double
 
     init(
         _ core: PoolCore, _ pending: PendingRender, _ files: HandedFiles, _ worker: WorkerProcess, _ wakeup: Int32,
-        replace: @escaping () -> Void
+        began: Double, replace: @escaping () -> Void
     ) {
         self.core = core
         self.pending = pending
         self.files = files
         self.worker = worker
         self.wakeup = wakeup
+        self.began = began
         self.replace = replace
     }
 
     private var job: RenderJob { pending.job }
 
-    private var deadlineError: RenderError {
-        RenderError(.deadline, "the render took longer than limits.seconds, \(job.limits.seconds) s")
-    }
-
-    func outcome() throws(RenderError) -> RenderedOutput {
+    /// What was rendered; nil where the worker ended before it read what there was to render.
+    func outcome() throws(RenderError) -> RenderedOutput? {
         var stopped: Stop?
         var end = began + job.limits.seconds
         while true {
@@ -43,7 +42,7 @@ struct Exchange {
                         now: now, cpu: worker.cpuSeconds, hasSpare: stopped.isCancelled && core.hasSpare)
                     if end <= now { throw killed(stopped.reason) }
                 } else {
-                    let stop = stop(deadlineError)
+                    let stop = stop(pending.deadlineError)
                     (stopped, end) = (stop, stop.grace.firstLook)
                 }
                 continue
@@ -93,9 +92,10 @@ struct Exchange {
 
     private func answered(
         _ answer: WorkerProcess.Answer, _ stopped: RenderError?
-    ) throws(RenderError) -> RenderedOutput {
+    ) throws(RenderError) -> RenderedOutput? {
         switch answer {
         case .gone: throw crashed()
+        case .unread: return nil
         case .nonsense(let problem): throw nonsense(problem)
         case .reply(.ready): throw nonsense("readiness in the middle of a render")
         case .reply(.failed(let id, let code, let message)):

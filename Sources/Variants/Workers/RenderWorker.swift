@@ -146,6 +146,9 @@ private struct WorkerLoop {
         var descriptors = [Int32](repeating: -1, count: WorkerProtocol.maskLimit + 2)
         while true {
             if !pictures.isEmpty, !Self.isAsked(within: 1000) { pictures.keep(only: nil) }
+            // Not waited for where it is read: a wait there that a kill ends may still take what came in the meantime, and
+            // the front process could not tell that from a render that ended its worker.
+            _ = Self.isAsked(within: -1)
             var held = 0
             let count = csandbox_receive(
                 Int32(CSANDBOX_REQUESTS), &buffer, buffer.count, &descriptors, descriptors.count, &held)

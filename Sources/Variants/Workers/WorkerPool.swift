@@ -130,4 +130,8 @@ final class PendingRender: Sendable {
     }
 
     static let cancelled = RenderError(.cancelled, "the render was cancelled")
+
+    var deadlineError: RenderError {
+        RenderError(.deadline, "the render took longer than limits.seconds, \(job.limits.seconds) s")
+    }
 }

@@ -13,6 +13,8 @@ final class WorkerProcess: @unchecked Sendable {
         case nonsense(String)
         /// The worker has closed its end: it has ended, or is about to.
         case gone
+        /// The same before it read what it was sent last: whatever ended it, that did not.
+        case unread
     }
 
     let child: pid_t
@@ -58,7 +60,7 @@ final class WorkerProcess: @unchecked Sendable {
             return worker
         case .reply, .nonsense:
             throw RenderError(.workerUnavailable, "a render worker started with an answer nobody asked for")
-        case .gone:
+        case .gone, .unread:
             let ended = worker.end()
             throw RenderError(
                 .workerUnavailable, "a render worker \(ended) at its start\(worker.remarks.map { ": " + $0 } ?? "")")
@@ -153,13 +155,22 @@ final class WorkerProcess: @unchecked Sendable {
     func answer() -> Answer {
         var buffer = [UInt8](repeating: 0, count: WorkerProtocol.messageLimit)
         let count = csandbox_receive(requests, &buffer, buffer.count, nil, 0, nil)
-        if count == 0 || count == -Int(ECONNRESET) { return .gone }
+        // So Linux says that the other end was closed with something unread (unix_release_sock in net/unix/af_unix.c).
+        if count == -Int(ECONNRESET) || count == 0 && socketError == ECONNRESET { return .unread }
+        if count == 0 { return .gone }
         guard count > 0 else { return .nonsense("a message of the wrong form") }
         do throws(MessageError) {
             return .reply(try WorkerReply(Array(buffer[..<count])))
         } catch {
             return .nonsense(error.problem)
         }
+    }
+
+    /// An end and its reason are seen one after the other where a look comes just between them.
+    private var socketError: Int32 {
+        var error: Int32 = 0
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        return getsockopt(requests, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : 0
     }
 
     private func answer(within seconds: Double) -> Answer? {

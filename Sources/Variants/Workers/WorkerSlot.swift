@@ -122,19 +122,24 @@ final class WorkerSlot: @unchecked Sendable {
     // MARK: One render
 
     private func render(_ pending: PendingRender) throws(RenderError) -> RenderedOutput {
-        if pending.isCancelled { throw PendingRender.cancelled }
         let job = pending.job
         try core.checkPoison(job)
         let request = try WorkerRequest(pending)
-        // A worker that ended while it was idle takes nothing; what was never begun is given to another one, once.
+        var firstGiven: Double?
+        // What a worker that ended while it was idle never took, or never read, is given to another one, once.
         for _ in 0..<2 {
+            if pending.isCancelled { throw PendingRender.cancelled }
             if let worker, worker.hasLeft { discard() }
             let current: WorkerProcess
             if let worker { current = worker } else { current = try newWorker() }
             worker = current
+            let began = firstGiven ?? Clock.monotonic.seconds
+            firstGiven = began
+            if Clock.monotonic.seconds - began >= job.limits.seconds { throw pending.deadlineError }
             let files = try HandedFiles(job, to: current)
             if current.send(request, files.descriptors, limits: job.limits) {
-                return try Exchange(core, pending, files, current, wakeup, replace: replace).outcome()
+                let exchange = Exchange(core, pending, files, current, wakeup, began: began, replace: replace)
+                if let outcome = try exchange.outcome() { return outcome }
             }
             discard()
         }

@@ -266,6 +266,97 @@ import Testing
         await pool.shutdown()
     }
 
+    /// A worker that does not run any more, but is there and may be killed.
+    private static func stoppedWorker() async throws -> pid_t {
+        let worker = pid_t(try #require(workers().first))
+        kill(worker, SIGSTOP)
+        try await waitWhile { !FileText.read("/proc/\(worker)/status").contains("State:\tT") }
+        return worker
+    }
+
+    @Test func `a worker that was killed before it read what it was sent is told from one that died of it`()
+        async throws
+    {
+        for reads in [false, true] {
+            let worker = try WorkerProcess.start(Self.configuration())
+            let pending = PendingRender(id: 1, kind: .variant, job: try Self.job(.hang), priority: 0)
+            if !reads { _ = try await Self.stoppedWorker() }
+            let files = try HandedFiles(pending.job, to: worker)
+            try #require(worker.send(try WorkerRequest(pending), files.descriptors, limits: pending.job.limits))
+            if reads { try await Self.untilOneHangs() }
+            worker.kill()
+            try await waitWhile { !worker.hasLeft }
+            switch worker.answer() {
+            case .unread: #expect(!reads)
+            case .gone: #expect(reads)
+            default: Issue.record("an answer")
+            }
+            _ = worker.end()
+        }
+    }
+
+    @Test func `a worker that was killed reads nothing any more, though it has not run since`() async throws {
+        // Glibc's overlay has neither.
+        typealias Affinity = @convention(c) (pid_t, Int, UnsafeMutableRawPointer) -> Int32
+        let get = unsafeBitCast(try #require(dlsym(nil, "sched_getaffinity")), to: Affinity.self)
+        let set = unsafeBitCast(try #require(dlsym(nil, "sched_setaffinity")), to: Affinity.self)
+        var all = [UInt8](repeating: 0, count: 128)
+        try #require(get(0, all.count, &all) == 0)
+        var one = [UInt8](repeating: 0, count: 128)
+        let first = try #require(all.firstIndex { $0 != 0 })
+        one[first] = all[first] & (0 &- all[first])
+        for _ in 0..<5 {
+            let worker = try WorkerProcess.start(Self.configuration())
+            let pending = PendingRender(id: 1, kind: .variant, job: try Self.job(), priority: 0)
+            let files = try HandedFiles(pending.job, to: worker)
+            let request = try WorkerRequest(pending)
+            try await waitWhile { !FileText.read("/proc/\(worker.child)/status").contains("State:\tS") }
+            // On this thread's processor, and as SCHED_IDLE (5), it gets no turn between the kill and the request.
+            var priority = sched_param()
+            sched_setscheduler(worker.child, 5, &priority)
+            for process in [0, worker.child] { _ = set(process, one.count, &one) }
+            worker.kill()
+            let isSent = worker.send(request, files.descriptors, limits: pending.job.limits)
+            _ = set(0, all.count, &all)
+            // Where it had one, it is gone already.
+            if isSent, case .gone = worker.answer() { Issue.record("the request was read") }
+            _ = worker.end()
+        }
+    }
+
+    @Test func `a render whose worker was killed before it read it is another one's, and nobody is to blame`()
+        async throws
+    {
+        let pool = WorkerPool(Self.configuration())
+        let job = try Self.job()
+        #expect(await Self.error(pool, job) == nil)
+        let worker = try await Self.stoppedWorker()
+        let task = Task { await Self.error(pool, job) }
+        try await waitWhile { pool.running == 0 }
+        for _ in 0..<1000 { await Task.yield() }
+        kill(worker, SIGKILL)
+        #expect(await task.value == nil)
+        #expect(await Self.error(pool, job) == nil)
+        #expect(pool.statistics.started == 2 && pool.statistics.crashed == 1 && pool.statistics.refused == 0)
+        await pool.shutdown()
+    }
+
+    @Test func `a cancelled render whose worker was killed before it read it needs no other one`() async throws {
+        let pool = WorkerPool(Self.configuration())
+        let job = try Self.job()
+        #expect(await Self.error(pool, job) == nil)
+        let worker = try await Self.stoppedWorker()
+        let task = Task { await Self.error(pool, job) }
+        try await waitWhile { pool.running == 0 }
+        task.cancel()
+        kill(worker, SIGKILL)
+        #expect(await task.value?.code == .cancelled)
+        try await waitWhile { pool.statistics.crashed + pool.statistics.killed == 0 }
+        #expect(pool.statistics.started == 1 && pool.statistics.crashed + pool.statistics.killed == 1)
+        #expect(await Self.error(pool, job) == nil)
+        await pool.shutdown()
+    }
+
     @Test(arguments: [
         ("/nonexistent/pipectl", "No such file"), ("/bin/true", "ended with exit code 0 at its start"),
         ("/bin/cat", "at its start"),
