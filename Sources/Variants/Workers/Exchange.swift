@@ -11,12 +11,14 @@ struct Exchange {
     private let wakeup: Int32
     /// Kills the worker where it still runs, and puts another one in its place.
     private let replace: () -> Void
+    /// Puts another worker in its place and leaves it to be waited for elsewhere; false where no other one is ready.
+    private let handOver: (StoppingRender) -> Bool
     /// When the render was first given to a worker; monotonic seconds.
     private let began: Double
 
     init(
         _ core: PoolCore, _ pending: PendingRender, _ files: HandedFiles, _ worker: WorkerProcess, _ wakeup: Int32,
-        began: Double, replace: @escaping () -> Void
+        began: Double, replace: @escaping () -> Void, handOver: @escaping (StoppingRender) -> Bool
     ) {
         self.core = core
         self.pending = pending
@@ -25,21 +27,22 @@ struct Exchange {
         self.wakeup = wakeup
         self.began = began
         self.replace = replace
+        self.handOver = handOver
     }
 
     private var job: RenderJob { pending.job }
 
     /// What was rendered; nil where the worker ended before it read what there was to render.
-    func outcome() throws(RenderError) -> RenderedOutput? {
-        var stopped: Stop?
-        var end = began + job.limits.seconds
+    func outcome(after asked: Stop? = nil) throws(RenderError) -> RenderedOutput? {
+        var stopped = asked
+        var end = asked?.grace.firstLook ?? began + job.limits.seconds
         while true {
             let left = end - Clock.monotonic.seconds
             if left <= 0 {
                 if let stopped {
+                    if stopped.isCancelled { try leave(after: stopped) }
                     let now = Clock.monotonic.seconds
-                    end = stopped.grace.killTime(
-                        now: now, cpu: worker.cpuSeconds, hasSpare: stopped.isCancelled && core.hasSpare)
+                    end = stopped.grace.killTime(now: now, cpu: worker.cpuSeconds)
                     if end <= now { throw killed(stopped.reason) }
                 } else {
                     let stop = stop(pending.deadlineError)
@@ -58,14 +61,21 @@ struct Exchange {
                 _ = read(wakeup, &count, 8)
                 if pending.isCancelled {
                     let stop = stop(PendingRender.cancelled)
+                    // What others are to share lies with the worker, which mostly stops in no time.
+                    if job.shared == nil { try leave(after: stop) }
                     (stopped, end) = (stop, stop.grace.firstLook)
                 }
             }
         }
     }
 
+    /// Leaves a worker that was told to stop to another thread, where another worker is ready.
+    private func leave(after stop: Stop) throws(RenderError) {
+        if handOver(StoppingRender(core, pending, files, worker, began: began, stop: stop)) { throw stop.reason }
+    }
+
     /// A stop that was asked for.
-    private struct Stop {
+    struct Stop {
         let reason: RenderError
         let grace: StopGrace
         /// An original whose time is over is remembered when its worker had to be killed: that one is given longer.
@@ -94,7 +104,10 @@ struct Exchange {
         _ answer: WorkerProcess.Answer, _ stopped: RenderError?
     ) throws(RenderError) -> RenderedOutput? {
         switch answer {
-        case .gone: throw crashed()
+        case .gone:
+            // Workers end with the threads that started them.
+            if let stopped, core.isClosing { throw stopped }
+            throw crashed()
         case .unread: return nil
         case .nonsense(let problem): throw nonsense(problem)
         case .reply(.ready): throw nonsense("readiness in the middle of a render")

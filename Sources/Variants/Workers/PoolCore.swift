@@ -166,6 +166,7 @@ final class PoolCore: Sendable {
     }
 
     var protection: WorkerProtection? { state.withLock { $0.protection } }
+    var isClosing: Bool { state.withLock { $0.isClosing } }
     var running: Int { state.withLock { $0.slots.values.count { $0.running != nil } } }
     var waiting: Int {
         state.withLock { $0.gatherings.values.reduce($0.queue.count) { $0 + $1.followers.count } }
@@ -203,8 +204,11 @@ final class PoolCore: Sendable {
                 state.slots[index]?.running = pending.id
                 return .render(pending)
             }
-            if state.isClosing { return .end }
             state.slots[index]?.isIdle = true
+            if state.isClosing {
+                // A worker ends with the thread that started it, and may be another slot's by now.
+                return state.slots.values.allSatisfy { $0.running == nil } ? .end : .wait(-1)
+            }
             let isFirst = state.awaitsFirst
             state.awaitsFirst = false
             guard state.keepsWorkers || isFirst, !hasWorker else { return .wait(-1) }
@@ -230,6 +234,7 @@ final class PoolCore: Sendable {
     func leave(_ index: Int) -> [CheckedContinuation<Void, Never>] {
         state.withLock { state in
             state.slots[index] = nil
+            for slot in state.slots.values { slot.slot.wake() }
             guard state.slots.isEmpty else { return [] }
             if let spare = state.spare {
                 spare.end()
@@ -240,9 +245,9 @@ final class PoolCore: Sendable {
         }
     }
 
-    /// The worker that is ready beside the slots', if there is one; `killed` is waited for where it was.
-    func ready(for killed: WorkerProcess?) -> WorkerProcess? {
-        state.withLock { $0.spare }?.take(for: killed)
+    /// The worker that is ready beside the slots', if there is one; what is given for it is waited for where it was.
+    func ready(for exchanged: SpareWorker.Exchanged) -> WorkerProcess? {
+        state.withLock { $0.spare }?.take(for: exchanged)
     }
 
     /// Whether one is.
@@ -277,6 +282,8 @@ final class PoolCore: Sendable {
     /// Tells of a worker that ended, or spoke, while it had nothing to do, and ends it.
     func lost(_ worker: WorkerProcess) {
         let ended = worker.end()
+        // Workers end with the threads that started them.
+        if isClosing { return }
         count(\.crashed)
         configuration.warn(
             "render worker \(worker.child) \(ended) while it was idle" + (worker.remarks.map { ": " + $0 } ?? ""))

@@ -2,15 +2,17 @@ import CSandbox
 import Glibc
 import Synchronization
 
-/// A thread that keeps one worker ready beside those of the slots, and waits for the end of those that were killed.
+/// A thread that keeps one worker ready beside those of the slots, and waits for those that a slot has no time for: one
+/// whose render was cancelled, until it has stopped and is ready again or has to be killed, and killed ones until they end.
 ///
-/// Until a killed worker is gone the kernel takes back its memory, and starting another one takes longer still; a slot that
-/// gets the one that is ready waits for neither. There is at most one process more than slots: a worker that is given away
-/// is not followed by another before the one in whose place it came is gone.
+/// To stop takes some milliseconds, the end of a killed worker more, as the kernel takes back its memory, and the start of
+/// another one more still; a slot that gets the one that is ready waits for none of that. There is at most one process
+/// more than slots: a worker that is given away is not followed by another before the one in whose place it came is gone.
 // @unchecked Sendable: all that changes is under the lock; the descriptor stays open as long as anybody has this.
 final class SpareWorker: @unchecked Sendable {
     private struct State {
         var ready: WorkerProcess?
+        var stopping: StoppingRender?
         /// Killed, and not waited for yet.
         var killed: [WorkerProcess] = []
         var isClosing = false
@@ -18,6 +20,7 @@ final class SpareWorker: @unchecked Sendable {
 
     private enum Step {
         case wait(Int32)
+        case settle(StoppingRender)
         case bury([WorkerProcess])
         case start
         case end
@@ -50,12 +53,23 @@ final class SpareWorker: @unchecked Sendable {
 
     deinit { if wakeup >= 0 { close(wakeup) } }
 
-    /// The worker that is ready, if there is one: the caller's from now on, who gives `killed` away for it.
-    func take(for killed: WorkerProcess?) -> WorkerProcess? {
+    /// What a slot gives away for the worker that is ready.
+    enum Exchanged {
+        case nothing
+        case killed(WorkerProcess)
+        case stopping(StoppingRender)
+    }
+
+    /// The worker that is ready, if there is one: the caller's from now on.
+    func take(for exchanged: Exchanged) -> WorkerProcess? {
         let worker = state.withLock { state -> WorkerProcess? in
             guard let worker = state.ready else { return nil }
             state.ready = nil
-            if let killed { state.killed.append(killed) }
+            switch exchanged {
+            case .nothing: break
+            case .killed(let killed): state.killed.append(killed)
+            case .stopping(let stopping): state.stopping = stopping
+            }
             return worker
         }
         if worker != nil { wake() }
@@ -81,8 +95,9 @@ final class SpareWorker: @unchecked Sendable {
         while true {
             switch step() {
             case .wait(let milliseconds): wait(milliseconds)
+            case .settle(let stopping): settle(stopping)
             case .bury(let killed):
-                core.configuration.beforeBurial()
+                core.configuration.beforeWaiting()
                 for worker in killed { _ = worker.end() }
             case .start: start()
             case .end:
@@ -95,6 +110,10 @@ final class SpareWorker: @unchecked Sendable {
     private func step() -> Step {
         let delay = core.spareDelay()
         return state.withLock { state in
+            if let stopping = state.stopping {
+                state.stopping = nil
+                return .settle(stopping)
+            }
             if !state.killed.isEmpty {
                 defer { state.killed = [] }
                 return .bury(state.killed)
@@ -106,6 +125,15 @@ final class SpareWorker: @unchecked Sendable {
             }
             guard state.ready == nil, let delay else { return .wait(-1) }
             return delay > 0 ? .wait(Int32((delay * 1000).rounded(.up))) : .start
+        }
+    }
+
+    private func settle(_ stopping: StoppingRender) {
+        core.configuration.beforeWaiting()
+        let worker = stopping.worker
+        let isUsable = stopping.settle()
+        state.withLock { state in
+            if isUsable { state.ready = worker } else { state.killed.append(worker) }
         }
     }
 

@@ -31,8 +31,9 @@ public struct WorkerConfiguration: Sendable {
     public var isPrewarmed = false
     /// Told of each worker that ended other than by being told to, with what it wrote before.
     public var warn: @Sendable (String) -> Void = { _ in }
-    /// Called before a worker that was killed is waited for, where another one is in its place already; for tests.
-    var beforeBurial: @Sendable () -> Void = {}
+    /// Called before a worker that was told to stop, or was killed, is waited for, where another one is in its place
+    /// already; for tests.
+    var beforeWaiting: @Sendable () -> Void = {}
     /// Further variables, each `NAME=value`, of a worker's environment, which is empty but for what libvips is told in it.
     package var environment: [String] = []
     /// Set in a worker's environment it makes originals able to set off faults, for tests (`WorkerFault`).

@@ -27,6 +27,8 @@ final class WorkerProcess: @unchecked Sendable {
     /// Renders it was given.
     var renders = 0
     private var isReaped = false
+    /// Whether it was killed, or has ended and was waited for.
+    private(set) var isEnding = false
     /// The limits it has, and until when they need not be set again; monotonic seconds.
     private var limited = (until: 0.0, limits: RenderLimits())
     /// What its renders use over and over.
@@ -120,6 +122,11 @@ final class WorkerProcess: @unchecked Sendable {
         return (fields.count > 1 ? Int(fields[1]) ?? 0 : 0) * Int(sysconf(Int32(_SC_PAGESIZE)))
     }
 
+    /// Whether it has done its share.
+    func isSpent(_ configuration: WorkerConfiguration) -> Bool {
+        renders >= configuration.renders || renders % 16 == 0 && residentBytes > configuration.residentBytes
+    }
+
     /// Gives it a render. false: it is not there to take it.
     func send(_ request: WorkerRequest, _ descriptors: [Int32], limits: RenderLimits) -> Bool {
         renders += 1
@@ -183,7 +190,10 @@ final class WorkerProcess: @unchecked Sendable {
     }
 
     /// Kills it where it still runs, without waiting for its end.
-    func kill() { if !isReaped { Glibc.kill(child, SIGKILL) } }
+    func kill() {
+        isEnding = true
+        if !isReaped { Glibc.kill(child, SIGKILL) }
+    }
 
     /// Kills it where it still runs, waits, and says how it ended: `was killed by SIGSEGV`, `ended with exit code 7`.
     func end() -> String {

@@ -96,7 +96,7 @@ final class WorkerSlot: @unchecked Sendable {
     }
 
     private func newWorker() throws(RenderError) -> WorkerProcess {
-        if let ready = core.ready(for: nil) { return ready }
+        if let ready = core.ready(for: .nothing) { return ready }
         if let refusal = core.startRefusal() { throw refusal }
         return try core.startWorker()
     }
@@ -105,16 +105,20 @@ final class WorkerSlot: @unchecked Sendable {
     private func replace() {
         guard let old = worker else { return }
         old.kill()
-        worker = core.ready(for: old)
+        worker = core.ready(for: .killed(old))
         if worker == nil { _ = old.end() }
+    }
+
+    /// Leaves the worker to stop, where another one is ready for its place.
+    private func handOver(_ stopping: StoppingRender) -> Bool {
+        guard let ready = core.ready(for: .stopping(stopping)) else { return false }
+        worker = ready
+        return true
     }
 
     /// Replaces a worker that has done its share.
     private func recycle() {
-        guard let worker else { return }
-        let configuration = core.configuration
-        let isLarge = worker.renders % 16 == 0 && worker.residentBytes > configuration.residentBytes
-        guard worker.renders >= configuration.renders || isLarge else { return }
+        guard let worker, worker.isSpent(core.configuration) else { return }
         replace()
         core.count(\.recycled)
     }
@@ -138,7 +142,8 @@ final class WorkerSlot: @unchecked Sendable {
             if Clock.monotonic.seconds - began >= job.limits.seconds { throw pending.deadlineError }
             let files = try HandedFiles(job, to: current)
             if current.send(request, files.descriptors, limits: job.limits) {
-                let exchange = Exchange(core, pending, files, current, wakeup, began: began, replace: replace)
+                let exchange = Exchange(
+                    core, pending, files, current, wakeup, began: began, replace: replace, handOver: handOver)
                 if let outcome = try exchange.outcome() { return outcome }
             }
             discard()
@@ -167,6 +172,7 @@ final class HandedFiles {
     private let kept: WorkerFiles
     /// Those that end with the render; the others are the worker's to use again.
     private var owned: [Int32] = []
+    private var isSettled = false
     var output: Int32 { descriptors[1] }
 
     init(_ job: RenderJob, to worker: WorkerProcess) throws(RenderError) {
@@ -186,7 +192,12 @@ final class HandedFiles {
         }
     }
 
-    deinit {
+    deinit { settle() }
+
+    /// After the render: closes what ends with it. Before another thread may use the worker.
+    func settle() {
+        if isSettled { return }
+        isSettled = true
         for descriptor in owned { close(descriptor) }
         kept.settle()
     }

@@ -6,38 +6,35 @@ import Testing
     @Test func `a worker that has had its processor time is killed at the first look`() {
         let grace = StopGrace(now: 100, cpu: 7, heeds: true)
         #expect(grace.firstLook == 100 + StopGrace.seconds)
-        #expect(grace.killTime(now: grace.firstLook, cpu: 7.009, hasSpare: false) == grace.firstLook)
+        #expect(grace.killTime(now: grace.firstLook, cpu: 7.031) == grace.firstLook)
     }
 
-    @Test(arguments: [(true, StopGrace.longestBesideSpare, 1), (false, StopGrace.longest, 3)])
-    func `one that waits for a processor is looked at again, and killed in the end`(
-        hasSpare: Bool, longest: Double, looks: Int
-    ) {
+    @Test func `one that waits for a processor is looked at again, and killed in the end`() {
         let grace = StopGrace(now: 100, cpu: 7, heeds: true)
         var (now, seen) = (grace.firstLook, 0)
         while true {
-            let next = grace.killTime(now: now, cpu: 7.001, hasSpare: hasSpare)
+            let next = grace.killTime(now: now, cpu: 7.001)
             guard next > now, seen < 1000 else { break }
             (now, seen) = (next, seen + 1)
         }
-        #expect(abs(now - 100 - longest) < 1e-9 && seen > looks)
+        #expect(abs(now - 100 - StopGrace.longest) < 1e-9 && seen > 3)
     }
 
     @Test func `where the system does not say what a worker used, only the clock counts`() {
         for (told, looked) in [(-1.0, 9.0), (7, -1)] {
             let grace = StopGrace(now: 100, cpu: told, heeds: true)
-            #expect(grace.killTime(now: grace.firstLook, cpu: looked, hasSpare: true) == grace.firstLook)
+            #expect(grace.killTime(now: grace.firstLook, cpu: looked) == grace.firstLook)
         }
     }
 
     @Test func `one whose encoder does not listen is killed at the first look, which is sooner`() {
         let grace = StopGrace(now: 100, cpu: 7, heeds: false)
         #expect(grace.firstLook < 100 + StopGrace.seconds)
-        #expect(grace.killTime(now: grace.firstLook, cpu: 7, hasSpare: true) == grace.firstLook)
+        #expect(grace.killTime(now: grace.firstLook, cpu: 7) == grace.firstLook)
         let heeding = ["jpeg", "png", "webp", "jpeg:progressive", "webp:lossless", "avif", "gif", "jxl"].map { text in
             (try? Recipe(text))?.resolvedOutput(for: ImageHeader(format: .jpeg, width: 9, height: 9)).heedsStops
         }
-        #expect(heeding == [true, true, true, false, false, false, false, false])
+        #expect(heeding == [true, true, true, true, false, false, false, false])
     }
 
     /// Pixels no encoder makes short work of.

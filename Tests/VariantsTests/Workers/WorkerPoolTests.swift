@@ -270,9 +270,11 @@ import Testing
     private static func stoppedWorker() async throws -> pid_t {
         let worker = pid_t(try #require(workers().first))
         kill(worker, SIGSTOP)
-        try await waitWhile { !FileText.read("/proc/\(worker)/status").contains("State:\tT") }
+        try await waitWhile { !isStopped(Int(worker)) }
         return worker
     }
+
+    static func isStopped(_ worker: Int) -> Bool { FileText.read("/proc/\(worker)/status").contains("State:\tT") }
 
     @Test func `a worker that was killed before it read what it was sent is told from one that died of it`()
         async throws

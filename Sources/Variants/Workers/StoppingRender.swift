@@ -1,0 +1,38 @@
+/// A render that nobody waits for any more, and its worker, which was told to stop.
+// @unchecked Sendable: like its worker it is one thread's at a time. The slot that gave it away touches neither again.
+struct StoppingRender: @unchecked Sendable {
+    let worker: WorkerProcess
+    private let core: PoolCore
+    private let pending: PendingRender
+    private let files: HandedFiles
+    private let began: Double
+    private let stop: Exchange.Stop
+
+    init(
+        _ core: PoolCore, _ pending: PendingRender, _ files: HandedFiles, _ worker: WorkerProcess, began: Double,
+        stop: Exchange.Stop
+    ) {
+        self.core = core
+        self.pending = pending
+        self.files = files
+        self.worker = worker
+        self.began = began
+        self.stop = stop
+    }
+
+    /// Waits until the worker has stopped, or kills it; gives whether it may be used again.
+    func settle() -> Bool {
+        let exchange = Exchange(
+            core, pending, files, worker, -1, began: began, replace: worker.kill, handOver: { _ in false })
+        do throws(RenderError) {
+            if try exchange.outcome(after: stop) == nil { core.lost(worker) }
+        } catch {
+            // The caller has been told already that it is cancelled; what it costs others is counted.
+        }
+        files.settle()
+        if worker.isEnding { return false }
+        guard worker.isSpent(core.configuration) else { return true }
+        core.count(\.recycled)
+        return false
+    }
+}
