@@ -14,10 +14,10 @@ import Variants
 /// With several recipes an image is all of them, asked for at the same time; with `--shared` they share its decode.
 ///
 /// With `--workers N` renders run in N worker processes, which are this program too, N images at a time. With `--cancel` each
-/// render is cancelled once it is under way, and the line is `<renders> <median ms> <worst ms> <workers killed>`: from the
-/// cancellation to the answer of the next render, which is asked for at once and is of one pixel. With `--out FOLDER` every file is
-/// rendered once, into a file of its name there without the extension, or into `NAME-1`, `NAME-2`, … where there are several
-/// recipes, and nothing is printed.
+/// render is cancelled once it is under way, some early and some late, and the line is `<renders> <median ms> <99th percentile ms>
+/// <worst ms> <workers killed>`: from the cancellation to the answer of the next render, which is asked for at once and is of one
+/// pixel. With `--out FOLDER` every file is rendered once, into a file of its name there without the extension, or into
+/// `NAME-1`, `NAME-2`, … where there are several recipes, and nothing is printed.
 @main
 struct RenderBench {
     var quality = RenderQuality.balanced
@@ -155,29 +155,49 @@ struct RenderBench {
         await renderer.shutdown()
     }
 
-    /// How long after a render was cancelled half-way the next one has been done, one of a single pixel.
+    /// How long after a render was cancelled on its way the next one has been done, one of a single pixel.
     private func cancelled(_ renderer: any Rendering, _ jobs: [RenderJob]) async throws {
         let next = try Self.pixel()
-        var times: [Double] = []
-        for job in (0..<rounds).flatMap({ _ in jobs }) {
+        var whole: [Duration] = []
+        for job in jobs {
             let began = ContinuousClock.now
             _ = try await renderer.render(job)
-            let whole = began.duration(to: .now)
-            let task = Task { try await renderer.render(job) }
-            try await Task.sleep(for: whole / 2)
-            let asked = ContinuousClock.now
-            task.cancel()
-            _ = try await renderer.render(next)
-            let time = Self.milliseconds(asked.duration(to: .now))
-            // One that was done by then took no time to stop.
-            if case .failure = await task.result { times.append(time) }
+            whole.append(began.duration(to: .now))
         }
+        var times: [Double] = []
+        for round in 0..<rounds {
+            // From a twentieth to nineteen of them, evenly and in no order.
+            let share = 0.05 + 0.9 * (Double(round) * 0.618_034).truncatingRemainder(dividingBy: 1)
+            for (job, whole) in zip(jobs, whole) {
+                let task = Task { try await renderer.render(job) }
+                try await Task.sleep(for: whole * share)
+                let asked = ContinuousClock.now
+                task.cancel()
+                _ = try await renderer.render(next)
+                let time = Self.milliseconds(asked.duration(to: .now))
+                // One that was done by then took no time to stop.
+                if case .failure = await task.result { times.append(time) }
+                try await Self.rest(renderer)
+            }
+        }
+        let killed = (renderer as? WorkerPool)?.statistics.killed ?? 0
         await renderer.shutdown()
         times.sort()
-        let killed = (renderer as? WorkerPool)?.statistics.killed ?? 0
+        func percentile(_ share: Double) -> Double {
+            times.isEmpty ? 0 : times[min(times.count - 1, Int(Double(times.count) * share))]
+        }
         print(
-            times.count, Self.rounded(times.isEmpty ? 0 : times[times.count / 2]), Self.rounded(times.last ?? 0), killed
-        )
+            times.count, Self.rounded(percentile(0.5)), Self.rounded(percentile(0.99)), Self.rounded(percentile(1)),
+            killed)
+    }
+
+    /// Returns when what was cancelled has stopped or was killed, and another worker has started for each that was.
+    private static func rest(_ renderer: any Rendering) async throws {
+        try await Task.sleep(for: .milliseconds(110))
+        guard let pool = renderer as? WorkerPool else { return }
+        while case let all = pool.statistics, all.started < 2 + all.killed + all.recycled {
+            try await Task.sleep(for: .milliseconds(1))
+        }
     }
 
     /// The least there is to render: a grey pixel.

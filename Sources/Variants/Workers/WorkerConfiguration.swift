@@ -26,8 +26,8 @@ public struct WorkerConfiguration: Sendable {
     public var residentBytes = 512 << 20
     /// Seconds for which an original that ended a worker is refused without trying; default 60. 0: it is tried each time.
     public var poisonSeconds = 60.0
-    /// Whether all workers are started at once and kept, as servers want, and one more that takes the place of one that has
-    /// to be killed; off, each starts with the first render that needs it.
+    /// Whether all workers are started at once and kept, as servers want, and one more that takes the place of one whose
+    /// render was cancelled, or that has to be killed; off, each starts with the first render that needs it.
     public var isPrewarmed = false
     /// Told of each worker that ended other than by being told to, with what it wrote before.
     public var warn: @Sendable (String) -> Void = { _ in }
