@@ -41,7 +41,7 @@ enum LoadOption: String, CaseIterable {
         case .profile:
             Catalogue.Entry(
                 token: rawValue, grammar: "profile:keep", ranges: "",
-                summary: "Keeps the colour space and implies `keep=icc`; otherwise colours become sRGB.",
+                summary: "Keeps the colour space, but CMYK, and implies `keep=icc`; otherwise colours become sRGB.",
                 example: "profile:keep")
         case .frames:
             Catalogue.Entry(
