@@ -35,6 +35,8 @@ struct Pipectl: AsyncParsableCommand {
         RenderWorker.runIfAsked()
         // A reader that goes away is an error of the write, not the end of the process.
         signal(SIGPIPE, SIG_IGN)
+        // So is a file that may not become as long (`ulimit -f`).
+        signal(SIGXFSZ, SIG_IGN)
         Interruption.arm()
         let arguments = Array(CommandLine.arguments.dropFirst())
         let doesManyThings = arguments.first == "batch" || arguments.first == "serve"

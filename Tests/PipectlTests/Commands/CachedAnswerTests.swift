@@ -39,5 +39,14 @@ extension CommandTests {
             let ended = await child.end
             #expect(ended.exit == 0 && ended.errors == "" && received == answer)
         }
+
+        @Test func `a limit on the length of files is an error that says so, and ends nothing`() async throws {
+            let folder = ScratchFolder()
+            let line = "ulimit -f 8; '\(ChildProgram.path)' get '\(Samples.original("dusk-2mp.jpg"))' -r thumbnail:100 "
+            let shell = try HelperProgram(["sh", "-c", line + "-o out --cache c; echo exit $?"], folder: folder.path)
+            #expect(await shell.end() == 0)
+            #expect(shell.text.contains("pipectl: "), "\(shell.text)")
+            #expect(shell.text.contains("exit 7") || shell.text.contains("exit 6"), "\(shell.text)")
+        }
     }
 }
