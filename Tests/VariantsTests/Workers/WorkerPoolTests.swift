@@ -326,15 +326,23 @@ import Testing
         }
     }
 
+    /// A render that is under way, and its worker, which stands still and has not read it.
+    private static func begunWithStoppedWorker(
+        _ pool: WorkerPool, _ job: RenderJob
+    ) async throws -> (worker: pid_t, render: Task<RenderError?, Never>) {
+        #expect(await error(pool, job) == nil)
+        let worker = try await stoppedWorker()
+        let render = Task { await error(pool, job) }
+        try await waitWhile { pool.running == 0 }
+        return (worker, render)
+    }
+
     @Test func `a render whose worker was killed before it read it is another one's, and nobody is to blame`()
         async throws
     {
         let pool = WorkerPool(Self.configuration())
         let job = try Self.job()
-        #expect(await Self.error(pool, job) == nil)
-        let worker = try await Self.stoppedWorker()
-        let task = Task { await Self.error(pool, job) }
-        try await waitWhile { pool.running == 0 }
+        let (worker, task) = try await Self.begunWithStoppedWorker(pool, job)
         for _ in 0..<1000 { await Task.yield() }
         kill(worker, SIGKILL)
         #expect(await task.value == nil)
@@ -346,10 +354,7 @@ import Testing
     @Test func `a cancelled render whose worker was killed before it read it needs no other one`() async throws {
         let pool = WorkerPool(Self.configuration())
         let job = try Self.job()
-        #expect(await Self.error(pool, job) == nil)
-        let worker = try await Self.stoppedWorker()
-        let task = Task { await Self.error(pool, job) }
-        try await waitWhile { pool.running == 0 }
+        let (worker, task) = try await Self.begunWithStoppedWorker(pool, job)
         task.cancel()
         kill(worker, SIGKILL)
         #expect(await task.value?.code == .cancelled)
