@@ -20,6 +20,10 @@ const char *buffered_log_register(void);
 /// go with it when it is undone. Takes the database's rollback hook.
 void buffered_log_attach(struct sqlite3 *database);
 
+/// Whether pages that are read from now on are kept, and what has been kept is read from memory as far as it still holds: only
+/// inside a transaction that reads. For a database that is opened by that name.
+void kept_pages_keep(struct sqlite3 *database, int keeps);
+
 /// From now on closing a database leaves its log as it is, even when nobody else has it open.
 void buffered_log_keep(struct sqlite3 *database);
 

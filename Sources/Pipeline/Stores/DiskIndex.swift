@@ -15,6 +15,8 @@ final class DiskIndex: @unchecked Sendable {
     /// Uses of rows since those were written, and those of them that are not in the file yet.
     let uses: UsesFile
     var notedUses = NotedUses()
+    /// What look-ups are made in that follow each other closely.
+    var snapshot: Snapshot
     /// Counters since the last transaction, how often they were changed, and since when they wait.
     var noted = PerTier { _ in StoreCounters() }
     var notes = 0
@@ -64,6 +66,7 @@ final class DiskIndex: @unchecked Sendable {
         policies = PerTier { _ in policy }
         shared = GenerationPage(folder: folder)
         self.configuration = configuration
+        snapshot = Snapshot(configuration.snapshots)
         try files.claim()
         let removed = files.removeFalseFolders()
         if removed > 0 { note(.originals) { $0.corrupt += removed } }
@@ -340,6 +343,7 @@ final class DiskIndex: @unchecked Sendable {
     func write<Result>(
         _ body: (SQLiteConnection) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
+        endSnapshot()
         if !isTogether, shared.isReplaced(looks: false) { shareGeneration() }
         let connection = try connection
         if isTogether { return try body(connection) }

@@ -6,21 +6,22 @@ extension DiskStore {
 
     /// What is remembered of a source: one record for each selection its `Vary` has led to, newest first.
     public func records(source: String) throws(StoreError) -> [OriginalRecord] {
-        let found = try lookUp { index throws(StoreError) -> [OriginalRecord]? in
+        let found = try lookUp(missing: .records) { index throws(StoreError) -> [OriginalRecord]? in
             var records: [OriginalRecord] = []
             for row in try index.recordRows("WHERE source = ?1 ORDER BY response_time DESC", .text(source)) {
                 if let record = row.record {
                     records.append(record)
                     index.touch(.records, row: row.id, written: row.touched)
                 } else {
+                    // Of what is there now, since it is removed.
+                    if index.endSnapshot() { return nil }
                     index.note(.records) { $0.corrupt += 1 }
                     try index.write { _ throws(StoreError) in try index.removeRow(.records, row.id) }
                 }
             }
-            index.note(.records) { counters in
-                if records.isEmpty { counters.misses += 1 } else { counters.hits += 1 }
-            }
-            return records.isEmpty ? nil : records
+            if records.isEmpty { return nil }
+            index.note(.records) { $0.hits += 1 }
+            return records
         }
         return found ?? []
     }
@@ -77,23 +78,20 @@ extension DiskStore {
     /// The same with a body of more than `longest` bytes as its open file, verified but not in memory.
     func originalBody(digest: Digest, longest: Int) throws(StoreError) -> EntryBody? {
         guard let key = DigestKey(digest) else { return nil }
-        let located = try lookUp { index throws(StoreError) -> Located? in
+        let found = try found(in: .originals, longest: longest) {
+            index throws(StoreError) -> (entry: Void, located: Located)? in
             let found = try index.connection.first(
                 """
                 SELECT id, cost, length, checksum, place, touched FROM digests CROSS JOIN originals USING (id) \
                 WHERE head = ?1 AND originals.digest = ?2
                 """, .integer(key.head), .digest(key)
             ) { (id: $0.integer(0), cost: $0.real(1), body: DiskIndex.StoredBody($0, at: 2), touched: $0.real(5)) }
-            guard let found else {
-                index.note(.originals) { $0.misses += 1 }
-                return nil
-            }
+            guard let found else { return nil }
             index.note(.originals) { $0.countHit(bytes: found.body.length, milliseconds: found.cost) }
             index.touch(.originals, row: found.id, written: found.touched)
-            return Located(row: found.id, digest: key, cost: found.cost, body: found.body)
+            return ((), Located(row: found.id, digest: key, cost: found.cost, body: found.body))
         }
-        guard let located else { return nil }
-        return try verified(located, tier: .originals, longest: longest)
+        return found?.body
     }
 
     /// Whether the bytes of an original are stored; without counting a use, and without reading them.

@@ -7,22 +7,19 @@ extension DiskStore {
             try perform { index throws(StoreError) in index.note(.variants) { $0.misses += 1 } }
             return nil
         }
-        let found = try lookUp { index throws(StoreError) -> (entry: VariantEntry, located: Located)? in
+        let found = try found(in: .variants, longest: .max) {
+            index throws(StoreError) -> (entry: VariantEntry, located: Located)? in
             let row = try index.variant(digits, of: original) {
                 (
                     id: $0.integer(0), digest: $0.digestKey(3), entry: DiskIndex.variant($0), touched: $0.real(11),
                     body: DiskIndex.StoredBody($0, at: 13)
                 )
             }
-            guard let row else {
-                index.note(.variants) { $0.misses += 1 }
-                return nil
-            }
+            guard let row else { return nil }
             guard let entry = row.entry, let digest = row.digest else {
-                index.note(.variants) {
-                    $0.misses += 1
-                    $0.corrupt += 1
-                }
+                // Of what is there now, since it is removed.
+                if index.endSnapshot() { return nil }
+                index.note(.variants) { $0.corrupt += 1 }
                 try index.write { _ throws(StoreError) in try index.removeRow(.variants, row.id) }
                 return nil
             }
@@ -30,9 +27,7 @@ extension DiskStore {
             index.touch(.variants, row: row.id, written: row.touched)
             return (entry, Located(row: row.id, digest: digest, cost: entry.cost, body: row.body))
         }
-        guard let found,
-            case .bytes(let body)? = try verified(found.located, tier: .variants, longest: .max)
-        else { return nil }
+        guard let found, case .bytes(let body) = found.body else { return nil }
         return (found.entry, body)
     }
 

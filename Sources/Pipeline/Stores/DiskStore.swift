@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+import Variants
 
 /// Keeps originals, their records and variants in a folder, within budgets of bytes.
 ///
@@ -19,6 +20,12 @@ public final class DiskStore: Sendable {
     let generationPage: GenerationPage
     /// Tiers that were brought within their budgets since this store was opened, a bit each.
     private let broughtDown = Atomic<UInt8>(0)
+    /// What ends snapshots in which nobody looks any more; there once one was held.
+    private let watch = Mutex<OwnedThreads?>(nil)
+    /// When the snapshot was taken in which somebody looked last.
+    private let snapshotBegun = Atomic<UInt64>(0)
+    /// Whether the next look-up has to find what has been stored until now.
+    private let wantsFresh = Atomic<Bool>(false)
     /// Until when the file system is taken to have ample room.
     let ampleUntil = Atomic<UInt64>(0)
     /// Looks at the file system that holds the folder.
@@ -73,6 +80,8 @@ public final class DiskStore: Sendable {
     /// Writes what is noted in memory and closes the files. Calls after it throw `.closed`.
     public func close() {
         state.withLock { $0.close() }
+        snapshotBegun.store(0, ordering: .relaxed)
+        watch.withLock { $0.take() }?.stop()
     }
 
     /// Writes uses and counts noted in memory to the index.
@@ -103,14 +112,53 @@ public final class DiskStore: Sendable {
         }
     }
 
-    /// Looks something up in the index that was here a moment ago; where it is not found, in the one that is here now.
+    /// Looks something up in the index as it was a moment ago; where it is not found, in the one that is here now.
+    ///
+    /// - Parameters:
+    ///   - tier: where it counts as a miss when nothing is found.
+    ///   - body: may run twice.
     func lookUp<Result: Sendable>(
-        _ body: (DiskIndex) throws(StoreError) -> Result?
+        missing tier: DiskTier? = nil, _ body: (DiskIndex) throws(StoreError) -> Result?
     ) throws(StoreError) -> Result? {
-        try perform(isLookup: true) { index throws(StoreError) in
+        var isUnwatched = false
+        defer { if isUnwatched { watchSnapshot() } }
+        return try perform(isLookup: true) { index throws(StoreError) in
+            if wantsFresh.load(ordering: .relaxed), wantsFresh.exchange(false, ordering: .acquiring) {
+                index.endSnapshot()
+            }
+            let isOfBefore = index.holdSnapshot()
+            if isOfBefore {
+                isUnwatched = index.takeWatch()
+                snapshotBegun.store(index.snapshot.begun, ordering: .relaxed)
+            }
             if let found = try body(index) { return found }
-            // What was counted in the former one went with it.
-            return try index.reopenIfReplaced() ? try body(index) : nil
+            index.endSnapshot()
+            if try index.reopenIfReplaced() || isOfBefore, let found = try body(index) { return found }
+            if let tier { index.note(tier) { $0.misses += 1 } }
+            return nil
+        }
+    }
+
+    /// Has look-ups from now on find what other processes have stored until now. Without it they may be made in the index as
+    /// it was two milliseconds ago, unless something was purged since, or is not found.
+    func refresh() { wantsFresh.store(true, ordering: .releasing) }
+
+    /// Whether a snapshot is held whose time is not over.
+    private var isLookedIn: Bool {
+        Snapshot.now() &- snapshotBegun.load(ordering: .relaxed) < configuration.snapshots.lifetime
+    }
+
+    /// Ends the snapshot that is held once its time is over, on a thread of its own.
+    private func watchSnapshot() {
+        watch.withLock { threads in
+            if threads == nil { threads = OwnedThreads(count: 1) }
+            // It ends before this store does: `close()` waits for it.
+            threads?.submit { [unowned(unsafe) self] in
+                repeat {
+                    // Without the lock, which who looks something up would have to wait for.
+                    repeat { usleep(Snapshot.watchMicroseconds) } while isLookedIn
+                } while state.withLock { $0.endSnapshotInTime() }
+            }
         }
     }
 
@@ -118,6 +166,7 @@ public final class DiskStore: Sendable {
         isLookup: Bool, _ body: (DiskIndex) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
         try state.withLock { index throws(StoreError) -> Result in
+            if !isLookup { index.endSnapshot() }
             try index.reopenIfReplaced(isLookup: isLookup)
             for isCertain in [false, true] {
                 do throws(StoreError) {
@@ -173,33 +222,58 @@ public final class DiskStore: Sendable {
         var body: DiskIndex.StoredBody
     }
 
-    /// A body whose row was found, read and verified outside the lock; nil after damage, which is removed, and when
-    /// the entry was evicted meanwhile.
+    /// What `look` finds in a tier, counted as a hit by it, with its body, which is read and verified outside the lock; nil
+    /// where there is none, and after damage, which is removed.
     ///
     /// - Parameter longest: bytes of the longest body that is read into memory; a longer one is its open file.
-    func verified(_ located: Located, tier: DiskTier, longest: Int) throws(StoreError) -> EntryBody? {
+    func found<Entry: Sendable>(
+        in tier: DiskTier, longest: Int,
+        _ look: (DiskIndex) throws(StoreError) -> (entry: Entry, located: Located)?
+    ) throws(StoreError) -> (entry: Entry, body: EntryBody)? {
+        for isLast in [false, true] {
+            guard let found = try lookUp(missing: tier, look) else { return nil }
+            switch try verified(found.located, tier: tier, longest: longest) {
+            case .whole(let body): return (found.entry, body)
+            case .gone where !isLast: continue
+            case .gone, .damaged: try perform { index throws(StoreError) in index.note(tier) { $0.misses += 1 } }
+            }
+            break
+        }
+        return nil
+    }
+
+    private enum Verified {
+        case whole(EntryBody)
+        /// Removed by now.
+        case damaged
+        /// Evicted or replaced between the two looks.
+        case gone
+    }
+
+    /// Where the body is not whole the hit is taken back.
+    private func verified(_ located: Located, tier: DiskTier, longest: Int) throws(StoreError) -> Verified {
         let body = located.body
         // What the transaction of the caller stores may not be in its slot yet.
         if let batch = Self.batch, batch.owner == ObjectIdentifier(self) { try batch.index.writePacked() }
         do throws(StoreError) {
-            if let found = try whole(located, longest: longest) { return found }
+            if let found = try whole(located, longest: longest) { return .whole(found) }
         } catch {
             // The disk fails, which is no damage, and nothing was handed out.
             try perform { index throws(StoreError) in
-                index.note(tier) { $0.takeBackHit(bytes: body.length, milliseconds: located.cost) }
+                index.note(tier) {
+                    $0.takeBackHit(bytes: body.length, milliseconds: located.cost)
+                    $0.misses += 1
+                }
             }
             throw error
         }
-        try perform { index throws(StoreError) in
-            index.note(tier) {
-                $0.takeBackHit(bytes: body.length, milliseconds: located.cost)
-            }
-            // Gone from the index too, or elsewhere by now: evicted between the two looks, and no damage.
+        return try perform { index throws(StoreError) in
+            index.note(tier) { $0.takeBackHit(bytes: body.length, milliseconds: located.cost) }
             let holder = DiskIndex.Holder(tier, located.row)
-            guard try index.body(of: holder, located.digest) == body else { return }
+            guard try index.body(of: holder, located.digest) == body else { return .gone }
             try index.removeDamaged(holder, located.digest, body)
+            return .damaged
         }
-        return nil
     }
 
     /// A body with the length and the checksum of its row; nil where there is none.

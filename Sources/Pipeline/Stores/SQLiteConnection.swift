@@ -132,6 +132,8 @@ final class SQLiteConnection: @unchecked Sendable {
     let path: String
     private var handle: OpaquePointer?
     private var statements: [SQLText.Name: OpaquePointer] = [:]
+    /// Whether what is read is of one moment, until `endReading()`.
+    private(set) var isReading = false
     /// Pages in the log after the last commit of this connection.
     private let logged = UnsafeMutablePointer<CInt>.allocate(capacity: 1)
 
@@ -165,6 +167,7 @@ final class SQLiteConnection: @unchecked Sendable {
     func close() {
         for statement in statements.values { sqlite3_finalize(statement) }
         statements = [:]
+        isReading = false
         sqlite3_close_v2(handle)
         handle = nil
     }
@@ -260,14 +263,36 @@ final class SQLiteConnection: @unchecked Sendable {
     /// Moves the log into the database and begins it anew, waiting so long for those who read it; false where somebody
     /// still does.
     func restartLog(waiting milliseconds: Int32) -> Bool {
-        sqlite3_busy_timeout(handle, milliseconds)
         defer { sqlite3_busy_timeout(handle, 0) }
-        guard sqlite3_wal_checkpoint_v2(handle, nil, SQLITE_CHECKPOINT_RESTART, nil, nil) == SQLITE_OK else {
-            return false
+        // Who reads what was before keeps some of it from being moved. Who begins to read anew meanwhile does not, but has
+        // the same lock, which SQLite would go on waiting for: so it is asked again and again. The first attempt, which
+        // moves the most, waits for nobody.
+        var rests = 0
+        for attempt in 0...max(1, milliseconds / Self.patience) {
+            rests = attempt == 0 ? 0 : Int(Self.patience * 1_000 / Self.rest)
+            let status = withUnsafeMutablePointer(to: &rests) { rests in
+                sqlite3_busy_handler(
+                    handle,
+                    { rests, count in
+                        guard let rests, Int(count) < rests.load(as: Int.self) else { return 0 }
+                        usleep(UInt32(SQLiteConnection.rest))
+                        return 1
+                    }, rests)
+                return sqlite3_wal_checkpoint_v2(handle, nil, SQLITE_CHECKPOINT_RESTART, nil, nil)
+            }
+            if status == SQLITE_OK {
+                logged.pointee = 0
+                return true
+            }
+            if milliseconds == 0 { break }
         }
-        logged.pointee = 0
-        return true
+        return false
     }
+
+    /// Milliseconds for which one attempt to restart the log waits: longer than a snapshot of others is held.
+    private static let patience: Int32 = 4
+    /// Microseconds between two looks whether somebody still reads the log.
+    private static let rest: Int32 = 200
 
     /// How long a statement waits for another process, in milliseconds; 0 fails at once.
     func wait(milliseconds: Int32) { sqlite3_busy_timeout(handle, milliseconds) }
@@ -318,9 +343,27 @@ final class SQLiteConnection: @unchecked Sendable {
             }, nil, nil, { Unmanaged<SQLiteFunction>.fromOpaque($0!).release() })
     }
 
+    /// Begins a read transaction: what is read from now on is what had committed when the first of it was read, and pages
+    /// that were read are kept, until it ends.
+    func beginReading() throws(StoreError) {
+        try run("BEGIN")
+        isReading = true
+        kept_pages_keep(handle, 1)
+    }
+
+    /// Ends the read transaction, if there is one.
+    func endReading() {
+        guard isReading else { return }
+        isReading = false
+        kept_pages_keep(handle, 0)
+        // Some errors have ended it already.
+        if sqlite3_get_autocommit(handle) == 0 { _ = try? run("COMMIT") }
+    }
+
     /// Runs `body` as one write transaction, taken at once so that it never has to be upgraded and fail half-way. An
-    /// error undoes all of it. Of a file that is read only, SQLite makes it one that reads.
+    /// error undoes all of it. Of a file that is read only, SQLite makes it one that reads. A read transaction ends before.
     func write<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
+        endReading()
         // Prepared once like all others: parsing them anew costs as much as a look-up.
         try run("BEGIN IMMEDIATE")
         do throws(StoreError) {

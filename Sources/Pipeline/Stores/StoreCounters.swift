@@ -34,10 +34,9 @@ public struct StoreCounters: Sendable, Hashable {
         millisecondsSaved += milliseconds
     }
 
-    /// Makes a hit a miss: its body turned out damaged, or gone.
+    /// Undoes a hit whose body turned out damaged, or gone.
     mutating func takeBackHit(bytes: Int, milliseconds: Double) {
         hits -= 1
-        misses += 1
         bytesSaved -= bytes
         millisecondsSaved -= milliseconds
     }

@@ -1,0 +1,208 @@
+import Foundation
+import Glibc
+import Synchronization
+import Testing
+import Variants
+
+@testable import Pipeline
+
+/// Look-ups that follow each other closely share a snapshot: what others have done meanwhile is found as a store promises.
+@Suite struct SnapshotTests {
+    let folder = CacheFolder()
+
+    /// - Parameter lifetime: nanoseconds.
+    private func store(lifetime: UInt64 = 3_600_000_000_000, variants: Int = 1 << 30) throws -> DiskStore {
+        var configuration = DiskStoreConfiguration()
+        configuration.snapshots.least = 1
+        configuration.snapshots.lifetime = lifetime
+        configuration.variants = variants
+        return try DiskStore(folder: folder.path, configuration: configuration)
+    }
+
+    /// One of its own for each, so that a purge removes no other.
+    private func original(_ name: String) -> Digest { digest(Array("original of \(name)".utf8)) }
+
+    private func put(_ name: String, _ body: [UInt8], in store: DiskStore) throws {
+        let entry = variant(name, of: original(name), body)
+        let generation = try store.generationNow()
+        #expect(try store.storeVariant(entry, body: body, generation: generation, source: "http://\(name)/"))
+    }
+
+    private func get(_ name: String, from store: DiskStore) throws -> [UInt8]? {
+        try store.variant(key: digest(Array(name.utf8)), of: original(name))?.body
+    }
+
+    @Test func `a snapshot is held from the last of so many look-ups on, and no longer than its time`() {
+        var settings = Snapshot.Settings()
+        (settings.lifetime, settings.least) = (100, 3)
+        var snapshot = Snapshot(settings)
+        let counted = [1_000, 1_040, 1_099, 1_100, 1_150, 1_160, 1_200, 1_400, 1_450, 1_499, 1_500].map { now in
+            (isOver: snapshot.count(now: UInt64(now)), isDense: snapshot.isDense)
+        }
+        // Closely followed by more, the next one is held from its beginning; after a pause, or after a few, it is not.
+        #expect(
+            counted.map(\.isOver) == [true, false, false, true, false, false, true, true, false, false, true])
+        #expect(
+            counted.map(\.isDense) == [false, false, true, true, true, true, true, false, false, true, true])
+        #expect(snapshot.isOver(now: 1_600) && !snapshot.isOver(now: 1_599))
+    }
+
+    @Test func `what others store is found at once, and what they store in its place after a refresh`() throws {
+        let (reader, writer) = (try store(), try store())
+        try put("a", [1], in: writer)
+        #expect(try get("a", from: reader) == [1])
+        try put("b", [2], in: writer)
+        #expect(try get("b", from: reader) == [2])
+        #expect(try get("a", from: reader) == [1])
+        try put("a", [3, 4], in: writer)
+        // As it was a moment ago, whose body is there.
+        #expect(try get("a", from: reader) == [1])
+        reader.refresh()
+        #expect(try get("a", from: reader) == [3, 4])
+        // What it writes itself it finds.
+        try put("a", [5], in: reader)
+        #expect(try get("a", from: reader) == [5])
+        let counters = try reader.statistics().variants
+        #expect(counters.hits == 6 && counters.misses == 0)
+    }
+
+    @Test func `what others purge is gone at once`() throws {
+        let (reader, writer) = (try store(), try store())
+        for name in ["a", "b"] { try put(name, [1], in: writer) }
+        #expect(try get("a", from: reader) == [1])
+        _ = try writer.purge(source: "http://a/")
+        #expect(try get("a", from: reader) == nil)
+        #expect(try get("b", from: reader) == [1])
+        #expect(try reader.statistics().variants.misses == 1)
+    }
+
+    @Test func `a purge that has told others and not committed is waited for by no snapshot`() throws {
+        let (reader, writer) = (try store(), try store())
+        try put("a", [1], in: writer)
+        try writer.perform { index throws(StoreError) in
+            try index.write { connection throws(StoreError) in
+                let next = try index.nextGeneration()
+                try index.shared.write(next)
+                // Still there, and in no snapshot in which it would still be there afterwards.
+                #expect((try? get("a", from: reader)) == [1])
+                for id in try connection.rows("SELECT id FROM variants", read: { $0.integer(0) }) {
+                    try index.removeRow(.variants, id)
+                }
+            }
+        }
+        #expect(try get("a", from: reader) == nil)
+    }
+
+    @Test func `a body that was moved since is looked up once more`() throws {
+        let (reader, writer) = (try store(), try store(variants: 3_000))
+        let (before, after) = (bytes(2_000, seed: 1), bytes(1_000, seed: 2))
+        try put("a", before, in: writer)
+        #expect(try get("a", from: reader) == before)
+        // Its slot is free, and then another's.
+        try put("a", after, in: writer)
+        try put("b", bytes(1_900, seed: 3), in: writer)
+        #expect(try get("a", from: reader) == after)
+        let counters = try reader.statistics().variants
+        #expect(counters.hits == 2 && counters.misses == 0 && counters.corrupt == 0)
+    }
+
+    @Test func `damaged rows are judged by what is there now`() throws {
+        let (reader, writer) = (try store(), try store())
+        for name in ["a", "b"] { try put(name, [1], in: writer) }
+        for source in ["http://o/", "http://p/"] {
+            try writer.storeOriginal(record(source, [7]), body: [7], generation: try writer.generationNow())
+        }
+        for table in ["variants", "records"] { try folder.sql("UPDATE \(table) SET format = 'none'") }
+        try put("d", [4], in: writer)
+        #expect(try get("d", from: reader) == [4])
+        // Sound by now, which the snapshot does not show.
+        try writer.storeOriginal(record("http://p/", [7]), body: [7], generation: try writer.generationNow())
+        #expect(try reader.records(source: "http://p/").count == 1)
+        #expect(try get("d", from: reader) == [4])
+        let key = try #require(DigestKey(digest(Array("a".utf8))))
+        _ = try writer.perform { index throws(StoreError) in
+            try index.write { connection throws(StoreError) in
+                try connection.run("UPDATE variants SET format = 'png' WHERE key = ?1", .digest(key))
+            }
+        }
+        #expect(try get("a", from: reader) == [1])
+        #expect(try reader.statistics().variants.corrupt == 0)
+        // What is damaged still goes.
+        #expect(try get("d", from: reader) == [4])
+        #expect(try get("b", from: reader) == nil)
+        #expect(try get("a", from: reader) == [1])
+        #expect(try reader.records(source: "http://o/").isEmpty)
+        let counters = try reader.statistics()
+        #expect(counters.variants.corrupt == 1 && counters.variants.misses == 1 && counters.variants.entries == 2)
+        #expect(counters.records.corrupt == 1 && counters.records.misses == 1)
+    }
+
+    @Test func `a snapshot in which nobody looks any more ends by itself`() throws {
+        let (reader, writer) = (try store(lifetime: 1_000_000), try store())
+        for round in 0..<3 {
+            try put("a", [UInt8(round)], in: writer)
+            #expect(try get("a", from: reader) != nil)
+            try put("b", [UInt8(round)], in: writer)
+            // As long as it reads what was before, the log cannot begin anew.
+            let deadline = Date() + 60
+            let connection = try SQLiteConnection(path: "\(folder.path)/cache.sqlite", busyMilliseconds: 0)
+            _ = try connection.first("SELECT count(*) FROM tiers") { _ in }
+            while !connection.restartLog(waiting: 0), Date() < deadline { usleep(1_000) }
+            try #require(Date() < deadline)
+            connection.close()
+        }
+        reader.close()
+        #expect(throws: StoreError.self) { try get("a", from: reader) }
+    }
+
+    @Test func `a store closes while snapshots are held and watched`() throws {
+        for lifetime in [1_000_000, 3_600_000_000_000] as [UInt64] {
+            for closes in [false, true] {
+                let reader = try store(lifetime: lifetime)
+                try put("a", [1], in: reader)
+                for _ in 0..<20 { #expect(try get("a", from: reader) == [1]) }
+                if closes { reader.close() }
+            }
+        }
+    }
+
+    @Test func `the log begins anew beside who never stops reading it`() throws {
+        let writer = try store()
+        try put("a", [1], in: writer)
+        let path = "\(folder.path)/cache.sqlite"
+        let isOver = Atomic<Bool>(false)
+        let reads = Atomic<Int>(0)
+        let failures = Atomic<Int>(0)
+        let thread = OwnedThreads(count: 1)
+        thread.submit {
+            do {
+                let reading = try SQLiteConnection(path: path, busyMilliseconds: 60_000)
+                while !isOver.load(ordering: .relaxed) {
+                    try reading.beginReading()
+                    let begun = Snapshot.now()
+                    while Snapshot.now() - begun < 50_000_000 {
+                        _ = try reading.first("SELECT count(*) FROM variants") { $0.integer(0) }
+                    }
+                    // And begins anew at once.
+                    reading.endReading()
+                    reads.add(1, ordering: .relaxed)
+                }
+                reading.close()
+            } catch {
+                failures.add(1, ordering: .relaxed)
+            }
+        }
+        let deadline = Date() + 60
+        while reads.load(ordering: .relaxed) == 0, Date() < deadline { sched_yield() }
+        let connection = try SQLiteConnection(path: path, busyMilliseconds: 60_000)
+        for round in 0..<10 {
+            try put("\(round)", [1], in: writer)
+            _ = try connection.first("SELECT count(*) FROM tiers") { _ in }
+            #expect(connection.restartLog(waiting: 2_000))
+        }
+        isOver.store(true, ordering: .relaxed)
+        thread.stop()
+        #expect(failures.load(ordering: .relaxed) == 0)
+        connection.close()
+    }
+}
