@@ -48,6 +48,9 @@ package struct Snapshot {
         return isOver
     }
 
+    /// Begins to count anew after a look-up that found nothing: it was made twice, and has ended the snapshot.
+    mutating func missed() { (count, wasDense) = (0, false) }
+
     /// Whether look-ups follow each other closely, as far as they have been counted.
     var isDense: Bool { wasDense || count >= settings.least }
 }

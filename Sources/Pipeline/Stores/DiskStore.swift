@@ -133,6 +133,7 @@ public final class DiskStore: Sendable {
             }
             if let found = try body(index) { return found }
             index.endSnapshot()
+            index.snapshot.missed()
             if try index.reopenIfReplaced() || isOfBefore, let found = try body(index) { return found }
             if let tier { index.note(tier) { $0.misses += 1 } }
             return nil

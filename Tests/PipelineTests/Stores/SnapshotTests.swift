@@ -10,11 +10,18 @@ import Variants
 @Suite struct SnapshotTests {
     let folder = CacheFolder()
 
+    private func settings(least: Int = 1, lifetime: UInt64 = 3_600_000_000_000) -> Snapshot.Settings {
+        var settings = Snapshot.Settings()
+        (settings.least, settings.lifetime) = (least, lifetime)
+        return settings
+    }
+
     /// - Parameter lifetime: nanoseconds.
-    private func store(lifetime: UInt64 = 3_600_000_000_000, variants: Int = 1 << 30) throws -> DiskStore {
+    private func store(
+        least: Int = 1, lifetime: UInt64 = 3_600_000_000_000, variants: Int = 1 << 30
+    ) throws -> DiskStore {
         var configuration = DiskStoreConfiguration()
-        configuration.snapshots.least = 1
-        configuration.snapshots.lifetime = lifetime
+        configuration.snapshots = settings(least: least, lifetime: lifetime)
         configuration.variants = variants
         return try DiskStore(folder: folder.path, configuration: configuration)
     }
@@ -33,9 +40,7 @@ import Variants
     }
 
     @Test func `a snapshot is held from the last of so many look-ups on, and no longer than its time`() {
-        var settings = Snapshot.Settings()
-        (settings.lifetime, settings.least) = (100, 3)
-        var snapshot = Snapshot(settings)
+        var snapshot = Snapshot(settings(least: 3, lifetime: 100))
         let counted = [1_000, 1_040, 1_099, 1_100, 1_150, 1_160, 1_200, 1_400, 1_450, 1_499, 1_500].map { now in
             (isOver: snapshot.count(now: UInt64(now)), isDense: snapshot.isDense)
         }
@@ -45,6 +50,40 @@ import Variants
         #expect(
             counted.map(\.isDense) == [false, false, true, true, true, true, true, false, false, true, true])
         #expect(snapshot.isOver(now: 1_600) && !snapshot.isOver(now: 1_599))
+    }
+
+    @Test func `a look-up that finds nothing ends the snapshot, and so many more begin the next`() throws {
+        let (reader, writer) = (try store(least: 3), try store())
+        for (round, isHeld) in [false, true, false, true].enumerated() {
+            let (before, after) = ([UInt8(round)], [UInt8(round), 1])
+            try put("a", before, in: writer)
+            #expect(try get("a", from: reader) == before)
+            try put("a", after, in: writer)
+            #expect(try get("a", from: reader) == (isHeld ? before : after))
+            if isHeld { #expect(try get("b", from: reader) == nil) }
+        }
+    }
+
+    @Test func `who has its turn after another process finds what that has stored by now`() async throws {
+        var configuration = PipelineConfiguration()
+        configuration.cacheFolder = folder.path
+        let tiers = try CacheTiers(configuration, readers: OwnedThreads(count: 1), snapshots: settings())
+        let (disk, other) = (try #require(tiers.disk), try store())
+        let source = "http://o/"
+        let records = [record(source, [1]), record(source, [2])]
+        try other.storeOriginal(records[0], body: [1], generation: try other.generationNow())
+        #expect(try disk.records(source: source) == [records[0]])
+        try other.storeOriginal(records[1], body: [2], generation: try other.generationNow())
+        #expect(try disk.records(source: source) == [records[0]])
+        let found = try await tiers.once(.original, source) {
+            (try? disk.records(source: source)) ?? []
+        } isShared: { _, _ in
+            true
+        } work: {
+            []
+        }
+        #expect(found == [records[1]])
+        await tiers.close()
     }
 
     @Test func `what others store is found at once, and what they store in its place after a refresh`() throws {
