@@ -2,11 +2,17 @@ import Glibc
 import Pipeline
 
 /// Two processes on one folder: how fast one reads alone, and how fast while the other writes.
+///
+/// The machine's own speed changes from second to second. So one process reads all the time, in slices of half a second: in
+/// every second one nobody writes, and each of the others is compared with the two beside it.
 struct SharedFolder {
     let folder: String
     /// Entries of `store-bench disk` that are there.
     let entries: Int
-    private static let seconds = 2
+    /// Microseconds.
+    private static let slice = 500_000.0
+    /// Microseconds at the beginning of a slice that do not count: what the one before left in caches goes.
+    private static let settling = 100_000.0
 
     init(_ folder: String, _ entries: Int) throws {
         self.folder = folder
@@ -23,45 +29,62 @@ struct SharedFolder {
     /// is the machine's doing, whose processors share caches and memory.
     func run(rounds: Int) throws {
         let elsewhere = folder + "-elsewhere"
-        let (writer, other) = (try store(folder), try store(elsewhere))
+        let stores = [(try store(folder), "reads-kept"), (try store(elsewhere), "reads-kept-elsewhere")]
         var next = entries * 2
-        var figures: [String: [Double]] = [:]
-        for _ in 0..<rounds {
-            let alone = try rate(of: startReader())
-            figures["reads-alone", default: []].append(alone)
-            for (measure, store) in [("reads-kept", writer), ("reads-kept-elsewhere", other)] {
-                let reader = try startReader()
-                let puts = try write(to: store, from: &next)
-                figures[measure, default: []].append(try rate(of: reader) / alone)
-                if measure == "reads-kept" { figures["writes-meanwhile", default: []].append(puts) }
+        // Opening takes a moment, and the first look-ups read what is on the disk alone.
+        let start = wall() + 1e6
+        let slices = rounds * 4 + 1
+        let reader = try startReader(slices: slices, start: start)
+        var puts: [Double] = []
+        for round in 0..<rounds {
+            for (index, (store, _)) in stores.enumerated() {
+                let begins = start + Double(round * 4 + index * 2 + 1) * Self.slice
+                sleep(until: begins)
+                let count = try write(to: store, from: &next, until: begins + Self.slice)
+                if index == 0 { puts.append(Double(count) / Self.slice * 1e6) }
             }
         }
-        for (measure, unit) in [
-            ("reads-alone", "/s"), ("reads-kept", "x"), ("reads-kept-elsewhere", "x"), ("writes-meanwhile", "/s"),
-        ] { report("share", entries, measure, median(figures[measure] ?? []), unit) }
-        writer.close()
-        other.close()
+        let rates = try rates(of: reader, slices: slices)
+        var alone: [Double] = []
+        var kept: [[Double]] = [[], []]
+        for slice in stride(from: 1, to: rates.count - 1, by: 2) {
+            let beside: Double = (rates[slice - 1] + rates[slice + 1]) / 2
+            alone.append(beside)
+            kept[slice / 2 % 2].append(rates[slice] / beside)
+        }
+        report("share", entries, "reads-alone", median(alone), "/s")
+        report("share", entries, "reads-kept-lowest-quarter", kept[0].sorted()[rounds / 4], "x")
+        for (index, (store, measure)) in stores.enumerated() {
+            report("share", entries, measure, median(kept[index]), "x")
+            store.close()
+        }
+        report("share", entries, "writes-meanwhile", median(puts), "/s")
     }
 
-    /// Writes for as long as the reader reads.
-    /// - Returns: puts a second.
-    private func write(to store: DiskStore, from next: inout Int) throws -> Double {
+    private func sleep(until time: Double) {
+        let rest = time - wall()
+        if rest > 0 { usleep(UInt32(rest)) }
+    }
+
+    /// - Returns: how many were put.
+    private func write(to store: DiskStore, from next: inout Int, until end: Double) throws -> Int {
         let workload = Workload()
         let generation = try store.generationNow()
-        let (begun, first) = (wall(), next)
-        while wall() - begun < Double(Self.seconds) * 1e6 {
+        let first = next
+        while wall() < end {
             let entry = Workload.variant(next, length: Workload.length)
             try store.storeVariant(
                 entry, body: workload.bytes(next, length: Workload.length), generation: generation,
                 source: Workload.source(next))
             next += 1
         }
-        return Double(next - first) / (wall() - begun) * 1e6
+        return next - first
     }
 
-    private func startReader() throws -> UnsafeMutablePointer<FILE> {
+    private func startReader(slices: Int, start: Double) throws -> UnsafeMutablePointer<FILE> {
         let program = quoted(CommandLine.arguments[0])
-        guard let reader = popen("exec \(program) read \(quoted(folder)) \(entries) \(Self.seconds)", "r") else {
+        let command = "exec \(program) read \(quoted(folder)) \(entries) \(slices) \(Int(start))"
+        guard let reader = popen(command, "r") else {
             throw BenchError("cannot start a second process")
         }
         return reader
@@ -71,31 +94,41 @@ struct SharedFolder {
         "'" + text.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''") + "'"
     }
 
-    private func rate(of reader: UnsafeMutablePointer<FILE>) throws -> Double {
-        let text = line(of: reader)
-        guard pclose(reader) == 0, let rate = text.flatMap({ Double($0) }) else {
-            throw BenchError("the second process failed")
-        }
-        return rate
+    private func rates(of reader: UnsafeMutablePointer<FILE>, slices: Int) throws -> [Double] {
+        var rates: [Double] = []
+        while let text = line(of: reader), let rate = Double(text) { rates.append(rate) }
+        guard pclose(reader) == 0, rates.count == slices else { throw BenchError("the second process failed") }
+        return rates
     }
 
-    /// What the second process does: reads for so long and prints how many a second.
-    func read(seconds: Int) throws {
+    /// What the second process does: reads for so many slices and prints how many a second in each.
+    ///
+    /// - Parameter start: of the first slice, in microseconds of the clock that only goes forward.
+    func read(slices: Int, start: Double) throws {
         let store = try store(folder)
         var random = SplitMix(seed: 11)
         let keys = (0..<20_000).map { _ in
             let number = Int(random.next() % UInt64(entries))
             return (key: Workload.key(number), original: Workload.original(of: number))
         }
-        for (key, original) in keys.prefix(500) { _ = try store.variant(key: key, of: original) }
-        var count = 0
-        let begun = wall()
-        while wall() - begun < Double(seconds) * 1e6 {
-            let (key, original) = keys[count % keys.count]
-            _ = try store.variant(key: key, of: original)
-            count += 1
+        var next = 0
+        func read(until end: Double) throws -> Int {
+            let first = next
+            while wall() < end {
+                let (key, original) = keys[next % keys.count]
+                guard try store.variant(key: key, of: original) != nil else {
+                    throw BenchError("an entry was not found")
+                }
+                next += 1
+            }
+            return next - first
         }
-        print(Double(count) / (wall() - begun) * 1e6)
+        for slice in 0..<slices {
+            let begins = start + Double(slice) * Self.slice
+            _ = try read(until: begins + Self.settling)
+            let counted = wall()
+            print(Double(try read(until: begins + Self.slice)) / (wall() - counted) * 1e6)
+        }
     }
 }
 

@@ -38,7 +38,9 @@ struct StoreBench {
         case ("more", 3): try DiskBench(arguments[1], try count(arguments[2]), hasOriginals: false).more()
         case ("open", 3): try DiskBench.open(arguments[1], try count(arguments[2]))
         case ("share", 4): try SharedFolder(arguments[1], try count(arguments[2])).run(rounds: try count(arguments[3]))
-        case ("read", 4): try SharedFolder(arguments[1], try count(arguments[2])).read(seconds: try count(arguments[3]))
+        case ("read", 5):
+            try SharedFolder(arguments[1], try count(arguments[2]))
+                .read(slices: try count(arguments[3]), start: Double(try count(arguments[4])))
         case ("peer", 3): try PeerBench(arguments[1], try count(arguments[2])).run()
         case ("memory", 2): try MemoryBench(entries: try count(arguments[1])).run()
         case ("inline", 3): try InlineBench(folder: arguments[1], count: try count(arguments[2])).run()
