@@ -24,7 +24,7 @@ public struct VerifyReport: Sendable, Hashable {
     public var wrongSums = 0
     /// The database itself is damaged; repairing starts an empty one.
     public var isIndexDamaged = false
-    /// Whether the faults were mended.
+    /// Whether there were faults, and they were mended.
     public var isRepaired = false
 
     public init() {}
@@ -45,7 +45,6 @@ extension DiskStore {
     /// - Throws: `.unavailable` when it is to repair what it may only read.
     public func verify(repair: Bool = false) throws(StoreError) -> VerifyReport {
         var report = VerifyReport()
-        report.isRepaired = repair
         let isReadOnly = try perform { index throws(StoreError) in try index.connection.isReadOnly }
         if repair, isReadOnly {
             throw StoreError(
@@ -61,8 +60,8 @@ extension DiskStore {
             index.reclaim()
             while index.isSweeping, index.sweep() {}
         }
-        try verifyBodies(&report)
-        try verifyFiles(&report)
+        try verifyBodies(&report, repair: repair)
+        try verifyFiles(&report, repair: repair)
         try perform { index throws(StoreError) in
             let connection = try index.connection
             let part =
@@ -73,10 +72,11 @@ extension DiskStore {
             report.wrongSlots = part.wrongSlots
             report.wrongSums = part.wrongSums
         }
+        report.isRepaired = repair && !report.isClean
         return report
     }
 
-    private func verifyBodies(_ report: inout VerifyReport) throws(StoreError) {
+    private func verifyBodies(_ report: inout VerifyReport, repair: Bool) throws(StoreError) {
         for tier in [DiskTier.originals, .variants] {
             let query: SQLText = """
                 SELECT id, digest, length, checksum, place FROM \(tier.rawValue) WHERE id > ?1 ORDER BY id LIMIT 256
@@ -92,7 +92,8 @@ extension DiskStore {
                 guard let last = page.last else { break }
                 after = last.id
                 for row in page {
-                    if let digest = row.digest { try verify(digest, row.body, of: tier, row.id, &report) }
+                    guard let digest = row.digest else { continue }
+                    try verify(digest, row.body, of: tier, row.id, &report, repair: repair)
                 }
             }
         }
@@ -100,7 +101,8 @@ extension DiskStore {
 
     /// Reads one body. One that several entries have is read for each of them.
     private func verify(
-        _ digest: DigestKey, _ body: DiskIndex.StoredBody, of tier: DiskTier, _ id: Int, _ report: inout VerifyReport
+        _ digest: DigestKey, _ body: DiskIndex.StoredBody, of tier: DiskTier, _ id: Int, _ report: inout VerifyReport,
+        repair: Bool
     ) throws(StoreError) {
         let bytes =
             if let place = body.place { try pack.read(place, length: body.length) } else {
@@ -117,12 +119,11 @@ extension DiskStore {
         } else {
             report.damagedBodies += 1
         }
-        guard report.isRepaired else { return }
+        guard repair else { return }
         try perform { index throws(StoreError) in try index.removeDamaged(holder, digest, body) }
     }
 
-    private func verifyFiles(_ report: inout VerifyReport) throws(StoreError) {
-        let repair = report.isRepaired
+    private func verifyFiles(_ report: inout VerifyReport, repair: Bool) throws(StoreError) {
         let foreign = files.foreign()
         report.foreignFiles = foreign.count
         if repair, !foreign.isEmpty {

@@ -280,14 +280,17 @@ extension CommandTests {
             #expect(clean.exit == 0 && clean.text.contains("nothing wrong"))
             let json = SettingValue.parsed(try await site.run(["cache", "verify", "--json"]).text)
             #expect(json["clean"] == .bool(true))
+            let intact = try await site.run(["cache", "verify", "--repair", "--json"])
+            #expect(SettingValue.parsed(intact.text)["repaired"] == .bool(false))
 
             let bodies = Self.files(below: site.cache).filter { !$0.contains("cache.sqlite") }
             let large = try #require(bodies.first { (ScratchFolder.bytes(at: $0)?.count ?? 0) > 65_536 })
             #expect(Self.flipByte(of: large))
             let damaged = try await site.run(["cache", "verify"])
             #expect(damaged.exit == 1 && damaged.text.contains("damaged"))
-            let mended = try await site.run(["cache", "verify", "--repair"])
-            #expect(mended.exit == 0 && mended.text.contains("repaired"))
+            let mended = try await site.run(["cache", "verify", "--repair", "--json"])
+            let report = SettingValue.parsed(mended.text)
+            #expect(mended.exit == 0 && report["repaired"] == .bool(true) && report["clean"] == .bool(false))
             #expect(try await site.run(["cache", "verify"]).exit == 0)
             #expect(try await site.run(arguments).exit == 0)
         }
