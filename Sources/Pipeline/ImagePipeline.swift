@@ -221,6 +221,10 @@ public final class ImagePipeline: Sendable {
         return try await tiers.purge(source: AdmitStage.identify(request).source)
     }
 
+    /// The same of a source by the name that `OriginalRecord.source` has: a normalised URL, `file:` and an absolute path,
+    /// `id:` and a `sourceID`, or `bytes:` and the SHA-256 of what was given as bytes.
+    public func purge(name: String) async throws(PipelineError) -> PurgeResult { try await tiers.purge(source: name) }
+
     /// The same of many sources at once, by the beginning of their URLs or by host. It takes as long as what it removes.
     /// What was under way when it began is stored nowhere, whatever its source.
     public func purge(_ selection: SourceSelection) async throws(PipelineError) -> PurgeResult {

@@ -6,6 +6,11 @@ extension ImageSource {
     package var storedName: String? {
         try? AdmitStage.identify(ImageRequest(self)).source
     }
+
+    /// Whether a text is such a name already, and that of no URL.
+    package static func isStoredName(_ text: String) -> Bool {
+        ["id:", "bytes:", "file:"].contains { text.hasPrefix($0) }
+    }
 }
 
 extension SourceSelection {
@@ -15,7 +20,7 @@ extension SourceSelection {
     ///
     /// Throws `invalidSource` for what is empty or no URL, and for a path that ends in a dot segment.
     public init(prefix text: String) throws(PipelineError) {
-        if ["id:", "bytes:", "file:"].contains(where: { text.hasPrefix($0) }) {
+        if ImageSource.isStoredName(text) {
             self.init(prefixes: [text])
             return
         }

@@ -53,7 +53,12 @@ enum EntryText {
     }
 
     private static func use(_ uses: Int, _ lastUsed: Double, _ now: Double) -> String {
-        " used \(uses) times, last \(ago(lastUsed, now))"
+        " used \(times(uses)), last \(ago(lastUsed, now))"
+    }
+
+    /// They are counted up to 255.
+    private static func times(_ uses: Int) -> String {
+        uses == 1 ? "once" : "\(uses) times" + (uses < 255 ? "" : " or more")
     }
 
     private static func ago(_ time: Double, _ now: Double) -> String {

@@ -50,6 +50,11 @@ struct TextTable: Sendable {
 
 /// Numbers as people read them.
 enum Readable {
+    /// `1 body`, `7 bodies`.
+    static func count(_ number: Int, _ one: String, _ many: String) -> String {
+        "\(number) \(number == 1 ? one : many)"
+    }
+
     /// `812 B`, `15.2 kB`, `1.3 MB`: decimal units, three digits.
     static func bytes(_ count: Int) -> String {
         if count < 1000 { return "\(count) B" }

@@ -15,7 +15,7 @@ struct CachePurge: AsyncParsableCommand {
               pipectl cache purge --host example.org
             """)
 
-    @Argument(help: ArgumentHelp("An http(s) URL or a file.", valueName: "source"))
+    @Argument(help: ArgumentHelp("An http(s) URL, a file, or a name as `list` has it.", valueName: "source"))
     var source: String?
     @Option(help: ArgumentHelp("Every source that begins like this URL or path.", valueName: "prefix"))
     var prefix: String?
@@ -40,6 +40,8 @@ struct CachePurge: AsyncParsableCommand {
         do throws(PipelineError) {
             if let selection {
                 outcome = .success(try await pipeline.purge(selection))
+            } else if let source, ImageSource.isStoredName(source) {
+                outcome = .success(try await pipeline.purge(name: source))
             } else {
                 outcome = .success(try await pipeline.purge(ImageSource(source ?? "")))
             }
@@ -57,7 +59,8 @@ struct CachePurge: AsyncParsableCommand {
             result.add(to: &object)
             print(object.closed)
         } else {
-            print("removed " + (source == nil ? "\(result.sources) sources: " : "") + result.text)
+            let sources = Readable.count(result.sources, "source", "sources") + ": "
+            print("removed " + (source == nil ? sources : "") + result.text)
         }
     }
 }
@@ -65,7 +68,11 @@ struct CachePurge: AsyncParsableCommand {
 extension PurgeResult {
     /// `3 records, 2 bodies and 7 variants, 1.2 MB`.
     var text: String {
-        "\(records) records, \(originals) bodies and \(variants) variants, \(Readable.bytes(bytes))"
+        [
+            Readable.count(records, "record", "records"),
+            Readable.count(originals, "body", "bodies") + " and " + Readable.count(variants, "variant", "variants"),
+            Readable.bytes(bytes),
+        ].joined(separator: ", ")
     }
 
     func add(to object: inout JSONText) {

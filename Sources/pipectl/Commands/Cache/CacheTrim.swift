@@ -63,9 +63,9 @@ struct CacheTrim: ParsableCommand {
             object.add("bytes", result.bytes)
             print(object.closed)
         } else {
-            print(
-                "removed \(result.originals) originals and \(result.variants) variants, \(Readable.bytes(result.bytes))"
-            )
+            let originals = Readable.count(result.originals, "original", "originals")
+            let variants = Readable.count(result.variants, "variant", "variants")
+            print("removed \(originals) and \(variants), \(Readable.bytes(result.bytes))")
         }
     }
 

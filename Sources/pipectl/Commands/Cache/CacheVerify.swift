@@ -32,7 +32,7 @@ struct CacheVerify: ParsableCommand {
             object.add("indexDamaged", report.isIndexDamaged)
             print(object.closed)
         } else {
-            print("checked \(report.bodiesChecked) bodies")
+            print("checked " + Readable.count(report.bodiesChecked, "body", "bodies"))
             for (_, name, count) in faults where count > 0 { print("  \(count) \(name)") }
             if report.isIndexDamaged { print("  the index is damaged") }
             print(report.isClean ? "nothing wrong" : report.isRepaired ? "repaired" : "run with --repair to mend this")
