@@ -8,9 +8,12 @@
    shared memory of the log tells which (https://www.sqlite.org/walformat.html#walidxfmt):
 
    A frame of the log stays as it is once the transaction that wrote it has committed, until the log begins anew, which gives
-   it another salt. A page of the file itself changes only when a checkpoint moves one into it, which says beforehand up to
-   which frame it is going to. Pages it is moving now nobody reads there: who may see them finds them in the log, and a
-   checkpoint goes no further than all who read can see.
+   it another salt.
+
+   A page is read from the file itself by who sees it in none of the frames that come after those moved into the file, and
+   no more are moved than all who read may see. So while as many are moved as when it was read, who reads it from the file
+   sees it as it was. Up to where a checkpoint means to go tells less: who mends the shared memory writes down all of the
+   log, whatever those see who read meanwhile.
 
    To be asked by who is in a transaction that reads: the log does not begin anew below them. */
 
@@ -19,25 +22,28 @@
 static const int slots[] = {4096, 2048};
 
 enum {
-    /* Where numbers of the shared memory lie, in units of four bytes. */
+    /* Where numbers of the shared memory lie, in units of four bytes. There are two copies of its header; `other` is the
+       second, which is written first. */
     version = 0,
     lastFrame = 4,
     salts = 8,
-    attempted = 32,
+    other = 12,
+    moved = 24,
     knownVersion = 3007000,
 };
 
 typedef struct {
     /* Of which kind it is: one of another edition is none. */
-    uint32_t edition;
+    uint64_t edition;
     uint32_t number;
     unsigned char bytes[keptPageBytes];
 } Slot;
 
 typedef struct {
-    uint32_t edition;
+    /* Far more than can be counted: one that came again would be taken for the old one. */
+    uint64_t edition;
     uint32_t salts[2];
-    /* Of the file, up to where the last checkpoint has gone; of the log, its last frame when somebody looked last. */
+    /* Of the file, up to where the log has been moved into it; of the log, its last frame when somebody looked last. */
     uint32_t frame;
     Slot *slots;
 } Table;
@@ -68,23 +74,38 @@ void kept_pages_forget(KeptPages *pages) {
 
 static uint32_t shared(const KeptPages *pages, int at) { return __atomic_load_n(pages->shared + at, __ATOMIC_ACQUIRE); }
 
+/* What of the log has been moved into the file and what its last frame is; whether they are of one log. Where it begins anew
+   just now, they are not. */
+static int look(const KeptPages *pages, uint32_t found[2], uint32_t *first, uint32_t *last) {
+    found[0] = shared(pages, salts);
+    found[1] = shared(pages, salts + 1);
+    *first = shared(pages, moved);
+    *last = shared(pages, other + lastFrame);
+    int isOne = *first <= *last;
+    for (int i = 0; i < 2; i++) isOne = isOne && shared(pages, other + salts + i) == found[i];
+    isOne = isOne && shared(pages, moved) == *first;
+    for (int i = 0; i < 2; i++) isOne = isOne && shared(pages, salts + i) == found[i];
+    return isOne;
+}
+
 /* The table as far as it holds now; NULL where nothing is known. */
 static Table *current(KeptPages *pages, int log) {
+    uint32_t found[2], first, last;
     if (pages->shared == NULL || shared(pages, version) != knownVersion) return NULL;
+    if (!look(pages, found, &first, &last)) return NULL;
     Table *table = &pages->tables[log];
     if (table->slots == NULL) {
         table->slots = calloc((size_t)slots[log], sizeof(Slot));
         if (table->slots == NULL) return NULL;
         table->edition = 1;
     }
-    uint32_t frame = shared(pages, log ? lastFrame : attempted);
-    uint32_t first = shared(pages, salts), second = shared(pages, salts + 1);
-    int isOther = table->salts[0] != first || table->salts[1] != second;
+    uint32_t frame = log ? last : first;
+    int isOther = table->salts[0] != found[0] || table->salts[1] != found[1];
     /* A log that has become shorter was found so by who mended it. */
     if (isOther || (log ? frame < table->frame : frame != table->frame)) {
         table->edition++;
-        table->salts[0] = first;
-        table->salts[1] = second;
+        table->salts[0] = found[0];
+        table->salts[1] = found[1];
     }
     table->frame = frame;
     return table;
