@@ -127,10 +127,27 @@ extension DiskIndex {
             ) { Holder(.originals, $0.integer(0)) }
     }
 
-    /// Deletes a damaged body and every entry made of it.
-    func removeDamaged(_ holder: Holder, _ digest: DigestKey, _ body: StoredBody) throws(StoreError) {
-        note(holder.tier) { $0.corrupt += 1 }
-        try write { _ throws(StoreError) in try removeEntries(holder, digest, body) }
+    /// Whether a body is damaged, asked while nobody else writes: where it lay, another's may have been for a moment.
+    ///
+    /// - Parameters:
+    ///   - removes: whether it is deleted then, with every entry made of it.
+    ///   - isWhole: reads it once more.
+    func confirmDamage(
+        of holder: Holder, _ digest: DigestKey, _ body: StoredBody, removes: Bool,
+        isWhole: () throws(StoreError) -> Bool
+    ) throws(StoreError) -> Bool {
+        func isDamaged() throws(StoreError) -> Bool {
+            guard try self.body(of: holder, digest) == body else { return false }
+            return try !isWhole()
+        }
+        guard removes else { return try connection.write { () throws(StoreError) in try isDamaged() } }
+        let isRemoved = try write { _ throws(StoreError) in
+            guard try isDamaged() else { return false }
+            try removeEntries(holder, digest, body)
+            return true
+        }
+        if isRemoved { note(holder.tier) { $0.corrupt += 1 } }
+        return isRemoved
     }
 
     /// Deletes every entry with a body.

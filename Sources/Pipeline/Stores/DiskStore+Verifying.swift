@@ -104,23 +104,13 @@ extension DiskStore {
         _ digest: DigestKey, _ body: DiskIndex.StoredBody, of tier: DiskTier, _ id: Int, _ report: inout VerifyReport,
         repair: Bool
     ) throws(StoreError) {
-        let bytes =
-            if let place = body.place { try pack.read(place, length: body.length) } else {
-                try files.read(digest.text, length: body.length)
-            }
         report.bodiesChecked += 1
-        if let bytes, bytes.count == body.length, CRC32C.checksum(bytes) == body.checksum { return }
-        // Evicted since the row was read: nothing is wrong.
-        let holder = DiskIndex.Holder(tier, id)
-        let isThere = try perform { index throws(StoreError) in try index.body(of: holder, digest) == body }
-        guard isThere else { return }
-        if bytes == nil, body.place == nil, access(files.path(digest.text), F_OK) != 0 {
-            report.missingFiles += 1
-        } else {
-            report.damagedBodies += 1
-        }
-        guard repair else { return }
-        try perform { index throws(StoreError) in try index.removeDamaged(holder, digest, body) }
+        let located = Located(row: id, digest: digest, cost: 0, body: body)
+        if try whole(located, longest: configuration.inlineLimit) != nil { return }
+        let isMissing = body.place == nil && access(files.path(digest.text), F_OK) != 0
+        // Evicted or replaced since the row was read: nothing is wrong.
+        guard try confirmDamage(located, tier: tier, removes: repair) else { return }
+        if isMissing { report.missingFiles += 1 } else { report.damagedBodies += 1 }
     }
 
     private func verifyFiles(_ report: inout VerifyReport, repair: Bool) throws(StoreError) {

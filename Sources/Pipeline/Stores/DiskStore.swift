@@ -247,7 +247,7 @@ public final class DiskStore: Sendable {
         case whole(EntryBody)
         /// Removed by now.
         case damaged
-        /// Evicted or replaced between the two looks.
+        /// Evicted or replaced between the two looks, or back by now.
         case gone
     }
 
@@ -268,17 +268,25 @@ public final class DiskStore: Sendable {
             }
             throw error
         }
-        return try perform { index throws(StoreError) in
+        try perform { index throws(StoreError) in
             index.note(tier) { $0.takeBackHit(bytes: body.length, milliseconds: located.cost) }
-            let holder = DiskIndex.Holder(tier, located.row)
-            guard try index.body(of: holder, located.digest) == body else { return .gone }
-            try index.removeDamaged(holder, located.digest, body)
-            return .damaged
+        }
+        return try confirmDamage(located, tier: tier, removes: true) ? .damaged : .gone
+    }
+
+    /// Whether the body of a row that is still there is damaged.
+    ///
+    /// - Parameter removes: whether it is deleted then, with every entry made of it.
+    func confirmDamage(_ located: Located, tier: DiskTier, removes: Bool) throws(StoreError) -> Bool {
+        try perform { index throws(StoreError) in
+            try index.confirmDamage(
+                of: DiskIndex.Holder(tier, located.row), located.digest, located.body, removes: removes
+            ) { () throws(StoreError) in try whole(located, longest: configuration.inlineLimit) != nil }
         }
     }
 
     /// A body with the length and the checksum of its row; nil where there is none.
-    private func whole(_ located: Located, longest: Int) throws(StoreError) -> EntryBody? {
+    func whole(_ located: Located, longest: Int) throws(StoreError) -> EntryBody? {
         let body = located.body
         for attempt in 0..<2 {
             let found: EntryBody?
@@ -289,7 +297,12 @@ public final class DiskStore: Sendable {
             } else {
                 found = try files.read(located.digest.text, length: body.length).map(EntryBody.bytes)
             }
-            if let found, found.count == body.length, found.checksum() == body.checksum { return found }
+            if let found, found.count == body.length {
+                guard let checksum = found.checksum() else {
+                    throw StoreError(.io, "cannot read a body", path: files.path(located.digest.text))
+                }
+                if checksum == body.checksum { return found }
+            }
             // Another file may have taken the place of the one we read in.
             if body.place == nil { break }
             if attempt == 0 { try pack.attach(looks: true) }

@@ -357,7 +357,7 @@ final class SQLiteConnection: @unchecked Sendable {
         isReading = false
         kept_pages_keep(handle, 0)
         // Some errors have ended it already.
-        if sqlite3_get_autocommit(handle) == 0 { _ = try? run("COMMIT") }
+        for end: SQLText in ["COMMIT", "ROLLBACK"] where sqlite3_get_autocommit(handle) == 0 { _ = try? run(end) }
     }
 
     /// Runs `body` as one write transaction, taken at once so that it never has to be upgraded and fail half-way. An

@@ -176,6 +176,33 @@ import Variants
         #expect(counters.records.corrupt == 1 && counters.records.misses == 1)
     }
 
+    @Test(arguments: [200, 100_000]) func `what is no longer damaged stays`(length: Int) throws {
+        let store = try store()
+        try put("a", bytes(length, seed: 1), in: store)
+        let located = try #require(
+            try store.perform { index throws(StoreError) in
+                try index.connection.first("SELECT id, digest, length, checksum, place FROM variants") { row in
+                    row.digestKey(1).map {
+                        DiskStore.Located(row: row.integer(0), digest: $0, cost: 0, body: .init(row, at: 2))
+                    }
+                }
+            } ?? nil)
+        // Another's may have been there when it was read: v1, v2 and v1 again.
+        for removes in [false, true] {
+            #expect(try !store.confirmDamage(located, tier: .variants, removes: removes))
+        }
+        #expect(try get("a", from: store)?.count == length)
+        let path = located.body.place == nil ? store.files.path(located.digest.text) : "\(folder.path)/bodies.pack"
+        let file = String(path.dropFirst(folder.path.count + 1))
+        folder.overwrite(file, at: 0, with: [UInt8](repeating: 0, count: try #require(folder.size(file))))
+        #expect(try store.confirmDamage(located, tier: .variants, removes: false))
+        #expect(try store.statistics().variants.entries == 1)
+        #expect(try store.confirmDamage(located, tier: .variants, removes: true))
+        #expect(try !store.confirmDamage(located, tier: .variants, removes: true))
+        let counters = try store.statistics().variants
+        #expect(counters.entries == 0 && counters.corrupt == 1)
+    }
+
     @Test func `a snapshot in which nobody looks any more ends by itself`() throws {
         let (reader, writer) = (try store(lifetime: 1_000_000), try store())
         for round in 0..<3 {
