@@ -135,20 +135,24 @@ static int passShmLock(sqlite3_file *self, int from, int count, int flags) {
 }
 static void passShmBarrier(sqlite3_file *self) { PASS_ON(xShmBarrier(file)); }
 
+/* What both kinds of files leave to SQLite's own. */
+#define PASSED_ON                                                              \
+    .xTruncate = passTruncate,                                                 \
+    .xSync = passSync,                                                         \
+    .xFileSize = passSize,                                                     \
+    .xLock = passLock,                                                         \
+    .xUnlock = passUnlock,                                                     \
+    .xCheckReservedLock = passIsReserved,                                      \
+    .xFileControl = passControl,                                               \
+    .xSectorSize = passSector,                                                 \
+    .xDeviceCharacteristics = passCharacteristics
+
 static const sqlite3_io_methods logMethods = {
     .iVersion = 1,
     .xClose = logClose,
     .xRead = logRead,
     .xWrite = logWrite,
-    .xTruncate = passTruncate,
-    .xSync = passSync,
-    .xFileSize = passSize,
-    .xLock = passLock,
-    .xUnlock = passUnlock,
-    .xCheckReservedLock = passIsReserved,
-    .xFileControl = passControl,
-    .xSectorSize = passSector,
-    .xDeviceCharacteristics = passCharacteristics,
+    PASSED_ON,
 };
 
 static int databaseRead(sqlite3_file *self, void *bytes, int count, sqlite3_int64 offset) {
@@ -188,15 +192,7 @@ static const sqlite3_io_methods databaseMethods = {
     .xClose = databaseClose,
     .xRead = databaseRead,
     .xWrite = databaseWrite,
-    .xTruncate = passTruncate,
-    .xSync = passSync,
-    .xFileSize = passSize,
-    .xLock = passLock,
-    .xUnlock = passUnlock,
-    .xCheckReservedLock = passIsReserved,
-    .xFileControl = passControl,
-    .xSectorSize = passSector,
-    .xDeviceCharacteristics = passCharacteristics,
+    PASSED_ON,
     .xShmMap = databaseShmMap,
     .xShmLock = passShmLock,
     .xShmBarrier = passShmBarrier,

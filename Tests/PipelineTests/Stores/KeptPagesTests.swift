@@ -88,14 +88,20 @@ import Testing
         }
     }
 
-    @Test func `are read from memory by who reads them again, until a checkpoint may have changed them`() throws {
+    /// Three on one database with a table of several pages and an empty one.
+    private func filled() throws -> (SQLiteConnection, SQLiteConnection, SQLiteConnection) {
         mkdir(folder.path, 0o700)
-        let (writer, reader, other) = (try connect(), try connect(), try connect())
-        defer { for connection in [writer, reader, other] { connection.close() } }
+        let writer = try connect()
         try writer.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, data BLOB); CREATE TABLE o (id INTEGER)")
         for id in 0..<8 {
             try writer.run("INSERT INTO t VALUES (?1, ?2)", .integer(id), .blob(bytes(3_000, seed: id)))
         }
+        return (writer, try connect(), try connect())
+    }
+
+    @Test func `are read from memory by who reads them again, until a checkpoint may have changed them`() throws {
+        let (writer, reader, other) = try filled()
+        defer { for connection in [writer, reader, other] { connection.close() } }
         let root = try #require(
             try writer.first("SELECT rootpage FROM sqlite_schema WHERE name = 't'") { $0.integer(0) })
         let expected = try rows(writer)
@@ -121,13 +127,8 @@ import Testing
     }
 
     @Test func `are not those of who began to read before the shared memory of the log was mended`() throws {
-        mkdir(folder.path, 0o700)
-        let (writer, reader, other) = (try connect(), try connect(), try connect())
+        let (writer, reader, other) = try filled()
         defer { for connection in [writer, reader, other] { connection.close() } }
-        try writer.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, data BLOB); CREATE TABLE o (id INTEGER)")
-        for id in 0..<8 {
-            try writer.run("INSERT INTO t VALUES (?1, ?2)", .integer(id), .blob(bytes(3_000, seed: id)))
-        }
         let before = try rows(writer)
         #expect(writer.restartLog(waiting: 0))
         try writer.run("INSERT INTO o VALUES (0)")
