@@ -18,7 +18,8 @@ package struct Snapshot {
     var generation: UInt64 = 0
     /// Whether a thread waits for its time to be over.
     var isWatched = false
-    private(set) var begun: UInt64 = 0
+    /// When the snapshot expires, in nanoseconds of `now()`; 0 before the first look-up.
+    private(set) var expiry: UInt64 = 0
     private var count = 0
     private var wasDense = false
 
@@ -33,7 +34,7 @@ package struct Snapshot {
     /// How often somebody looks whether it has been left.
     static let watchMicroseconds: UInt32 = 10_000
 
-    func isOver(now: UInt64) -> Bool { now &- begun >= settings.lifetime }
+    func isOver(now: UInt64) -> Bool { now >= expiry }
 
     /// Counts a look-up.
     /// - Returns: whether the time of the snapshot before is over.
@@ -41,8 +42,8 @@ package struct Snapshot {
         let isOver = isOver(now: now)
         if isOver {
             // Not after a pause.
-            wasDense = count >= settings.least && now &- begun < 2 * settings.lifetime
-            (begun, count) = (now, 0)
+            wasDense = count >= settings.least && now < expiry &+ settings.lifetime
+            (expiry, count) = (now &+ settings.lifetime, 0)
         }
         count += 1
         return isOver

@@ -22,8 +22,9 @@ public final class DiskStore: Sendable {
     private let broughtDown = Atomic<UInt8>(0)
     /// What ends snapshots in which nobody looks any more; there once one was held.
     private let watch = Mutex<OwnedThreads?>(nil)
-    /// When the snapshot was taken in which somebody looked last.
-    private let snapshotBegun = Atomic<UInt64>(0)
+    /// When the latest snapshot expires, in nanoseconds of `Snapshot.now()`; 0 if none is held. The clock starts near zero
+    /// after a boot, so 0 may be an expiry time but never a "long ago" to count from.
+    private let snapshotExpiry = Atomic<UInt64>(0)
     /// Whether the next look-up has to find what has been stored until now.
     private let wantsFresh = Atomic<Bool>(false)
     /// Until when the file system is taken to have ample room.
@@ -80,7 +81,7 @@ public final class DiskStore: Sendable {
     /// Writes what is noted in memory and closes the files. Calls after it throw `.closed`.
     public func close() {
         state.withLock { $0.close() }
-        snapshotBegun.store(0, ordering: .relaxed)
+        snapshotExpiry.store(0, ordering: .relaxed)
         watch.withLock { $0.take() }?.stop()
     }
 
@@ -129,7 +130,7 @@ public final class DiskStore: Sendable {
             let isOfBefore = index.holdSnapshot()
             if isOfBefore {
                 isUnwatched = index.takeWatch()
-                snapshotBegun.store(index.snapshot.begun, ordering: .relaxed)
+                snapshotExpiry.store(index.snapshot.expiry, ordering: .relaxed)
             }
             if let found = try body(index) { return found }
             index.endSnapshot()
@@ -145,9 +146,7 @@ public final class DiskStore: Sendable {
     func refresh() { wantsFresh.store(true, ordering: .releasing) }
 
     /// Whether a snapshot is held whose time is not over.
-    private var isLookedIn: Bool {
-        Snapshot.now() &- snapshotBegun.load(ordering: .relaxed) < configuration.snapshots.lifetime
-    }
+    private var isLookedIn: Bool { Snapshot.now() < snapshotExpiry.load(ordering: .relaxed) }
 
     /// Ends the snapshot that is held once its time is over, on a thread of its own.
     private func watchSnapshot() {
