@@ -40,7 +40,7 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         public static let notAvailable = Code("notAvailable")
         /// A step or the encoder could not do what was asked.
         public static let renderFailed = Code("renderFailed")
-        /// The render took longer than `limits.seconds`.
+        /// The render took longer than `limits.seconds` or `limits.encodeSeconds`, or did so a short while ago.
         public static let renderDeadline = Code("renderDeadline")
         /// The process that rendered crashed or answered nonsense, or did so a short while ago with the same original.
         public static let renderCrashed = Code("renderCrashed")
@@ -84,7 +84,7 @@ extension PipelineError {
             case .cancelled: .cancelled
             case .deadline: .renderDeadline
             case .libraryUnavailable: .libraryUnavailable
-            case .crashed, .workerProtocol, .poisonous: .renderCrashed
+            case .crashed, .workerProtocol, .quarantined: .renderCrashed
             case .workerUnavailable: .workersUnavailable
             }
         self.init(code, "\(source): \(error.message)", cause: error)

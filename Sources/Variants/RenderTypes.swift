@@ -98,8 +98,10 @@ public struct RenderLimits: Sendable, Hashable {
     public var outputEdge = 8192
     /// Bytes of an ICC profile; default 4 MiB.
     public var profileBytes = 4 << 20
-    /// Wall seconds of one render; default 10.
+    /// Wall seconds for opening, decoding and the steps; default 10.
     public var seconds = 10.0
+    /// Wall seconds for encoding; default 10.
+    public var encodeSeconds = 10.0
     public init() {}
 }
 
@@ -271,6 +273,7 @@ public struct RenderError: Error, Sendable, Hashable, CustomStringConvertible {
         case maskUnavailable
         case encodingFailed
         case cancelled
+        /// A phase took longer than `limits.seconds` or `limits.encodeSeconds`, or did so a short while ago.
         case deadline
         /// libvips is missing or too old; the message names the package to install.
         case libraryUnavailable
@@ -278,8 +281,8 @@ public struct RenderError: Error, Sendable, Hashable, CustomStringConvertible {
         case crashed
         /// The worker process answered nonsense and was ended.
         case workerProtocol
-        /// The original ended a worker a short while ago and is not tried again yet.
-        case poisonous
+        /// The original, or this variant of it, crashed a worker a short while ago and is not tried again yet.
+        case quarantined
         /// Worker processes cannot be started.
         case workerUnavailable
     }

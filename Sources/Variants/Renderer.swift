@@ -43,8 +43,10 @@ public final class InProcessRenderer: Rendering {
         _ job: RenderJob, _ body: @escaping @Sendable (RenderControl, SharedPictures) throws(RenderError) -> Value
     ) async throws(RenderError) -> Value {
         try job.checkLimits()
-        let control = RenderControl(seconds: job.limits.seconds)
         let deadlines = deadlines
+        let control = RenderControl(job.limits, job.output.format) { control in
+            deadlines.add(control, seconds: job.limits.encodeSeconds)
+        }
         let outcome: Result<Value, RenderError> = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 gathered.submit(job.shared, to: threads) { pictures in
@@ -98,6 +100,7 @@ struct Render {
         let computedCPU = Clock.threadCPU.seconds
         var kept = metadata
         if job.output.keep.contains(.icc) { kept.profile = profile }
+        try context.control.beginEncoding()
         let bytes = try Encoding.encode(
             pixels, EncodeJob(output: job.output, kept: kept, control: context.control))
         let ended = Clock.monotonic.seconds

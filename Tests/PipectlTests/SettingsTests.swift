@@ -86,15 +86,18 @@ import Variants
     }
 
     @Test func `limits arrive in the configuration, by the names that errors call them`() throws {
-        let names = ["pixels", "bytes", "frames", "scans", "outputEdge", "profileBytes", "seconds"]
+        let names = ["pixels", "bytes", "frames", "scans", "outputEdge", "profileBytes", "seconds", "encodeSeconds"]
         let settings = try Settings(assignments: names.enumerated().map { "limits.\($1)=\(100 + $0)" })
         let limits = try PipelineSettings.configuration(settings).limits
         #expect(
             [
                 limits.pixels, limits.bytes, limits.frames, limits.scans, limits.outputEdge, limits.profileBytes,
-                Int(limits.seconds),
-            ] == Array(100..<107))
-        #expect(try PipelineSettings.configuration(Settings()).limits == RenderLimits())
+                Int(limits.seconds), Int(limits.encodeSeconds),
+            ] == Array(100..<108))
+        #expect(try PipelineSettings.configuration(Settings(), serves: true).limits == RenderLimits())
+        var patient = RenderLimits()
+        patient.encodeSeconds = 60
+        #expect(try PipelineSettings.configuration(Settings()).limits == patient)
         #expect(Mirror(reflecting: limits).children.compactMap(\.label).sorted() == names.sorted())
         for name in names { #expect(PipelineSettings.inEffect.contains("limits." + name)) }
     }

@@ -55,7 +55,7 @@ final class CacheTiers: Sendable {
                 folder: $0,
                 limits: (
                     original: .seconds(configuration.fetch.totalSeconds + 5),
-                    variant: .seconds(configuration.limits.seconds + 5)
+                    variant: .seconds(configuration.limits.seconds + configuration.limits.encodeSeconds + 5)
                 ))
         }
         do throws(StoreError) {

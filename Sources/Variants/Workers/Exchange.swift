@@ -15,10 +15,12 @@ struct Exchange {
     private let handOver: (StoppingRender) -> Bool
     /// When the render was first given to a worker; monotonic seconds.
     private let began: Double
+    private var phase: RenderPhase
 
     init(
         _ core: PoolCore, _ pending: PendingRender, _ files: HandedFiles, _ worker: WorkerProcess, _ wakeup: Int32,
-        began: Double, replace: @escaping () -> Void, handOver: @escaping (StoppingRender) -> Bool
+        began: Double, phase: RenderPhase = .pixels, replace: @escaping () -> Void,
+        handOver: @escaping (StoppingRender) -> Bool
     ) {
         self.core = core
         self.pending = pending
@@ -26,14 +28,26 @@ struct Exchange {
         self.worker = worker
         self.wakeup = wakeup
         self.began = began
+        self.phase = phase
         self.replace = replace
         self.handOver = handOver
     }
 
     private var job: RenderJob { pending.job }
 
-    /// What was rendered; nil where the worker ended before it read what there was to render.
-    func outcome(after asked: Stop? = nil) throws(RenderError) -> RenderedOutput? {
+    /// What was rendered; nil if the worker ended before it read the request.
+    ///
+    /// - Parameter asked: the stop that the worker was told already.
+    mutating func outcome(after asked: Stop? = nil) throws(RenderError) -> RenderedOutput? {
+        do throws(RenderError) {
+            return try awaited(asked)
+        } catch {
+            if error.code == .deadline { core.quarantine(job, .deadline(phase), error.message) }
+            throw error
+        }
+    }
+
+    private mutating func awaited(_ asked: Stop?) throws(RenderError) -> RenderedOutput? {
         var stopped = asked
         var end = asked?.grace.firstLook ?? began + job.limits.seconds
         while true {
@@ -45,7 +59,7 @@ struct Exchange {
                     end = stopped.grace.killTime(now: now, cpu: worker.cpuSeconds)
                     if end <= now { throw killed(stopped.reason) }
                 } else {
-                    let stop = stop(pending.deadlineError)
+                    let stop = stop(.deadline(phase, job))
                     (stopped, end) = (stop, stop.grace.firstLook)
                 }
                 continue
@@ -55,7 +69,15 @@ struct Exchange {
                 pollfd(fd: stopped == nil ? wakeup : -1, events: Int16(POLLIN), revents: 0),
             ]
             guard poll(&watched, 2, Int32(min(left * 1000, 1e9).rounded(.up))) > 0 else { continue }
-            if watched[0].revents != 0 { return try answered(worker.answer(), stopped?.reason) }
+            if watched[0].revents != 0 {
+                let answer = worker.answer()
+                if case .reply(.encoding(pending.id)) = answer, phase == .pixels, pending.kind == .variant {
+                    phase = .encode
+                    if stopped == nil { end = Clock.monotonic.seconds + job.limits.encodeSeconds }
+                    continue
+                }
+                return try answered(answer, stopped?.reason)
+            }
             if watched[1].revents != 0 {
                 var count: UInt64 = 0
                 _ = read(wakeup, &count, 8)
@@ -71,14 +93,15 @@ struct Exchange {
 
     /// Leaves a worker that was told to stop to another thread, where another worker is ready.
     private func leave(after stop: Stop) throws(RenderError) {
-        if handOver(StoppingRender(core, pending, files, worker, began: began, stop: stop)) { throw stop.reason }
+        let stopping = StoppingRender(core, pending, files, worker, began: began, phase: phase, stop: stop)
+        if handOver(stopping) { throw stop.reason }
     }
 
     /// A stop that was asked for.
     struct Stop {
         let reason: RenderError
         let grace: StopGrace
-        /// An original whose time is over is remembered when its worker had to be killed: that one is given longer.
+        /// A worker that passed its deadline is given longer to stop.
         var isCancelled: Bool { reason.code == .cancelled }
     }
 
@@ -94,10 +117,8 @@ struct Exchange {
         replace()
         core.count(\.killed)
         guard reason.code == .deadline else { return reason }
-        let error = RenderError(.deadline, reason.message + ", and could not be stopped: its worker was killed")
-        core.remember(job, error.message)
         core.configuration.warn("render worker \(worker.child) was killed: \(summary): \(reason.message)")
-        return error
+        return RenderError(.deadline, reason.message + "; the worker did not stop and was killed")
     }
 
     private func answered(
@@ -111,6 +132,7 @@ struct Exchange {
         case .unread: return nil
         case .nonsense(let problem): throw nonsense(problem)
         case .reply(.ready): throw nonsense("readiness in the middle of a render")
+        case .reply(.encoding): throw nonsense("a second phase that does not follow")
         case .reply(.failed(let id, let code, let message)):
             guard id == pending.id else { throw nonsense("an answer to another render") }
             throw failure(code, message, stopped)
@@ -129,7 +151,7 @@ struct Exchange {
         switch code {
         case .cancelled, .deadline:
             return stopped ?? nonsense("it stopped without having been told to")
-        case .crashed, .workerProtocol, .poisonous, .workerUnavailable:
+        case .crashed, .workerProtocol, .quarantined, .workerUnavailable:
             return nonsense("an error that is not for workers to report")
         default:
             return stopped ?? RenderError(code, message.plain(limit: 1000))
@@ -146,8 +168,9 @@ struct Exchange {
         let hint =
             isMemory
             ? "; it may have needed more memory than limits.workerMemory, \(core.configuration.memory) bytes" : ""
-        let error = RenderError(.crashed, "the render worker \(ended) while it rendered this original\(hint)")
-        core.remember(job, error.message)
+        let work = phase == .pixels ? "decoded this original" : "encoded \(job.output.format.rawValue)"
+        let error = RenderError(.crashed, "the render worker \(ended) while it \(work)\(hint)")
+        core.quarantine(job, .crash(phase), error.message)
         core.configuration.warn(
             "render worker \(worker.child) \(ended): \(summary)" + (remarks.map { ": " + $0 } ?? ""))
         return error
@@ -157,7 +180,7 @@ struct Exchange {
         replace()
         core.count(\.killed)
         let error = RenderError(.workerProtocol, "the render worker's answer was refused: \(problem.plain(limit: 200))")
-        core.remember(job, error.message)
+        core.quarantine(job, .crash(phase), error.message)
         core.configuration.warn("render worker \(worker.child) was killed: \(summary): \(error.message)")
         return error
     }

@@ -31,6 +31,12 @@ final class PoolCore: Sendable {
         var followers = RenderQueue<PendingRender>()
     }
 
+    /// The one render that a slow original has at a time, and those that wait for it to end.
+    private struct Turn {
+        var holder: UInt64
+        var waiting: [PendingRender] = []
+    }
+
     private struct State {
         var queue = RenderQueue<PendingRender>()
         var gatherings: [SharedDecode: Gathering] = [:]
@@ -45,7 +51,9 @@ final class PoolCore: Sendable {
         var spare: SpareWorker?
         var isClosing = false
         var backoff = StartBackoff()
-        var poison = PoisonList()
+        var quarantine = Quarantine()
+        /// Slow originals that are being rendered.
+        var turns: [Quarantine.Fingerprint: Turn] = [:]
         var protection: WorkerProtection?
         var statistics = WorkerStatistics()
         var awaitingStart: [CheckedContinuation<Result<WorkerProtection, RenderError>, Never>] = []
@@ -84,14 +92,7 @@ final class PoolCore: Sendable {
             }
             if let shared { state.gatherings[shared] = Gathering(leader: pending.id) }
             state.queue.push(pending, id: pending.id, priority: pending.priority)
-            // The worker that has decoded it, else one that is there before one that has to be started.
-            let idle = state.slots.filter { $0.value.isIdle }
-            let familiar = shared.flatMap { shared in idle.first { $0.value.hasWorker && $0.value.shared == shared } }
-            if let (index, chosen) = familiar ?? idle.first(where: { $0.value.hasWorker }) ?? idle.first {
-                state.slots[index]?.isIdle = false
-                chosen.slot.wake()
-                return nil
-            }
+            if Self.wakeIdle(&state, for: shared) { return nil }
             if state.slots.count < count { addSlot(&state) }
             guard !state.slots.isEmpty else {
                 _ = state.queue.remove(id: pending.id)
@@ -103,12 +104,28 @@ final class PoolCore: Sendable {
         if let refusal { pending.finish(.failure(refusal)) }
     }
 
+    /// Wakes a slot that is idle, if one is.
+    private static func wakeIdle(_ state: inout State, for shared: SharedDecode?) -> Bool {
+        // The worker that has decoded it, else one that is there before one that has to be started.
+        let idle = state.slots.filter { $0.value.isIdle }
+        let familiar = shared.flatMap { shared in idle.first { $0.value.hasWorker && $0.value.shared == shared } }
+        guard let (index, chosen) = familiar ?? idle.first(where: { $0.value.hasWorker }) ?? idle.first else {
+            return false
+        }
+        state.slots[index]?.isIdle = false
+        chosen.slot.wake()
+        return true
+    }
+
     /// Takes a render out of the queue, or has its worker stop it.
     func cancel(_ pending: PendingRender) {
         pending.cancel()
         let waiting = state.withLock { state -> PendingRender? in
             let shared = pending.job.shared
             if let waiting = state.queue.remove(id: pending.id) {
+                if let turn = state.turns.first(where: { $0.value.holder == pending.id }) {
+                    Self.passTurn(&state, turn.key)
+                }
                 guard let shared else { return waiting }
                 if let next = state.gatherings[shared]?.followers.pop() {
                     state.gatherings[shared]?.leader = next.id
@@ -119,6 +136,10 @@ final class PoolCore: Sendable {
                 return waiting
             }
             if let shared, let waiting = state.gatherings[shared]?.followers.remove(id: pending.id) { return waiting }
+            for (original, turn) in state.turns {
+                guard let index = turn.waiting.firstIndex(where: { $0.id == pending.id }) else { continue }
+                return state.turns[original]?.waiting.remove(at: index)
+            }
             state.slots.values.first { $0.running == pending.id }?.slot.wake()
             return nil
         }
@@ -169,7 +190,10 @@ final class PoolCore: Sendable {
     var isClosing: Bool { state.withLock { $0.isClosing } }
     var running: Int { state.withLock { $0.slots.values.count { $0.running != nil } } }
     var waiting: Int {
-        state.withLock { $0.gatherings.values.reduce($0.queue.count) { $0 + $1.followers.count } }
+        state.withLock { state in
+            state.gatherings.values.reduce(state.queue.count) { $0 + $1.followers.count }
+                + state.turns.values.reduce(0) { $0 + $1.waiting.count }
+        }
     }
     var statistics: WorkerStatistics { state.withLock { $0.statistics } }
 
@@ -315,38 +339,81 @@ final class PoolCore: Sendable {
         state.withLock { $0.statistics[keyPath: what] += 1 }
     }
 
-    // MARK: Poisonous originals
+    // MARK: Quarantine
 
-    /// Refuses an original that ended a worker a short while ago, with the same recipe or with several.
-    func checkPoison(_ job: RenderJob) throws(RenderError) {
-        guard state.withLock({ $0.poison.mayContain(count: job.original.count) }) else { return }
-        let fingerprint = try job.original.bytes().withUnsafeBytes { PoisonList.Fingerprint($0) }
+    /// Whether a slot renders what it took from the queue.
+    enum Admission {
+        /// It does; with a fingerprint it holds the turn of a slow original and ends it afterwards.
+        case admitted(Quarantine.Fingerprint?)
+        /// Another slot renders the same slow original. The render goes back into the queue when its turn comes.
+        case waits
+    }
+
+    /// Refuses what is quarantined, and lets a slow original have one slot at a time.
+    func admit(_ pending: PendingRender) throws(RenderError) -> Admission {
+        let job = pending.job
+        guard state.withLock({ $0.quarantine.mayContain(count: job.original.count) }) else { return .admitted(nil) }
+        let original = try fingerprint(job)
+        let variant = job.variant
         let now = Clock.monotonic.seconds
-        let entry = state.withLock { state in
-            let entry = state.poison.entry(fingerprint, work: job.work, now: now)
-            if entry != nil { state.statistics.refused += 1 }
-            return entry
+        let (entry, admission) = state.withLock { state -> (Quarantine.Entry?, Admission) in
+            let turn = state.turns[original]
+            if let entry = state.quarantine.entry(original, variant, now: now) {
+                state.statistics.refused += 1
+                if turn?.holder == pending.id { Self.passTurn(&state, original) }
+                return (entry, .admitted(nil))
+            }
+            if let turn, turn.holder != pending.id {
+                state.turns[original]?.waiting.append(pending)
+                return (nil, .waits)
+            }
+            guard turn != nil || state.quarantine.isSlow(original, now: now) else { return (nil, .admitted(nil)) }
+            if turn == nil { state.turns[original] = Turn(holder: pending.id) }
+            return (nil, .admitted(original))
         }
-        guard let entry else { return }
+        guard let entry else { return admission }
+        let code: RenderError.Code =
+            switch entry.failure {
+            case .crash: .quarantined
+            case .deadline: .deadline
+            }
         throw RenderError(
-            .poisonous,
-            "not rendered: \(Int((now - entry.since).rounded())) s ago this original did this: \(entry.reason); "
-                + "it is tried again in \(Int((entry.until - now).rounded(.up))) s")
+            code,
+            "not rendered: \(Int((now - entry.since).rounded())) s ago \(entry.reason); it is tried again in "
+                + "\(Int((entry.until - now).rounded(.up))) s")
     }
 
-    func remember(_ job: RenderJob, _ reason: String) {
-        // An original that cannot be read any more will not end another worker.
-        guard let bytes = try? job.original.bytes() else { return }
-        let fingerprint = bytes.withUnsafeBytes { PoisonList.Fingerprint($0) }
-        let seconds = configuration.poisonSeconds
+    /// Lets the next render of a slow original have its turn.
+    func endTurn(_ original: Quarantine.Fingerprint?) {
+        guard let original else { return }
+        state.withLock { Self.passTurn(&$0, original) }
+    }
+
+    /// Puts the render that has waited longest for a slow original back into the queue.
+    private static func passTurn(_ state: inout State, _ original: Quarantine.Fingerprint) {
+        guard var turn = state.turns[original], !turn.waiting.isEmpty else {
+            state.turns[original] = nil
+            return
+        }
+        let next = turn.waiting.removeFirst()
+        turn.holder = next.id
+        state.turns[original] = turn
+        state.queue.push(next, id: next.id, priority: next.priority)
+        _ = wakeIdle(&state, for: nil)
+    }
+
+    /// Keeps what failed from being tried again for a while.
+    func quarantine(_ job: RenderJob, _ failure: Quarantine.Failure, _ reason: String) {
+        // An original that cannot be read any more will not fail again.
+        guard configuration.quarantineSeconds > 0, let original = try? fingerprint(job) else { return }
         state.withLock {
-            $0.poison.add(
-                fingerprint, work: job.work, reason: reason, now: Clock.monotonic.seconds, seconds: seconds)
+            $0.quarantine.add(
+                original, job.variant, failure, reason: reason, now: Clock.monotonic.seconds,
+                seconds: configuration.quarantineSeconds)
         }
     }
-}
 
-extension RenderJob {
-    /// What the original is to be rendered to.
-    fileprivate var work: String { "\(output.format.rawValue) \(recipe)" }
+    private func fingerprint(_ job: RenderJob) throws(RenderError) -> Quarantine.Fingerprint {
+        try job.original.bytes().withUnsafeBytes { Quarantine.Fingerprint($0) }
+    }
 }

@@ -4,14 +4,36 @@ import Synchronization
 final class RenderControl: Sendable {
     private struct State {
         var stop: RenderError.Code?
+        var phase = RenderPhase.pixels
+        /// The phase it was stopped in.
+        var stoppedIn = RenderPhase.pixels
         /// Images that pixels are pulled from at the moment.
         var sources: [Image] = []
     }
     private let state = Mutex(State())
-    private let seconds: Double
+    private let limits: RenderLimits
+    private let format: ImageFormat
+    private let onEncode: @Sendable (RenderControl) throws(RenderError) -> Void
 
-    /// `seconds` is only what the message of a passed deadline says.
-    init(seconds: Double) { self.seconds = seconds }
+    /// - Parameters:
+    ///   - limits: what the message of a passed deadline names.
+    ///   - format: of the output, for the same message.
+    ///   - onEncode: called when the render passes to its second phase.
+    init(
+        _ limits: RenderLimits = RenderLimits(), _ format: ImageFormat = .jpeg,
+        onEncode: @escaping @Sendable (RenderControl) throws(RenderError) -> Void = { _ in }
+    ) {
+        self.limits = limits
+        self.format = format
+        self.onEncode = onEncode
+    }
+
+    /// The pixels are in memory, and the encoder is next.
+    func beginEncoding() throws(RenderError) {
+        try check()
+        state.withLock { $0.phase = .encode }
+        try onEncode(self)
+    }
 
     /// Kills `image` when the render is stopped: at once when it has been already.
     func watch(_ image: Image) {
@@ -30,6 +52,7 @@ final class RenderControl: Sendable {
         state.withLock { state in
             guard state.stop == nil else { return }
             state.stop = reason
+            state.stoppedIn = state.phase
             // Inside the lock: after `finish` nobody may touch an image any more.
             for image in state.sources { image.kill() }
         }
@@ -39,9 +62,10 @@ final class RenderControl: Sendable {
 
     /// The error of a stopped render, nil while it may go on.
     var stopError: RenderError? {
-        switch state.withLock({ $0.stop }) {
+        let (stop, phase) = state.withLock { ($0.stop, $0.stoppedIn) }
+        return switch stop {
         case nil: nil
-        case .deadline: RenderError(.deadline, "the render took longer than limits.seconds, \(seconds) s")
+        case .deadline: .deadline(phase, limits, format)
         case .some(let code): RenderError(code, "the render was cancelled")
         }
     }

@@ -198,15 +198,22 @@ private struct WorkerLoop {
             guard mask.count > 0 else { continue }
             job.masks[mask.name] = try MappedOriginal().with(descriptors[2 + index], count: mask.count) { [UInt8]($0) }
         }
-        let control = RenderControl(seconds: request.limits.seconds)
-        current.begin(request.id, control)
-        defer { current.end() }
         return try original.with(descriptors[0], count: request.count) {
             bytes throws(RenderError) -> WorkerReply.Finished in
-            // Before the bytes go: no stop may touch an image that reads from them.
-            defer { control.finish() }
+            let fault = hasFaults ? WorkerFault.named(in: bytes) : nil
+            let control = RenderControl(request.limits, request.output.format) { _ throws(RenderError) in
+                // If it cannot be sent, the front process is gone.
+                _ = WorkerProgram.send(.encoding(id: request.id))
+                try fault?.happen(in: .encode)
+            }
+            current.begin(request.id, control)
+            defer {
+                current.end()
+                // Before the bytes go: no stop may touch an image that reads from them.
+                control.finish()
+            }
             do throws(RenderError) {
-                return try render(job, request, bytes, control, output: descriptors[1])
+                return try render(job, request, bytes, control, fault, output: descriptors[1])
             } catch {
                 // What fails after a stop fails because of it, whatever libvips calls it.
                 throw control.stopError ?? error
@@ -216,10 +223,9 @@ private struct WorkerLoop {
 
     private func render(
         _ job: RenderJob, _ request: WorkerRequest, _ bytes: UnsafeRawBufferPointer, _ control: RenderControl,
-        output: Int32
+        _ fault: WorkerFault?, output: Int32
     ) throws(RenderError) -> WorkerReply.Finished {
-        let fault = hasFaults ? WorkerFault.named(in: bytes) : nil
-        try fault?.happen()
+        try fault?.happen(in: .pixels)
         try control.check()
         let render = Render(job, bytes, control, pictures)
         var finished: WorkerReply.Finished

@@ -6,24 +6,27 @@ struct StoppingRender: @unchecked Sendable {
     private let pending: PendingRender
     private let files: HandedFiles
     private let began: Double
+    private let phase: RenderPhase
     private let stop: Exchange.Stop
 
     init(
         _ core: PoolCore, _ pending: PendingRender, _ files: HandedFiles, _ worker: WorkerProcess, began: Double,
-        stop: Exchange.Stop
+        phase: RenderPhase, stop: Exchange.Stop
     ) {
         self.core = core
         self.pending = pending
         self.files = files
         self.worker = worker
         self.began = began
+        self.phase = phase
         self.stop = stop
     }
 
     /// Waits until the worker has stopped, or kills it; gives whether it may be used again.
     func settle() -> Bool {
-        let exchange = Exchange(
-            core, pending, files, worker, -1, began: began, replace: worker.kill, handOver: { _ in false })
+        var exchange = Exchange(
+            core, pending, files, worker, -1, began: began, phase: phase, replace: worker.kill, handOver: { _ in false }
+        )
         do throws(RenderError) {
             if try exchange.outcome(after: stop) == nil { core.lost(worker) }
         } catch {

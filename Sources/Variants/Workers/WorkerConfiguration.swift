@@ -24,8 +24,9 @@ public struct WorkerConfiguration: Sendable {
     public var renders = 1000
     /// Resident bytes after which an idle worker is replaced, checked every sixteenth render; default 512 MiB.
     public var residentBytes = 512 << 20
-    /// Seconds for which an original that ended a worker is refused without trying; default 60. 0: it is tried each time.
-    public var poisonSeconds = 60.0
+    /// Seconds for which a variant that crashed a worker or passed a deadline is not tried again, nor an original whose decoding
+    /// crashed workers under two recipes; default 60. 0: they are always tried.
+    public var quarantineSeconds = 60.0
     /// Whether all workers are started at once and kept, as servers want, and one more that takes the place of one whose
     /// render was cancelled, or that has to be killed; off, each starts with the first render that needs it.
     public var isPrewarmed = false

@@ -12,8 +12,11 @@ enum WorkerFault: String, CaseIterable {
     case abort
     /// Ends without an answer.
     case exit
-    /// Never answers and heeds no stop.
+    /// Never answers and ignores stops.
     case hang
+    /// The same as `segv` and `hang`, but in the encoder.
+    case encodeSegv = "encode-segv"
+    case encodeHang = "encode-hang"
     /// Asks for memory until there is none.
     case memory
     /// Writes more than any output may have.
@@ -43,13 +46,16 @@ enum WorkerFault: String, CaseIterable {
         return allCases.first { end.hasSuffix(marker + $0.rawValue) }
     }
 
-    /// What happens instead of rendering, if anything.
-    func happen() throws(RenderError) {
+    private var phase: RenderPhase { self == .encodeSegv || self == .encodeHang ? .encode : .pixels }
+
+    /// What happens in a phase instead of rendering, if anything.
+    func happen(in phase: RenderPhase) throws(RenderError) {
+        guard phase == self.phase else { return }
         switch self {
-        case .segv: _ = UnsafePointer<UInt8>(bitPattern: 16)?.pointee == 0 ? Glibc.exit(3) : Glibc.exit(4)
+        case .segv, .encodeSegv: _ = UnsafePointer<UInt8>(bitPattern: 16)?.pointee == 0 ? Glibc.exit(3) : Glibc.exit(4)
         case .abort: Glibc.abort()
         case .exit: Glibc.exit(7)
-        case .hang: while true { usleep(1000) }
+        case .hang, .encodeHang: while true { usleep(1000) }
         case .memory:
             while let memory = malloc(64 << 20) { memset(memory, 1, 4096) }
             WorkerProgram.complain("failed to allocate \(64 << 20) bytes")

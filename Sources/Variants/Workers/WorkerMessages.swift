@@ -1,7 +1,7 @@
-// Messages between the pipeline and its workers, one each way a render, over a socket that keeps their boundaries.
+// Messages between the pipeline and its workers, over a socket that keeps their boundaries.
 //
 //     pipeline ─ WorkerRequest + descriptors: original, output, masks ─▶ worker     requests socket
-//     pipeline ◀─ WorkerReply: ready, finished or failed ── worker
+//     pipeline ◀─ WorkerReply: ready; encoding, then finished or failed ── worker
 //     pipeline ─ WorkerStop ─▶ worker                                               stops socket
 //
 // Integers are little-endian, texts follow their length (UInt16). The worker is trusted with nothing: whatever it sends
@@ -10,7 +10,7 @@
 /// What begins every message.
 enum WorkerProtocol {
     /// `IPW` and the version; raised with every change of a message.
-    static let magic: UInt32 = 0x4950_5702
+    static let magic: UInt32 = 0x4950_5703
     /// No message is longer.
     static let messageLimit = 32_768
     /// Masks and overlays of one recipe.
@@ -67,6 +67,7 @@ struct WorkerRequest: Sendable, Hashable {
         ]
         for value in numbers { writer.count(value) }
         writer.double(limits.seconds)
+        writer.double(limits.encodeSeconds)
         writer.count(masks.count)
         for mask in masks {
             writer.text(mask.name)
@@ -118,6 +119,7 @@ extension WorkerRequest {
         limits.outputEdge = try reader.count("a limit", bytes)
         limits.profileBytes = try reader.count("a limit", bytes)
         limits.seconds = try reader.amount("seconds")
+        limits.encodeSeconds = try reader.amount("seconds")
         masks = []
         for _ in 0..<(try reader.count("a number of masks", 0...WorkerProtocol.maskLimit)) {
             masks.append(
@@ -170,6 +172,8 @@ struct WorkerStop: Sendable, Hashable {
 enum WorkerReply: Sendable, Hashable {
     /// It has started and locked itself down.
     case ready(Ready)
+    /// The pixels of a render are in memory, and its encoder is next.
+    case encoding(id: UInt64)
     case finished(Finished)
     case failed(id: UInt64, RenderError.Code, message: String)
 
@@ -219,6 +223,9 @@ enum WorkerReply: Sendable, Hashable {
             writer.integer(id)
             writer.text(code.rawValue)
             writer.text(String(message.prefix(Self.textLimit / 4)))
+        case .encoding(let id):
+            writer.integer(UInt8(4))
+            writer.integer(id)
         }
         return writer.bytes
     }
@@ -247,6 +254,7 @@ enum WorkerReply: Sendable, Hashable {
             let id = try reader.integer(UInt64.self)
             let code = try reader.choice("error", RenderError.Code.self)
             self = .failed(id: id, code, message: try reader.text("a message", limit: Self.textLimit))
+        case 4: self = .encoding(id: try reader.integer(UInt64.self))
         default: throw MessageError("an unknown kind")
         }
         try reader.finish()

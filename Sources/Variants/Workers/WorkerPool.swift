@@ -4,7 +4,7 @@ import Synchronization
 /// Renders in child processes that are locked down, one thread here for each.
 ///
 /// A render that crashes, hangs, takes too much memory or answers nonsense costs its own request: the worker is replaced,
-/// and the original that did it is refused for a while. Workers start with the first renders that need them, ahead of
+/// and what crashed it is quarantined for a while. Workers start with the first renders that need them, ahead of
 /// them with `startFirst()`, or at once where the configuration says so, and end with `shutdown()`, with the last
 /// reference, and with this process.
 public final class WorkerPool: Rendering {
@@ -84,7 +84,7 @@ public struct WorkerStatistics: Sendable, Hashable {
     public var killed = 0
     /// Replaced after their share of renders or memory.
     public var recycled = 0
-    /// Renders refused because their original had ended a worker.
+    /// Renders refused because the variant, or its original, is quarantined.
     public var refused = 0
     public init() {}
 }
@@ -130,8 +130,4 @@ final class PendingRender: Sendable {
     }
 
     static let cancelled = RenderError(.cancelled, "the render was cancelled")
-
-    var deadlineError: RenderError {
-        RenderError(.deadline, "the render took longer than limits.seconds, \(job.limits.seconds) s")
-    }
 }

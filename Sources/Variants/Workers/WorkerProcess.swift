@@ -143,7 +143,7 @@ final class WorkerProcess: @unchecked Sendable {
         guard now >= limited.until || limited.limits != limits else { return }
         limited = (now + 1, limits)
         // Twice the wall time, since libraries may use a thread of their own.
-        let seconds = min(max(0, cpuSeconds) + 2 * (limits.seconds + 1) + 2, 1e9)
+        let seconds = min(max(0, cpuSeconds) + 2 * (limits.seconds + limits.encodeSeconds + 1) + 2, 1e9)
         // Where limits cannot be set the deadline still holds.
         _ = csandbox_limit_child(child, UInt64(seconds.rounded(.up)), UInt64(limits.outputBytes))
     }

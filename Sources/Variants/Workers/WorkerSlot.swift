@@ -47,13 +47,13 @@ final class WorkerSlot: @unchecked Sendable {
         while true {
             switch core.next(index, hasWorker: worker != nil) {
             case .render(let pending):
-                let outcome: PendingRender.Outcome
                 do throws(RenderError) {
-                    outcome = .success(try render(pending))
+                    guard case .admitted(let turn) = try core.admit(pending) else { continue }
+                    defer { core.endTurn(turn) }
+                    pending.finish(.success(try render(pending)))
                 } catch {
-                    outcome = .failure(error)
+                    pending.finish(.failure(error))
                 }
-                pending.finish(outcome)
                 recycle()
             case .start:
                 do throws(RenderError) {
@@ -127,7 +127,6 @@ final class WorkerSlot: @unchecked Sendable {
 
     private func render(_ pending: PendingRender) throws(RenderError) -> RenderedOutput {
         let job = pending.job
-        try core.checkPoison(job)
         let request = try WorkerRequest(pending)
         var firstGiven: Double?
         // What a worker that ended while it was idle never took, or never read, is given to another one, once.
@@ -137,12 +136,14 @@ final class WorkerSlot: @unchecked Sendable {
             let current: WorkerProcess
             if let worker { current = worker } else { current = try newWorker() }
             worker = current
+            if let firstGiven, Clock.monotonic.seconds - firstGiven >= job.limits.seconds {
+                throw .deadline(.pixels, job)
+            }
             let began = firstGiven ?? Clock.monotonic.seconds
             firstGiven = began
-            if Clock.monotonic.seconds - began >= job.limits.seconds { throw pending.deadlineError }
             let files = try HandedFiles(job, to: current)
             if current.send(request, files.descriptors, limits: job.limits) {
-                let exchange = Exchange(
+                var exchange = Exchange(
                     core, pending, files, current, wakeup, began: began, replace: replace, handOver: handOver)
                 if let outcome = try exchange.outcome() { return outcome }
             }

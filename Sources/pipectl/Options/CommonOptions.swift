@@ -82,7 +82,7 @@ enum PipelineSettings {
         "retries", "defaultMaxAge", "private", "memory.originals", "memory.variants",
         "disk.originals", "disk.variants", "disk.freeSpace", "disk.fsync", "render.workers", "render.quality",
         "limits.pixels", "limits.bytes", "limits.frames", "limits.scans", "limits.outputEdge",
-        "limits.profileBytes", "limits.seconds",
+        "limits.profileBytes", "limits.seconds", "limits.encodeSeconds",
         "limits.workerMemory", "render.isolation",
     ]
 
@@ -123,6 +123,9 @@ enum PipelineSettings {
         configuration.limits.outputEdge = settings.integer("limits.outputEdge")
         configuration.limits.profileBytes = settings.bytes("limits.profileBytes")
         configuration.limits.seconds = settings.number("limits.seconds")
+        configuration.limits.encodeSeconds = settings.number("limits.encodeSeconds")
+        // A slow encoder takes a worker from nobody else here.
+        if !serves, case .builtIn = settings.origin("limits.encodeSeconds") { configuration.limits.encodeSeconds = 60 }
         configuration.fetch.slots = settings.integer("fetch.slots")
         configuration.fetch.perHost = settings.integer("fetch.perHost")
         configuration.fetch.connectSeconds = settings.number("fetch.connectSeconds")

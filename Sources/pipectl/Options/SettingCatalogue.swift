@@ -122,7 +122,8 @@ enum SettingCatalogue {
         Setting("limits.scans", positive, .int(64), "scans of a JPEG; encoders write 3 to 12"),
         Setting("limits.outputEdge", .integer(1...8192), .int(8192), "each edge of a variant"),
         Setting("limits.profileBytes", .size, .string("4MiB"), "of a colour profile; those of devices have up to 3"),
-        Setting("limits.seconds", seconds, .double(10), "one render, wall time"),
+        Setting("limits.seconds", seconds, .double(10), "opening, decoding and the steps of one render, wall time"),
+        Setting("limits.encodeSeconds", seconds, .double(10), "encoding, wall time; 60 in get and batch, unless set"),
         Setting("limits.workerMemory", .size, .string("1GiB"), "growth of a worker's address space"),
         Setting("limits.steps", .integer(1...32), .int(32), "steps of a recipe"),
     ]

@@ -71,7 +71,7 @@ extension Problem.Kind {
     static let notAnImage = Self("not-an-image", 415, "The original is no image of an accepted format")
     static let undecodable = Self("undecodable", 422, "The original is damaged")
     static let renderFailed = Self("render-failed", 422, "The recipe cannot be made of this original")
-    static let renderCrashed = Self("render-crashed", 422, "The original makes a decoder fail")
+    static let renderCrashed = Self("render-crashed", 422, "A render of this original crashed")
     static let fieldsTooLarge = Self("fields-too-large", 431, "The header fields are too large")
     static let internalError = Self("internal-error", 500, "The server has a problem")
     static let unknownCoding = Self("unknown-coding", 501, "The transfer coding is not known here")

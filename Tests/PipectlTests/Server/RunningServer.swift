@@ -18,7 +18,8 @@ struct RunningServer: Sendable {
     static func start(
         _ settings: [String] = [], folder: ScratchFolder = ScratchFolder(), environment: [String] = []
     ) async throws -> RunningServer {
-        let all = ["allowUnsigned=true", "allowPrivateAddresses=true", "retries=0", "limits.seconds=120"] + settings
+        let patience = ["limits.seconds=120", "limits.encodeSeconds=120"]
+        let all = ["allowUnsigned=true", "allowPrivateAddresses=true", "retries=0"] + patience + settings
         let child = try ChildProgram(
             ["serve", "--listen", "127.0.0.1:0", "--cache", folder("cache")] + all.flatMap { ["--set", $0] },
             folder: folder.path, environment: environment)

@@ -46,6 +46,49 @@ extension CommandTests {
             }
         }
 
+        @Test func `a slow or crashing encoder costs other recipes of the original nothing`() async throws {
+            let origin = try Self.origin()
+            defer { origin.stop() }
+            let settings = ["limits.encodeSeconds=1", "render.workers=1"]
+            try await RunningServer.with(settings, environment: Self.faults) { server in
+                func ask(_ fault: String, _ recipe: String) async throws -> (status: Int, body: String) {
+                    let answer = try await server.ask(RunningServer.variant(recipe, origin.url("/" + fault)))
+                    return (answer.status, String(decoding: answer.body, as: UTF8.self))
+                }
+                for recipe in ["avif:max=50kB", "avif:max=60kB", "webp"] {
+                    let slow = try await ask("encode-hang", recipe)
+                    #expect(slow.status == 504 && slow.body.contains("render-timeout"), "\(slow)")
+                    // Not "not rendered": it was tried, whatever the recipes before it did.
+                    #expect(slow.body.contains("limits.encodeSeconds, 1.0 s") && !slow.body.contains("not rendered"))
+                    let again = try await ask("encode-hang", recipe)
+                    #expect(again.status == 504 && again.body.contains("not rendered"), "\(again)")
+                    #expect(try await ask("encode-segv", recipe).body.contains("render-crashed"))
+                }
+            }
+        }
+
+        @Test func `a cached variant of a quarantined original is served`() async throws {
+            let origin = try Self.origin()
+            defer { origin.stop() }
+            let folder = ScratchFolder()
+            let source = origin.url("/segv")
+            let get = try ChildProgram(
+                [
+                    "get", source, "-r", "thumbnail:30", "--json", "--cache", folder("cache"), "--set",
+                    "allowPrivateAddresses=true",
+                ], folder: folder.path)
+            let made = await get.end
+            #expect(made.exit == 0, "\(made.errors)")
+            try await RunningServer.with(["render.workers=1"], folder: folder, environment: Self.faults) { server in
+                for recipe in ["thumbnail:20", "thumbnail:21", "thumbnail:22"] {
+                    let answer = try await server.ask(RunningServer.variant(recipe, source))
+                    #expect(answer.status == 422)
+                }
+                let cached = try await server.ask(RunningServer.variant("thumbnail:30", source))
+                #expect(cached.status == 200, "\(String(decoding: cached.body, as: UTF8.self))")
+            }
+        }
+
         @Test func `after hostile pictures the server has the memory and workers it had`() async throws {
             let sample = try #require(ScratchFolder.bytes(at: Samples.original("night-tiny.jpg")))
             let giant = try #require(ScratchFolder.bytes(at: Samples.broken("giant-header.png")))

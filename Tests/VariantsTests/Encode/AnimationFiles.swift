@@ -108,7 +108,7 @@ struct HandmadeAnimation {
         for frame in frames {
             let storage = PixelStorage(frame.pixels.flatMap { $0 })
             let output = ResolvedOutput(format: .webp, isLossless: true)
-            let job = EncodeJob(output: output, kept: KeptBlobs(), control: RenderControl(seconds: 100))
+            let job = EncodeJob(output: output, kept: KeptBlobs(), control: RenderControl())
             let still = try WebPOutput(job).encode(
                 EncodablePixels(storage: storage, width: frame.width, height: frame.height, bands: 4), quality: 100)
             var data: [UInt8] = []
@@ -194,7 +194,7 @@ extension RenderSamples {
         let header = try ImageHeader.probe(bytes)
         return try bytes.withUnsafeBytes { buffer in
             let image = try Decoder.open(buffer, header.format, frames: header.pages).withAlpha()
-            let pixels = try image.computed(RenderControl(seconds: 100)).array
+            let pixels = try image.computed(RenderControl()).array
             let size = header.width * header.height * 4
             #expect(pixels.count == size * header.pages)
             return (0..<header.pages).map { index in

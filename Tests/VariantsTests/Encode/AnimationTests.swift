@@ -245,7 +245,7 @@ import Testing
     }
 
     @Test func `a stopped render stops between frames`() throws {
-        let control = RenderControl(seconds: 1)
+        let control = RenderControl()
         let pixels = EncodablePixels(
             storage: PixelStorage([UInt8](repeating: 9, count: 300 * 300 * 3 * 4)), width: 300, height: 300, bands: 3,
             timing: FrameTiming(delays: [1, 1, 1, 1], loops: 0))

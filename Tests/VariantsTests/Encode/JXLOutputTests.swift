@@ -18,7 +18,7 @@ import Testing
             #expect(image.hasAlpha == variant.hasAlpha && variant.hasAlpha == name.contains("alpha"))
             let pixels = PixelBuffer(
                 width: image.width, height: image.height,
-                pixels: try image.withAlpha().computed(RenderControl(seconds: 100)).array)
+                pixels: try image.withAlpha().computed(RenderControl()).array)
             if output == "jxl:lossless" {
                 #expect(AnimationTests.visible(pixels) == AnimationTests.visible(expected))
             } else {

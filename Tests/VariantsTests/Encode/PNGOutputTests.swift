@@ -15,7 +15,7 @@ import Testing
         for y in 0..<height { for x in 0..<width { bytes += pixel(x, y) } }
         let pixels = EncodablePixels(storage: PixelStorage(bytes), width: width, height: height, bands: bands)
         let output = ResolvedOutput(format: .png, isLossless: true, isProgressive: progressive)
-        let job = EncodeJob(output: output, kept: kept, control: RenderControl(seconds: 100))
+        let job = EncodeJob(output: output, kept: kept, control: RenderControl())
         return (try PNGOutput(job).encode(pixels, quality: 100), pixels)
     }
 

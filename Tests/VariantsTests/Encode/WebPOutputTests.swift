@@ -35,7 +35,7 @@ import Testing
             let decoded = try await RenderSamples.decoded(png)
             let pixels = EncodablePixels(
                 storage: PixelStorage(decoded.pixels), width: decoded.width, height: decoded.height, bands: 4)
-            #expect(try pixels.hasPlainAlpha(RenderControl(seconds: 9)) == isPlain)
+            #expect(try pixels.hasPlainAlpha(RenderControl()) == isPlain)
             let bytes = try await render(png, "webp").bytes
             // The filter stands in bits 2 and 3 of the chunk's first byte, behind eight of its header.
             let chunk = try #require(bytes.indices.first { bytes[$0...].starts(with: "ALPH".utf8) })
@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test func `edges beyond the format's are refused before encoding`() throws {
-        let control = RenderControl(seconds: 1)
+        let control = RenderControl()
         let job = EncodeJob(output: ResolvedOutput(format: .webp), kept: KeptBlobs(), control: control)
         let wide = EncodablePixels(
             storage: PixelStorage(byteCount: 16_384 * 3), width: 16_384, height: 1, bands: 3)

@@ -9,7 +9,7 @@ extension WorkerPoolTests {
         static func pool(_ environment: [String] = []) -> WorkerPool {
             var configuration = WorkerConfiguration()
             configuration.count = 1
-            configuration.poisonSeconds = 0
+            configuration.quarantineSeconds = 0
             configuration.environment = environment
             return WorkerPool(configuration)
         }

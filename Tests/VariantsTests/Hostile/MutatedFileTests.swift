@@ -56,7 +56,7 @@ extension WorkerPoolTests {
                     }
                     for case .failure(let error) in outcomes where !HostileFileTests.ordinary.contains(error.code) {
                         let path = FuzzPlan.keep(bytes, as: "render-\(error.code)-\(format)-\(made - 1)")
-                        if [.workerUnavailable, .poisonous, .workerProtocol].contains(error.code) {
+                        if [.workerUnavailable, .quarantined, .workerProtocol].contains(error.code) {
                             Issue.record("\(name): \(error.code), \(error); \(path)")
                         }
                     }

@@ -76,7 +76,7 @@ import Testing
         for text in [
             "trim", "blur:3", "blur:50", "sharpen", "pixelate:4", "rotate:20", "overlay:logo", "mask:logo", "circle",
         ] {
-            let control = RenderControl(seconds: 1)
+            let control = RenderControl()
             let context = RenderContext(
                 quality: .fast, limits: RenderLimits(), masks: ["logo": mask, "overlay:logo": mask], control: control)
             let step = try #require(try Recipe(text).steps.first)

@@ -57,7 +57,7 @@ import Testing
         for cancelled in jobs.indices {
             let pictures = SharedPictures()
             for (index, job) in jobs.enumerated() where index != cancelled || index == 0 {
-                let control = RenderControl(seconds: 100)
+                let control = RenderControl()
                 if index == cancelled { control.stop(.cancelled) }
                 let outcome = Result { () throws(RenderError) in
                     try job.original.bytes().withUnsafeBytes { bytes in
@@ -78,7 +78,7 @@ import Testing
         let isShared = try job.original.bytes().withUnsafeBytes { bytes in
             let image = try Decoder.open(bytes, .jpeg, shrink: shared.shrink)
             return try shared.targets.map { target in
-                try pictures.reduced(image, to: target, shared, RenderControl(seconds: 100)) != nil
+                try pictures.reduced(image, to: target, shared, RenderControl()) != nil
             }
         }
         #expect(isShared == [true, true, columns < 48, columns < 48])

@@ -11,7 +11,7 @@ struct ReductionTests {
         let image = try Image(PixelStorage(pixels), width: width, height: height, bands: bands)
             .labelled(bands < 3 ? "b-w" : "srgb")
         try #require(Reduction.accepts(image, target))
-        let control = RenderControl(seconds: 10)
+        let control = RenderControl()
         return try Reduction.resize(image, to: target, control).computed(control).array
     }
 
@@ -89,7 +89,7 @@ struct ReductionTests {
     @Test func `a render that was stopped does not go on`() throws {
         try VipsLibrary.load()
         let image = try Image(PixelStorage(noise(300 * 200 * 3)), width: 300, height: 200, bands: 3).labelled("srgb")
-        let control = RenderControl(seconds: 10)
+        let control = RenderControl()
         control.stop(.cancelled)
         let error = #expect(throws: RenderError.self) {
             try Reduction.resize(image, to: PixelSize(width: 30, height: 20), control)
@@ -107,7 +107,7 @@ struct ReductionTests {
         let image = try Image(PixelStorage(bytes), width: width, height: height, bands: bands)
             .labelled(bands < 3 ? "b-w" : "srgb")
         let part = Reduction.Part(box: box, width: Double(size.width), height: Double(size.height), to: size)
-        let result = try Reduction.pixels(of: image, [part], RenderControl(seconds: 10))[0].array
+        let result = try Reduction.pixels(of: image, [part], RenderControl())[0].array
         #expect(size.width == (width + box - 1) / box && result.count == size.width * size.height * bands)
         for y in 0..<size.height {
             for x in 0..<size.width {
@@ -133,7 +133,7 @@ struct ReductionTests {
         let bytes = noise(80 * 50 * 3)
         let whole = try Image(PixelStorage(bytes), width: 80, height: 50, bands: 3).labelled("srgb")
         let area = try whole.area(PixelRectangle(x: 7, y: 3, width: 61, height: 41))
-        let control = RenderControl(seconds: 10)
+        let control = RenderControl()
         var gaps = false
         try area.forEachTile(nil, control) { gaps = gaps || !$0.isDense }
         #expect(gaps)
@@ -162,7 +162,7 @@ struct ReductionTests {
             Reduction.Part(
                 box: box, width: Double(64 / box), height: Double(64 / box), to: PixelSize(width: 8, height: 8))
         }
-        for pixels in try Reduction.pixels(of: image, parts, RenderControl(seconds: 10)) {
+        for pixels in try Reduction.pixels(of: image, parts, RenderControl()) {
             #expect(Set(pixels.array) == [100])
         }
     }

@@ -27,7 +27,7 @@ import Testing
 
     /// One render on this thread, as a worker makes it.
     static func render(_ job: RenderJob, _ pictures: SharedPictures = SharedPictures()) throws -> RenderedVariant {
-        let control = RenderControl(seconds: 100)
+        let control = RenderControl()
         return try job.original.bytes().withUnsafeBytes { try Render(job, $0, control, pictures).variant() }
     }
 

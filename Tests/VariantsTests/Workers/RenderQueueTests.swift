@@ -40,46 +40,6 @@ import Testing
     }
 }
 
-@Suite struct PoisonListTests {
-    private func fingerprint(_ bytes: [UInt8]) -> PoisonList.Fingerprint {
-        bytes.withUnsafeBytes { PoisonList.Fingerprint($0) }
-    }
-
-    @Test func `an original is refused until its time is over, and no other one is`() {
-        var list = PoisonList()
-        list.add(fingerprint([1, 2, 3]), work: "png", reason: "it crashed", now: 100, seconds: 60)
-        #expect(list.mayContain(count: 3) && !list.mayContain(count: 4))
-        #expect(list.entry(fingerprint([1, 2, 4]), work: "png", now: 101) == nil)
-        let entry = list.entry(fingerprint([1, 2, 3]), work: "png", now: 159)
-        #expect(entry?.since == 100 && entry?.until == 160 && entry?.reason == "it crashed")
-        #expect(list.entry(fingerprint([1, 2, 3]), work: "png", now: 160) == nil)
-        #expect(!list.mayContain(count: 3))
-    }
-
-    @Test func `an original is refused for one recipe, and for all once it ended workers with two`() {
-        var list = PoisonList()
-        let bytes = fingerprint([1, 2, 3])
-        for time in [100.0, 110] {
-            list.add(bytes, work: "webp:lossless", reason: "too slow", now: time, seconds: 60)
-            #expect(list.entry(bytes, work: "png", now: 111) == nil)
-            #expect(list.entry(bytes, work: "webp:lossless", now: 111) != nil)
-        }
-        list.add(bytes, work: "png", reason: "it crashed", now: 120, seconds: 60)
-        #expect(list.entry(bytes, work: "jpeg", now: 179)?.reason == "it crashed")
-        #expect(list.entry(bytes, work: "jpeg", now: 180) == nil)
-    }
-
-    @Test func `the table is bounded, and forgets the oldest`() {
-        var list = PoisonList(limit: 3)
-        for value in UInt8(0)..<5 {
-            list.add(fingerprint([value]), work: "", reason: "", now: Double(value), seconds: 100)
-        }
-        #expect(list.count == 3)
-        #expect(list.entry(fingerprint([1]), work: "", now: 5) == nil)
-        #expect(list.entry(fingerprint([2]), work: "", now: 5) != nil)
-    }
-}
-
 @Suite struct StartBackoffTests {
     @Test func `each failure in a row doubles the pause, up to half a minute, and a start that works ends it`() {
         var backoff = StartBackoff()

@@ -52,7 +52,7 @@ import Testing
     func `a saver fails once its render is stopped, though it has all pixels`(saver: String) throws {
         try VipsLibrary.load()
         let image = try Image(noise(400, 300), width: 400, height: 300, bands: 3).labelled("srgb")
-        let control = RenderControl(seconds: 100)
+        let control = RenderControl()
         let whole = try VipsCall(saver, ["in": .image(image)]).written(control)
         #expect(whole.count > 50_000)
         // Not told to the image: what fails is the writing.
@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test func `loops over pixels stop with their render`() throws {
-        let control = RenderControl(seconds: 100)
+        let control = RenderControl()
         control.stop(.cancelled)
         let opaque = PixelStorage(byteCount: 40_000)
         opaque.mutableBytes.update(repeating: 255)

@@ -29,6 +29,7 @@ import Testing
         limits.outputEdge = 5
         limits.profileBytes = 6
         limits.seconds = 7.5
+        limits.encodeSeconds = 2.5
         return limits
     }()
 
@@ -40,13 +41,14 @@ import Testing
             WorkerReply.Finished(
                 id: 8, count: 15_000, width: 300, height: 200, hasAlpha: true, decode: 1.5, operations: 2, encode: 0,
                 cpu: 3)),
+        .encoding(id: 7),
         .failed(id: 9, .undecodable, message: "the pixels cannot be decoded"),
     ]
 
     @Test func `requests, replies and stops arrive as they were sent`() throws {
         #expect(try WorkerRequest(Self.request.bytes) == Self.request)
         // A limit that is new here has to be in the message, and in this test.
-        #expect(Mirror(reflecting: Self.limits).children.count == 7)
+        #expect(Mirror(reflecting: Self.limits).children.count == 8)
         for reply in Self.replies { #expect(try WorkerReply(reply.bytes) == reply) }
         #expect(try WorkerStop(WorkerStop(id: 5).bytes).id == 5)
     }

@@ -16,12 +16,15 @@ import Testing
     }
 
     /// A small picture; with a fault, one that sets it off.
-    static func job(_ fault: WorkerFault? = nil, seconds: Double = 100) throws -> RenderJob {
+    static func job(
+        _ fault: WorkerFault? = nil, seconds: Double = 100, encodeSeconds: Double = 100
+    ) throws -> RenderJob {
         let bytes = try RenderFixture.jpeg(RenderFixture.gradientImage(120, 90))
         var job = RenderFixture.job(
             bytes + (fault.map { Array("pipectl-fault:\($0.rawValue)".utf8) } ?? []), .jpeg, 120, 90,
             RenderFixture.recipe(Thumbnail(box: PixelBox(width: 30, height: 30))), ResolvedOutput(format: .png))
         job.limits.seconds = seconds
+        job.limits.encodeSeconds = encodeSeconds
         return job
     }
 
@@ -189,25 +192,6 @@ import Testing
         #expect(await Self.error(pool, try Self.job()) == nil)
         #expect(pool.statistics.killed == 1)
         await pool.shutdown()
-    }
-
-    @Test func `an original that ended a worker is refused for a while, with the reason`() async throws {
-        let pool = WorkerPool(Self.configuration())
-        _ = await Self.error(pool, try Self.job(.segv))
-        let error = await Self.error(pool, try Self.job(.segv))
-        #expect(error?.code == .poisonous && error?.message.contains("SIGSEGV") == true)
-        #expect(error?.message.contains("tried again in 60 s") == true, "\(error?.message ?? "")")
-        #expect(pool.statistics.crashed == 1 && pool.statistics.refused == 1)
-        var other = try Self.job(.segv)
-        other.recipe = RenderFixture.recipe(Scaled(factor: 0.5))
-        // The second recipe may try; it ends a worker too, and then no third one may.
-        #expect(await Self.error(pool, other)?.code == .crashed)
-        other.recipe = RenderFixture.recipe(Scaled(factor: 0.25))
-        #expect(await Self.error(pool, other)?.code == .poisonous)
-        let trying = WorkerPool(Self.configuration { $0.poisonSeconds = 0 })
-        for _ in 0..<2 { #expect(await Self.error(trying, try Self.job(.exit))?.code == .crashed) }
-        await pool.shutdown()
-        await trying.shutdown()
     }
 
     @Test func `a cancelled render is stopped where it heeds that, and killed where it does not`() async throws {

@@ -1,0 +1,110 @@
+/// Variants and originals that are not rendered for a while because they crashed a worker or passed a deadline.
+///
+/// What a failure is blamed on depends on the phase it happened in (`RenderPhase`). Any failure quarantines the variant: a
+/// good original may need too much time or memory for one recipe, and the client that asks for that recipe must not take
+/// the original away from all others. Only crashes of the decode pass, under two different recipes, quarantine the
+/// original. One that passed the deadline of that pass twice is `slow`: the pool renders it one recipe at a time.
+///
+/// An original is identified by its length and a hash keyed for this process. Hashing takes time, so callers hash only if
+/// `mayContain(count:)`.
+struct Quarantine {
+    struct Fingerprint: Hashable {
+        var count: Int
+        var hash: Int
+
+        init(_ bytes: UnsafeRawBufferPointer) {
+            var hasher = Hasher()
+            hasher.combine(bytes: bytes)
+            count = bytes.count
+            hash = hasher.finalize()
+        }
+    }
+
+    /// What an original is rendered to.
+    struct Variant: Hashable {
+        var recipe: String
+        var output: ResolvedOutput
+        var quality: RenderQuality
+    }
+
+    /// How a render failed.
+    enum Failure: Hashable {
+        /// The worker died, or its answer was invalid.
+        case crash(RenderPhase)
+        case deadline(RenderPhase)
+    }
+
+    /// Why something is not rendered now.
+    struct Entry: Hashable {
+        /// When it failed, and until when it is not tried again; monotonic seconds.
+        var since: Double
+        var until: Double
+        var failure: Failure
+        /// What happened, as the log has it.
+        var reason: String
+    }
+
+    private struct Key: Hashable {
+        var original: Fingerprint
+        /// nil: whatever it is rendered to.
+        var variant: Variant?
+    }
+
+    private var entries: [Key: Entry] = [:]
+    /// How often an original passed the deadline of the decode pass, and until when that is remembered.
+    private var slow: [Fingerprint: (count: Int, until: Double)] = [:]
+    private let limit: Int
+
+    /// - Parameter limit: how many variants are remembered at most; the oldest is forgotten.
+    init(limit: Int = 1024) { self.limit = limit }
+
+    var count: Int { entries.count }
+
+    /// Whether an original of this length is remembered.
+    func mayContain(count: Int) -> Bool {
+        entries.keys.contains { $0.original.count == count } || slow.keys.contains { $0.count == count }
+    }
+
+    mutating func add(
+        _ original: Fingerprint, _ variant: Variant, _ failure: Failure, reason: String, now: Double, seconds: Double
+    ) {
+        guard seconds > 0, limit > 0 else { return }
+        entries = entries.filter { $0.value.until > now }
+        slow = slow.filter { $0.value.until > now }
+        let entry = Entry(since: now, until: now + seconds, failure: failure, reason: reason)
+        if failure == .crash(.pixels), crashedInPixels(original, otherThan: variant) {
+            entries[Key(original: original, variant: nil)] = entry
+        }
+        entries[Key(original: original, variant: variant)] = entry
+        if failure == .deadline(.pixels) { slow[original] = ((slow[original]?.count ?? 0) + 1, now + seconds) }
+        while entries.count > limit, let oldest = entries.min(by: { $0.value.since < $1.value.since })?.key {
+            entries[oldest] = nil
+        }
+        while slow.count > limit, let oldest = slow.min(by: { $0.value.until < $1.value.until })?.key {
+            slow[oldest] = nil
+        }
+    }
+
+    private func crashedInPixels(_ original: Fingerprint, otherThan variant: Variant) -> Bool {
+        entries.contains {
+            $0.key.original == original && $0.key.variant != variant && $0.value.failure == .crash(.pixels)
+        }
+    }
+
+    /// Why a variant of an original is not rendered at `now`; nil if it may be.
+    func entry(_ original: Fingerprint, _ variant: Variant, now: Double) -> Entry? {
+        [nil, variant].lazy.compactMap { entries[Key(original: original, variant: $0)] }.first { $0.until > now }
+    }
+
+    /// Whether an original renders one recipe at a time.
+    func isSlow(_ original: Fingerprint, now: Double) -> Bool {
+        slow[original].map { $0.count > 1 && $0.until > now } ?? false
+    }
+}
+
+extension RenderJob {
+    /// What the original is rendered to.
+    var variant: Quarantine.Variant {
+        Quarantine.Variant(recipe: recipe.description, output: output, quality: quality)
+    }
+}

@@ -1,0 +1,105 @@
+import TestSupport
+import Testing
+
+@testable import Variants
+
+/// What a failed render keeps from being tried again, and what it does not.
+extension WorkerPoolTests {
+    private static func recipes(_ fault: WorkerFault, _ count: Int, seconds: Double = 100) throws -> [RenderJob] {
+        try (1...count).map { number in
+            var job = try job(fault, seconds: seconds)
+            job.recipe = RenderFixture.recipe(Scaled(factor: 1 / Double(number)))
+            return job
+        }
+    }
+
+    @Test func `an original whose decoding crashed workers under two recipes is refused for a while, with the reason`()
+        async throws
+    {
+        let pool = WorkerPool(Self.configuration())
+        let jobs = try Self.recipes(.segv, 3)
+        #expect(await Self.error(pool, jobs[0])?.code == .crashed)
+        let error = await Self.error(pool, jobs[0])
+        #expect(error?.code == .quarantined && error?.message.contains("SIGSEGV while it decoded") == true)
+        #expect(error?.message.contains("tried again in 60 s") == true, "\(error?.message ?? "")")
+        #expect(pool.statistics.crashed == 1 && pool.statistics.refused == 1)
+        // The second recipe may try; it crashes a worker too, and then no third one may.
+        #expect(await Self.error(pool, jobs[1])?.code == .crashed)
+        #expect(await Self.error(pool, jobs[2])?.code == .quarantined)
+        let trying = WorkerPool(Self.configuration { $0.quarantineSeconds = 0 })
+        for _ in 0..<2 { #expect(await Self.error(trying, try Self.job(.exit))?.code == .crashed) }
+        await pool.shutdown()
+        await trying.shutdown()
+    }
+
+    @Test func `a crash while encoding is blamed on the variant, however many recipes crash`() async throws {
+        let pool = WorkerPool(Self.configuration())
+        for job in try Self.recipes(.encodeSegv, 3) {
+            let error = await Self.error(pool, job)
+            #expect(error?.code == .crashed, "\(error?.message ?? "")")
+            #expect(error?.message.contains("SIGSEGV while it encoded png") == true, "\(error?.message ?? "")")
+            #expect(await Self.error(pool, job)?.code == .quarantined)
+        }
+        #expect(pool.statistics.crashed == 3 && pool.statistics.refused == 3)
+        await pool.shutdown()
+    }
+
+    @Test func `each phase has its own deadline, and a passed one is repeated for that variant alone`() async throws {
+        for (fault, limit) in [(WorkerFault.hang, "limits.seconds"), (.encodeHang, "limits.encodeSeconds")] {
+            let pool = WorkerPool(Self.configuration())
+            let (seconds, encodeSeconds) = fault == .hang ? (0.05, 100) : (100, 0.05)
+            var job = try Self.job(fault, seconds: seconds, encodeSeconds: encodeSeconds)
+            let error = await Self.error(pool, job)
+            #expect(error?.code == .deadline && error?.message.contains(limit + ", 0.05 s") == true)
+            let again = await Self.error(pool, job)
+            #expect(again?.code == .deadline, "\(again?.message ?? "")")
+            #expect(again?.message.contains("not rendered: 0 s ago") == true && again?.message.contains(limit) == true)
+            #expect(pool.statistics.killed == 1 && pool.statistics.refused == 1)
+            // Another recipe of the same original is tried.
+            job.recipe = RenderFixture.recipe(Scaled(factor: 0.5))
+            #expect(await Self.error(pool, job)?.message.contains("not rendered") == false)
+            await pool.shutdown()
+        }
+    }
+
+    @Test func `a render that stops at its deadline is not tried again at once`() async throws {
+        let pool = WorkerPool(Self.configuration())
+        var job = try Self.job(seconds: 0.000_001)
+        job.original = EncodedBytes(try RenderFixture.jpeg(RenderFixture.gradientImage(3000, 2000)))
+        job.header = ImageHeader(format: .jpeg, width: 3000, height: 2000)
+        // Takes seconds, and heeds stops.
+        job.recipe = try Recipe("blur:100")
+        for _ in 0..<2 { #expect(await Self.error(pool, job)?.code == .deadline) }
+        #expect(pool.statistics.refused == 1)
+        await pool.shutdown()
+    }
+
+    @Test func `many recipes of a slow original hold one worker, and each has its turn`() async throws {
+        let pool = WorkerPool(Self.configuration { $0.count = 2 })
+        let jobs = try Self.recipes(.hang, 6, seconds: 0.05)
+        for job in jobs.prefix(2) { #expect(await Self.error(pool, job)?.code == .deadline) }
+        let ended = Flag()
+        let slow = jobs.suffix(4).map { job in
+            var job = job
+            job.limits.seconds = 1000
+            return Task { [job] in
+                let error = await Self.error(pool, job)
+                ended.set()
+                return error
+            }
+        }
+        try await waitWhile { pool.running + pool.waiting < 4 }
+        // The other worker is free: with two of them held this would wait for a thousand seconds.
+        for _ in 0..<5 { #expect(await Self.error(pool, try Self.job()) == nil) }
+        try await waitWhile { pool.running != 1 || pool.waiting != 3 }
+        #expect(!ended.isSet)
+        // Cancelled as it waits and as it runs; those behind it have their turn.
+        for (index, task) in slow.enumerated() {
+            task.cancel()
+            #expect(await task.value?.code == .cancelled)
+            try await waitWhile { pool.running + pool.waiting != 3 - index }
+        }
+        #expect(await Self.error(pool, try Self.job()) == nil)
+        await pool.shutdown()
+    }
+}
