@@ -11,20 +11,19 @@ struct JXLOutput: OutputEncoder {
     /// What libvips makes of lower ones is beyond libjxl's coarsest distance, 25, and libjxl then takes its finest usual one.
     private static let lowestQuality = 5
 
-    /// What libjxl does to find a shorter file, 3…9. Its usual 7 costs 0.2 s a megapixel and 1.8 in lossless files, where 12
-    /// megapixels would take 22 s; 3, the least there is in libvips, 0.04 and 0.16, for files of about the same size (of a
-    /// photograph of 12 megapixels 12 and 6 % smaller). So large pictures take that.
-    private func effort(_ pixels: EncodablePixels) -> Int {
-        pixels.width * pixels.height > (job.output.isLossless ? 500_000 : 4_000_000) ? 3 : 7
-    }
+    /// What libjxl does to find a shorter file, 3…9; 3 is the least that libvips passes on. libjxl's usual 7 takes five to ten
+    /// times the CPU, and 5 % off a file of 1024 px.
+    private static let effort = 3
 
-    /// Refuses what libjxl (0.7) would crash on: it takes 20 bytes for each sample, 25 in lossless files, and does not look
-    /// whether it gets them. Asking for as much address space, unused, tells whether a worker's limit leaves that.
+    /// Refuses what libjxl (0.7) would corrupt its heap over: it does not check whether it gets the memory it asks for. It
+    /// was measured to take 22 bytes a sample, 25.4 in lossless files, from 1 to 50 megapixels. Reserving as much address
+    /// space, untouched, tells whether a worker's limit leaves that; what is free in the heap comes on top.
     private func checkMemory(_ pixels: EncodablePixels) throws(RenderError) {
-        let needed = pixels.width * pixels.height * pixels.bands * (job.output.isLossless ? 26 : 22)
+        let samples = pixels.width * pixels.height * pixels.bands
+        let needed = samples * (job.output.isLossless ? 26 : 23) + 16 << 20
         let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
-        if let memory = mmap(nil, max(1, needed), PROT_NONE, flags, -1, 0), memory != MAP_FAILED {
-            munmap(memory, max(1, needed))
+        if let memory = mmap(nil, needed, PROT_NONE, flags, -1, 0), memory != MAP_FAILED {
+            munmap(memory, needed)
             return
         }
         throw RenderError(
@@ -49,7 +48,7 @@ struct JXLOutput: OutputEncoder {
             by: "jxlsave_target",
             [
                 "in": .image(image), "Q": .int(max(Self.lowestQuality, quality)),
-                "lossless": .bool(job.output.isLossless), "effort": .int(effort(pixels)),
+                "lossless": .bool(job.output.isLossless), "effort": .int(Self.effort),
                 "strip": .bool(job.kept.profile == nil),
             ], job.control)
         return job.kept.wrapped(jxl: codestream)

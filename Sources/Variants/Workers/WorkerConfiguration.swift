@@ -49,7 +49,7 @@ public struct WorkerConfiguration: Sendable {
     /// files, and few arenas, since one thread does nearly all the work.
     func variables() -> [String] {
         var variables = [
-            "LC_ALL=C", "VIPSHOME=/nonexistent", "VIPS_DISC_THRESHOLD=1024g", "VIPS_WARNING=0", "MALLOC_ARENA_MAX=2",
+            "LC_ALL=C", "VIPSHOME=/nonexistent", "VIPS_DISC_THRESHOLD=1024g", "VIPS_WARNING=0", "MALLOC_ARENA_MAX=1",
             "SWIFT_BACKTRACE=enable=no",
             // Renders take and give back the same megabytes; handed to the system in between, they would cost a twentieth
             // of a small render in page faults. mallopt(3): M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, M_TOP_PAD.

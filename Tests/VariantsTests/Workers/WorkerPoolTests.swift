@@ -113,18 +113,31 @@ import Testing
         await pool.shutdown()
     }
 
-    @Test(arguments: [false, true])
-    func `a JPEG XL that memory does not suffice for is refused and ends no worker`(isLossless: Bool) async throws {
-        let pool = WorkerPool(Self.configuration { $0.memory = 128 << 20 })
-        var job = try Self.job()
-        job.output = ResolvedOutput(format: .jxl, isLossless: isLossless)
-        job.recipe = RenderFixture.recipe(Scaled(factor: 20))
-        let error = await Self.error(pool, job)
-        #expect(error?.code == .overLimit && error?.message.contains("limits.workerMemory") == true, "\(error as Any)")
-        job.recipe = RenderFixture.recipe(Scaled(factor: 2))
-        #expect(try await pool.render(job).width == 240)
-        #expect(pool.statistics.started == 1 && pool.statistics.crashed == 0)
-        await pool.shutdown()
+    @Test(arguments: [false, true], [false, true])
+    func `a JPEG XL that does not fit in a worker's memory is refused and crashes no worker`(
+        isLossless: Bool, isUsed: Bool
+    ) async throws {
+        var outcomes: [RenderError.Code?] = []
+        for mebibytes in stride(from: 96, through: 208, by: 16) {
+            let pool = WorkerPool(Self.configuration { $0.memory = mebibytes << 20 })
+            var job = try Self.job()
+            if isUsed {
+                for recipe in ["scaled:4,png", "scaled:6,blur:3,jpeg", "scaled:3,webp"] {
+                    job.recipe = try Recipe(recipe)
+                    _ = await Self.error(pool, job)
+                }
+            }
+            job.output = ResolvedOutput(format: .jxl, isLossless: isLossless)
+            job.recipe = RenderFixture.recipe(Scaled(factor: 10))
+            let error = await Self.error(pool, job)
+            outcomes.append(error?.code)
+            if let error { #expect(error.message.contains("limits.workerMemory"), "\(mebibytes) MiB: \(error)") }
+            #expect(try await pool.render(Self.job()).width == 30)
+            #expect(pool.statistics.started == 1 && pool.statistics.crashed == 0)
+            await pool.shutdown()
+        }
+        #expect(outcomes.first == .overLimit && outcomes.last == .some(nil), "\(outcomes)")
+        #expect(outcomes.allSatisfy { $0 == nil || $0 == .overLimit }, "\(outcomes)")
     }
 
     @Test func `what cannot be rendered is told in the words of the renderer`() async throws {
