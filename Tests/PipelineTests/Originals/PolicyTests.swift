@@ -44,6 +44,8 @@ struct PolicyTests {
         } _: { bench in
             let first = try await bench.get()
             #expect(first.body.count > 10_000)
+            // A body that waits for the disk still answers.
+            await bench.pipeline.drain()
             #expect(await bench.refusal { $0.policy = .cacheOnly }?.code == .notCached)
             #expect(await bench.imageRefusal { $0.policy = .cacheOnly }?.code == .notCached)
             let again = try await bench.get()
