@@ -66,8 +66,8 @@ public struct ImageRequest: Sendable {
     /// (docs/workers.md says what can). They change neither key nor size; colours differ less than one sees. Naming some
     /// that are stored already, or never asked for, costs a larger decode.
     public var companions: [Recipe] = []
-    /// The format that content negotiation chose for an `auto` output; nil keeps the original's family.
-    public var negotiated: ImageFormat?
+    /// The formats that the client takes for an `auto` output, best first; empty keeps the original's family.
+    public var negotiated: [ImageFormat] = []
     /// How far stored responses are trusted; HTTP's own rules by default.
     public var policy = CachePolicy.protocol
     /// Urgency; `normal` by default.

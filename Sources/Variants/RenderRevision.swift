@@ -5,7 +5,7 @@ import Glibc
 /// encode. An update of either makes new variants instead of meeting old ones.
 public enum RenderRevision {
     /// Raised whenever the same recipe may give other pixels or bytes than before.
-    static let rendering = 6
+    static let rendering = 7
 
     /// The libraries by the names Debian's loader finds them under. A name is a link to the file of one version, so that
     /// the version is known without loading any of them.

@@ -50,21 +50,35 @@ import Testing
 
     @Test func `auto, and no output at all, take the negotiated format, original and explicit ones do not`() throws {
         let header = Self.header(.jpeg)
-        #expect(try Recipe("circle,auto").resolvedOutput(for: header, negotiated: .webp).format == .webp)
-        #expect(try Recipe("circle").resolvedOutput(for: header, negotiated: .avif).format == .avif)
-        #expect(try Recipe("auto").resolvedOutput(for: header, negotiated: .jxl).format == .jxl)
-        #expect(try Recipe("circle,auto").resolvedOutput(for: header, negotiated: .jpeg).format == .png)
+        #expect(try Recipe("circle,auto").resolvedOutput(for: header, negotiated: [.webp]).format == .webp)
+        #expect(try Recipe("circle").resolvedOutput(for: header, negotiated: [.avif]).format == .avif)
+        #expect(try Recipe("auto").resolvedOutput(for: header, negotiated: [.jxl]).format == .jxl)
+        #expect(try Recipe("circle,auto").resolvedOutput(for: header, negotiated: [.jpeg]).format == .png)
+        #expect(try Recipe("auto").resolvedOutput(for: header, negotiated: [.jxl, .webp]).format == .jxl)
         #expect(try Recipe("auto").resolvedOutput(for: header).format == .jpeg)
-        #expect(try Recipe("original").resolvedOutput(for: header, negotiated: .webp).format == .jpeg)
-        #expect(try Recipe("png").resolvedOutput(for: header, negotiated: .webp).format == .png)
+        #expect(try Recipe("original").resolvedOutput(for: header, negotiated: [.webp]).format == .jpeg)
+        #expect(try Recipe("png").resolvedOutput(for: header, negotiated: [.webp]).format == .png)
+    }
+
+    @Test(arguments: [
+        ("auto", 4000, 2000, ImageFormat.jxl), ("auto", 4000, 2001, .webp),
+        ("thumbnail:4000x2000,auto", 9000, 9000, .jxl),
+        ("thumbnail:4000x4000:fill,auto", 9000, 9000, .webp), ("scaled:0.5,auto", 8000, 4000, .jxl),
+        ("scaled:3,auto", 2000, 1000, .webp), ("crop:2000x4000,auto", 9000, 9000, .jxl),
+        ("thumbnail:100,scaled:40,auto", 9000, 9000, .webp), ("jxl", 9000, 9000, .jxl),
+    ]) func `a JPEG XL that may not fit in a worker's memory is not negotiated`(
+        text: String, width: Int, height: Int, expected: ImageFormat
+    ) throws {
+        let header = ImageHeader(format: .jpeg, width: width, height: height)
+        #expect(try Recipe(text).resolvedOutput(for: header, negotiated: [.jxl, .webp]).format == expected)
     }
 
     @Test(arguments: [
         ("jpeg", "jpeg:quality=80:lossless=no:max=none:progressive=no:keep=none"),
         ("jpeg:80", "jpeg:quality=80:lossless=no:max=none:progressive=no:keep=none"),
-        ("webp", "webp:quality=80:lossless=no:max=none:progressive=no:keep=none"),
-        ("avif", "avif:quality=50:lossless=no:max=none:progressive=no:keep=none"),
-        ("jxl", "jxl:quality=80:lossless=no:max=none:progressive=no:keep=none"),
+        ("webp", "webp:quality=82:lossless=no:max=none:progressive=no:keep=none"),
+        ("avif", "avif:quality=70:lossless=no:max=none:progressive=no:keep=none"),
+        ("jxl", "jxl:quality=79:lossless=no:max=none:progressive=no:keep=none"),
         ("png:progressive", "png:quality=100:lossless=yes:max=none:progressive=yes:keep=none"),
         ("gif", "gif:quality=100:lossless=yes:max=none:progressive=no:keep=none"),
         ("webp:lossless", "webp:quality=100:lossless=yes:max=none:progressive=no:keep=none"),
@@ -80,7 +94,7 @@ import Testing
 
     @Test func `one output resolves alike however it was asked for`() throws {
         let header = Self.header(.webp)
-        let outputs = try ["", "auto", "original", "webp", "webp:80", "original:80"].map {
+        let outputs = try ["", "auto", "original", "webp", "webp:82", "original:82"].map {
             try Recipe($0).resolvedOutput(for: header)
         }
         #expect(Set(outputs).count == 1)

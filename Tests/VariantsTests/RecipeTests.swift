@@ -52,7 +52,7 @@ import Testing
         ("frames:1", ""),
         ("frames:012", "frames:12"),
         ("jpeg:80", "jpeg"),
-        ("avif:50", "avif"),
+        ("avif:70", "avif"),
         ("avif:80", "avif:80"),
         ("jpeg:progressive:keep=xmp+exif", "jpeg:progressive:keep=exif+xmp"),
         ("profile:keep,jpeg:keep=icc+exif", "profile:keep,jpeg:keep=exif"),

@@ -6,6 +6,7 @@ struct JXLOutput: OutputEncoder {
     static let summary = "JPEG XL."
     static let example = "jxl:lossless"
     static let losslessness = Losslessness.onRequest
+    static let defaultQuality = 79
     static let saver: (operation: String, package: String)? = ("jxlsave_target", "libjxl0.7")
 
     /// What libvips makes of lower ones is beyond libjxl's coarsest distance, 25, and libjxl then takes its finest usual one.

@@ -10,7 +10,7 @@ protocol OutputEncoder: Sendable {
     /// Recipe text that uses it, canonically written.
     static var example: String { get }
     static var losslessness: Losslessness { get }
-    /// The quality in force when none is written, 1…100.
+    /// The quality in force when none is written, 1…100: the one whose score is JPEG 80's (docs/benchmarks.md).
     static var defaultQuality: Int { get }
     /// Whether `progressive` means something.
     static var canBeProgressive: Bool { get }

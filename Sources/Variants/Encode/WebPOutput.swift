@@ -8,6 +8,7 @@ struct WebPOutput: OutputEncoder {
     static let summary = "WebP, also animated (`frames:all`)."
     static let example = "webp:max=20kB"
     static let losslessness = Losslessness.onRequest
+    static let defaultQuality = 82
 
     let job: EncodeJob
 

@@ -4,14 +4,14 @@ extension Recipe {
     /// `original`: JPEG, PNG, WebP, GIF and AVIF stay what they are, other formats become JPEG. Whoever asked for no
     /// format in so many words gets PNG where the result has alpha that the format cannot hold (JPEG; GIF with partial
     /// alpha), or where `lossless` was asked and the format is JPEG. An explicit `jpeg` flattens instead. Options that the
-    /// format does not have (`progressive`, metadata it has no place for) are dropped. Where several frames are asked for, a
-    /// negotiated format without animation gives way to the original's.
+    /// format does not have (`progressive`, metadata it has no place for) are dropped. A negotiated format that cannot hold
+    /// the frames asked for gives way to the next, and so does JPEG XL of more pixels than `largestNegotiatedJXL`.
     ///
     /// - Parameters:
     ///   - header: the original's.
-    ///   - negotiated: for `auto`, and for a recipe without an output, the format the client prefers; nil means the
-    ///     original's family. `original` and explicit formats do not look at it.
-    public func resolvedOutput(for header: ImageHeader, negotiated: ImageFormat? = nil) -> ResolvedOutput {
+    ///   - negotiated: for `auto`, and for a recipe without an output, the formats the client takes, best first; after
+    ///     them comes the original's family. `original` and explicit formats do not look at it.
+    public func resolvedOutput(for header: ImageHeader, negotiated: [ImageFormat] = []) -> ResolvedOutput {
         let written = output ?? OutputSpecification(.auto)
         let format = written.kind.format ?? chosenFormat(for: header, negotiated: negotiated, written)
         let encoder = Catalogue.output(of: format)
@@ -29,11 +29,16 @@ extension Recipe {
     }
 
     private func chosenFormat(
-        for header: ImageHeader, negotiated: ImageFormat?, _ written: OutputSpecification
+        for header: ImageHeader, negotiated: [ImageFormat], _ written: OutputSpecification
     ) -> ImageFormat {
-        var wanted = written.kind == .original ? nil : negotiated
-        // Whoever asks for frames wants them moving.
-        if wanted?.holdsFrames == false, decodedFrames(of: header, into: header.format) > 1 { wanted = nil }
+        let isAnimated = decodedFrames(of: header, into: header.format) > 1
+        let wanted =
+            written.kind == .original
+            ? nil
+            : negotiated.first { format in
+                (format.holdsFrames || !isAnimated)
+                    && (format != .jxl || area(of: header) <= Self.largestNegotiatedJXL)
+            }
         let format: ImageFormat =
             switch wanted ?? header.format {
             case .jpeg, .png, .webp, .gif, .avif: wanted ?? header.format
@@ -45,6 +50,27 @@ extension Recipe {
         case (.jpeg, .none): return written.isLossless ? .png : .jpeg
         default: return format
         }
+    }
+
+    /// Pixels of the largest JPEG XL that negotiation chooses: libjxl takes 23 bytes for each of their samples, and a picture
+    /// that its worker has no memory for is to reach the client in another format.
+    private static let largestNegotiatedJXL = 8_000_000
+
+    /// Pixels of the result, as far as the header and the steps tell.
+    private func area(of header: ImageHeader) -> Int {
+        var size = PixelSize(width: header.width, height: header.height)
+        if orients, header.orientation >= 5 { size = size.swapped }
+        for step in steps {
+            switch step {
+            case let step as Thumbnail:
+                size = ThumbnailGeometry(source: size, box: step.box, mode: step.mode, enlarges: step.enlarges).output
+            case let step as Scaled: size = size.scaled(by: step.factor)
+            case let step as Crop:
+                size = PixelSize(width: min(size.width, step.width), height: min(size.height, step.height))
+            default: break
+            }
+        }
+        return size.width.multipliedReportingOverflow(by: size.height).partialValue
     }
 
     /// What alpha the result has, as far as the header and the steps tell.

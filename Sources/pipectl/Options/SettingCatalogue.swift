@@ -46,7 +46,9 @@ enum SettingCatalogue {
         Setting("presets", .map, .map([]), "name → recipe, used as @name; none are built in"),
         Setting("masks", .text, .string(""), "folder of named masks; empty: no masks"),
         Setting("overlays", .text, .string(""), "folder of named overlays; empty: no overlays"),
-        Setting("auto", .list, .list([.string("webp")]), "formats negotiated by `auto`; AVIF costs far more CPU"),
+        Setting(
+            "auto", .list, .list([.string("jxl"), .string("webp")]),
+            "formats negotiated by `auto`, in order of preference: jxl, webp, avif"),
         Setting("recipes.allow", .list, .list([]), "recipes the server makes; empty: all that are signed"),
         Setting(
             "log.level", .choice(["trace", "debug", "info", "warning", "error"]), .string("info"), "what is logged"),

@@ -1,28 +1,26 @@
 import Variants
 
-/// Chooses the format of an `auto` output from what the client accepts.
+/// Chooses the formats of an `auto` output from what the client accepts.
 enum Negotiation {
-    /// Formats that may be offered, better ones first: they win ties.
-    static let offered: [ImageFormat] = [.avif, .webp]
+    /// Formats that may be offered.
+    static let offered: [ImageFormat] = [.jxl, .avif, .webp]
 
-    /// The format to make; nil keeps the original's family.
+    /// The formats to make, best first; empty keeps the original's family.
     ///
-    /// A format counts where `Accept` names it with a weight above zero; the highest weight wins. `*/*` and `image/*`
-    /// name nothing: browsers send them beside what they can show. A member with a malformed weight is passed over.
+    /// A format counts if `Accept` names it with a weight above zero; the highest weight comes first, among equals the order
+    /// of the setting. `*/*` and `image/*` name nothing: browsers send them beside what they can show. A member with a
+    /// malformed weight is passed over.
     /// Source: RFC 9110 §12.4.2 and §12.5.1.
     ///
     /// - Parameters:
     ///   - accept: all lines of the field, joined by comma; nil without one.
     ///   - formats: the setting `auto`.
-    static func format(accept: String?, formats: [ImageFormat]) -> ImageFormat? {
-        guard let accept else { return nil }
-        var best: (format: ImageFormat, weight: Int)?
+    static func formats(accept: String?, among formats: [ImageFormat]) -> [ImageFormat] {
+        guard let accept else { return [] }
         let ranges = accept.split(separator: ",").compactMap(range)
-        for format in offered where formats.contains(format) {
-            let weight = ranges.filter { $0.name == format.mediaType }.map(\.weight).max() ?? 0
-            if weight > best?.weight ?? 0 { best = (format, weight) }
-        }
-        return best?.format
+        return formats.enumerated().map { index, format in
+            (format, ranges.filter { $0.name == format.mediaType }.map(\.weight).max() ?? 0, index)
+        }.filter { $0.1 > 0 }.sorted { ($1.1, $0.2) < ($0.1, $1.2) }.map(\.0)
     }
 
     /// A member's name in lower case and its weight in thousandths; nil where malformed.

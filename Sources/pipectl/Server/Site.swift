@@ -121,8 +121,8 @@ struct Site: Sendable {
             asked.fields = settings.forwarded.upstream(request.fields, isOriginal: false)
             asked.policy = policy(request)
             if isNegotiated {
-                asked.negotiated = Negotiation.format(
-                    accept: request.combined("accept"), formats: settings.formats)
+                asked.negotiated = Negotiation.formats(
+                    accept: request.combined("accept"), among: settings.formats)
             }
             let image: ImageResponse
             do throws(PipelineError) {

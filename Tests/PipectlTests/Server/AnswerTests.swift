@@ -123,7 +123,7 @@ import Variants
 
     @Test func `the defaults are those of the table`() throws {
         let settings = try read([])
-        #expect(settings.listen.description == "127.0.0.1:8080" && settings.formats == [.webp])
+        #expect(settings.listen.description == "127.0.0.1:8080" && settings.formats == [.jxl, .webp])
         #expect(!settings.signature.allowUnsigned && settings.recipes == nil && settings.forwarded.isEmpty)
         #expect(settings.connections == 1024 && settings.headerBytes == 16_384 && settings.idleSeconds == 60)
         #expect(!settings.logsRequests)

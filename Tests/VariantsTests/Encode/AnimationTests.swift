@@ -205,11 +205,12 @@ import Testing
     @Test func `auto keeps an animation where frames are asked for`() throws {
         let header = try ImageHeader.probe(Self.sample.gif)
         #expect(header.pages == 5)
-        func format(_ recipe: String, _ negotiated: ImageFormat?) throws -> ImageFormat {
+        func format(_ recipe: String, _ negotiated: ImageFormat...) throws -> ImageFormat {
             try Recipe(recipe).resolvedOutput(for: header, negotiated: negotiated).format
         }
         #expect(try format("frames:all,auto", .avif) == .gif)
         #expect(try format("frames:all,auto", .webp) == .webp)
+        #expect(try format("frames:all,auto", .jxl, .webp) == .webp)
         #expect(try format("auto", .avif) == .avif)
     }
 

@@ -1,0 +1,48 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import pipectl
+
+extension CommandTests {
+    /// What a real browser makes of the answers.
+    @Suite(.enabled(if: access("/usr/bin/chromium", X_OK) == 0, "needs Debian's chromium"))
+    struct Browser {
+        /// The document of a page once it and its pictures have loaded.
+        private static func document(_ page: String, folder: ScratchFolder) async throws -> String {
+            let chromium = try HelperProgram([
+                "timeout", "--kill-after=5", "120", "chromium", "--headless", "--no-sandbox", "--disable-gpu",
+                "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+                // Nothing but this machine is asked.
+                "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--proxy-server=direct://",
+                "--user-data-dir=" + folder("profile"), "--dump-dom", page,
+            ])
+            let status = await chromium.end()
+            #expect(status == 0, "\(chromium.text)")
+            return chromium.text
+        }
+
+        @Test func `Chromium is given JPEG XL for auto, and shows it`() async throws {
+            let images = try FolderOrigin(folder: Samples.folder + "/originals", maxAge: 3600)
+            defer { images.stop() }
+            let folder = ScratchFolder()
+            try await RunningServer.with(folder: folder) { server in
+                let path = RunningServer.variant("thumbnail:64", images.url("/meadow-small.jpg"))
+                let page = """
+                    <body onload="document.body.title = document.images[0].naturalWidth + ' px'">
+                    <img src="http://127.0.0.1:\(server.port)\(path)"></body>
+                    """
+                let site = try LoopbackOrigin { _ in
+                    .response(200, ["Content-Type": "text/html"], body: Array(page.utf8))
+                }
+                defer { site.stop() }
+                let document = try await Self.document(site.url("/"), folder: folder)
+                #expect(document.contains("title=\"64 px\""), "\(document)")
+            }
+            let list = try ChildProgram(
+                ["cache", "list", "--tier", "variants", "--json", "--cache", folder("cache")], folder: folder.path)
+            let variants = await list.end.lines.map { SettingValue.parsed($0) }
+            #expect(variants.map { $0["format"] } == [.string("jxl")], "\(variants)")
+        }
+    }
+}
