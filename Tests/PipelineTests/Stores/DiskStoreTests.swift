@@ -49,8 +49,11 @@ final class CacheFolder: Sendable {
     }
 }
 
+/// Deletes a folder with all that is in it. Links are deleted, never followed: tests make some that lead out of the folder.
 private func removeTree(_ path: String) {
-    if let stream = opendir(path) {
+    var info = stat()
+    guard lstat(path, &info) == 0 else { return }
+    if info.st_mode & S_IFMT == S_IFDIR, let stream = opendir(path) {
         while let item = readdir(stream) {
             let name = withUnsafePointer(to: &item.pointee.d_name) {
                 $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
