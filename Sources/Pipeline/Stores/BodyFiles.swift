@@ -195,10 +195,16 @@ struct BodyFiles: Sendable {
         Self.names(in: "\(folder)/bodies/\(prefix)").filter { Self.isDigest($0) && $0.hasPrefix(prefix) }
     }
 
+    /// Whether a name is that of a body being written: `<pid>-<n>-<random>`.
+    private static func isTemporary(_ name: String) -> Bool {
+        let parts = name.split(separator: "-", omittingEmptySubsequences: false)
+        return parts.count == 3 && Int(parts[0]) != nil && Int(parts[1]) != nil && UInt64(parts[2], radix: 36) != nil
+    }
+
     /// Paths of temporary files not written to for `seconds`: left behind by a killed process.
     func abandoned(after seconds: Int) -> [String] {
         let now = time(nil)
-        return Self.names(in: "\(folder)/temporary").filter { !Self.isMark($0) }.map { "\(folder)/temporary/\($0)" }
+        return Self.names(in: "\(folder)/temporary").filter(Self.isTemporary).map { "\(folder)/temporary/\($0)" }
             .filter { path in
                 var info = stat()
                 return lstat(path, &info) == 0 && now - info.st_mtim.tv_sec >= seconds
@@ -212,14 +218,16 @@ struct BodyFiles: Sendable {
 
     // MARK: Folders
 
-    /// What this program makes in a cache folder.
-    private static let ownNames: Set<String> = ["cache.sqlite", "bodies", "bodies.pack", "temporary", "rebuild.lock"]
-
-    /// Makes the cache folder, or takes over the one that is there.
+    /// Makes the cache folder, or takes over the one that is there. An empty folder and a cache are closed to other users.
     ///
-    /// - Throws: `.unavailable` when it belongs to another user, and when others may look into it and it holds files that
-    ///   are not the cache's. An empty folder and one of a cache are closed to others instead.
+    /// - Throws: `.unavailable` if it belongs to another user, or holds files and is no cache; nothing is changed then.
     func claim() throws(StoreError) {
+        if case .foreign(let name) = try FolderContent(folder) {
+            throw StoreError(
+                .unavailable,
+                "this folder is no cache and holds other files, such as `\(name.prefix(80))`: name an empty folder, or one "
+                    + "that does not exist yet", path: folder)
+        }
         try Self.makeFolders(folder)
         var info = stat()
         guard stat(folder, &info) == 0 else { throw Self.failure("cannot look at the folder", errno, folder) }
@@ -230,13 +238,6 @@ struct BodyFiles: Sendable {
                     + "run as its owner", path: folder)
         }
         guard info.st_mode & 0o077 != 0 else { return }
-        let names = Set(Self.names(in: folder))
-        guard names.isEmpty || !names.isDisjoint(with: Self.ownNames) else {
-            throw StoreError(
-                .unavailable,
-                "the folder is open to other users and holds files that are not a cache's: name an empty folder, or "
-                    + "close it with `chmod 700`", path: folder)
-        }
         guard chmod(folder, 0o700) == 0 else { throw Self.failure("cannot close the folder to others", errno, folder) }
     }
 
@@ -272,25 +273,31 @@ struct BodyFiles: Sendable {
         return true
     }
 
-    /// Paths of what lies among the bodies and can be none: other names, links, files of other users.
-    func foreign() -> [String] {
+    /// What lies in our folders and was not put there by us: paths that have the name of a body and are none (links,
+    /// files of other users), and how many files have other names.
+    func foreign() -> (false: [String], others: Int) {
         let bodies = "\(folder)/bodies"
         let known = Set(Self.prefixes)
         var found: [String] = []
+        var others = Self.names(in: "\(folder)/temporary").count { !Self.isTemporary($0) && !Self.isMark($0) }
         for prefix in Self.names(in: bodies) {
             var info = stat()
             guard lstat("\(bodies)/\(prefix)", &info) == 0 else { continue }
             guard known.contains(prefix), info.st_mode & S_IFMT == S_IFDIR else {
-                found.append("\(bodies)/\(prefix)")
+                if known.contains(prefix) { found.append("\(bodies)/\(prefix)") } else { others += 1 }
                 continue
             }
             for name in Self.names(in: "\(bodies)/\(prefix)") {
                 let path = "\(bodies)/\(prefix)/\(name)"
                 guard lstat(path, &info) == 0 else { continue }
-                if !Self.isDigest(name) || !name.hasPrefix(prefix) || !Self.isOurs(info) { found.append(path) }
+                if !Self.isDigest(name) {
+                    others += 1
+                } else if !name.hasPrefix(prefix) || !Self.isOurs(info) {
+                    found.append(path)
+                }
             }
         }
-        return found
+        return (found, others)
     }
 
     /// Creates a folder for this user alone; one that is there is left as it is.

@@ -8,9 +8,9 @@ public struct VerifyReport: Sendable, Hashable {
     public var damagedBodies = 0
     /// Rows whose body file is not there.
     public var missingFiles = 0
-    /// Body files that no row names.
+    /// Body files that no row names, and what has the name of one and is none: links, files of other users.
     public var orphanFiles = 0
-    /// What lies among the bodies and can be none: other names, links, files of other users.
+    /// Files among ours under names that are not ours. They are no fault, and repairing leaves them as they are.
     public var foreignFiles = 0
     /// Files of interrupted writes, untouched for ten minutes.
     public var abandonedFiles = 0
@@ -32,9 +32,7 @@ public struct VerifyReport: Sendable, Hashable {
     /// Whether nothing was wrong.
     public var isClean: Bool {
         !isIndexDamaged
-            && damagedBodies + missingFiles + orphanFiles + foreignFiles + abandonedFiles + brokenEntries
-                + wrongSlots
-                + wrongSums == 0
+            && damagedBodies + missingFiles + orphanFiles + abandonedFiles + brokenEntries + wrongSlots + wrongSums == 0
     }
 }
 
@@ -115,13 +113,14 @@ extension DiskStore {
 
     private func verifyFiles(_ report: inout VerifyReport, repair: Bool) throws(StoreError) {
         let foreign = files.foreign()
-        report.foreignFiles = foreign.count
-        if repair, !foreign.isEmpty {
-            for path in foreign { BodyFiles.delete(path) }
-            try perform { index throws(StoreError) in index.note(.originals) { $0.corrupt += foreign.count } }
+        report.foreignFiles = foreign.others
+        report.orphanFiles = foreign.false.count
+        if repair, !foreign.false.isEmpty {
+            for path in foreign.false { BodyFiles.delete(path) }
+            try perform { index throws(StoreError) in index.note(.originals) { $0.corrupt += foreign.false.count } }
         }
         for prefix in BodyFiles.prefixes {
-            for digest in files.bodies(in: prefix) {
+            for digest in files.bodies(in: prefix) where !foreign.false.contains(files.path(digest)) {
                 let isOrphan = try perform { index throws(StoreError) in
                     if try index.isNamed(digest) { return false }
                     // Once more under the write lock: a file renamed in and not committed yet is no orphan.

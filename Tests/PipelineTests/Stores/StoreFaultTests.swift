@@ -257,20 +257,29 @@ import Variants
         #expect(folder.size("bodies.pack/theirs") == 1)
     }
 
-    @Test func `foreign files among the bodies are found, removed and counted`() throws {
+    @Test func `what has the name of a body and is none is removed, and other files are counted and left`() throws {
         let store = try DiskStore(folder: folder.path)
         let body = bytes(100_000, seed: 1)
         try store.storeVariant(variant("v", of: digest([]), body), body: body, generation: 1)
         let prefix = "bodies/\(digest(body).prefix(2))"
-        folder.overwrite("\(prefix)/notes.txt", at: 0, with: [1])
-        folder.overwrite("bodies/readme", at: 0, with: [1])
-        symlink("/etc", "\(folder.path)/bodies/zz")
-        symlink("/etc/passwd", "\(folder.path)/\(prefix)/link")
-        #expect(try store.verify().foreignFiles == 4)
-        #expect(try store.verify(repair: true).foreignFiles == 4)
-        #expect(try store.verify().isClean)
-        #expect(try store.statistics().originals.corrupt == 4)
-        #expect(access("/etc/passwd", F_OK) == 0)
+        let others = ["\(prefix)/notes.txt", "bodies/readme", "temporary/thesis.doc"]
+        for name in others { folder.overwrite(name, at: 0, with: [1]) }
+        let elsewhere = CacheFolder()
+        mkdir(elsewhere.path, 0o700)
+        elsewhere.overwrite("kept", at: 0, with: [1, 2, 3])
+        symlink(elsewhere.path, "\(folder.path)/bodies/zz")
+        let link = "\(prefix)/\(digest(body).prefix(2))\(String(repeating: "0", count: 62))"
+        symlink("\(elsewhere.path)/kept", "\(folder.path)/\(link)")
+        var old = [timeval(tv_sec: 1_000_000_000, tv_usec: 0), timeval(tv_sec: 1_000_000_000, tv_usec: 0)]
+        utimes("\(folder.path)/temporary/thesis.doc", &old)
+        let found = try store.verify()
+        #expect(found.foreignFiles == 4 && found.orphanFiles == 1 && !found.isClean)
+        #expect(try store.verify(repair: true).orphanFiles == 1)
+        #expect(folder.size(link) == nil && elsewhere.size("kept") == 3)
+        #expect(try store.statistics().originals.corrupt == 1)
+        let after = try store.verify(repair: true)
+        #expect(after.isClean && after.foreignFiles == 4)
+        for name in others { #expect(folder.size(name) == 1) }
         #expect(try store.variant(key: digest(Array("v".utf8)))?.body == body)
     }
 
@@ -279,12 +288,14 @@ import Variants
         let elsewhere = CacheFolder()
         mkdir(elsewhere.path, 0o700)
         elsewhere.overwrite("kept", at: 0, with: [1, 2, 3])
-        mkdir(folder.path, 0o700)
+        try DiskStore(folder: folder.path).close()
         let isFile = name.contains(".")
+        _ = isFile ? unlink("\(folder.path)/\(name)") : rmdir("\(folder.path)/\(name)")
         symlink(isFile ? "\(elsewhere.path)/kept" : elsewhere.path, "\(folder.path)/\(name)")
         let store = try DiskStore(folder: folder.path)
         let body = bytes(name == "bodies.pack" ? 1_000 : 100_000, seed: 1)
-        #expect(try store.storeVariant(variant("v", of: digest([]), body), body: body, generation: 1))
+        let generation = try store.generationNow()
+        #expect(try store.storeVariant(variant("v", of: digest([]), body), body: body, generation: generation))
         #expect(try store.variant(key: digest(Array("v".utf8)))?.body == body)
         var info = stat()
         #expect(lstat("\(folder.path)/\(name)", &info) != 0 || info.st_mode & S_IFMT != S_IFLNK)
@@ -295,7 +306,9 @@ import Variants
 
     // MARK: Who may look
 
-    @Test func `a folder open to others is closed when it is empty or a cache's, and else refused`() throws {
+    @Test func `a folder open to others is closed when it is empty or a cache's; one with other files is refused`()
+        throws
+    {
         func mode(_ path: String) -> UInt32 {
             var info = stat()
             return stat(path, &info) == 0 ? info.st_mode & 0o777 : 0
@@ -316,17 +329,15 @@ import Variants
         #expect(mode(store.files.path(digest(body))) == 0o600)
         for name in ["bodies", "temporary"] { #expect(mode("\(folder.path)/\(name)") == 0o700, "\(name)") }
 
-        let home = CacheFolder()
-        mkdir(home.path, 0o700)
-        home.overwrite("letter.txt", at: 0, with: [1])
-        try DiskStore(folder: home.path).close()
-        let other = CacheFolder()
-        mkdir(other.path, 0o755)
-        chmod(other.path, 0o755)
-        other.overwrite("letter.txt", at: 0, with: [1])
-        let error = #expect(throws: StoreError.self) { _ = try DiskStore(folder: other.path) }
-        #expect(error?.code == .unavailable && error?.message.contains("chmod 700") == true)
-        #expect(mode(other.path) == 0o755 && access("\(other.path)/cache.sqlite", F_OK) != 0)
+        for access in [0o700, 0o755] as [UInt32] {
+            let home = CacheFolder()
+            mkdir(home.path, access)
+            chmod(home.path, access)
+            home.overwrite("letter.txt", at: 0, with: [1])
+            let error = #expect(throws: StoreError.self) { _ = try DiskStore(folder: home.path) }
+            #expect(error?.code == .unavailable && error?.message.contains("letter.txt") == true)
+            #expect(mode(home.path) == access && Glibc.access("\(home.path)/cache.sqlite", F_OK) != 0)
+        }
     }
 
     @Test func `a folder of another user is refused by name`() throws {

@@ -43,13 +43,24 @@ extension CommonOptions {
         }
     }
 
-    /// The folder of the cache; a store would make it, and tell of an empty cache where the name is wrong.
+    /// The folder of the cache. A store would make one of a folder that holds none, which only looking at it must not do.
     @discardableResult
     func existingCache(_ settings: Settings) throws(CommandFailure) -> String {
         let folder = settings.cacheFolder
-        guard access(folder, F_OK) == 0 || errno != ENOENT else {
-            throw CommandFailure(.usage, "there is no cache at \(folder): name its folder with --cache")
+        let content: FolderContent
+        do throws(StoreError) { content = try FolderContent(folder) } catch {
+            throw CommandFailure(.cacheUnavailable, error.description)
         }
-        return folder
+        let problem: String
+        switch content {
+        // Of a file the store says what it is.
+        case .cache, .notAFolder: return folder
+        case .missing: problem = "there is no cache at \(folder)"
+        case .empty: problem = "there is no cache at \(folder), which is empty"
+        case .unfinished: problem = "there is no cache at \(folder): its creation was interrupted"
+        case .foreign(let name):
+            problem = "there is no cache at \(folder), which holds other files, such as `\(name.prefix(80))`"
+        }
+        throw CommandFailure(.usage, problem + "; name the cache's folder with --cache")
     }
 }

@@ -17,7 +17,6 @@ struct CacheVerify: ParsableCommand {
             ("damagedBodies", "damaged bodies", report.damagedBodies),
             ("missingFiles", "missing files", report.missingFiles),
             ("orphanFiles", "files of no entry", report.orphanFiles),
-            ("foreignFiles", "foreign files", report.foreignFiles),
             ("abandonedFiles", "abandoned temporary files", report.abandonedFiles),
             ("brokenEntries", "broken entries", report.brokenEntries),
             ("wrongSlots", "wrong slots of small bodies", report.wrongSlots),
@@ -29,12 +28,15 @@ struct CacheVerify: ParsableCommand {
             object.add("repaired", report.isRepaired)
             object.add("bodiesChecked", report.bodiesChecked)
             for (key, _, count) in faults { object.add(key, count) }
+            object.add("foreignFiles", report.foreignFiles)
             object.add("indexDamaged", report.isIndexDamaged)
             print(object.closed)
         } else {
             print("checked " + Readable.count(report.bodiesChecked, "body", "bodies"))
             for (_, name, count) in faults where count > 0 { print("  \(count) \(name)") }
             if report.isIndexDamaged { print("  the index is damaged") }
+            let foreign = Readable.count(report.foreignFiles, "file that is", "files that are")
+            if report.foreignFiles > 0 { print("  \(foreign) not the cache's, left alone") }
             print(report.isClean ? "nothing wrong" : report.isRepaired ? "repaired" : "run with --repair to mend this")
         }
         if !report.isClean, !report.isRepaired { throw ExitCode(ProgramExit.itemsFailed.rawValue) }
