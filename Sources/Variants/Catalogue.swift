@@ -101,11 +101,16 @@ extension Catalogue {
 extension OutputEncoder {
     /// The documentation of this output.
     static var entry: Catalogue.Entry {
-        let lossless = ["[:Q]", "[:Q|lossless]", "[:lossless]"][
-            losslessness == .never ? 0 : losslessness == .onRequest ? 1 : 2]
+        let lossless =
+            switch losslessness {
+            case .never: "[:Q]"
+            case .onRequest: "[:Q|lossless]"
+            case .always: "[:lossless]"
+            case .neverWithoutQuality: ""
+            }
         return OutputSpecification.entry(
             format.rawValue, lossless + (canBeProgressive ? "[:progressive]" : ""),
-            quality: losslessness == .always ? nil : String(defaultQuality), holds: holds, summary: summary,
+            quality: losslessness.hasQuality ? String(defaultQuality) : nil, holds: holds, summary: summary,
             example: example)
     }
 }

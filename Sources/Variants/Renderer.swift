@@ -144,8 +144,11 @@ struct Render {
             let exif = image.blob("exif-data")
             metadata.exif = job.recipe.orients ? exif.map(KeptBlobs.upright) : exif
         }
-        if job.output.keep.contains(.xmp) { metadata.xmp = image.blob("xmp-data") }
-        return (try FrameSequence(image, count: frames), metadata, plan)
+        if job.output.keep.contains(.xmp) {
+            let xmp = image.blob("xmp-data")
+            metadata.xmp = job.recipe.orients ? xmp.map(KeptBlobs.uprightXMP) : xmp
+        }
+        return (try FrameSequence(image, job.header.format, count: frames), metadata, plan)
     }
 
     /// One frame as decoded.

@@ -26,6 +26,8 @@ import Testing
         ("jpeg:-1", "step 1, `jpeg:-1`: the quality must be a whole number, not `-1`"),
         ("jpeg:101", "step 1, `jpeg:101`: the quality must be 1…100, not `101`"),
         ("png:80", "step 1, `png:80`: `png` is lossless and takes no quality, so no `80`"),
+        ("gif:80", "step 1, `gif:80`: `gif` takes no quality, so no `80`"),
+        ("gif:lossless", "step 1, `gif:lossless`: `gif` cannot be lossless; expected `png` or `webp:lossless`"),
         ("thumbnail:3x3:fill:gravity=nort", "did you mean `north`?"),
         ("thumbnail:3x3:gravty=north", "did you mean `gravity=`?"),
         ("@card", "step 1, `@card`: unknown preset; none are configured"),

@@ -21,8 +21,9 @@ struct ByteReader {
     func uint32(_ offset: Int, _ order: ByteOrder = .big) -> Int? { integer(offset, 4, order) }
 
     /// A 64-bit number, clamped to `Int.max`: what is larger than memory is only ever compared.
-    func uint64(_ offset: Int) -> Int? {
-        guard let high = uint32(offset), let low = uint32(offset + 4) else { return nil }
+    func uint64(_ offset: Int, _ order: ByteOrder = .big) -> Int? {
+        guard let first = uint32(offset, order), let second = uint32(offset + 4, order) else { return nil }
+        let (high, low) = order == .big ? (first, second) : (second, first)
         return high >= 1 << 31 ? Int.max : high << 32 | low
     }
 

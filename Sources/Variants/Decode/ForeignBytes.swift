@@ -16,7 +16,6 @@ enum ForeignBytes {
     }
 
     private static func unsupported(_ reader: ByteReader) -> String? {
-        if reader.matches([0x49, 0x49, 0x2B, 0x00]) || reader.matches([0x4D, 0x4D, 0x00, 0x2B]) { return "BigTIFF" }
         if reader.matches("BM"), reader.uint32(6, .little) == 0 { return "BMP" }
         if reader.matches([0, 0, 1, 0]) || reader.matches([0, 0, 2, 0]) { return "ICO" }
         if reader.matches("8BPS") { return "Photoshop" }
@@ -25,7 +24,27 @@ enum ForeignBytes {
         if reader.matches([0x76, 0x2F, 0x31, 0x01]) { return "OpenEXR" }
         if reader.matches("#?RADIANCE") || reader.matches("#?RGBE") { return "Radiance HDR" }
         if reader.matches("qoif") { return "QOI" }
+        if isNetpbm(reader) { return "Netpbm (PPM, PGM, PBM or PAM)" }
+        if isTGA(reader) { return "TGA" }
         return nil
+    }
+
+    /// `P` and a digit, then white space.
+    private static func isNetpbm(_ reader: ByteReader) -> Bool {
+        guard reader.matches("P"), let kind = reader.byte(1), let space = reader.byte(2) else { return false }
+        return (0x31...0x37).contains(kind) && [0x20, 0x09, 0x0A, 0x0D].contains(space)
+    }
+
+    /// The footer of version 2, or a header in which every field makes sense (Truevision TGA 2.0 specification).
+    private static func isTGA(_ reader: ByteReader) -> Bool {
+        if reader.matches("TRUEVISION-XFILE.\0", at: reader.count - 18) { return true }
+        guard let map = reader.byte(1), let kind = reader.byte(2), let depth = reader.byte(16),
+            let width = reader.uint16(12, .little), let height = reader.uint16(14, .little), let flags = reader.byte(17)
+        else { return false }
+        let isMapped = kind == 1 || kind == 9
+        return [1, 2, 3, 9, 10, 11].contains(kind) && map == (isMapped ? 1 : 0) && width > 0 && height > 0
+            && (isMapped || reader.matches([0, 0, 0, 0, 0], at: 3)) && flags & 0xC0 == 0
+            && (isMapped || kind & 7 == 3 ? [8, 16] : [15, 16, 24, 32]).contains(depth)
     }
 
     private static func describe(_ reader: ByteReader) -> String {

@@ -10,7 +10,7 @@ struct FrameSequence {
     let timing: FrameTiming?
 
     /// Throws `undecodable` where the file does not have as many frames.
-    init(_ strip: Image, count: Int) throws(RenderError) {
+    init(_ strip: Image, _ format: ImageFormat, count: Int) throws(RenderError) {
         self.strip = strip
         self.count = count
         guard count > 1 else {
@@ -22,8 +22,9 @@ struct FrameSequence {
             throw RenderError(
                 .undecodable, "the animation has fewer frames than the \(count) its header says; it may be cut short")
         }
-        // libvips reads a GIF's delay of 0 as the 100 ms that viewers take it for.
-        timing = FrameTiming(delays: Array(delays.prefix(count)), loops: max(0, strip.integer("loop") ?? 0))
+        // Viewers take a GIF's delay of 0 for 100 ms; other formats mean what they say.
+        let shown = delays.prefix(count).map { $0 == 0 && format == .gif ? 100 : $0 }
+        timing = FrameTiming(delays: shown, loops: max(0, strip.integer("loop") ?? 0))
     }
 
     /// What is common to all frames: metadata, and what stops them.

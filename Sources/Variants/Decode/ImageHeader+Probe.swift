@@ -37,7 +37,7 @@ extension ImageHeader {
         if reader.matches(PNGHeader.signature) { return .png }
         if reader.matches("RIFF"), reader.matches("WEBP", at: 8) { return .webp }
         if reader.matches("GIF87a") || reader.matches("GIF89a") { return .gif }
-        if reader.matches([0x49, 0x49, 0x2A, 0x00]) || reader.matches([0x4D, 0x4D, 0x00, 0x2A]) { return .tiff }
+        if TIFFHeader.isTIFF(reader) { return .tiff }
         if reader.matches([0xFF, 0x0A]) || reader.matches([0, 0, 0, 12, 0x4A, 0x58, 0x4C, 0x20, 13, 10, 0x87, 10]) {
             return .jxl
         }

@@ -1,77 +1,116 @@
-/// Reads image file directories (TIFF 6.0 §2) of TIFF files and of EXIF blocks, which are the same structure.
-enum TIFFHeader {
+/// Reads image file directories of TIFF files (TIFF 6.0 §2), of EXIF blocks, which are the same structure, and of BigTIFF
+/// files, whose offsets and counts have eight bytes (libtiff's BigTIFF specification).
+struct TIFFHeader {
     /// Counting stops here; limits checked afterwards are far lower.
     static let maxCountedPages = 10_000
 
-    static func parse(_ reader: ByteReader) throws(RenderError) -> ImageHeader {
-        guard let order = byteOrder(reader), let first = reader.uint32(4, order) else {
-            throw ImageHeader.damaged("TIFF", "its header is cut short")
+    private let reader: ByteReader
+    private let order: ByteOrder
+    private let isBig: Bool
+    /// Where the first directory starts.
+    private let first: Int
+
+    /// nil if the bytes do not begin like a TIFF file, or end within its header.
+    private init?(_ reader: ByteReader) {
+        guard let (order, isBig) = Self.kind(reader) else { return nil }
+        // A BigTIFF names the length of its offsets, which is always 8, and then two zeros.
+        if isBig, reader.uint16(4, order) != 8 || reader.uint16(6, order) != 0 { return nil }
+        guard let first = isBig ? reader.uint64(8, order) : reader.uint32(4, order) else { return nil }
+        self.reader = reader
+        self.order = order
+        self.isBig = isBig
+        self.first = first
+    }
+
+    private static func kind(_ reader: ByteReader) -> (ByteOrder, isBig: Bool)? {
+        for (order, mark) in [(ByteOrder.little, [0x49, 0x49] as [UInt8]), (.big, [0x4D, 0x4D])]
+        where reader.matches(mark) {
+            switch reader.uint16(2, order) {
+            case 42: return (order, false)
+            case 43: return (order, true)
+            default: return nil
+            }
         }
-        guard let width = value(256, reader, first, order), let height = value(257, reader, first, order) else {
+        return nil
+    }
+
+    static func isTIFF(_ reader: ByteReader) -> Bool { kind(reader) != nil }
+
+    static func parse(_ reader: ByteReader) throws(RenderError) -> ImageHeader {
+        guard let file = TIFFHeader(reader) else { throw ImageHeader.damaged("TIFF", "its header is cut short") }
+        guard let width = file.value(256), let height = file.value(257) else {
             throw ImageHeader.damaged("TIFF", "its first directory names no size")
         }
         try ImageHeader.checkSize("TIFF", width, height)
         var header = ImageHeader(format: .tiff, width: width, height: height)
-        header.pages = countPages(reader, first, order)
-        header.orientation = validOrientation(value(0x0112, reader, first, order)) ?? 1
+        header.pages = file.countPages()
+        header.orientation = file.orientation ?? 1
         let colours =
-            switch value(262, reader, first, order) ?? 1 {  // PhotometricInterpretation
+            switch file.value(262) ?? 1 {  // PhotometricInterpretation
             case 2, 6, 8: 3
             case 5: 4
             default: 1
             }
-        header.hasAlpha = (value(277, reader, first, order) ?? 1) > colours  // SamplesPerPixel
-        if let entry = entry(34675, reader, first, order) { header.profileBytes = reader.uint32(entry + 4, order) ?? 0 }
+        header.hasAlpha = (file.value(277) ?? 1) > colours  // SamplesPerPixel
+        if let entry = file.entry(34675) { header.profileBytes = file.count(entry) ?? 0 }
         return header
     }
 
     /// The EXIF orientation in a block that starts with its TIFF header; nil when absent or not 1…8.
-    static func orientation(exif reader: ByteReader) -> Int? {
-        guard let order = byteOrder(reader), let first = reader.uint32(4, order) else { return nil }
-        return validOrientation(value(0x0112, reader, first, order))
+    static func orientation(exif reader: ByteReader) -> Int? { TIFFHeader(reader)?.orientation }
+
+    private var orientation: Int? { value(0x0112).flatMap { (1...8).contains($0) ? $0 : nil } }
+
+    // MARK: Directories
+
+    /// Bytes of one entry: tag (2), type (2), count (4 or 8), value or offset (4 or 8).
+    private var entryBytes: Int { isBig ? 20 : 12 }
+
+    /// Entries of a directory, and where the first one is.
+    private func entries(_ directory: Int) -> (count: Int, start: Int)? {
+        guard directory < reader.count else { return nil }
+        let count = isBig ? reader.uint64(directory, order) : reader.uint16(directory, order)
+        // None has more entries than there are tags.
+        guard let count, count <= 0xFFFF else { return nil }
+        return (count, directory + (isBig ? 8 : 2))
     }
 
-    private static func validOrientation(_ value: Int?) -> Int? {
-        guard let value, (1...8).contains(value) else { return nil }
-        return value
-    }
-
-    private static func byteOrder(_ reader: ByteReader) -> ByteOrder? {
-        if reader.matches([0x49, 0x49, 0x2A, 0x00]) { return .little }
-        return reader.matches([0x4D, 0x4D, 0x00, 0x2A]) ? .big : nil
-    }
-
-    /// Directories in the chain from `first`; ends at a missing one and before one seen already (a loop).
-    private static func countPages(_ reader: ByteReader, _ first: Int, _ order: ByteOrder) -> Int {
+    /// Directories in the chain from the first; ends at a missing one and before one seen already (a loop).
+    private func countPages() -> Int {
         var seen: Set<Int> = []
         var directory = first
-        while seen.count < maxCountedPages, directory > 0, let entries = reader.uint16(directory, order), entries > 0,
+        while seen.count < Self.maxCountedPages, directory > 0, let (count, start) = entries(directory), count > 0,
             seen.insert(directory).inserted
         {
-            directory = reader.uint32(directory + 2 + entries * 12, order) ?? 0
+            let next = start + count * entryBytes
+            directory = (isBig ? reader.uint64(next, order) : reader.uint32(next, order)) ?? 0
         }
         return max(1, seen.count)
     }
 
-    /// Offset of the directory entry with a tag: tag (2), type (2), count (4), value or offset (4).
-    private static func entry(_ tag: Int, _ reader: ByteReader, _ directory: Int, _ order: ByteOrder) -> Int? {
-        guard let entries = reader.uint16(directory, order) else { return nil }
-        for index in 0..<entries {
-            let offset = directory + 2 + index * 12
+    /// Offset of the first directory's entry with a tag.
+    private func entry(_ tag: Int) -> Int? {
+        guard let (count, start) = entries(first) else { return nil }
+        for offset in stride(from: start, to: start + count * entryBytes, by: entryBytes) {
             guard let found = reader.uint16(offset, order) else { return nil }
             if found == tag { return offset }
         }
         return nil
     }
 
+    private func count(_ entry: Int) -> Int? {
+        isBig ? reader.uint64(entry + 4, order) : reader.uint32(entry + 4, order)
+    }
+
     /// The first value of an entry of type BYTE, SHORT or LONG that is kept in the entry itself.
-    private static func value(_ tag: Int, _ reader: ByteReader, _ directory: Int, _ order: ByteOrder) -> Int? {
-        guard let entry = entry(tag, reader, directory, order), let count = reader.uint32(entry + 4, order), count > 0
-        else { return nil }
+    private func value(_ tag: Int) -> Int? {
+        guard let entry = entry(tag), let count = count(entry), count > 0 else { return nil }
+        let at = entry + (isBig ? 12 : 8)
         switch reader.uint16(entry + 2, order) {
-        case 1: return reader.byte(entry + 8).map(Int.init)
-        case 3: return reader.uint16(entry + 8, order)
-        case 4: return reader.uint32(entry + 8, order)
+        case 1: return reader.byte(at).map(Int.init)
+        case 3: return reader.uint16(at, order)
+        case 4: return reader.uint32(at, order)
+        case 16 where isBig: return reader.uint64(at, order)
         default: return nil
         }
     }

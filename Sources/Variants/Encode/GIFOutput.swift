@@ -7,7 +7,7 @@ struct GIFOutput: OutputEncoder {
     static let format = ImageFormat.gif
     static let summary = "GIF, also animated (`frames:all`); at most 256 colours, alpha becomes all or nothing."
     static let example = "gif"
-    static let losslessness = Losslessness.always
+    static let losslessness = Losslessness.neverWithoutQuality
     /// The format has no place for EXIF, and none for profiles that programs look at.
     static let holds: KeptMetadata = [.xmp]
     static let saver: (operation: String, package: String)? = ("gifsave_target", "libcgif0")

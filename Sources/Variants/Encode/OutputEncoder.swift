@@ -25,7 +25,13 @@ protocol OutputEncoder: Sendable {
 }
 
 /// Whether every visible pixel survives.
-enum Losslessness: Sendable { case never, onRequest, always }
+enum Losslessness: Sendable {
+    case never, onRequest, always
+    /// No, though there is no quality to choose.
+    case neverWithoutQuality
+
+    var hasQuality: Bool { self == .never || self == .onRequest }
+}
 
 /// What an encoder is told beside the pixels.
 struct EncodeJob: Sendable {

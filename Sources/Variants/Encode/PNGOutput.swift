@@ -29,7 +29,7 @@ struct PNGOutput: OutputEncoder {
         } else {
             png = try save((isGrey ? visible.grey(job.control) : visible).image(), filter: "all")
         }
-        return job.kept.inserted(intoPNG: png)
+        return job.kept.inserted(intoPNG: PNGChunk.removing("pHYs", from: png))
     }
 
     private func save(_ image: Image, filter: String) throws(RenderError) -> [UInt8] {
@@ -215,6 +215,20 @@ enum PNGChunk {
     static func bytes(_ type: String, _ body: [UInt8]) -> [UInt8] {
         let checked = [UInt8](type.utf8) + body
         return Bytes.bigEndian(body.count) + checked + Bytes.bigEndian(Int(crc32(checked)))
+    }
+
+    /// A file without the chunks of a type that stand before the pixels. libvips writes `pHYs` for the resolution that every
+    /// image in memory has.
+    static func removing(_ type: String, from png: [UInt8]) -> [UInt8] {
+        var at = 8
+        while at + 12 <= png.count {
+            let length = png[at..<(at + 4)].reduce(0) { $0 << 8 | Int($1) }
+            let name = png[(at + 4)..<(at + 8)]
+            guard length <= png.count - at - 12, !name.elementsEqual("IDAT".utf8) else { break }
+            if name.elementsEqual(type.utf8) { return Array(png[..<at] + png[(at + 12 + length)...]) }
+            at += 12 + length
+        }
+        return png
     }
 
     static func crc32(_ bytes: [UInt8]) -> UInt32 {

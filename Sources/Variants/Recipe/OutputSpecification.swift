@@ -37,8 +37,8 @@ extension OutputSpecification.Kind {
     private var encoder: (any OutputEncoder.Type)? { format.flatMap(Catalogue.output(of:)) }
 
     /// PNG and GIF have no quality to choose.
-    var isAlwaysLossless: Bool { encoder?.losslessness == .always }
-    var canBeLossless: Bool { encoder?.losslessness != .never }
+    var hasQuality: Bool { encoder?.losslessness.hasQuality ?? true }
+    var canBeLossless: Bool { ![.never, .neverWithoutQuality].contains(encoder?.losslessness) }
     var canBeProgressive: Bool { encoder?.canBeProgressive ?? true }
     var holds: KeptMetadata { encoder?.holds ?? [.exif, .icc, .xmp] }
 }
@@ -49,19 +49,20 @@ extension OutputSpecification {
         self.init(kind)
         let flags = ["lossless", "progressive"]
         if let text = arguments.nextIfPositional(unlike: flags) {
-            guard !kind.isAlwaysLossless else {
+            guard kind.hasQuality else {
+                let reason = kind.canBeLossless ? "is lossless and takes" : "takes"
                 throw arguments.error(
-                    "`\(kind.rawValue)` is lossless and takes no quality, so no `\(RecipeError.shown(text))`")
+                    "`\(kind.rawValue)` \(reason) no quality, so no `\(RecipeError.shown(text))`")
             }
             quality = try arguments.whole(text, "the quality", 1...100)
         }
         let options = try arguments.options(flags: flags, keys: ["max", "keep"])
         if options.flags.contains("lossless") {
             guard kind.canBeLossless else {
-                throw arguments.error("`jpeg` cannot be lossless; expected `png` or `webp:lossless`")
+                throw arguments.error("`\(kind.rawValue)` cannot be lossless; expected `png` or `webp:lossless`")
             }
             guard quality == nil else { throw arguments.error("expected a quality or `lossless`, not both") }
-            isLossless = !kind.isAlwaysLossless
+            isLossless = kind.hasQuality
         }
         if options.flags.contains("progressive") {
             guard kind.canBeProgressive else {

@@ -16,7 +16,7 @@ extension Recipe {
         let format = written.kind.format ?? chosenFormat(for: header, negotiated: negotiated, written)
         let encoder = Catalogue.output(of: format)
         let isLossless =
-            encoder?.losslessness == .always || encoder?.losslessness == .onRequest && written.isLossless
+            encoder?.losslessness.hasQuality == false || encoder?.losslessness == .onRequest && written.isLossless
         let defaultQuality = OutputSpecification.defaultQuality(of: format, hasBudget: written.maxBytes != nil)
         let keep = keepsProfile ? written.keep.union(.icc) : written.keep
         return ResolvedOutput(

@@ -19,7 +19,9 @@ enum ConditionalAnswer {
             return ServerResponse(
                 status: 304, fields: Preconditions.notModifiedFields(answer.fields), note: answer.note)
         case .preconditionFailed:
-            return Problem(.preconditionFailed).response(now: now)
+            var refusal = Problem(.preconditionFailed).response(now: now)
+            refusal.fields += answer.fields.filter { $0.name.lowercased() == "vary" }
+            return refusal
         case .proceed:
             break
         }

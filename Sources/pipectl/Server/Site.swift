@@ -35,7 +35,8 @@ struct Site: Sendable {
                 return try await variant(recipe, source, request)
             }
         } catch {
-            return error.response(now: now())
+            // Of a variant whose recipe was not read nobody knows that it names a format.
+            return error.response(variesByAccept: request.target.hasPrefix("/variant/"), now: now())
         }
     }
 

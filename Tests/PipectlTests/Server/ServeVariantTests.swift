@@ -90,6 +90,18 @@ extension CommandTests {
                 let gone = RunningServer.variant("thumbnail:32", origin.url("/nothing.jpg"))
                 let error = try await server.ask(gone, ["Accept": "image/webp"])
                 #expect(error.status == 404 && error["vary"] == "Accept")
+                let negotiated = RunningServer.variant("thumbnail:32", origin.url("/meadow-small.jpg"))
+                for (target, fields, status) in [
+                    (negotiated, ["If-Match": "\"other\""], 412), (RunningServer.variant("nonsense", "x"), [:], 400),
+                    (RunningServer.variant("thumbnail:32", "no-url"), [:], 400),
+                    ("/variant/unsigned/thumbnail:32/a/b", [:], 400),
+                ] as [(String, KeyValuePairs<String, String>, Int)] {
+                    let refused = try await server.ask(target, fields)
+                    #expect(refused.status == status && refused["vary"] == "Accept", "\(target)")
+                }
+                let named = RunningServer.variant("thumbnail:32,png", origin.url("/meadow-small.jpg"))
+                let unmet = try await server.ask(named, ["If-Match": "\"other\""])
+                #expect(unmet.status == 412 && unmet["vary"] == nil)
             }
         }
 

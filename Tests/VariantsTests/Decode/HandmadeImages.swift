@@ -93,6 +93,23 @@ enum HandmadeImages {
         return bytes
     }
 
+    /// The same with offsets and counts of eight bytes.
+    static func bigTIFF(width: Int, height: Int, pages: Int = 1, bigEndian: Bool = false) -> [UInt8] {
+        let number = bigEndian ? big : little
+        var bytes = ascii(bigEndian ? "MM" : "II") + number(43, 2) + number(8, 2) + [0, 0] + number(16, 8)
+        for page in 1...pages {
+            let entries = [(256, 16, width), (257, 4, height), (262, 3, 2), (274, 3, 6), (277, 3, 4)]
+            bytes += number(entries.count, 8)
+            for (tag, type, value) in entries {
+                let field = number(value, type == 3 ? 2 : type == 4 ? 4 : 8)
+                bytes += number(tag, 2) + number(type, 2) + number(1, 8) + field
+                bytes += [UInt8](repeating: 0, count: 8 - field.count)
+            }
+            bytes += number(page < pages ? bytes.count + 8 : 0, 8)
+        }
+        return bytes
+    }
+
     // MARK: AVIF, HEIF
 
     static func box(_ type: String, _ data: [UInt8]) -> [UInt8] { big(data.count + 8, 4) + ascii(type) + data }
@@ -109,6 +126,18 @@ enum HandmadeImages {
         return box("ftyp", ascii(brand) + [0, 0, 0, 0] + ascii("mif1")) + box("meta", [0, 0, 0, 0] + meta)
     }
 
+    /// A picture with a thumbnail, which is another item with a size of its own.
+    static func heif(width: Int, height: Int, thumbnail: (width: Int, height: Int)) -> [UInt8] {
+        let sizes = [thumbnail, (width, height)].map { box("ispe", [0, 0, 0, 0] + big($0.0, 4) + big($0.1, 4)) }
+        // Item 8 is the thumbnail, item 7 the picture.
+        let association = box("ipma", [0, 0, 0, 0] + big(2, 4) + big(8, 2) + [1, 0x81] + big(7, 2) + [1, 0x82])
+        let meta =
+            box("pitm", [0, 0, 0, 0] + big(7, 2))
+            + box("iref", [0, 0, 0, 0] + box("thmb", big(8, 2) + big(1, 2) + big(7, 2)))
+            + box("iprp", box("ipco", sizes[0] + sizes[1]) + association)
+        return box("ftyp", ascii("heic") + [0, 0, 0, 0] + ascii("mif1")) + box("meta", [0, 0, 0, 0] + meta)
+    }
+
     /// One well-formed example of every format the probe parses.
     static let all: [[UInt8]] = [
         jpeg(width: 640, height: 480, scans: 3, extra: segment(0xE1, ascii("Exif\0\0") + exif(6))),
@@ -120,5 +149,6 @@ enum HandmadeImages {
         tiff(width: 300, height: 200, samples: 4, orientation: 5, pages: 3),
         tiff(width: 300, height: 200, bigEndian: true),
         heif(width: 400, height: 300, turns: 1, alpha: true, profile: 12),
+        bigTIFF(width: 300, height: 200, pages: 3),
     ]
 }

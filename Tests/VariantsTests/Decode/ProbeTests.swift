@@ -66,6 +66,20 @@ import Variants
             testDescription: "AVIF turned by a quarter, with alpha", bytes: Make.all[8],
             header: ImageHeader(format: .avif, width: 300, height: 400, hasAlpha: true, profileBytes: 12)),
         Example(
+            testDescription: "HEIC with a smaller thumbnail",
+            bytes: Make.heif(width: 4000, height: 3000, thumbnail: (320, 240)),
+            header: ImageHeader(format: .heif, width: 4000, height: 3000)),
+        Example(
+            testDescription: "HEIC with a larger thumbnail",
+            bytes: Make.heif(width: 40, height: 30, thumbnail: (320, 240)),
+            header: ImageHeader(format: .heif, width: 40, height: 30)),
+        Example(
+            testDescription: "BigTIFF", bytes: Make.all[9],
+            header: ImageHeader(format: .tiff, width: 300, height: 200, pages: 3, hasAlpha: true, orientation: 6)),
+        Example(
+            testDescription: "big-endian BigTIFF", bytes: Make.bigTIFF(width: 3, height: 2, bigEndian: true),
+            header: ImageHeader(format: .tiff, width: 3, height: 2, hasAlpha: true, orientation: 6)),
+        Example(
             testDescription: "HEIC", bytes: Make.heif(brand: "heic", width: 4000, height: 3000),
             header: ImageHeader(format: .heif, width: 4000, height: 3000)),
     ]
@@ -102,6 +116,15 @@ import Variants
             code: .notAnImage, words: "HTML"),
         Refusal(testDescription: "JSON", bytes: Make.ascii("{\"error\": 1}"), code: .notAnImage, words: "JSON"),
         Refusal(testDescription: "text", bytes: Make.ascii("no such file"), code: .notAnImage, words: "plain text"),
+        Refusal(
+            testDescription: "PPM", bytes: Make.ascii("P6\n2 1\n255\nabcdef"), code: .unsupportedFormat, words: "PPM"),
+        Refusal(
+            testDescription: "TGA", bytes: [0, 0, 10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1, 0, 24, 0x20, 0x81, 1, 2, 3],
+            code: .unsupportedFormat, words: "TGA"),
+        Refusal(
+            testDescription: "TGA by its footer",
+            bytes: [UInt8](repeating: 7, count: 40) + Make.ascii("TRUEVISION-XFILE.") + [0], code: .unsupportedFormat,
+            words: "TGA"),
         Refusal(testDescription: "PDF", bytes: Make.ascii("%PDF-1.7"), code: .notAnImage, words: "PDF"),
         Refusal(
             testDescription: "video", bytes: Make.box("ftyp", Make.ascii("isom") + [0, 0, 2, 0] + Make.ascii("mp42")),

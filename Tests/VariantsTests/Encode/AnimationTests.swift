@@ -202,6 +202,18 @@ import Testing
         }
     }
 
+    @Test func `a GIF's delay of 0 is 100 ms in every output, and other delays stay`() async throws {
+        // Behind each graphic control extension's introducer, label and length come flags and the delay.
+        var gif = Self.sample.gif
+        let controls = gif.indices.dropLast(5).filter { gif[$0..<($0 + 3)].elementsEqual([0x21, 0xF9, 4]) }
+        let first = try #require(controls.first)
+        (gif[first + 4], gif[first + 5]) = (0, 0)
+        let before = try AnimationTimes(Self.sample.gif).delays
+        for recipe in ["frames:all,gif", "frames:all,webp:lossless"] {
+            #expect(try AnimationTimes(await render(gif, recipe)).delays == [100] + before.dropFirst(), "\(recipe)")
+        }
+    }
+
     @Test func `auto keeps an animation where frames are asked for`() throws {
         let header = try ImageHeader.probe(Self.sample.gif)
         #expect(header.pages == 5)

@@ -32,6 +32,16 @@ import Testing
         #expect(decoded == PixelBuffer(width: pixels.width, height: pixels.height, pixels: expected))
     }
 
+    @Test func `a PNG says no resolution that nobody asked for`() async throws {
+        for recipe in ["thumbnail:20,png", "thumbnail:20,grayscale,png", "thumbnail:20,pixelate:10,png:progressive"] {
+            let bytes = try RenderFixture.jpeg(RenderFixture.gradientImage(60, 40))
+            let job = RenderFixture.job(bytes, .jpeg, 60, 40, try Recipe(recipe), ResolvedOutput(format: .png))
+            let png = try await RenderFixture.renderer.render(job).bytes
+            #expect(!png.indices.dropLast(3).contains { png[$0..<($0 + 4)].elementsEqual("pHYs".utf8) }, "\(recipe)")
+            #expect(try await RenderSamples.decoded(png).width == 20)
+        }
+    }
+
     static let counts = [(1, 1), (2, 1), (3, 2), (4, 2), (5, 4), (16, 4), (17, 8), (200, 8), (256, 8)]
 
     @Test(arguments: counts, [false, true])
