@@ -72,7 +72,8 @@ public final class ImagePipeline: Sendable {
         switch configuration.isolation {
         case .inProcess:
             return InProcessRenderer(
-                threads: configuration.renderThreads ?? Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) + 1)
+                threads: configuration.renderThreads ?? Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) + 1,
+                formats: configuration.inProcessFormats)
         case .workers(let workers): return WorkerPool(workers)
         }
     }

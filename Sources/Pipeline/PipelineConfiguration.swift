@@ -28,6 +28,8 @@ public struct PipelineConfiguration: Sendable {
     /// Where pictures are decoded: in this process by default, which a decoder that crashes or is taken over then takes
     /// along. `.workers` renders in processes of their own; whoever fetches what strangers publish wants that.
     public var isolation = RenderIsolation.inProcess
+    /// What `.inProcess` decodes; by default all formats but `ImageFormat.decodedInWorkersOnly` (AVIF and HEIF).
+    public var inProcessFormats = Set(ImageFormat.decodable).subtracting(ImageFormat.decodedInWorkersOnly)
     /// Renders at once in this process; nil: one more than cores, since a render waits for nothing but the processor.
     /// Workers have their own number.
     public var renderThreads: Int?

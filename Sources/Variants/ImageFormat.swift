@@ -30,6 +30,13 @@ public enum ImageFormat: String, Sendable, Hashable, CaseIterable {
         }
     }
 
+    /// The formats whose originals can be decoded.
+    public static let decodable: [ImageFormat] = [.jpeg, .png, .webp, .gif, .avif, .heif, .tiff]
+
+    /// The formats that are decoded in render workers only, unless a caller names them: libheif has had flaws by which a
+    /// picture takes over the process that decodes it (GHSA-g89c-p67h-r497).
+    public static let decodedInWorkersOnly: Set<ImageFormat> = [.avif, .heif]
+
     /// Whether the format stores an alpha band at all (GIF: only fully transparent or fully opaque).
     public var holdsAlpha: Bool { self != .jpeg }
 

@@ -78,6 +78,7 @@ extension RenderJob {
         func check(_ what: String, _ value: Int, _ limit: Int, _ name: String) throws(RenderError) {
             if value > limit { throw .overLimit("\(what) of \(value) is", name, limit) }
         }
+        try limits.checkFormat(header.format)
         try check("an original", original.count, limits.bytes, "bytes")
         let frames = frameCount
         let (area, overflow) = header.width.multipliedReportingOverflow(by: header.height)
@@ -97,6 +98,18 @@ extension RenderJob {
         if header.width < 1 || header.height < 1 {
             throw RenderError(.undecodable, "the header names an empty picture")
         }
+    }
+}
+
+extension RenderLimits {
+    /// Refuses a format that is not among `formats`.
+    func checkFormat(_ format: ImageFormat) throws(RenderError) {
+        guard !formats.contains(format) else { return }
+        let known = ImageFormat.decodable.filter(formats.contains).map(\.rawValue).joined(separator: ", ")
+        throw RenderError(
+            .unsupportedFormat,
+            "\(format.rawValue) pictures are not decoded here (the setting `decoders` lists \(known)); add the format, or "
+                + "convert the picture")
     }
 }
 

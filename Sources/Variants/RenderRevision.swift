@@ -20,6 +20,13 @@ public enum RenderRevision {
         return "\(rendering) \(versions.joined(separator: " ")) webp-\(WebPGetEncoderVersion())"
     }()
 
+    /// The version of libheif, found without loading it, for example `1.15.1`; nil if it is not installed or its file's name
+    /// does not say. A distribution may have mended flaws in it without another version.
+    public static let libheif: String? = version(of: "libheif.so.1").flatMap { name in
+        let version = name.dropFirst("libheif.so.".count)
+        return version.contains(".") ? String(version) : nil
+    }
+
     private static func version(of name: String) -> String? {
         #if arch(x86_64)
             let triplet = "x86_64-linux-gnu"

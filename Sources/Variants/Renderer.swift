@@ -10,9 +10,16 @@ public final class InProcessRenderer: Rendering {
     private let threads: OwnedThreads
     private let deadlines = RenderDeadlines()
     private let gathered = GatheredRenders()
+    private let formats: Set<ImageFormat>
 
-    /// `threads`: how many renders run at once; by default one a core.
-    public init(threads count: Int? = nil) {
+    /// - Parameters:
+    ///   - count: how many renders run at once; by default one a core.
+    ///   - formats: what is decoded here; by default all but `ImageFormat.decodedInWorkersOnly`.
+    public init(
+        threads count: Int? = nil,
+        formats: Set<ImageFormat> = Set(ImageFormat.decodable).subtracting(ImageFormat.decodedInWorkersOnly)
+    ) {
+        self.formats = formats
         threads = OwnedThreads(count: max(1, count ?? sysconf(Int32(_SC_NPROCESSORS_ONLN)))) { cvips_leave_thread() }
         deadlines.start()
     }
@@ -22,7 +29,7 @@ public final class InProcessRenderer: Rendering {
     }
 
     public func render(_ job: RenderJob) async throws(RenderError) -> RenderedVariant {
-        try await run(job) { control, pictures throws(RenderError) in
+        try await run(job) { job, control, pictures throws(RenderError) in
             try job.original.bytes().withUnsafeBytes { bytes in
                 Result { () throws(RenderError) in try Render(job, bytes, control, pictures).variant() }
             }.get()
@@ -30,7 +37,7 @@ public final class InProcessRenderer: Rendering {
     }
 
     public func pixels(_ job: RenderJob) async throws(RenderError) -> PixelBuffer {
-        try await run(job) { control, pictures throws(RenderError) in
+        try await run(job) { job, control, pictures throws(RenderError) in
             try job.original.bytes().withUnsafeBytes { bytes in
                 Result { () throws(RenderError) in try Render(job, bytes, control, pictures).pixels() }
             }.get()
@@ -40,9 +47,13 @@ public final class InProcessRenderer: Rendering {
     /// Checks the header, then runs `body` on one of our threads; the calling task's cancellation and the deadline stop
     /// it through its control.
     private func run<Value: Sendable>(
-        _ job: RenderJob, _ body: @escaping @Sendable (RenderControl, SharedPictures) throws(RenderError) -> Value
+        _ job: RenderJob,
+        _ body: @escaping @Sendable (RenderJob, RenderControl, SharedPictures) throws(RenderError) -> Value
     ) async throws(RenderError) -> Value {
         try job.checkLimits()
+        try checkFormat(job.header.format)
+        // Masks and overlays are opened by the render.
+        let prepared = job.decoding(formats)
         let deadlines = deadlines
         let control = RenderControl(job.limits, job.output.format) { control in
             deadlines.add(control, seconds: job.limits.encodeSeconds)
@@ -54,7 +65,7 @@ public final class InProcessRenderer: Rendering {
                     let outcome = Result { () throws(RenderError) in
                         try control.check()
                         try VipsLibrary.load()
-                        return try body(control, pictures)
+                        return try body(prepared, control, pictures)
                     }
                     deadlines.remove(control)
                     control.finish()
@@ -70,6 +81,26 @@ public final class InProcessRenderer: Rendering {
             control.stop(.cancelled)
         }
         return try outcome.get()
+    }
+}
+
+extension RenderJob {
+    /// The same with no more formats decoded than these.
+    fileprivate func decoding(_ formats: Set<ImageFormat>) -> RenderJob {
+        var job = self
+        job.limits.formats.formIntersection(formats)
+        return job
+    }
+}
+
+extension InProcessRenderer {
+    private func checkFormat(_ format: ImageFormat) throws(RenderError) {
+        guard !formats.contains(format) else { return }
+        throw RenderError(
+            .unsupportedFormat,
+            "\(format.rawValue) pictures are decoded in render workers only, since a flaw in their decoder would take over this "
+                + "process: choose RenderIsolation.workers (render.isolation=workers), or name the format in "
+                + "PipelineConfiguration.inProcessFormats for pictures you trust")
     }
 }
 

@@ -48,7 +48,8 @@ enum RenderFixture {
             output: output, quality: quality)
     }
 
-    static let renderer = InProcessRenderer(threads: 2)
+    /// Decodes every format, as a caller who trusts the pictures may have it.
+    static let renderer = InProcessRenderer(threads: 2, formats: Set(ImageFormat.decodable))
 }
 
 extension Image {

@@ -38,6 +38,7 @@ enum NamedPicture {
         _ bytes: UnsafeRawBufferPointer, _ context: RenderContext
     ) throws(RenderError) -> Picture {
         let header = try ImageHeader.probe(bytes)
+        try context.limits.checkFormat(header.format)
         let (area, overflow) = header.width.multipliedReportingOverflow(by: header.height)
         if overflow || area > context.limits.pixels {
             throw .overLimit(

@@ -10,7 +10,7 @@
 /// What begins every message.
 enum WorkerProtocol {
     /// `IPW` and the version; raised with every change of a message.
-    static let magic: UInt32 = 0x4950_5703
+    static let magic: UInt32 = 0x4950_5704
     /// No message is longer.
     static let messageLimit = 32_768
     /// Masks and overlays of one recipe.
@@ -66,6 +66,7 @@ struct WorkerRequest: Sendable, Hashable {
             limits.pixels, limits.bytes, limits.frames, limits.scans, limits.outputEdge, limits.profileBytes,
         ]
         for value in numbers { writer.count(value) }
+        writer.count(limits.formats.reduce(0) { $0 | 1 << (ImageFormat.allCases.firstIndex(of: $1) ?? 0) })
         writer.double(limits.seconds)
         writer.double(limits.encodeSeconds)
         writer.count(masks.count)
@@ -118,6 +119,8 @@ extension WorkerRequest {
         limits.scans = try reader.count("a limit", bytes)
         limits.outputEdge = try reader.count("a limit", bytes)
         limits.profileBytes = try reader.count("a limit", bytes)
+        let formats = try reader.count("formats", 0...(1 << ImageFormat.allCases.count) - 1)
+        limits.formats = Set(ImageFormat.allCases.enumerated().filter { formats >> $0.offset & 1 == 1 }.map(\.element))
         limits.seconds = try reader.amount("seconds")
         limits.encodeSeconds = try reader.amount("seconds")
         masks = []

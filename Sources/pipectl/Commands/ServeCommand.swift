@@ -1,6 +1,7 @@
 import ArgumentParser
 import Glibc
 import Pipeline
+import Variants
 
 struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -47,6 +48,12 @@ struct ServeCommand: AsyncParsableCommand {
             throw CommandFailure(error)
         }
         await Self.prepareWorkers(of: pipeline)
+        for line in HEIFNotice.lines(
+            version: RenderRevision.libheif, formats: configuration.limits.formats,
+            isTrusted: settings.bool("heif.trusted"))
+        {
+            Console.error(line)
+        }
         let server: HTTPServer
         do throws(HTTPServer.StartError) {
             server = try await HTTPServer.start(Site(pipeline: pipeline, settings: serving, now: Self.unixTime))

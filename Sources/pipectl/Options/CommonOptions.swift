@@ -82,7 +82,7 @@ enum PipelineSettings {
         "retries", "defaultMaxAge", "private", "memory.originals", "memory.variants",
         "disk.originals", "disk.variants", "disk.freeSpace", "disk.fsync", "render.workers", "render.quality",
         "limits.pixels", "limits.bytes", "limits.frames", "limits.scans", "limits.outputEdge",
-        "limits.profileBytes", "limits.seconds", "limits.encodeSeconds",
+        "limits.profileBytes", "limits.seconds", "limits.encodeSeconds", "decoders", "heif.trusted",
         "limits.workerMemory", "render.isolation",
     ]
 
@@ -126,6 +126,7 @@ enum PipelineSettings {
         configuration.limits.encodeSeconds = settings.number("limits.encodeSeconds")
         // A slow encoder takes a worker from nobody else here.
         if !serves, case .builtIn = settings.origin("limits.encodeSeconds") { configuration.limits.encodeSeconds = 60 }
+        configuration.limits.formats = try decoders(settings)
         configuration.fetch.slots = settings.integer("fetch.slots")
         configuration.fetch.perHost = settings.integer("fetch.perHost")
         configuration.fetch.connectSeconds = settings.number("fetch.connectSeconds")
@@ -158,6 +159,19 @@ enum PipelineSettings {
         }
         configuration.warn = { Console.error("pipectl: " + $0) }
         return configuration
+    }
+
+    /// The formats that are decoded.
+    private static func decoders(_ settings: Settings) throws(CommandFailure) -> Set<ImageFormat> {
+        var formats: Set<ImageFormat> = []
+        for name in settings.list("decoders") {
+            guard let format = ImageFormat.decodable.first(where: { $0.rawValue == name.lowercased() }) else {
+                let known = ImageFormat.decodable.map(\.rawValue).joined(separator: ", ")
+                throw CommandFailure(.usage, "\(settings.origin("decoders")): `decoders` takes \(known), not `\(name)`")
+            }
+            formats.insert(format)
+        }
+        return formats
     }
 
     /// Workers that are this very program.

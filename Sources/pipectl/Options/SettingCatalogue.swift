@@ -1,3 +1,5 @@
+import Variants
+
 /// One setting: its name, what it takes, its default and why that default.
 struct Setting: Sendable {
     var key: String
@@ -118,6 +120,10 @@ enum SettingCatalogue {
         Setting(
             "render.quality", .choice(["fast", "balanced", "best"]), .string("balanced"),
             "how much of shrinking decoders do, which is cheap but blurs: fast most, best nothing"),
+        Setting(
+            "decoders", .list, .list(ImageFormat.decodable.map { .string($0.rawValue) }),
+            "formats of originals, masks and overlays that are decoded; the fewer, the less there is to attack"),
+        Setting("heif.trusted", .bool, .bool(false), "no warning of an old libheif: your distribution has patched it"),
         Setting("limits.pixels", positive, .int(50_000_000), "over all frames the recipe decodes"),
         Setting("limits.bytes", .size, .string("50MB"), "of an original, counted as it streams"),
         Setting("limits.frames", positive, .int(256), "frames of an animation"),
