@@ -9,9 +9,14 @@ public enum ImageSource: Sendable, Hashable {
     /// Bytes the caller holds, with a name for messages. They are identified by their digest.
     case bytes([UInt8], name: String)
 
-    /// A source as people write it: what begins with a scheme and `://` is a URL, everything else is a path. A scheme
-    /// other than http and https is refused as a URL, not looked for as a file.
+    /// A source as people write it: what begins with a scheme and `://` is a URL, everything else is a path. A `file` URL of
+    /// this machine is the file (RFC 8089); any other scheme than http and https is refused as a URL, not looked for as a
+    /// file.
     public init(_ text: String) {
+        if let path = Self.filePath(text) {
+            self = .file(path)
+            return
+        }
         let scheme = text.utf8.prefix { byte in
             switch byte {
             case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."): true
@@ -19,6 +24,20 @@ public enum ImageSource: Sendable, Hashable {
             }
         }
         self = !scheme.isEmpty && text.utf8.dropFirst(scheme.count).starts(with: "://".utf8) ? .url(text) : .file(text)
+    }
+
+    /// The path of `file:///path` or `file://localhost/path`, percent-decoded; nil for anything else, also if it holds a
+    /// NUL, a query or a fragment, or is not UTF-8.
+    private static func filePath(_ text: String) -> String? {
+        guard text.utf8.prefix(7).elementsEqual("file://".utf8) else { return nil }
+        var rest = text.utf8.dropFirst(7)
+        if rest.starts(with: "localhost/".utf8) { rest = rest.dropFirst(9) }
+        guard rest.first == UInt8(ascii: "/"), !rest.contains(UInt8(ascii: "?")), !rest.contains(UInt8(ascii: "#"))
+        else {
+            return nil
+        }
+        let bytes = SourceURL.percentDecoded(String(decoding: rest, as: UTF8.self))
+        return bytes.contains(0) ? nil : String(validating: bytes, as: UTF8.self)
     }
 }
 

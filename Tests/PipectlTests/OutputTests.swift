@@ -133,6 +133,13 @@ import Testing
         #expect(line == ProgressLine.clear + "50/100 50% · 5.0/s · 10 s left · 20 hits · 2 errors")
         #expect(progress.update(summary, seconds: 10.05) == nil)
         #expect(progress.update(summary, seconds: 10.11) != nil)
+        // The first second says little: workers start, and the first items may come from the caches.
+        var beginning = ProgressLine(total: 100)
+        summary.items = 3
+        #expect(beginning.update(summary, seconds: 0.3)?.contains("left") == false)
+        #expect(beginning.update(summary, seconds: 1.1)?.contains("left") == false)
+        summary.items = 10
+        #expect(beginning.update(summary, seconds: 2.2)?.contains("left") == true)
         var unknown = ProgressLine(total: nil, width: 12)
         #expect(unknown.update(summary, seconds: 1)?.count == ProgressLine.clear.count + 11)
     }

@@ -1,4 +1,5 @@
 import Glibc
+import Pipeline
 
 /// Names, writes, counts, reports and shows finished items, in input order.
 ///
@@ -60,7 +61,9 @@ final class BatchFinisher: @unchecked Sendable {
         var line = ItemJSON(source: item.source.source, recipe: item.canonical, outcome: .failed)
         var bytes: [UInt8]?
         switch outcome {
-        case .failure(let failure): line.error = failure
+        case .failure(let failure):
+            line.error = failure
+            if item.source.isFound, failure.code == PipelineError.Code.notAnImage.name { line.outcome = .skipped }
         case .variant(let variant):
             line.key = variant.key
             line.originalOutcome = variant.originalOutcome
@@ -85,6 +88,7 @@ final class BatchFinisher: @unchecked Sendable {
             }
         }
         summary.count(line)
+        tell(line)
         if report >= 0 {
             do {
                 try AtomicOutput.write(
@@ -102,6 +106,17 @@ final class BatchFinisher: @unchecked Sendable {
             gallery = nil
         }
         show()
+    }
+
+    /// Says what failed as it happens; the summary says the first ones otherwise.
+    private func tell(_ line: ItemJSON) {
+        guard let failure = line.failureText else { return }
+        if let onFailure = options.onFailure {
+            if progress != nil { send(ProgressLine.clear) }
+            onFailure(failure)
+        } else if summary.firstFailures.count < BatchSummary.failuresShown {
+            summary.firstFailures.append(failure)
+        }
     }
 
     func end(duplicates: Int, isInterrupted: Bool) -> BatchSummary {

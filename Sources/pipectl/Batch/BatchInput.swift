@@ -10,12 +10,17 @@ struct BatchSource: Sendable, Hashable {
     var name: String?
     /// A manifest's recipes, in place of `-r`; nil: none given.
     var recipes: [String]?
+    /// Whether nobody named it: it was met while a folder was read.
+    var isFound = false
 
-    init(_ source: String, folder: String = "", name: String? = nil, recipes: [String]? = nil) {
+    init(
+        _ source: String, folder: String = "", name: String? = nil, recipes: [String]? = nil, isFound: Bool = false
+    ) {
         self.source = source
         self.folder = folder
         self.name = name
         self.recipes = recipes
+        self.isFound = isFound
     }
 }
 
@@ -64,6 +69,32 @@ struct BatchInput: Sequence {
             if case .source(let source) = entry { return total + (source.recipes?.count ?? defaultRecipes) }
             return total + 1
         }
+    }
+
+    /// Why the input yields no item, for people.
+    var whyNothing: String {
+        let reasons = arguments.map { argument in
+            switch InputKind.of(path: argument) {
+            case .folder:
+                let isOutputInside = excludedFolder.map { Self.contains(argument, $0) } ?? false
+                return "\(argument) holds no files"
+                    + (isOutputInside ? " but those of the output folder, which are left out" : "")
+            case .lines, .jsonLines, .csv: return "\(argument) names no sources"
+            default: return argument == "-" ? "stdin names no sources" : "\(argument) holds no files"
+            }
+        }
+        return "nothing to do: " + reasons.joined(separator: "; ")
+    }
+
+    /// Whether a folder is another one or lies below it.
+    private static func contains(_ folder: String, _ other: String) -> Bool {
+        func resolved(_ path: String) -> String? {
+            guard let real = realpath(path, nil) else { return nil }
+            defer { free(real) }
+            return String(cString: real)
+        }
+        guard let folder = resolved(folder), let other = resolved(other) else { return false }
+        return other == folder || other.hasPrefix(folder.hasSuffix("/") ? folder : folder + "/")
     }
 
     func makeIterator() -> Iterator { Iterator(self) }

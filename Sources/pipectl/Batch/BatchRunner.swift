@@ -66,6 +66,8 @@ struct BatchOptions: Sendable {
     var concurrency = 4
     /// Descriptor of a terminal for the progress line; nil: none is shown.
     var progressDescriptor: Int32?
+    /// Told of each failed item as it fails, in input order; nil: the summary has the first ones.
+    var onFailure: (@Sendable (String) -> Void)?
     /// Items expected, for the time left.
     var total: Int?
     /// Checks a recipe and gives its canonical text.

@@ -11,6 +11,9 @@ struct BatchSummary: Sendable, Hashable {
     var originalOutcomes: [OriginalOutcome: Int] = [:]
     /// Items that another item's fetch or render answered.
     var collapsed = 0
+    /// What failed first and why, at most `failuresShown` items.
+    var firstFailures: [String] = []
+    static let failuresShown = 10
     /// Failed items by error code.
     var failures: [String: Int] = [:]
     var bytes = 0
@@ -21,6 +24,7 @@ struct BatchSummary: Sendable, Hashable {
 
     var hits: Int { outcomes[.memory, default: 0] + outcomes[.disk, default: 0] }
     var failed: Int { outcomes[.failed, default: 0] }
+    var skipped: Int { outcomes[.skipped, default: 0] }
 
     var exit: ProgramExit {
         if isInterrupted { return .interrupted }
@@ -36,7 +40,7 @@ struct BatchSummary: Sendable, Hashable {
         } else if let original = item.originalOutcome {
             originalOutcomes[original, default: 0] += 1
         }
-        if let error = item.error { failures[error.code, default: 0] += 1 }
+        if item.outcome == .failed, let error = item.error { failures[error.code, default: 0] += 1 }
         switch item.written {
         case true?: written += 1
         case false?: unchanged += 1
@@ -51,7 +55,8 @@ struct BatchSummary: Sendable, Hashable {
         var lines = [
             "\(items) items in \(Readable.duration(seconds: seconds)) (\(rate) a second), \(Readable.bytes(bytes))",
             "  from memory \(outcomes[.memory, default: 0]), from disk \(outcomes[.disk, default: 0]),"
-                + " rendered \(outcomes[.rendered, default: 0]), failed \(failed)",
+                + " rendered \(outcomes[.rendered, default: 0]), failed \(failed)"
+                + (skipped > 0 ? ", skipped \(skipped) (no images)" : ""),
             "  files written \(written), unchanged \(unchanged)"
                 + (duplicates > 0 ? ", listed twice \(duplicates)" : ""),
         ]
@@ -62,6 +67,10 @@ struct BatchSummary: Sendable, Hashable {
         if !originals.isEmpty { lines.append("  originals: " + originals.joined(separator: ", ")) }
         for (code, count) in failures.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }) {
             lines.append("  \(count) × \(code)")
+        }
+        for failure in firstFailures { lines.append("  \(failure)") }
+        if !firstFailures.isEmpty, failed > firstFailures.count {
+            lines.append("  … and \(failed - firstFailures.count) more; -v names all of them, --report keeps them")
         }
         for trouble in troubles { lines.append("  \(trouble)") }
         if isInterrupted { lines.append("  interrupted; run again to do what is missing") }

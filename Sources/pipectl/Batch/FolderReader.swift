@@ -46,7 +46,7 @@ final class FolderReader: EntryReader {
             var status = stat()
             guard lstat(path, &status) == 0 else { continue }  // Gone since the folder was read.
             switch status.st_mode & S_IFMT {
-            case S_IFREG: return .source(BatchSource(path, folder: level.relative))
+            case S_IFREG: return .source(BatchSource(path, folder: level.relative, isFound: true))
             case S_IFDIR:
                 if FileIdentity(status) == excluded { continue }
                 enter(path + "/", relative: level.relative.isEmpty ? name : level.relative + "/" + name)

@@ -37,13 +37,17 @@ struct ProgressLine: Sendable {
             text += "/\(total) \(share)%"
         }
         text += " · \(Readable.tenths(rate))/s"
-        if let total, rate > 0, summary.items < total {
+        if let total, rate > 0, summary.items < total, isKnown {
             text += " · \(Readable.duration(seconds: Double(total - summary.items) / rate)) left"
         }
         text += " · \(summary.hits) hits"
         if summary.failed > 0 { text += " · \(summary.failed) errors" }
         return text
     }
+
+    /// Whether so much has been measured that a time left would not be a guess: workers start first, and the first items
+    /// may come from the caches.
+    private var isKnown: Bool { rateSince.seconds >= 2 && rateSince.items >= 5 }
 
     /// Columns of the terminal behind a descriptor.
     static func columns(of descriptor: Int32) -> Int {

@@ -65,6 +65,7 @@ struct BatchCommand: AsyncParsableCommand {
         // Fetching waits on the network, rendering on the processor: some sources do one while others do the other.
         options.concurrency = settings.renderWorkers(serves: false) + 3
         options.isInterrupted = { Interruption.isRequested }
+        if common.verbose, !common.quiet { options.onFailure = { Console.error("failed: " + $0) } }
         if !common.quiet, isatty(STDERR_FILENO) == 1 {
             options.progressDescriptor = STDERR_FILENO
             options.total = input.itemCount(defaultRecipes: recipe.count)
@@ -79,6 +80,7 @@ struct BatchCommand: AsyncParsableCommand {
         await pipeline.shutdown()
         let summary = try outcome.get()
         if json { print(summary.json) }
+        if summary.items == 0, !summary.isInterrupted { Console.error(input.whyNothing) }
         if !common.quiet { Console.error(String(summary.text.dropLast())) }
         if summary.exit != .done { throw ExitCode(summary.exit.rawValue) }
     }

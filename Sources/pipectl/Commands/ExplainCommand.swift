@@ -51,7 +51,7 @@ struct ExplainCommand: AsyncParsableCommand {
             print(json ? explanation.json(source) : explanation.text(source), terminator: json ? "\n" : "")
             failure = nil
         } catch {
-            failure = CommandFailure(error)
+            failure = CommandFailure(error.hinting(at: source))
         }
         await pipeline.shutdown()
         if let failure { throw failure }

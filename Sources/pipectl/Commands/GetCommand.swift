@@ -39,7 +39,9 @@ struct GetCommand: AsyncParsableCommand {
         }
         let presets = try PipelineSettings.presets(settings)
         var request = ImageRequest(ImageSource(source))
-        if let recipe { request.recipe = try PipelineSettings.recipe(recipe, presets) }
+        if let recipe {
+            request.recipe = try PipelineSettings.recipe(recipe, presets).ending(for: output)
+        }
         request.policy = policy
         let pipeline = try common.pipeline(settings)
         let failure: CommandFailure?
@@ -59,7 +61,8 @@ struct GetCommand: AsyncParsableCommand {
             let response = try await pipeline.answer(request)
             item.fill(response)
             try write(response, &item)
-        } catch {
+        } catch let given {
+            let error = given.hinting(at: source)
             var failure = CommandFailure(error)
             if Interruption.isRequested { failure = CommandFailure(.interrupted, "interrupted") }
             guard json else { throw failure }
@@ -94,6 +97,23 @@ struct GetCommand: AsyncParsableCommand {
             let message = (error as? CommandFailure)?.message ?? "\(error)"
             throw PipelineError(.outputFailed, message)
         }
+    }
+}
+
+extension Recipe {
+    /// The same with the output that a file's extension stands for, if the recipe names none: `a.webp` takes `webp`.
+    func ending(for file: String?) -> Recipe {
+        guard output == nil, let file, let dot = file.lastIndex(of: "."), file[dot...].firstIndex(of: "/") == nil else {
+            return self
+        }
+        let written = file[file.index(after: dot)...].lowercased()
+        guard let format = ImageFormat.allCases.first(where: { $0.fileExtensions.contains(written) }),
+            let kind = OutputSpecification.Kind(rawValue: format.rawValue)
+        else { return self }
+        var recipe = self
+        recipe.output = OutputSpecification(kind)
+        // One step more than a recipe may have would not be read again.
+        return (try? Recipe(recipe.description)) ?? self
     }
 }
 

@@ -27,7 +27,7 @@ struct InfoCommand: AsyncParsableCommand {
             show(response, colours, settings)
             failure = nil
         } catch {
-            failure = CommandFailure(error)
+            failure = CommandFailure(error.hinting(at: source))
         }
         await pipeline.shutdown()
         if let failure { throw failure }

@@ -208,6 +208,16 @@ enum PipelineSettings {
     }
 }
 
+extension PipelineError {
+    /// The error with what a person who named that source on a command line probably meant.
+    func hinting(at source: String) -> PipelineError {
+        guard code == .notFound || code == .fetchFailed, let hint = SourceHint.text(for: source) else { return self }
+        var error = self
+        error.message += "; " + hint
+        return error
+    }
+}
+
 extension CommandFailure {
     init(_ error: PipelineError) {
         self.init(ProgramExit(errorCode: error.code.name), error.message)

@@ -36,10 +36,11 @@ struct Gallery: ~Copyable {
             """
     }
 
-    /// Adds a card.
+    /// Adds a card; what was skipped has none.
     ///
     /// - Parameter bytes: the variant's bytes, for embedding; nil for failures.
     mutating func add(_ item: ItemJSON, bytes: [UInt8]?) throws(OutputError) {
+        if item.outcome == .skipped { return }
         open(section: item.source)
         let source = Self.escaped(item.source)
         let name = Self.escaped(item.output.map(Self.lastComponent) ?? Self.lastComponent(item.source))
@@ -135,6 +136,7 @@ struct Gallery: ~Copyable {
         case .memory: "from memory"
         case .disk: "from disk"
         case .rendered: "rendered"
+        case .skipped: "skipped"
         case .failed: "failed"
         }
     }

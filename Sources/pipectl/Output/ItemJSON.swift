@@ -1,6 +1,9 @@
 /// Where the bytes of a variant came from.
 enum ItemOutcome: String, Sendable, Hashable, CaseIterable {
-    case memory, disk, rendered, failed
+    case memory, disk, rendered
+    /// A file of no image format, met while a folder was read; no failure.
+    case skipped
+    case failed
 }
 
 /// Where the original came from; `none`: not needed, its record was fresh.
@@ -53,6 +56,13 @@ struct ItemJSON: Sendable, Hashable {
         self.source = source
         self.recipe = recipe
         self.outcome = outcome
+    }
+
+    /// What failed and why, for people; nil unless it failed.
+    var failureText: String? {
+        guard outcome == .failed, let error else { return nil }
+        let text = error.message.hasPrefix(source) ? error.message : "\(source): \(error.message)"
+        return TextTable.plain(recipe.isEmpty ? text : "\(text) [\(recipe)]")
     }
 
     /// The object on one line, members in the order of design §5.

@@ -58,6 +58,64 @@ extension CommandTests {
             #expect(ended.output.isEmpty && ended.errors.contains("failed 2"))
         }
 
+        @Test func `a file of no image format is skipped if a folder held it, and failed if it was named`() async throws
+        {
+            for (name, bytes) in [
+                ("notes.txt", Array("hello".utf8)), ("empty", []), ("cut.jpg", [0xFF, 0xD8, 0xFF, 0xE0]),
+                ("a.bmp", Array("BM".utf8) + [UInt8](repeating: 0, count: 60)),
+            ] {
+                site.folder.write(bytes, to: "in/" + name)
+            }
+            site.folder.write(try #require(ScratchFolder.bytes(at: Samples.original("grey.jpg"))), to: "in/grey.jpg")
+            let words = ["batch", "in", "-r", "thumbnail:20", "-o", "out", "--report", "report.jsonl"]
+            let ended = try await site.run(words)
+            #expect(ended.exit == 1, "\(ended.errors)")
+            let outcomes = Dictionary(
+                uniqueKeysWithValues: report().map { line in (line["source"]?.json ?? "", line["outcome"]?.json ?? "") }
+            )
+            let expected = [
+                "a.bmp": "failed", "cut.jpg": "failed", "empty": "skipped", "grey.jpg": "rendered",
+                "notes.txt": "skipped",
+            ]
+            for (name, outcome) in expected { #expect(outcomes["\"in/\(name)\""] == "\"\(outcome)\"", "\(outcomes)") }
+            let skipped = report().first { $0["source"] == .string("in/notes.txt") }
+            #expect(skipped?.at("error", "code") == .string("notAnImage"))
+            #expect(ended.errors.contains("failed 2, skipped 2") && !ended.errors.contains("notes.txt"))
+            for name in ["a.bmp", "cut.jpg"] { unlink(site.folder("in/" + name)) }
+            #expect(try await site.run(words).exit == 0)
+            let named = try await site.run(["batch", "in/empty", "-r", "thumbnail:20", "-o", "out"])
+            #expect(named.exit == 1 && named.errors.contains("failed 1"), "\(named.errors)")
+        }
+
+        @Test func `the first ten failures are printed with their sentences, with -v all as they happen`() async throws
+        {
+            for number in 10..<23 { site.folder.write("no image", to: "list/\(number).jpg") }
+            let names = (10..<23).map { "list/\($0).jpg" }
+            let words = ["batch"] + names + ["-r", "thumbnail:20", "-o", "out"]
+            let ended = try await site.run(words)
+            #expect(ended.exit == 1)
+            for name in names.prefix(10) { #expect(ended.errors.contains("\(name): not an image: plain text")) }
+            #expect(!ended.errors.contains(names[10]) && ended.errors.contains("… and 3 more; -v names all of them"))
+            let all = try await site.run(words + ["-v"])
+            for name in names { #expect(all.errors.contains("failed: \(name): not an image")) }
+            #expect(!all.errors.contains("more; -v"))
+            #expect(try await site.run(words + ["-q"]).errors.isEmpty)
+        }
+
+        @Test func `a batch with nothing to do says why`() async throws {
+            mkdir(site.folder("empty"), 0o755)
+            site.folder.write("# none\n", to: "none.txt")
+            site.folder.write("x", to: "photos/out/a.jpg")
+            for (source, output, words) in [
+                ("empty", "out", "nothing to do: empty holds no files\n"),
+                ("none.txt", "out", "nothing to do: none.txt names no sources"),
+                ("photos", "photos/out", "photos holds no files but those of the output folder, which are left out"),
+            ] {
+                let ended = try await site.run(["batch", source, "-r", "thumbnail:20", "-o", output])
+                #expect(ended.exit == 0 && ended.errors.contains(words), "\(ended.errors)")
+            }
+        }
+
         @Test func `a name that would leave the output folder is refused and nothing is written outside`() async throws
         {
             let source = Samples.original("night-tiny.jpg")

@@ -51,6 +51,47 @@ extension CommandTests {
             #expect(line["outcome"] == .string("rendered") && line["output"] == nil && line["error"] == nil)
         }
 
+        @Test func `a recipe without an output takes the format of the file's extension`() async throws {
+            let source = Samples.original("grey.jpg")
+            for (name, format) in [
+                ("a.webp", "webp"), ("a.PNG", "png"), ("a.jpeg", "jpeg"), ("a.jxl", "jxl"), ("a.tif", "jpeg"),
+                ("a.b/c", "jpeg"), ("a.data", "jpeg"),
+            ] {
+                let ended = try await site.run(["get", source, "-r", "thumbnail:20", "-o", name, "--json"])
+                #expect(SettingValue.parsed(ended.text)["format"] == .string(format), "\(name): \(ended.errors)")
+            }
+            let named = try await site.run(["get", source, "-r", "thumbnail:20,png", "-o", "b.webp", "--json"])
+            #expect(SettingValue.parsed(named.text)["format"] == .string("png"))
+            let original = try await site.run(["get", source, "-o", "c.webp", "--json"])
+            #expect(SettingValue.parsed(original.text)["format"] == .string("jpeg"))
+        }
+
+        @Test func `file URLs are files, and what is not there comes with a hint`() async throws {
+            let bytes = try #require(ScratchFolder.bytes(at: Samples.original("grey.jpg")))
+            let path = site.folder.write(bytes, to: "a picture.jpg")
+            let url = path.split(separator: " ").joined(separator: "%20")
+            for source in ["file://" + url, "file://localhost" + url] {
+                let ended = try await site.run(["get", source, "-r", "thumbnail:20", "-o", "a.png"])
+                #expect(ended.exit == 0, "\(ended.errors)")
+            }
+            for (source, exit, words) in [
+                ("file://elsewhere/a.jpg", Int32(2), "only http and https"),
+                ("file:///a%00b", 2, "only http and https"),
+                ("example.org/a.jpg", 4, "did you mean https://example.org/a.jpg?"),
+                ("img.example.org:8080/a/b.png?c", 4, "did you mean https://img.example.org:8080/a/b.png?c?"),
+                (site.folder(""), 4, "it is a folder; `pipectl batch"),
+            ] {
+                for command in [["get", source, "-r", "thumbnail:20", "-o", "b.png"], ["info", source]] {
+                    let ended = try await site.run(command)
+                    #expect(ended.exit == exit && ended.errors.contains(words), "\(ended.errors)")
+                }
+            }
+            for source in ["missing.jpg", "folder/missing.jpg", "a.b/c.jpg", "./example.org/a.jpg"] {
+                let ended = try await site.run(["get", source, "-r", "thumbnail:20", "-o", "b.png"])
+                #expect(ended.exit == 4 && !ended.errors.contains("did you mean"), "\(ended.errors)")
+            }
+        }
+
         @Test func `an equal file is left alone`() async throws {
             let arguments = ["get", Samples.original("grey.jpg"), "-r", "thumbnail:20", "-o", "grey.jpg", "--json"]
             _ = try await site.run(arguments)

@@ -1,0 +1,29 @@
+import Glibc
+
+/// What a person who named a source that is not there probably meant.
+enum SourceHint {
+    /// A sentence that continues an error message; nil if there is nothing to suggest.
+    static func text(for source: String) -> String? {
+        var status = stat()
+        if stat(source, &status) == 0 {
+            guard status.st_mode & S_IFMT == S_IFDIR else { return nil }
+            return "it is a folder; `pipectl batch \(source) -r RECIPE -o DIR` takes all pictures in it"
+        }
+        return looksLikeHost(source) ? "did you mean https://\(source)?" : nil
+    }
+
+    /// Whether it begins with a name such as `example.org`, with or without a port, and goes on with a path.
+    private static func looksLikeHost(_ text: String) -> Bool {
+        guard let slash = text.firstIndex(of: "/"), text[slash...].count > 1 else { return false }
+        let parts = text[..<slash].split(separator: ":", omittingEmptySubsequences: false)
+        guard let host = parts.first, parts.count == 1 || parts.count == 2 && Int(parts[1]) != nil else { return false }
+        let labels = host.split(separator: ".", omittingEmptySubsequences: false)
+        func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7A).contains(byte | 0x20) }
+        guard labels.count > 1, let last = labels.last, last.utf8.count > 1, last.utf8.allSatisfy(isLetter) else {
+            return false
+        }
+        return labels.allSatisfy { label in
+            !label.isEmpty && label.utf8.allSatisfy { isLetter($0) || (0x30...0x39).contains($0) || $0 == 0x2D }
+        }
+    }
+}
