@@ -14,7 +14,6 @@ import Testing
     @Test(arguments: [
         ("circle,thumbnial:300", "step 2, `thumbnial:300`: unknown step; did you mean `thumbnail`?"),
         ("circle,thumbnial", "step 2, `thumbnial`: unknown step; did you mean `thumbnail`?"),
-        ("jpg", "step 1, `jpg`: unknown step; did you mean `jpeg`?"),
         ("resize:3", "step 1, `resize:3`: unknown step"),
         ("thumbnail", "step 1, `thumbnail`: expected a size after `thumbnail:`"),
         ("thumbnail:0x10", "step 1, `thumbnail:0x10`: the width must be 1…8192, not `0`"),
@@ -38,6 +37,37 @@ import Testing
     }
 
     @Test(arguments: [
+        ("resize:300", "thumbnail:300"), ("resize:300*200", "thumbnail:300x200"),
+        ("thumbnail:300×200", "thumbnail:300x200"),
+        ("thumbnail:300px", "thumbnail:300"), ("fill:300x200", "thumbnail:300x200:fill"), ("w=300", "thumbnail:300x"),
+        ("height:200", "thumbnail:x200"), ("rotate:-90", "rotate:270"), ("rotate:-90.5", "rotate:269.5"),
+        ("quality:80", "jpeg:80"), ("webp:q=80", "webp:80"), ("format=webp", "webp"),
+        ("radius:20px", "rounded-mask:20"),
+        ("background:#ff8000", "background:ff8000"), ("tint:#f80", "tint:f80"), ("gray", "grayscale"),
+    ]) func `what other tools write leads to what is written here`(written: String, meant: String) throws {
+        #expect(Self.message(written).hasSuffix("did you mean `\(meant)`?"), "\(Self.message(written))")
+        #expect(Self.message("circle,\(written)").contains("step 2"))
+        _ = try Recipe(meant)
+    }
+
+    @Test func `formats are known by their other names`() throws {
+        #expect(try Recipe("jpg:70").description == "jpeg:70")
+        for name in ["tif", "tiff", "heic", "svg"] {
+            #expect(
+                Self.message(name).contains("files are not written; the outputs are `jpeg`"), "\(Self.message(name))")
+        }
+    }
+
+    @Test func `a colour may have three digits`() throws {
+        #expect(try Recipe("background:f80").description == "background:ff8800")
+        #expect(try Recipe("tint:ABC").description == "tint:aabbcc")
+        #expect(try Recipe("background:f80") == Recipe("background:ff8800ff"))
+        for text in ["background:ff", "background:f80c", "tint:f80c", "background:f8g"] {
+            #expect(Self.message(text).contains("hex digits"), "\(Self.message(text))")
+        }
+    }
+
+    @Test(arguments: [
         "thumbnail:", "thumbnail:x", "thumbnail:3x4x5", "thumbnail:3.5", "thumbnail:-3x4", "thumbnail:8193",
         "thumbnail:99999999999999999999999", "thumbnail:300x:fill", "thumbnail:3x3:fill:pad", "thumbnail:3x3:up:up",
         "thumbnail:3x3:fit:gravity=north", "thumbnail:3x3:pad:gravity=entropy", "thumbnail:3x3:fill:focus=2x0",
@@ -51,7 +81,7 @@ import Testing
         "crop:10x10-1-2", "crop:0x1", "crop:1x1+1+1:gravity=north", "crop:70000x1", "trim:256", "trim:1.5", "trim:",
         "rotate", "rotate:361", "rotate:-90", "flip", "flip:vh", "flip:h:v", "blur", "blur:0.2", "blur:101",
         "sharpen:0.1", "pixelate:0", "grayscale:1", "tint:12345", "tint:11223344", "tint:#112233", "brightness:4.1",
-        "brightness", "contrast:-1", "saturation:50%", "background:fff", "background:gggggg", "background",
+        "brightness", "contrast:-1", "saturation:50%", "background:gggggg", "background",
         "extend:1:2", "extend:-1", "extend:8193", "border:1", "border:0:000000", "border:1:00000000", "overlay",
         "overlay:a:gravity=attention", "overlay:a:opacity=1.1", "overlay:a:scale=0", "dpr", "dpr:0", "dpr:9",
         "dpr:0.1,blur:1", "orient", "orient:on", "orient:off:x", "profile:drop", "frames:0", "frames:some",

@@ -164,9 +164,9 @@ extension EdgeLength {
 }
 
 extension Colour {
-    /// `RRGGBB`, and `RRGGBBAA` where alpha is allowed; either case.
+    /// `RRGGBB`, `RGB` for the same with each digit twice, and `RRGGBBAA` where alpha is allowed; either case.
     init(_ text: Substring, _ arguments: StepArguments, allowsAlpha: Bool = false) throws(RecipeError) {
-        let digits = text.utf8.compactMap { byte -> UInt8? in
+        var digits = text.utf8.compactMap { byte -> UInt8? in
             switch byte {
             case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
             case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
@@ -174,9 +174,12 @@ extension Colour {
             default: nil
             }
         }
-        let isWhole = digits.count == text.utf8.count && (digits.count == 6 || allowsAlpha && digits.count == 8)
+        if digits.count == 3, text.utf8.count == 3 { digits = digits.flatMap { [$0, $0] } }
+        let isWhole = digits.count >= text.utf8.count && (digits.count == 6 || allowsAlpha && digits.count == 8)
         guard isWhole else {
-            let form = allowsAlpha ? "six or eight hex digits (RRGGBB or RRGGBBAA)" : "six hex digits (RRGGBB)"
+            let form =
+                allowsAlpha
+                ? "three, six or eight hex digits (RGB, RRGGBB or RRGGBBAA)" : "three or six hex digits (RGB or RRGGBB)"
             throw arguments.error("the colour must be \(form), not `\(RecipeError.shown(text))`")
         }
         let bytes = stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }

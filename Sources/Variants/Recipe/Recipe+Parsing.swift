@@ -84,9 +84,19 @@ private struct Reader {
     private var loadOptions: Set<String> = []
 
     mutating func read(_ step: ExpandedStep, isLast: Bool) throws(RecipeError) {
+        do throws(RecipeError) {
+            try readPlainly(step, isLast: isLast)
+        } catch {
+            var error = error
+            if error.suggestion == nil { error.suggestion = FamiliarSpelling.suggestion(for: step.text) }
+            throw error
+        }
+    }
+
+    private mutating func readPlainly(_ step: ExpandedStep, isLast: Bool) throws(RecipeError) {
         var arguments = StepArguments(step.text, place: step.place, ratio: ratio)
         let token = arguments.token
-        if let kind = OutputSpecification.Kind(rawValue: token) {
+        if let kind = OutputSpecification.Kind(rawValue: token == "jpg" ? "jpeg" : token) {
             guard isLast else {
                 throw arguments.error("an output ends the recipe; expected `\(token)` as the last step only")
             }
@@ -100,6 +110,9 @@ private struct Reader {
             recipe.steps.append(try Self.make(operation, &arguments, ratio))
         } else if token.isEmpty {
             throw arguments.error("expected the name of a step; commas only separate steps")
+        } else if let format = ImageFormat.allCases.first(where: { $0.fileExtensions.contains(token) }) {
+            let known = OutputSpecification.Kind.allCases.map { "`\($0.rawValue)`" }.joined(separator: ", ")
+            throw arguments.error("\(format.rawValue) files are not written; the outputs are \(known)")
         } else {
             throw arguments.error("unknown step", suggestion: Spelling.nearest(to: token, in: Catalogue.tokens))
         }

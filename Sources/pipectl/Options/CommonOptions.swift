@@ -165,7 +165,11 @@ enum PipelineSettings {
     private static func decoders(_ settings: Settings) throws(CommandFailure) -> Set<ImageFormat> {
         var formats: Set<ImageFormat> = []
         for name in settings.list("decoders") {
-            guard let format = ImageFormat.decodable.first(where: { $0.rawValue == name.lowercased() }) else {
+            guard
+                let format = ImageFormat.decodable.first(where: { format in
+                    format.rawValue == name.lowercased() || format.fileExtensions.contains(name.lowercased())
+                })
+            else {
                 let known = ImageFormat.decodable.map(\.rawValue).joined(separator: ", ")
                 throw CommandFailure(.usage, "\(settings.origin("decoders")): `decoders` takes \(known), not `\(name)`")
             }
