@@ -19,7 +19,8 @@ extension FetchError {
             if let refused = transfer.refused {
                 self.init(
                     .refusedAddress, url,
-                    "the address \(refused) is refused; `allowPrivateAddresses` can list it")
+                    "the address \(refused.address) (\(refused.kind)) is refused; to allow it: "
+                        + "--set 'allowPrivateAddresses=[\"\(refused.address)\"]'")
             } else {
                 self.init(.unreachable, url, "no connection to \(url.host) port \(url.port); is the origin up?")
             }

@@ -13,8 +13,9 @@ struct BatchCommand: AsyncParsableCommand {
 
             Examples:
               pipectl batch photos/ -r thumbnail:320x240 -o out
-              pipectl batch urls.txt -r thumbnail:200:fill,circle,webp -r scaled:0.5 -o out --gallery out/index.html
-              find . -name '*.png' | pipectl batch - -r thumbnail:64 -o icons --name '{index}-{stem}.{ext}'
+              pipectl batch urls.txt -r thumbnail:200:fill,circle,webp -r scaled:0.5 -o out
+              pipectl batch photos/ -r thumbnail:200 -o out --gallery out/index.html
+              find . -name '*.png' | pipectl batch - -r png -o out --name '{index}.{ext}'
             """)
 
     @Argument(help: ArgumentHelp("Files, folders, globs, URLs, lists, manifests, or -.", valueName: "sources"))

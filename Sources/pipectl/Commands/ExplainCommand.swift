@@ -12,8 +12,8 @@ struct ExplainCommand: AsyncParsableCommand {
 
             Examples:
               pipectl explain https://example.org/photo.jpg
-              pipectl explain https://example.org/photo.jpg -r thumbnail:300 --policy revalidate
-              pipectl explain https://example.org/photo.jpg --field 'Accept-Language: de' --json
+              pipectl explain https://example.org/a.jpg -r thumbnail:300 --policy reload
+              pipectl explain https://example.org/a.jpg --field 'Accept-Language: de'
             """)
 
     @Argument(help: ArgumentHelp("An http(s) URL or a file.", valueName: "source"))

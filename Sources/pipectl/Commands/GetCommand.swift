@@ -10,7 +10,7 @@ struct GetCommand: AsyncParsableCommand {
         discussion: """
             Examples:
               pipectl get https://example.org/photo.jpg -r thumbnail:300 -o photo-300.jpg
-              pipectl get photo.png -r 'thumbnail:200:fill,circle,webp' -o avatar.webp --json
+              pipectl get photo.png -r thumbnail:200:fill,circle -o avatar.webp --json
               pipectl get https://example.org/photo.jpg > photo.jpg
             """)
 

@@ -10,7 +10,7 @@ struct ServeCommand: AsyncParsableCommand {
         discussion: """
             Paths:
               /variant/{signature}/{recipe}/{source}   a picture derived from the source
-              /original/{signature}/{source}           the source as the origin sent it, cached as HTTP says
+              /original/{signature}/{source}           the source as the origin sent it
               /health                                  200 while it runs
 
             The source is one path segment, percent-encoded, or b64: and its base64url. The signature is the word
@@ -19,8 +19,9 @@ struct ServeCommand: AsyncParsableCommand {
             Examples:
               pipectl serve --set allowUnsigned=true
               pipectl serve --listen 127.0.0.1:0 --config pipectl.yaml -v
-              pipectl serve --set allowUnsigned=true --set 'sources.allow=["images.example.org"]'
-              curl 'http://127.0.0.1:8080/variant/unsigned/thumbnail:300/https%3A%2F%2Fexample.org%2Fa.jpg' -o a.jpg
+              pipectl serve --set allowUnsigned=true --set 'sources.allow=["example.org"]'
+              server=http://127.0.0.1:8080 source=https%3A%2F%2Fexample.org%2Fa.jpg
+              curl $server/variant/unsigned/thumbnail:300/$source -o a.jpg
 
             SIGTERM and SIGINT end it: what runs is finished first, for at most ten seconds. A second one ends it at once.
             """)
