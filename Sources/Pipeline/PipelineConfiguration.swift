@@ -10,8 +10,9 @@ public struct PipelineConfiguration: Sendable {
     /// memory, at most every two seconds. Default true; without effect where the kernel does not tell, or where the tiers
     /// hold less than 64 MB together.
     public var yieldsToMemoryPressure = true
-    /// Byte budgets on disk; 2 GiB each.
-    public var disk = TierBudgets(originals: 2 << 30, variants: 2 << 30)
+    /// Byte budgets on disk; 4 GB for originals, 2 GB for variants.
+    public var disk = TierBudgets(
+        originals: DiskStoreConfiguration().originals, variants: DiskStoreConfiguration().variants)
     /// Bytes of the file system that the disk tiers leave to others: below them they evict, and then store nothing. nil: 1
     /// GB, or a twentieth of the file system where that is less; 0 sets no floor.
     public var freeSpace: Int?

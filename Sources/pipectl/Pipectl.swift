@@ -1,5 +1,6 @@
 import ArgumentParser
 import Glibc
+import Synchronization
 import Variants
 
 /// The command: `pipectl get | batch | info | recipe | recipes | cache | serve`.
@@ -27,7 +28,7 @@ struct Pipectl: AsyncParsableCommand {
         subcommands: [
             GetCommand.self, BatchCommand.self, InfoCommand.self, ExplainCommand.self, RecipeCommand.self,
             RecipesCommand.self,
-            CacheCommand.self, ServeCommand.self,
+            CacheCommand.self, ServeCommand.self, SettingsCommand.self,
         ])
 
     static func main() {
@@ -87,7 +88,25 @@ struct CommandFailure: Error {
 
 /// Where results and everything else go: results on stdout, the rest on stderr.
 enum Console {
-    static func error(_ text: String) {
+    /// Set by a server: what goes to stderr is its log then.
+    private static let log = Mutex<LogFormat?>(nil)
+
+    /// From now on stderr is a log.
+    static func beginLog(_ format: LogFormat) { log.withLock { $0 = format } }
+
+    /// A message, or a line of the log where one was begun.
+    static func error(_ text: String, _ level: LogLine.Level = .warning) {
+        tell(LogLine(level: level, message: text))
+    }
+
+    static func tell(_ line: LogLine) {
+        guard let format = log.withLock({ $0 }) else { return write(toErrors: line.message) }
+        var now = timespec()
+        clock_gettime(CLOCK_REALTIME, &now)
+        write(toErrors: line.text(format, time: Double(now.tv_sec) + Double(now.tv_nsec) / 1e9))
+    }
+
+    private static func write(toErrors text: String) {
         // Words of origins may be among them, and must not steer the terminal.
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { TextTable.plain(String($0)) }
         let bytes = Array((lines.joined(separator: "\n") + "\n").utf8)

@@ -65,13 +65,6 @@ private func fetch(_ assignments: String...) throws -> FetchConfiguration {
         #expect(text.contains(hint), "\(text)")
         #expect(!text.contains("geheim"))
     }
-
-    @Test func `every setting of fetching is in effect`() {
-        for setting in SettingCatalogue.all
-        where setting.key.hasPrefix("fetch.") || setting.key.hasPrefix("sources.") || setting.key == "hosts" {
-            #expect(PipelineSettings.inEffect.contains(setting.key), "\(setting.key)")
-        }
-    }
 }
 
 extension CommandTests {

@@ -63,7 +63,7 @@ import Variants
     }
 
     @Test func `a secret never shows in an error`() {
-        let error = #expect(throws: SettingError.self) { _ = try Settings(assignments: ["keys=topsecret"]) }
+        let error = #expect(throws: SettingError.self) { _ = try Settings(assignments: ["hosts=topsecret"]) }
         #expect(error?.description.contains("topsecret") == false)
     }
 
@@ -99,7 +99,25 @@ import Variants
         patient.encodeSeconds = 60
         #expect(try PipelineSettings.configuration(Settings()).limits == patient)
         #expect(Mirror(reflecting: limits).children.compactMap(\.label).sorted() == (names + ["formats"]).sorted())
-        for name in names { #expect(PipelineSettings.inEffect.contains("limits." + name)) }
+    }
+
+    @Test func `the command's defaults are the library's, but for those that the table says`() throws {
+        let (command, library) = (try PipelineSettings.configuration(Settings(), serves: true), PipelineConfiguration())
+        #expect(command.disk == library.disk && command.fsync == library.fsync)
+        #expect(command.freeSpace == library.freeSpace && command.quality == library.quality)
+        #expect(command.acceptedTypes.filter { !$0.isEmpty } == library.acceptedTypes)
+        #expect(command.limits == library.limits)
+        #expect(command.caching == library.caching)
+        let (asked, given) = (command.fetch, library.fetch)
+        #expect(asked.slots == given.slots && asked.perHost == given.perHost && asked.retries == given.retries)
+        #expect(asked.connectSeconds == given.connectSeconds && asked.headerSeconds == given.headerSeconds)
+        #expect(asked.totalSeconds == given.totalSeconds && asked.stallSeconds == given.stallSeconds)
+        #expect(asked.redirects == given.redirects && asked.http2 == given.http2 && asked.rate == given.rate)
+        #expect(asked.breaker == given.breaker && asked.byteLimit == given.byteLimit)
+        let memory = try Settings().memoryBudgets
+        #expect(
+            abs(memory.originals - library.memory.originals) < 10 && abs(memory.variants - library.memory.variants) < 10
+        )
     }
 
     @Test func `every default fits its own kind`() {
@@ -119,14 +137,14 @@ import Variants
         let folder = ScratchFolder()
         let file = folder.write(
             "presets:\n  card: thumbnail:300\n  fetch.x: circle\nallowPrivateAddresses: [127.0.0.1]\n"
-                + "disk.originals: 10MB\nadminToken: 1234\nretries: 0\n", to: "c.yaml")
+                + "disk.originals: 10MB\nmasks: 1234\nretries: 0\n", to: "c.yaml")
         let settings = try Settings(file: file)
         #expect(settings.presets == ["card": "thumbnail:300", "fetch.x": "circle"])
         #expect(settings.diskBudgets(folder: "/").originals == 10_000_000)
         #expect(settings.diskBudgets(folder: "/").freeSpace == nil)
         let floor = try Settings(assignments: ["disk.freeSpace=0"])
         #expect(floor.diskBudgets(folder: "/").freeSpace == 0)
-        #expect(settings.text("adminToken") == "1234")
+        #expect(settings.text("masks") == "1234")
         #expect(settings.allowPrivateAddresses == .list(["127.0.0.1"]))
         let replaced = try Settings(assignments: [#"presets={"tiny":"thumbnail:32"}"#], file: file)
         #expect(replaced.presets == ["tiny": "thumbnail:32"])

@@ -1,9 +1,9 @@
 /// Settings of fetching. Every limit is there because an origin may be slow, broken or hostile.
 public struct FetchConfiguration: Sendable, Hashable {
-    /// Transfers at once; more wait. Default 64, beyond which one thread gains nothing.
-    public var slots = 64
-    /// Transfers at once to one origin; more wait. Default 8, what origins expect of a polite client.
-    public var perHost = 8
+    /// Transfers at once; more wait. Default 16: enough to hide latency, few enough to be polite.
+    public var slots = 16
+    /// Transfers at once to one origin; more wait. Default 6, as browsers do.
+    public var perHost = 6
     /// Seconds to resolve, connect and complete the TLS handshake. Default 4.
     public var connectSeconds = 4.0
     /// Seconds from the request to the head of its response. Default 10.
@@ -49,8 +49,8 @@ public struct FetchConfiguration: Sendable, Hashable {
     public var authoritiesFile: String?
     /// The `User-Agent` sent. Default names this program.
     public var userAgent = "image-pipeline"
-    /// Further tries after a failed one (`RetryingTransport`); 0 for none. Default 1.
-    public var retries = 1
+    /// Further tries after a failed one (`RetryingTransport`); 0 for none. Default 2.
+    public var retries = 2
     /// Seconds before the first retry, doubled for each after it, with jitter down to half. Default 0.2.
     public var retrySeconds = 0.2
     /// The longest `Retry-After` waited for, in seconds; a longer one ends the tries. Default 5.

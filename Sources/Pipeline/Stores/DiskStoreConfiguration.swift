@@ -3,10 +3,10 @@
 /// Budgets count bodies, each as 512 bytes at least; rows and indexes come on top, about 400 bytes an entry
 /// (docs/benchmarks.md).
 public struct DiskStoreConfiguration: Sendable, Hashable {
-    /// Bytes for bodies of originals; default 2 GB, a few thousand photographs.
-    public var originals = 2_000_000_000
-    /// Bytes for variants with their bodies; default 1 GB.
-    public var variants = 1_000_000_000
+    /// Bytes for bodies of originals; default 4 GB, some thousand photographs.
+    public var originals = 4_000_000_000
+    /// Bytes for variants with their bodies; default 2 GB.
+    public var variants = 2_000_000_000
     /// Bytes for records of originals, which outlive the bodies; default 64 MB, about 60,000 records.
     public var records = 64_000_000
     /// Bytes of the file system that the store leaves to others: below them it evicts, and then stores nothing. Default

@@ -51,8 +51,9 @@ private struct Expansion {
                 place.trail = "in preset `\(name)`, step \(index + 1), `\(RecipeError.shown(step))`: "
             }
             guard step.utf8.first == UInt8(ascii: "@") else {
-                guard steps.count < Recipe.stepLimit else {
-                    throw place.error("a recipe has at most \(Recipe.stepLimit) steps, presets written out")
+                guard steps.count < presets.stepLimit else {
+                    throw place.error(
+                        "a recipe has at most \(presets.stepLimit) steps (limits.steps), presets written out")
                 }
                 steps.append(ExpandedStep(text: step, place: place))
                 continue

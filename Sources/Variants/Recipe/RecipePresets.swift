@@ -7,13 +7,21 @@ public struct RecipePresets: Sendable, Hashable {
     public static let none = RecipePresets()
 
     private let texts: [String: String]
+    /// Steps a recipe may have, presets written out; at most `Recipe.stepLimit`.
+    let stepLimit: Int
 
-    private init() { texts = [:] }
+    private init() {
+        texts = [:]
+        stepLimit = Recipe.stepLimit
+    }
 
     /// Checks every name and recipe: names `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`, no circles, nesting at most 4, an output
     /// only where it ends the recipe. The first preset at fault in order of name is reported.
-    public init(_ texts: [String: String]) throws(RecipeError) {
+    ///
+    /// - Parameter stepLimit: steps that a recipe may have, presets written out; at most 32, which is the default.
+    public init(_ texts: [String: String], stepLimit: Int = Recipe.stepLimit) throws(RecipeError) {
         self.texts = texts
+        self.stepLimit = min(stepLimit, Recipe.stepLimit)
         for name in names {
             guard RecipeName.isValid(name) else {
                 throw RecipeError(

@@ -40,7 +40,8 @@ struct ServeCommand: AsyncParsableCommand {
         var configuration = try PipelineSettings.configuration(settings, serves: true)
         // A server is asked for the same things again and again: its memory is what the settings say.
         let memory = settings.memoryBudgets
-        configuration.memory = .init(originals: memory.originals, variants: memory.variants)
+        configuration.memory = .init(originals: memory.originals, variants: memory.variants, pixels: memory.pixels)
+        Console.beginLog(LogFormat(rawValue: settings.text("log.format")) ?? .text)
         let serving = try ServerSettings(settings, caching: configuration.caching, isVerbose: common.verbose)
         let pipeline: ImagePipeline
         do throws(PipelineError) {
@@ -53,7 +54,7 @@ struct ServeCommand: AsyncParsableCommand {
             version: RenderRevision.libheif, formats: configuration.limits.formats,
             isTrusted: settings.bool("heif.trusted"))
         {
-            Console.error(line)
+            Console.error(line, line.hasPrefix("pipectl: warning") ? .warning : .info)
         }
         let server: HTTPServer
         do throws(HTTPServer.StartError) {
@@ -62,7 +63,7 @@ struct ServeCommand: AsyncParsableCommand {
             await pipeline.shutdown()
             throw CommandFailure(.usage, error.message)
         }
-        Console.error("listening on http://\(server.address)")
+        Console.error("listening on http://\(server.address)", .info)
         await Self.interrupted()
         if !(await server.stop(patience: Self.patience)), !common.quiet {
             Console.error("pipectl: stopped before every answer was finished")
@@ -76,14 +77,14 @@ struct ServeCommand: AsyncParsableCommand {
     private static func prepareWorkers(of pipeline: ImagePipeline) async {
         do throws(PipelineError) {
             if let protection = try await pipeline.prepareWorkers() {
-                Console.error("render workers: \(protection)")
+                Console.error("render workers: \(protection)", .info)
             } else {
                 Console.error(
                     "render workers: none (render.isolation is inProcess): a decoder that crashes ends the server")
             }
         } catch {
             // Originals and what is cached can be served all the same.
-            Console.error("pipectl: nothing can be rendered: \(error.message)")
+            Console.error("pipectl: nothing can be rendered: \(error.message)", .error)
         }
     }
 

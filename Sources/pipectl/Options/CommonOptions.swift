@@ -33,14 +33,9 @@ struct CommonOptions: ParsableArguments {
         flags: [(flag: String, key: String, value: String)] = []
     ) throws(CommandFailure) -> Settings {
         do throws(SettingError) {
-            let settings = try Settings(
+            return try Settings(
                 assignments: assignments, flags: flags + (cache.map { [("--cache", "cache", $0)] } ?? []),
                 environment: Self.environment(), file: config)
-            let inEffect = PipelineSettings.inEffect.union(ServerSettings.inEffect)
-            for key in settings.entries.keys.sorted() where !inEffect.contains(key) {
-                Console.error("pipectl: setting `\(key)` has no effect yet in this version")
-            }
-            return settings
         } catch {
             throw CommandFailure(.usage, error.description)
         }
@@ -73,19 +68,6 @@ struct CommonOptions: ParsableArguments {
 
 /// Turns settings into the pipeline's configuration.
 enum PipelineSettings {
-    /// Settings that do something in this version; a set one that does not is warned of.
-    static let inEffect: Set<String> = [
-        "errorMaxAge", "errorAttempts",
-        "cache", "presets", "masks", "overlays", "allowPrivateAddresses", "acceptedTypes", "fetch.slots",
-        "fetch.perHost", "fetch.connectSeconds", "fetch.headerSeconds", "fetch.totalSeconds", "fetch.stallSeconds",
-        "fetch.redirects", "fetch.http2", "fetch.rate", "fetch.breaker", "sources.allow", "sources.deny", "hosts",
-        "retries", "defaultMaxAge", "private", "memory.originals", "memory.variants",
-        "disk.originals", "disk.variants", "disk.freeSpace", "disk.fsync", "render.workers", "render.quality",
-        "limits.pixels", "limits.bytes", "limits.frames", "limits.scans", "limits.outputEdge",
-        "limits.profileBytes", "limits.seconds", "limits.encodeSeconds", "decoders", "heif.trusted",
-        "limits.workerMemory", "render.isolation",
-    ]
-
     /// - Parameter serves: whether it is for a server.
     static func configuration(
         _ settings: Settings, serves: Bool = false
@@ -95,7 +77,8 @@ enum PipelineSettings {
         var configuration = PipelineConfiguration(
             memory: .init(
                 originals: settings.bytes("memory.originals", builtIn: 8_000_000),
-                variants: settings.bytes("memory.variants", builtIn: 2_000_000)))
+                variants: settings.bytes("memory.variants", builtIn: 2_000_000),
+                pixels: settings.bytes("memory.pixels")))
         let folder = settings.cacheFolder
         configuration.cacheFolder = folder
         let disk = settings.diskBudgets(folder: folder)
@@ -205,7 +188,7 @@ enum PipelineSettings {
 
     static func presets(_ settings: Settings) throws(CommandFailure) -> RecipePresets {
         do throws(RecipeError) {
-            return try RecipePresets(settings.presets)
+            return try RecipePresets(settings.presets, stepLimit: settings.integer("limits.steps"))
         } catch {
             throw CommandFailure(.usage, "presets: \(error.description)")
         }

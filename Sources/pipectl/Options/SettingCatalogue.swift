@@ -8,13 +8,19 @@ struct Setting: Sendable {
     var reason: String
     /// Never shown in messages.
     var isSecret = false
+    /// Where another default holds, and why; nil if nowhere.
+    var departure: String?
 
-    init(_ key: String, _ kind: SettingKind, _ fallback: SettingValue, _ reason: String, isSecret: Bool = false) {
+    init(
+        _ key: String, _ kind: SettingKind, _ fallback: SettingValue, _ reason: String, isSecret: Bool = false,
+        departure: String? = nil
+    ) {
         self.key = key
         self.kind = kind
         self.fallback = fallback
         self.reason = reason
         self.isSecret = isSecret
+        self.departure = departure
     }
 
     /// `fetch.perHost` → `PIPECTL_FETCH_PER_HOST`.
@@ -34,7 +40,6 @@ struct Setting: Sendable {
 
 /// Every setting there is. Adding one is a line here and, where it is used, an accessor in `Settings`.
 enum SettingCatalogue {
-    private static let count = SettingKind.integer(0...Int.max)
     private static let positive = SettingKind.integer(1...Int.max)
     private static let seconds = SettingKind.number(0.001...1e9)
     private static let maximumAge = SettingKind.number(0...2_147_483_648)
@@ -53,8 +58,11 @@ enum SettingCatalogue {
             "formats negotiated by `auto`, in order of preference: jxl, webp, avif"),
         Setting("recipes.allow", .list, .list([]), "recipes the server makes; empty: all that are signed"),
         Setting(
-            "log.level", .choice(["trace", "debug", "info", "warning", "error"]), .string("info"), "what is logged"),
-        Setting("log.format", .choice(["text", "json"]), .string("text"), "text for people, json for collectors"),
+            "log.level", .choice(["trace", "debug", "info", "warning", "error"]), .string("warning"),
+            "what serve logs; info logs each request, which costs a busy server much"),
+        Setting(
+            "log.format", .choice(["text", "json"]), .string("text"),
+            "of serve's log: text for people, json for collectors"),
     ]
 
     private static let sourcesAndFetching: [Setting] = [
@@ -101,8 +109,13 @@ enum SettingCatalogue {
         Setting("errorAttempts", .integer(1...1000), .int(1), "failed tries before errorMaxAge applies"),
         Setting("private", .bool, .bool(false), "act as a private cache; shared is the stricter rule"),
         Setting("honourClientNoCache", .bool, .bool(false), "off, so that clients cannot force work"),
-        Setting("memory.originals", .size, .string("4%"), "of memory; together a tenth of what there is"),
-        Setting("memory.variants", .size, .string("6%"), "of memory; variants are small and asked for most"),
+        Setting(
+            "memory.originals", .size, .string("4%"), "of memory; together a tenth of what there is",
+            departure:
+                "8 MB in all commands but serve: one pass asks for nothing twice but an original with several recipes"),
+        Setting(
+            "memory.variants", .size, .string("6%"), "of memory; variants are small and asked for most",
+            departure: "2 MB in all commands but serve, for the same reason"),
         Setting("memory.pixels", .size, .int(0), "decoded pixels for programs that display; 0: none"),
         Setting("disk.originals", .size, .string("4GB"), "originals on disk; a share is of the file system"),
         Setting("disk.variants", .size, .string("2GB"), "variants on disk; a share is of the file system"),
@@ -113,10 +126,13 @@ enum SettingCatalogue {
     ]
 
     private static let rendering: [Setting] = [
-        Setting("render.workers", .integer(0...1024), .int(0), "renders at once; 0: processors, a server one more"),
+        Setting(
+            "render.workers", .integer(0...1024), .int(0), "renders at once; 0: as many as processors",
+            departure: "serve: one more, as copying and waiting take turns with computing"),
         Setting(
             "render.isolation", .choice(["workers", "inProcess"]), .string("workers"),
-            "workers: a crash or hang costs one request"),
+            "workers: a crash or hang costs one request",
+            departure: "library: inProcess, which needs no program beside it; for trusted pictures"),
         Setting(
             "render.quality", .choice(["fast", "balanced", "best"]), .string("balanced"),
             "how much of shrinking decoders do, which is cheap but blurs: fast most, best nothing"),
@@ -131,7 +147,9 @@ enum SettingCatalogue {
         Setting("limits.outputEdge", .integer(1...8192), .int(8192), "each edge of a variant"),
         Setting("limits.profileBytes", .size, .string("4MiB"), "of a colour profile; those of devices have up to 3"),
         Setting("limits.seconds", seconds, .double(10), "opening, decoding and the steps of one render, wall time"),
-        Setting("limits.encodeSeconds", seconds, .double(10), "encoding, wall time; 60 in get and batch, unless set"),
+        Setting(
+            "limits.encodeSeconds", seconds, .double(10), "encoding, wall time",
+            departure: "60 in all commands but serve: a slow encoder takes a worker from nobody else"),
         Setting("limits.workerMemory", .size, .string("1GiB"), "growth of a worker's address space"),
         Setting("limits.steps", .integer(1...32), .int(32), "steps of a recipe"),
     ]
@@ -139,17 +157,10 @@ enum SettingCatalogue {
     private static let serving: [Setting] = [
         Setting("listen", .text, .string("127.0.0.1:8080"), "loopback, until somebody decides otherwise"),
         Setting("allowUnsigned", .bool, .bool(false), "serve URLs without a signature"),
-        Setting("keys", .map, .map([]), "key id → hexadecimal secret", isSecret: true),
-        Setting("adminToken", .text, .string(""), "bearer token of purge; empty: purge is off", isSecret: true),
         Setting("server.connections", .integer(1...1_000_000), .int(1024), "clients at once"),
         Setting("server.headerBytes", .size, .string("16KiB"), "of one request's head"),
         Setting("server.bodyBytes", .size, .string("64KiB"), "of one request's body; read where nobody wants it too"),
         Setting("server.idleSeconds", seconds, .double(60), "before an idle connection is closed"),
-        Setting("server.queue", count, .int(256), "requests waiting for a render before 503"),
-        Setting("server.tls", .either([.bool, .map]), .bool(false), "certificate and key files"),
-        Setting("server.http2", .bool, .bool(false), "HTTP/2 for clients"),
-        Setting("server.cors", .either([.bool, .list]), .bool(false), "origins allowed to read answers"),
-        Setting("server.playground", .bool, .bool(true), "the page at /"),
     ]
 
     /// Settings by name.
@@ -159,5 +170,21 @@ enum SettingCatalogue {
     static func setting(_ key: String, _ origin: SettingOrigin) throws(SettingError) -> Setting {
         if let setting = byKey[key] { return setting }
         throw SettingError(.unknownKey, origin, "unknown setting `\(key)`" + NearestName.hint(key, in: all.map(\.key)))
+    }
+}
+
+extension SettingCatalogue {
+    /// A Markdown table of all settings, as it stands in `docs/settings.md`.
+    static var referenceText: String {
+        let rows = all.map { setting in
+            let cells = [
+                "`\(setting.key)`", setting.kind.expectation, "`\(setting.fallback.json)`", setting.reason,
+                setting.departure ?? "",
+            ]
+            return "| " + cells.map { $0.split(separator: "|").joined(separator: "\\|") }.joined(separator: " | ")
+                + " |"
+        }
+        let head = ["| setting | takes | default | what and why | another default |", "|---|---|---|---|---|"]
+        return (head + rows).joined(separator: "\n") + "\n"
     }
 }

@@ -79,7 +79,7 @@ struct Settings: Sendable {
                         .badValue, entry.origin, "`\(setting.key)` holds \(value.kindName) where text is expected")
                 }
             }
-        case .map(let members) where setting.key == "presets" || setting.key == "keys":
+        case .map(let members) where setting.key == "presets":
             for member in members {
                 guard case .string = member.value else {
                     throw SettingError(
@@ -105,6 +105,9 @@ struct Settings: Sendable {
         }
         return setting.fallback
     }
+
+    /// Whether somebody has set it.
+    func isSet(_ key: String) -> Bool { entries[key] != nil }
 
     /// Where the value in force was said.
     func origin(_ key: String) -> SettingOrigin { entries[key]?.origin ?? .builtIn }

@@ -32,12 +32,24 @@ final class RequestLog: Sendable {
             waiting.subtract(1, ordering: .relaxed)
             let lost = dropped.exchange(0, ordering: .relaxed)
             if lost > 0 { Console.error("pipectl: \(lost) requests were not logged: stderr is too slow") }
-            Console.error(Self.line(entry))
+            Console.tell(Self.logLine(entry))
         }
     }
 
     /// Returns when everything handed over is written.
     func flush() async { await thread.run {} }
+
+    static func logLine(_ entry: Entry) -> LogLine {
+        LogLine(level: .info, message: line(entry)) { json in
+            json.add("client", entry.client)
+            json.add("method", entry.request?.method)
+            json.add("target", entry.request.map { shown($0.target) })
+            json.add("status", entry.status)
+            json.add("bytes", entry.bytes)
+            json.add("milliseconds", raw: JSONText.thousandths(entry.milliseconds))
+            json.add("note", entry.note)
+        }
+    }
 
     /// `127.0.0.1 GET /variant/unsigned/thumbnail:300/http://host/a.jpg 200 15023 12.3ms pipeline; hit`.
     static func line(_ entry: Entry) -> String {

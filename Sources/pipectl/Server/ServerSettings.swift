@@ -3,12 +3,6 @@ import Variants
 
 /// What the settings say about serving.
 struct ServerSettings: Sendable {
-    /// Settings that this server reads, beside those of the pipeline.
-    static let inEffect: Set<String> = [
-        "listen", "allowUnsigned", "auto", "recipes.allow", "forwardFields", "forwardMethods", "honourClientNoCache",
-        "server.connections", "server.headerBytes", "server.bodyBytes", "server.idleSeconds", "log.level",
-    ]
-
     var listen: ListenAddress
     /// Clients at once; others are told 503.
     var connections: Int
@@ -61,9 +55,8 @@ struct ServerSettings: Sendable {
         }
         honoursClientNoCache = settings.bool("honourClientNoCache")
         self.caching = caching
-        // A line a request is much for a busy server: only for those who ask.
-        let isSet = if case .builtIn = settings.origin("log.level") { false } else { true }
-        logsRequests = isVerbose || (isSet && ["trace", "debug", "info"].contains(settings.text("log.level")))
+        // A line for each request costs a busy server much, so the default level is above it.
+        logsRequests = isVerbose || ["trace", "debug", "info"].contains(settings.text("log.level"))
     }
 
     private static func formats(_ settings: Settings) throws(CommandFailure) -> [ImageFormat] {

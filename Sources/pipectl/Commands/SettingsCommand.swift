@@ -1,0 +1,52 @@
+import ArgumentParser
+
+struct SettingsCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "settings",
+        abstract: "Every setting: what it takes, its default, the value in force and where it came from, and why.",
+        discussion: """
+            Flags win over the environment, that over the file of --config, that over the default.
+
+            Examples:
+              pipectl settings
+              pipectl settings --config pipectl.yaml --json
+            """)
+
+    @Flag(help: "JSON Lines, one object a setting.")
+    var json = false
+    @OptionGroup var common: CommonOptions
+
+    func run() throws {
+        let settings = try common.settings()
+        for setting in SettingCatalogue.all {
+            print(json ? Self.json(setting, settings) : Self.text(setting, settings))
+        }
+    }
+
+    /// Secrets are set or not; what they are is not shown.
+    private static func value(_ setting: Setting, _ settings: Settings) -> String {
+        guard setting.isSecret, settings.isSet(setting.key) else { return settings.value(setting.key).json }
+        return JSONText.quoted("(secret)")
+    }
+
+    private static func text(_ setting: Setting, _ settings: Settings) -> String {
+        let origin = settings.origin(setting.key)
+        let isSet = settings.isSet(setting.key)
+        let source = isSet ? "\(origin); default \(setting.fallback.json)" : "default"
+        let departure = setting.departure.map { "\n    \($0)" } ?? ""
+        return TextTable.plain("\(setting.key) = \(value(setting, settings))") + "  (\(source))\n"
+            + "    \(setting.kind.expectation): \(setting.reason)\(departure)"
+    }
+
+    private static func json(_ setting: Setting, _ settings: Settings) -> String {
+        var json = JSONText()
+        json.add("name", setting.key)
+        json.add("type", setting.kind.expectation)
+        json.add("default", raw: setting.fallback.json)
+        json.add("value", raw: value(setting, settings))
+        json.add("origin", settings.origin(setting.key).description)
+        json.add("reason", setting.reason)
+        json.add("otherDefault", setting.departure)
+        return json.closed
+    }
+}

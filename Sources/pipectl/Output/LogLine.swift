@@ -1,0 +1,50 @@
+import Glibc
+import Synchronization
+
+/// How the lines of a server's log look. One-shot commands write plain messages.
+enum LogFormat: String, Sendable {
+    /// The time, then the message.
+    case text
+    /// One JSON object a line: `time`, `level`, `message`, and members of their own.
+    case json
+}
+
+/// A line of the log.
+struct LogLine: Sendable {
+    enum Level: String, Sendable { case info, warning, error }
+
+    var level: Level
+    var message: String
+    /// What a line has beside its message in JSON; in text the message says it.
+    var members: @Sendable (inout JSONText) -> Void = { _ in }
+
+    /// - Parameter time: Unix seconds.
+    func text(_ format: LogFormat, time: Double) -> String {
+        switch format {
+        case .text: return Self.timestamp(time) + " " + message
+        case .json:
+            var json = JSONText()
+            json.add("time", Self.timestamp(time))
+            json.add("level", level.rawValue)
+            json.add("message", message)
+            members(&json)
+            return json.closed
+        }
+    }
+
+    /// UTC with milliseconds (RFC 3339): `2026-11-23T14:05:09.042Z`.
+    static func timestamp(_ seconds: Double) -> String {
+        var whole = time_t(seconds.rounded(.down))
+        var parts = tm()
+        gmtime_r(&whole, &parts)
+        func digits(_ number: Int, _ count: Int) -> String {
+            let text = String(number)
+            return String(repeating: "0", count: max(0, count - text.utf8.count)) + text
+        }
+        let milliseconds = Int(((seconds - seconds.rounded(.down)) * 1000).rounded(.down))
+        return
+            "\(digits(Int(parts.tm_year) + 1900, 4))-\(digits(Int(parts.tm_mon) + 1, 2))-\(digits(Int(parts.tm_mday), 2))"
+            + "T\(digits(Int(parts.tm_hour), 2)):\(digits(Int(parts.tm_min), 2)):\(digits(Int(parts.tm_sec), 2))"
+            + ".\(digits(milliseconds, 3))Z"
+    }
+}
