@@ -79,7 +79,8 @@ public struct Explanation: Sendable {
 extension ImagePipeline {
     /// Tells what `respond(to:)` would do now. Reads the caches, counts as a look-up, asks nobody, stores nothing.
     ///
-    /// Throws `invalidSource`, `sourceRefused` and `maskUnavailable` like a request would.
+    /// Throws like a request would what is known without asking an origin or rendering: `invalidSource`, `sourceRefused`,
+    /// `maskUnavailable`, and of files and stored originals `notFound`, `notAnImage`, `unsupportedFormat`, `overLimit`.
     public func explain(_ request: ImageRequest) async throws(PipelineError) -> Explanation {
         let admitted = try await admit(request, events: { _ in })
         let finding = await cache(admitted)
@@ -93,6 +94,8 @@ extension ImagePipeline {
         decide(&explanation, finding)
         if explanation.url != nil { explanation.request = fetch.requestFields(for: finding) }
         if let recipe = request.recipe { explanation.variant = await variant(recipe, finding) }
+        try await refuseWhatIsKnown(
+            finding, asks: explanation.url != nil, isStored: explanation.variant?.tier != nil)
         explanation.answer = Self.answer(explanation)
         return explanation
     }
@@ -234,8 +237,8 @@ extension ImagePipeline {
             case .reuse, .refuse: "the stored original"
             case .reuseStale: "the stored original, stale"
             case .reuseAndValidate: "the stored original, stale, with a validation in the background"
-            case .validate: "the stored original after a 304, or what the origin sends instead"
-            case .fetch: "what the origin sends"
+            case .validate: "the stored original if the origin answers 304, or what it sends instead"
+            case .fetch: "what the origin sends, if it does and that is allowed"
             case .readFile: "the file"
             }
         guard let variant = explanation.variant else { return original }

@@ -14,8 +14,8 @@ public final class ImagePipeline: Sendable {
     let tiers: CacheTiers
     private let threads: OwnedThreads
     private let transport: any Transport
-    private let renderer: any Rendering
-    private let limits: RenderLimits
+    let renderer: any Rendering
+    let limits: RenderLimits
     private let background: BackgroundWork
     private let pressure: MemoryPressure?
     /// Requests that finish whether or not somebody still waits for them.
@@ -23,6 +23,8 @@ public final class ImagePipeline: Sendable {
     private let abandonable = Atomic<Int>(0)
     /// Requests that may change things.
     private let changes = Flights<OriginalResponse>()
+    /// What the transport may connect to; nil if a caller's own decides.
+    let addresses: AddressPolicy?
     let caching: CachingConfiguration
     let now: @Sendable () -> Double
 
@@ -47,6 +49,7 @@ public final class ImagePipeline: Sendable {
         var fetching = configuration.fetch
         if fetching.spoolFolder == nil { fetching.spoolFolder = configuration.cacheFolder }
         transport = configuration.transport ?? RetryingTransport(CurlTransport(fetching), configuration: fetching)
+        addresses = configuration.transport == nil ? AddressPolicy(fetching.allowPrivateAddresses) : nil
         renderer = Self.renderer(configuration)
         limits = configuration.limits
         store = StoreStage(tiers: tiers, willStore: configuration.willStore)

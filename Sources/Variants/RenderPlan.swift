@@ -74,7 +74,7 @@ extension RenderJob {
     var frameCount: Int { recipe.decodedFrames(of: header, into: output.format) }
 
     /// Refuses what the header says is too much, before a decoder sees the bytes.
-    func checkLimits() throws(RenderError) {
+    package func checkLimits() throws(RenderError) {
         func check(_ what: String, _ value: Int, _ limit: Int, _ name: String) throws(RenderError) {
             if value > limit { throw .overLimit("\(what) of \(value) is", name, limit) }
         }

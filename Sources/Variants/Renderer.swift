@@ -94,7 +94,8 @@ extension RenderJob {
 }
 
 extension InProcessRenderer {
-    private func checkFormat(_ format: ImageFormat) throws(RenderError) {
+    /// Refuses a format that is not decoded in this process.
+    package func checkFormat(_ format: ImageFormat) throws(RenderError) {
         guard !formats.contains(format) else { return }
         throw RenderError(
             .unsupportedFormat,

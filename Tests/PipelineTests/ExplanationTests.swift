@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 import Variants
 
@@ -102,13 +103,20 @@ struct ExplanationTests {
         try await withCache { _ in
             Answer()
         } _: { bench in
-            let file = try await bench.pipeline.explain(ImageRequest(.file("nothing/here")))
+            let folder = CacheFolder()
+            mkdir(folder.path, 0o700)
+            folder.overwrite("a.jpg", at: 0, with: sample("originals/night-tiny.jpg"))
+            let file = try await bench.pipeline.explain(ImageRequest(.file(folder.path + "/a.jpg")))
             #expect(file.decision == .readFile && file.source.hasPrefix("file:/"))
             let bytes = try await bench.pipeline.explain(ImageRequest(.bytes([1], name: "b")))
             #expect(bytes.decision == .reuse && bytes.source.hasPrefix("bytes:"))
             await #expect(throws: PipelineError.self) {
                 try await bench.pipeline.explain(ImageRequest(.url("ftp://x/")))
             }
+            let missing = await #expect(throws: PipelineError.self) {
+                try await bench.pipeline.explain(ImageRequest(.file("nothing/here")))
+            }
+            #expect(missing?.code == .notFound)
         }
     }
 }

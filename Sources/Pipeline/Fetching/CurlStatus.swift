@@ -17,10 +17,7 @@ extension FetchError {
             self.init(.unresolvable, url, "the host `\(url.host)` has no address; is the name right?")
         case CURLE_COULDNT_CONNECT, CURLE_ABORTED_BY_CALLBACK:
             if let refused = transfer.refused {
-                self.init(
-                    .refusedAddress, url,
-                    "the address \(refused.address) (\(refused.kind)) is refused; to allow it: "
-                        + "--set 'allowPrivateAddresses=[\"\(refused.address)\"]'")
+                self = .refused(refused, url)
             } else {
                 self.init(.unreachable, url, "no connection to \(url.host) port \(url.port); is the origin up?")
             }

@@ -82,7 +82,7 @@ final class Transfer: @unchecked Sendable {
     /// Why the transfer was given up; libcurl's own error then only says that a callback refused.
     private(set) var failure: FetchError?
     /// The last address refused; a failure only if no other could be connected.
-    private(set) var refused: (address: String, kind: String)?
+    private(set) var refused: IPAddress?
 
     /// Seconds from the start to the end; read once the result is there.
     private(set) var elapsed = 0.0
@@ -201,7 +201,7 @@ final class Transfer: @unchecked Sendable {
     func admits(_ address: IPAddress?, port: Int) -> Bool {
         guard let address else { return false }
         if settings.addresses.allows(address, port: port) { return true }
-        refused = (address.description, AddressPolicy.classify(address).rawValue)
+        refused = address
         return false
     }
 

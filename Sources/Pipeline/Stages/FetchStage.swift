@@ -93,6 +93,27 @@ struct FetchStage: Sendable {
         return original
     }
 
+    /// What a request would find at a path; nothing is stored.
+    func look(
+        at path: String, _ finding: CacheFinding
+    ) async throws(PipelineError) -> (header: Result<ImageHeader, RenderError>, count: Int) {
+        let limit = byteLimit
+        let known = finding.record
+        return try await threads.run { () -> Result<(Result<ImageHeader, RenderError>, Int), PipelineError> in
+            do throws(LocalFile.Failure) {
+                let file = try LocalFile.open(path, byteLimit: limit)
+                let fields = [HeaderField("File-Identity", file.identity)]
+                if let known, known.response.fields == fields, let header = known.header {
+                    return .success((.success(header), file.byteCount))
+                }
+                let bytes = try file.bytes()
+                return .success((Result { () throws(RenderError) in try ImageHeader.probe(bytes) }, bytes.count))
+            } catch {
+                return .failure(PipelineError(error))
+            }
+        }.get()
+    }
+
     private func read(
         _ file: LocalFile, _ response: StoredResponse, _ finding: CacheFinding
     ) async throws(PipelineError) -> Original {

@@ -1,0 +1,69 @@
+import Variants
+
+extension ImagePipeline {
+    /// Throws what the request would be refused with, as far as that is known without asking an origin or rendering: a file
+    /// that cannot be read or is no image, an address that policy refuses, a picture over a limit.
+    ///
+    /// - Parameter isStored: whether a variant is stored that would be the answer.
+    func refuseWhatIsKnown(
+        _ finding: CacheFinding, asks: Bool, isStored: Bool
+    ) async throws(PipelineError) {
+        let admitted = finding.admitted
+        var header = finding.record?.header
+        var count = finding.record?.length ?? 0
+        switch admitted.origin {
+        case .remote(let url):
+            if asks { try addresses?.check(url) }
+        case .file(let path):
+            let file = try await fetch.look(at: path, finding)
+            do throws(RenderError) {
+                let header = try file.header.get()
+                guard let recipe = admitted.request.recipe, !isStored else { return }
+                try check(header, file.count, recipe, admitted)
+            } catch {
+                throw PipelineError(error, source: admitted.displayName)
+            }
+            return
+        case .bytes(let bytes):
+            count = bytes.count
+            header = header ?? (try? ImageHeader.probe(bytes))
+        }
+        guard !isStored, !asks, let recipe = admitted.request.recipe, let header else { return }
+        do throws(RenderError) { try check(header, count, recipe, admitted) } catch {
+            throw PipelineError(error, source: admitted.displayName)
+        }
+    }
+
+    private func check(
+        _ header: ImageHeader, _ count: Int, _ recipe: Recipe, _ admitted: AdmittedRequest
+    ) throws(RenderError) {
+        let output = recipe.resolvedOutput(for: header, negotiated: admitted.request.negotiated)
+        let job = RenderJob(
+            original: EncodedBytes(count: count, read: { nil }), header: header, recipe: recipe, output: output,
+            limits: limits)
+        try job.checkLimits()
+        try (renderer as? InProcessRenderer)?.checkFormat(header.format)
+    }
+}
+
+extension AddressPolicy {
+    /// Refuses a URL whose host is an address, or `localhost`, that may not be connected to. What other names resolve to is
+    /// known only when they are.
+    func check(_ url: SourceURL) throws(PipelineError) {
+        let host = url.host.hasPrefix("[") ? String(url.host.dropFirst().dropLast()) : url.host
+        let named = host.lowercased() == "localhost" ? ["127.0.0.1", "::1"] : [host]
+        let addresses = named.compactMap { IPAddress($0) }
+        guard let last = addresses.last, !addresses.contains(where: { allows($0, port: url.port) }) else { return }
+        throw PipelineError(.refused(last, url))
+    }
+}
+
+extension FetchError {
+    /// A connection that policy refuses, with what would allow it.
+    static func refused(_ address: IPAddress, _ url: SourceURL) -> FetchError {
+        FetchError(
+            .refusedAddress, url,
+            "the address \(address) (\(AddressPolicy.classify(address).rawValue)) is refused; to allow it: "
+                + "--set 'allowPrivateAddresses=[\"\(address)\"]'")
+    }
+}

@@ -1,0 +1,76 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import Pipeline
+@testable import pipectl
+
+extension CommandTests {
+    /// `explain` says no where `get` does, as far as that can be known without asking an origin or rendering.
+    @Suite struct ExplainAgrees {
+        private let site = CommandSite()
+
+        /// Sources in every state that can be known, by what they are.
+        private func sources() throws -> [String] {
+            let sample = try #require(ScratchFolder.bytes(at: Samples.original("grey.jpg")))
+            mkdir(site.folder("a folder"), 0o755)
+            symlink("nowhere", site.folder("broken link"))
+            site.folder.write(sample, to: "good.jpg")
+            return [
+                site.folder("good.jpg"), "file://" + site.folder("good.jpg"), site.folder("missing.jpg"),
+                site.folder("a folder"), site.folder("broken link"), site.folder.write("plain text", to: "text.jpg"),
+                site.folder.write([], to: "empty.jpg"), site.folder.write([0xFF, 0xD8, 0xFF], to: "cut.jpg"),
+                site.folder.write(Array("BM".utf8) + [UInt8](repeating: 0, count: 60), to: "a.bmp"),
+                Samples.broken("giant-header.png"), Samples.original("forest.avif"),
+                "http://127.0.0.1:9/a.jpg", "http://localhost:9/a.jpg", "http://[::1]:9/a.jpg",
+                "http://2130706433:9/a.jpg",
+                "http://0x7f000001:9/a.jpg", "http://10.1.2.3/a.jpg", "http://169.254.169.254/latest",
+                "http://[::ffff:10.0.0.1]/a.jpg", "http:///a", "ftp://a.example/a.jpg", "http://denied.example/a.jpg",
+                "http://a b/", "example.org/a.jpg",
+            ]
+        }
+
+        private static let recipes: [String?] = [
+            nil, "thumbnail:20", "thumbnail:20,png", "nonsense", "thumbnail:9000", "mask:none", "overlay:none", "@none",
+            "tif", "frames:all,webp",
+        ]
+        /// Each as one user may have it.
+        private static let settings: [[String]] = [
+            [], ["decoders=jpeg"], ["limits.pixels=10"], ["limits.bytes=40"], ["render.isolation=inProcess"],
+            ["limits.steps=1"],
+        ]
+
+        private static func outcome(_ ended: ChildProgram.Ended) -> String {
+            // `get` alone goes on to the network or a render; what it says of those is not known before.
+            "\(ended.exit) " + (ended.errors.split(separator: "\n").last.map(String.init) ?? "")
+        }
+
+        @Test func `what get refuses, explain refuses with the same words`() async throws {
+            let always = ["--set", #"sources.deny=["denied.example"]"#, "--set", "retries=0", "--cache", site.cache]
+            for (number, source) in try sources().enumerated() {
+                for (index, recipe) in Self.recipes.enumerated() {
+                    // Every recipe meets every source; the settings take turns.
+                    let setting = Self.settings[(number + index) % Self.settings.count]
+                    let words =
+                        [source] + (recipe.map { ["-r", $0] } ?? []) + always + setting.flatMap { ["--set", $0] }
+                    let explained = try await site.plain(["explain"] + words)
+                    let got = try await site.plain(["get"] + words + ["-o", site.folder("out")])
+                    if explained.exit == 0 {
+                        // Nothing that was promised is refused but by an origin that nobody asked.
+                        #expect(got.exit == 0, "\(words): \(got.errors)")
+                    } else {
+                        #expect(Self.outcome(explained) == Self.outcome(got), "\(words)")
+                    }
+                }
+            }
+        }
+
+        @Test func `of an origin that was not asked explain says if`() async throws {
+            let explained = try await site.plain([
+                "explain", "https://an-origin.example/a.jpg", "-r", "thumbnail:20", "--cache", site.cache,
+            ])
+            #expect(
+                explained.exit == 0 && explained.text.contains("if it does and that is allowed"), "\(explained.text)")
+        }
+    }
+}
