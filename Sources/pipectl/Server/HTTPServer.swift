@@ -30,6 +30,9 @@ final class HTTPServer: Sendable {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: System.coreCount)
         let connections = Connections(limit: settings.connections)
         let log = settings.logsRequests ? RequestLog() : nil
+        // The Swift 6.3 runtime can crash where two threads need a nested generic type for the first time (one start in
+        // a hundred, with 30 clients at once). One thread makes the decoder's before there is a connection.
+        _ = requestDecoder(site)
         let bootstrap = ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: 1024)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
@@ -81,19 +84,22 @@ final class HTTPServer: Sendable {
             channel.close(promise: nil)
             return
         }
+        let progress = HeadProgress()
+        let pipeline = channel.pipeline.syncOperations
+        try pipeline.addHandler(HeadWatch(progress))
+        try pipeline.addHandler(requestDecoder(site))
+        try pipeline.addHandler(
+            ConnectionHandler(
+                site: site, progress: progress, log: log, isTurnedAway: admission == .turnedAway))
+    }
+
+    private static func requestDecoder(_ site: Site) -> ByteToMessageHandler<HTTPRequestDecoder> {
         var limits = NIOHTTPDecoderLimitConfiguration()
         // The parser counts the target among the fields; it has a limit of its own, checked when the head is complete.
         limits.maxHeaderListSize = site.settings.headerBytes + RequestAdmission.targetLimit
         limits.maxHeaderFieldSize = max(site.settings.headerBytes, RequestAdmission.targetLimit)
         limits.maxHeaderFieldCount = 100
-        let progress = HeadProgress()
-        let pipeline = channel.pipeline.syncOperations
-        try pipeline.addHandler(HeadWatch(progress))
-        try pipeline.addHandler(
-            ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes, limitConfiguration: limits)))
-        try pipeline.addHandler(
-            ConnectionHandler(
-                site: site, progress: progress, log: log, isTurnedAway: admission == .turnedAway))
+        return ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes, limitConfiguration: limits))
     }
 
     /// Every connection is a descriptor, and so is every transfer: as many as this user may have.
