@@ -28,7 +28,16 @@ extension ImagePipeline {
             count = bytes.count
             header = header ?? (try? ImageHeader.probe(bytes))
         }
-        guard !isStored, !asks, let recipe = admitted.request.recipe, let header else { return }
+        guard !asks else { return }
+        if let record = finding.record {
+            try fetch.checked(
+                Original(
+                    admitted: admitted, record: record, outcome: .none, mayStore: true, generation: finding.generation))
+            if record.header == nil {
+                throw PipelineError(.notAnImage, "\(admitted.displayName): not an image this pipeline reads")
+            }
+        }
+        guard !isStored, let recipe = admitted.request.recipe, let header else { return }
         do throws(RenderError) { try check(header, count, recipe, admitted) } catch {
             throw PipelineError(error, source: admitted.displayName)
         }
@@ -51,19 +60,24 @@ extension AddressPolicy {
     /// known only when they are.
     func check(_ url: SourceURL) throws(PipelineError) {
         let host = url.host.hasPrefix("[") ? String(url.host.dropFirst().dropLast()) : url.host
-        let named = host.lowercased() == "localhost" ? ["127.0.0.1", "::1"] : [host]
+        // RFC 6761 §6.3: names below `localhost` are this host, too.
+        let isLocal = host.lowercased() == "localhost" || host.lowercased().hasSuffix(".localhost")
+        let named = isLocal ? ["127.0.0.1", "::1"] : [host]
         let addresses = named.compactMap { IPAddress($0) }
-        guard let last = addresses.last, !addresses.contains(where: { allows($0, port: url.port) }) else { return }
-        throw PipelineError(.refused(last, url))
+        guard !addresses.isEmpty, !addresses.contains(where: { allows($0, port: url.port) }) else { return }
+        throw PipelineError(.refused(addresses, url))
     }
 }
 
 extension FetchError {
-    /// A connection that policy refuses, with what would allow it.
-    static func refused(_ address: IPAddress, _ url: SourceURL) -> FetchError {
-        FetchError(
+    /// Connections that policy refuses, with what would allow them.
+    static func refused(_ addresses: [IPAddress], _ url: SourceURL) -> FetchError {
+        var named: [String] = []
+        for address in addresses.map(\.description) where !named.contains(address) { named.append(address) }
+        let kinds = addresses.first.map { AddressPolicy.classify($0).rawValue } ?? ""
+        return FetchError(
             .refusedAddress, url,
-            "the address \(address) (\(AddressPolicy.classify(address).rawValue)) is refused; to allow it: "
-                + "--set 'allowPrivateAddresses=[\"\(address)\"]'")
+            "the address \(named.joined(separator: ", ")) (\(kinds)) is refused; to allow it: "
+                + "--set 'allowPrivateAddresses=[\(named.map { "\"\($0)\"" }.joined(separator: ","))]'")
     }
 }

@@ -74,13 +74,15 @@ public struct Explanation: Sendable {
     public var variant: VariantFinding?
     /// The answer as far as it is known.
     public var answer: String
+    /// What the request would be refused with, as far as that is known; nil if nothing is known against it.
+    public var refusal: PipelineError?
 }
 
 extension ImagePipeline {
     /// Tells what `respond(to:)` would do now. Reads the caches, counts as a look-up, asks nobody, stores nothing.
     ///
-    /// Throws like a request would what is known without asking an origin or rendering: `invalidSource`, `sourceRefused`,
-    /// `maskUnavailable`, and of files and stored originals `notFound`, `notAnImage`, `unsupportedFormat`, `overLimit`.
+    /// Throws `invalidSource`, `sourceRefused` and `maskUnavailable` like a request would. What else it would be refused
+    /// with, as far as that is known without asking an origin or rendering, is in `refusal`.
     public func explain(_ request: ImageRequest) async throws(PipelineError) -> Explanation {
         let admitted = try await admit(request, events: { _ in })
         let finding = await cache(admitted)
@@ -94,9 +96,15 @@ extension ImagePipeline {
         decide(&explanation, finding)
         if explanation.url != nil { explanation.request = fetch.requestFields(for: finding) }
         if let recipe = request.recipe { explanation.variant = await variant(recipe, finding) }
-        try await refuseWhatIsKnown(
-            finding, asks: explanation.url != nil, isStored: explanation.variant?.tier != nil)
         explanation.answer = Self.answer(explanation)
+        do throws(PipelineError) {
+            if explanation.decision == .refuse { throw FetchStage.unavailable(admitted) }
+            try await refuseWhatIsKnown(
+                finding, asks: explanation.url != nil, isStored: explanation.variant?.tier != nil)
+        } catch {
+            explanation.refusal = error
+            explanation.answer = "an error, `\(error.code)`"
+        }
         return explanation
     }
 
@@ -238,7 +246,7 @@ extension ImagePipeline {
             case .reuseStale: "the stored original, stale"
             case .reuseAndValidate: "the stored original, stale, with a validation in the background"
             case .validate: "the stored original if the origin answers 304, or what it sends instead"
-            case .fetch: "what the origin sends, if it does and that is allowed"
+            case .fetch: "what the origin sends, if the origin sends a picture"
             case .readFile: "the file"
             }
         guard let variant = explanation.variant else { return original }

@@ -16,8 +16,8 @@ extension FetchError {
         case CURLE_COULDNT_RESOLVE_HOST:
             self.init(.unresolvable, url, "the host `\(url.host)` has no address; is the name right?")
         case CURLE_COULDNT_CONNECT, CURLE_ABORTED_BY_CALLBACK:
-            if let refused = transfer.refused {
-                self = .refused(refused, url)
+            if !transfer.refused.isEmpty {
+                self = .refused(transfer.refused, url)
             } else {
                 self.init(.unreachable, url, "no connection to \(url.host) port \(url.port); is the origin up?")
             }

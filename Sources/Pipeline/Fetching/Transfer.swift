@@ -82,7 +82,8 @@ final class Transfer: @unchecked Sendable {
     /// Why the transfer was given up; libcurl's own error then only says that a callback refused.
     private(set) var failure: FetchError?
     /// The last address refused; a failure only if no other could be connected.
-    private(set) var refused: IPAddress?
+    /// In the order they were tried.
+    private(set) var refused: [IPAddress] = []
 
     /// Seconds from the start to the end; read once the result is there.
     private(set) var elapsed = 0.0
@@ -201,7 +202,7 @@ final class Transfer: @unchecked Sendable {
     func admits(_ address: IPAddress?, port: Int) -> Bool {
         guard let address else { return false }
         if settings.addresses.allows(address, port: port) { return true }
-        refused = address
+        refused.append(address)
         return false
     }
 

@@ -341,7 +341,8 @@ struct FetchStage: Sendable {
 
     /// A picture is only made from a 200 of an accepted type; what else came is an error that says so. The response
     /// itself passes whatever its status, if its type is accepted.
-    private func checked(_ original: Original) throws(PipelineError) -> Original {
+    @discardableResult
+    func checked(_ original: Original) throws(PipelineError) -> Original {
         let response = original.record.response
         let admitted = original.admitted
         let isSuccess = (200..<300).contains(response.status)
@@ -355,7 +356,7 @@ struct FetchStage: Sendable {
                 + "add the type to `acceptedTypes` if it is one")
     }
 
-    private static func unavailable(_ admitted: AdmittedRequest) -> PipelineError {
+    static func unavailable(_ admitted: AdmittedRequest) -> PipelineError {
         PipelineError(
             .notCached,
             "\(admitted.displayName) is not in the cache, or not as fresh as asked for, and the request says to ask "

@@ -1,7 +1,7 @@
 import Glibc
 
-/// What lies in a folder that is named as a cache, judged by names and kinds of files alone: nothing is opened, since
-/// closing a database file would drop SQLite's locks on it, and nothing is written.
+/// What lies in a folder that is named as a cache, judged by names, kinds and sizes of files; nothing is written. Only an
+/// index that lies there without the rest is opened: closing the file of a cache in use would drop SQLite's locks on it.
 package enum FolderContent: Sendable, Hashable {
     case missing
     /// A file, something below a file, or a link that leads nowhere.
@@ -12,13 +12,17 @@ package enum FolderContent: Sendable, Hashable {
     case unfinished
     /// A cache, whatever else somebody has put there.
     case cache
-    /// No cache, and at least this file.
+    /// No cache, and at least this file; its name may be one that a cache uses.
     case foreign(String)
 
-    /// Files and folders that a cache has, beside those that begin with `cache.sqlite` or `ghosts.`.
-    private static let files: Set<String> = [
-        "bodies.pack", "rebuild.lock", "generation", "flights.lock", "holders", "uses", "reserve",
+    /// What a cache has before it has its tables.
+    private static let firstFiles: Set<String> = [
+        "cache.sqlite", "cache.sqlite-wal", "cache.sqlite-shm", "cache.sqlite-journal", "rebuild.lock",
     ]
+    private static let files = firstFiles.union([
+        "cache.sqlite.damaged", "cache.sqlite.damaged-wal", "cache.sqlite.damaged-shm", "bodies.pack", "generation",
+        "flights.lock", "holders", "uses", "reserve", "ghosts.originals", "ghosts.variants", "ghosts.records",
+    ])
     private static let folders: Set<String> = ["bodies", "temporary"]
 
     /// - Throws: `.unavailable` if the folder cannot be read.
@@ -55,19 +59,36 @@ package enum FolderContent: Sendable, Hashable {
             var info = stat()
             return own.contains(name) && lstat("\(folder)/\(name)", &info) == 0 ? Int(info.st_size) : nil
         }
-        // Every cache has these two from its creation on. Either may have been lost since, together with other files.
+        // Every cache has these from its creation on. One of them may have been lost since; one alone proves nothing.
         let isLocked = size("rebuild.lock") == 0
         let hasGeneration = size("generation") == GenerationPage.length
         let hasIndex = size("cache.sqlite") ?? 0 > 0
         if isLocked && (hasGeneration || hasIndex) || hasGeneration && hasIndex { return .cache }
+        if hasIndex, isIndex("\(folder)/cache.sqlite") { return .cache }
         if let foreign { return .foreign(foreign) }
-        if own.isEmpty { return .empty }
-        return hasIndex || own.contains("bodies") && isLocked ? .cache : .unfinished
+        guard let first = own.min() else { return .empty }
+        if isLocked, own.contains("bodies") { return .cache }
+        // Before that there are only empty files, where somebody else's under one of our names would hold something.
+        let isBegun = own.isSubset(of: firstFiles) && (isLocked || own.allSatisfy { size($0) == 0 })
+        return isBegun ? .unfinished : .foreign(first)
+    }
+
+    /// Whether a file is an SQLite database with the application id of our indexes, which lies at offset 68 of the header
+    /// (https://www.sqlite.org/fileformat.html#the_database_header).
+    private static func isIndex(_ path: String) -> Bool {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        guard descriptor >= 0 else { return false }
+        defer { close(descriptor) }
+        var header = [UInt8](repeating: 0, count: 72)
+        guard pread(descriptor, &header, header.count, 0) == header.count,
+            header.starts(with: Array("SQLite format 3\0".utf8))
+        else { return false }
+        return header[68...].reduce(0) { $0 << 8 | Int($1) } == DiskSchema.applicationID
     }
 
     /// Whether a name is one of the cache's. A folder or a file in the place of the other is not.
     private static func isOwn(_ name: String, in folder: String) -> Bool {
-        let isFile = files.contains(name) || name.hasPrefix("cache.sqlite") || name.hasPrefix("ghosts.")
+        let isFile = files.contains(name)
         guard isFile || folders.contains(name) else { return false }
         var info = stat()
         guard lstat("\(folder)/\(name)", &info) == 0 else { return false }

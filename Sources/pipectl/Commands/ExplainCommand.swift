@@ -49,7 +49,7 @@ struct ExplainCommand: AsyncParsableCommand {
         do throws(PipelineError) {
             let explanation = try await pipeline.explain(request)
             print(json ? explanation.json(source) : explanation.text(source), terminator: json ? "\n" : "")
-            failure = nil
+            failure = explanation.refusal.map { CommandFailure($0.hinting(at: source)) }
         } catch {
             failure = CommandFailure(error.hinting(at: source))
         }

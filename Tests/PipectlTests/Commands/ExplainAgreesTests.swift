@@ -22,7 +22,8 @@ extension CommandTests {
                 site.folder.write([], to: "empty.jpg"), site.folder.write([0xFF, 0xD8, 0xFF], to: "cut.jpg"),
                 site.folder.write(Array("BM".utf8) + [UInt8](repeating: 0, count: 60), to: "a.bmp"),
                 Samples.broken("giant-header.png"), Samples.original("forest.avif"),
-                "http://127.0.0.1:9/a.jpg", "http://localhost:9/a.jpg", "http://[::1]:9/a.jpg",
+                "http://127.0.0.1:9/a.jpg", "http://localhost:9/a.jpg", "http://x.localhost:9/a.jpg",
+                "http://[::1]:9/a.jpg",
                 "http://2130706433:9/a.jpg",
                 "http://0x7f000001:9/a.jpg", "http://10.1.2.3/a.jpg", "http://169.254.169.254/latest",
                 "http://[::ffff:10.0.0.1]/a.jpg", "http:///a", "ftp://a.example/a.jpg", "http://denied.example/a.jpg",
@@ -65,12 +66,45 @@ extension CommandTests {
             }
         }
 
+        @Test func `stored records that make no picture are refused by both, and so is a cache that has nothing`()
+            async throws
+        {
+            let sample = try #require(ScratchFolder.bytes(at: Samples.original("grey.jpg")))
+            let origin = try LoopbackOrigin { request in
+                let stored = ("Cache-Control", "max-age=600")
+                return switch request.path {
+                case "/good": .response(200, [stored.0: stored.1, "Content-Type": "image/jpeg"], body: sample)
+                case "/text":
+                    .response(200, [stored.0: stored.1, "Content-Type": "image/jpeg"], body: Array("text".utf8))
+                case "/gone": .response(410, [stored.0: stored.1])
+                default: .response(404, [stored.0: stored.1])
+                }
+            }
+            defer { origin.stop() }
+            for path in ["/good", "/text", "/gone", "/missing"] {
+                let source = origin.url(path)
+                for recipe in [nil, "thumbnail:20", "thumbnail:21"] as [String?] {
+                    let words = [source] + (recipe.map { ["-r", $0] } ?? [])
+                    let got = try await site.run(["get"] + words + ["-o", site.folder("out")])
+                    for policy in ["protocol", "cacheOnly"] {
+                        let explained = try await site.run(["explain"] + words + ["--policy", policy])
+                        #expect(explained.exit == got.exit, "\(words) \(policy): \(explained.errors) \(got.errors)")
+                    }
+                }
+            }
+            let nothing = [origin.url("/never"), "-r", "thumbnail:20", "--policy", "cacheOnly"]
+            let explained = try await site.run(["explain"] + nothing)
+            let got = try await site.run(["get"] + nothing + ["-o", site.folder("out")])
+            #expect(explained.exit == got.exit && explained.errors == got.errors && got.exit == 4)
+            #expect(explained.text.contains("an error, `notCached`"))
+        }
+
         @Test func `of an origin that was not asked explain says if`() async throws {
             let explained = try await site.plain([
                 "explain", "https://an-origin.example/a.jpg", "-r", "thumbnail:20", "--cache", site.cache,
             ])
             #expect(
-                explained.exit == 0 && explained.text.contains("if it does and that is allowed"), "\(explained.text)")
+                explained.exit == 0 && explained.text.contains("if the origin sends a picture"), "\(explained.text)")
         }
     }
 }

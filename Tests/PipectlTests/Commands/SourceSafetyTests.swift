@@ -107,6 +107,9 @@ extension CommandTests {
         }
 
         @Test func `a damaged index is told of once, and clear removes what was set aside`() async throws {
+            try #require(
+                await site.run(["get", Samples.original("grey.jpg"), "-r", "thumbnail:20", "--json"]).exit == 0)
+            for name in ["cache.sqlite-wal", "cache.sqlite-shm"] { unlink(site.folder("cache/" + name)) }
             site.folder.write([UInt8](repeating: 0x55, count: 8192), to: "cache/cache.sqlite")
             let first = try await site.run(["get", Samples.original("grey.jpg"), "-r", "thumbnail:20", "--json"])
             #expect(first.exit == 0 && first.errors.contains("was damaged"), "\(first.errors)")

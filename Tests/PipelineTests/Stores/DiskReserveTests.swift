@@ -324,7 +324,9 @@ struct DiskReserveTests {
     {
         let disk = try #require(SmallDisk(at: folder.path, kilobytes: 8 << 10))
         defer { disk.unmount() }
-        symlink("/etc/passwd", "\(folder.path)/reserve")
+        try opened().close()
+        unlink("\(folder.path)/reserve")
+        symlink("nowhere", "\(folder.path)/reserve")
         var configuration = DiskStoreConfiguration()
         configuration.freeSpace = 1 << 40
         try DiskStore(folder: folder.path, configuration: configuration).close()

@@ -36,6 +36,11 @@ import Testing
             try DiskStore(folder: other.path).close()
             #expect(other.size("notes.txt") == 1)
         }
+        // An index bears our application id, and needs nothing beside it.
+        let alone = CacheFolder()
+        try DiskStore(folder: alone.path).close()
+        for lost in ["generation", "rebuild.lock"] { unlink("\(alone.path)/\(lost)") }
+        #expect(try FolderContent(alone.path) == .cache)
         // Behind a link it is the same.
         let link = CacheFolder()
         symlink(folder.path, link.path)
@@ -55,13 +60,31 @@ import Testing
         try DiskStore(folder: folder.path).close()
         #expect(try content == .cache)
 
+        // `uses` is a file of ours, not a folder.
         let home = CacheFolder()
         mkdir(home.path, 0o700)
-        for name in ["bodies", "temporary", "uses"] { mkdir("\(home.path)/\(name)", 0o700) }
-        home.overwrite("cache.sqlite", at: 0, with: [1, 2, 3])
-        home.overwrite("reserve", at: 0, with: [1])
-        // `uses` is a file of ours, not a folder.
+        mkdir("\(home.path)/uses", 0o700)
         #expect(try FolderContent(home.path) == .foreign("uses"))
+    }
+
+    @Test(arguments: [
+        ["cache.sqlite"], ["reserve"], ["uses"], ["generation"], ["holders", "bodies.pack"], ["flights.lock"],
+        ["rebuild.lock"], ["ghosts.txt"], ["cache.sqlite.bak"], ["bodies/photos/x.txt"], ["temporary/thesis.doc"],
+    ]) func `files of somebody else's under our names make no cache, and stay`(names: [String]) throws {
+        for folder in ["", "/bodies", "/bodies/photos", "/temporary"] where names[0].hasPrefix(folder.dropFirst()) {
+            if folder.isEmpty || names[0].contains("/") { mkdir(self.folder.path + folder, 0o755) }
+        }
+        for name in names { folder.overwrite(name, at: 0, with: Array("mine".utf8)) }
+        chmod(folder.path, 0o755)
+        guard case .foreign = try content else {
+            Issue.record("\(names): \(try content)")
+            return
+        }
+        let error = #expect(throws: StoreError.self) { _ = try DiskStore(folder: folder.path) }
+        #expect(error?.code == .unavailable)
+        for name in names { #expect(folder.contents(name) == Array("mine".utf8)) }
+        var info = stat()
+        #expect(stat(folder.path, &info) == 0 && info.st_mode & 0o777 == 0o755)
     }
 
     @Test func `the database of another program is refused and left as it is`() throws {
@@ -72,7 +95,7 @@ import Testing
         theirs.close()
         let before = folder.size("cache.sqlite")
         let error = #expect(throws: StoreError.self) { _ = try DiskStore(folder: folder.path) }
-        #expect(error?.code == .unavailable && error?.message.contains("another program") == true)
+        #expect(error?.code == .unavailable && error?.message.contains("such as `cache.sqlite`") == true)
         #expect(folder.size("cache.sqlite") == before)
         for name in ["bodies", "temporary", "generation", "reserve", "rebuild.lock"] {
             #expect(folder.size(name) == nil, "\(name)")
