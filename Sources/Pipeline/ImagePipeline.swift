@@ -103,7 +103,8 @@ public final class ImagePipeline: Sendable {
         try await respond(to: request, events: { _ in })
     }
 
-    private func respond(
+    /// The same, telling of what happens meanwhile: `requesting` and `progress`.
+    package func respond(
         to request: ImageRequest, events: @escaping @Sendable (LoadEvent) -> Void
     ) async throws(PipelineError) -> ImageResponse {
         guard request.finishWhenAbandoned else { return try await answer(request, events) }

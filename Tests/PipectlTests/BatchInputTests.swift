@@ -45,6 +45,24 @@ import Testing
         #expect(failures([folder("*.gif")]).count == 1)
     }
 
+    @Test(arguments: ["list.txt", "list.csv", "list.jsonl"])
+    func `relative paths in a manifest are relative to it`(name: String) {
+        let folder = ScratchFolder()
+        let named = [
+            "a.png", "../b.png", "/c.png", "https://h/d.png", "file:///e.png", "example.org/f.png", "g.h/i.png",
+        ]
+        folder.write("x", to: "lists/g.h/i.png")
+        let lines = name.hasSuffix("jsonl") ? named.map { #"{"source":"\#($0)"}"# } : named
+        let head = name.hasSuffix("csv") ? "source\n" : ""
+        let file = folder.write(head + lines.joined(separator: "\n"), to: "lists/" + name)
+        #expect(
+            sources([file]).map(\.source)
+                == [
+                    folder("lists/a.png"), folder("lists/../b.png"), "/c.png", "https://h/d.png", "file:///e.png",
+                    "example.org/f.png", folder("lists/g.h/i.png"),
+                ])
+    }
+
     @Test func `JSON Lines give source, name and recipes, and bad lines their number`() {
         let folder = ScratchFolder()
         let file = folder.write(
@@ -53,7 +71,10 @@ import Testing
             to: "m.jsonl")
         #expect(
             sources([file])
-                == [BatchSource("a", name: "n.png", recipes: ["circle", "@x"]), BatchSource("b"), BatchSource("d")])
+                == [
+                    BatchSource(folder("a"), name: "n.png", recipes: ["circle", "@x"]), BatchSource(folder("b")),
+                    BatchSource(folder("d")),
+                ])
         let messages = failures([file])
         #expect(messages.count == 3)
         #expect(messages[0].contains("line 4") && messages[1].contains("line 5") && messages[2].contains("line 6"))
@@ -71,9 +92,9 @@ import Testing
         #expect(
             sources([file])
                 == [
-                    BatchSource("a.png", recipes: ["circle", "thumbnail:9"]),
-                    BatchSource("b,\"q\"\nx.png", name: "n,1.png"),
-                    BatchSource("last.png", name: "l.png", recipes: ["thumbnail:1x1,jpeg"]),
+                    BatchSource(folder("a.png"), recipes: ["circle", "thumbnail:9"]),
+                    BatchSource(folder("b,\"q\"\nx.png"), name: "n,1.png"),
+                    BatchSource(folder("last.png"), name: "l.png", recipes: ["thumbnail:1x1,jpeg"]),
                 ])
         let messages = failures([file])
         #expect(messages.count == 4)
@@ -92,7 +113,7 @@ import Testing
         let folder = ScratchFolder()
         let long = [UInt8](repeating: 0x61, count: (1 << 20) + 10)
         let file = folder.write(long + [0x0A, 0xFF, 0x0A] + Array("ok".utf8), to: "u.txt")
-        #expect(sources([file]).map(\.source) == ["ok"])
+        #expect(sources([file]).map(\.source) == [folder("ok")])
         #expect(failures([file]).count == 2)
     }
 

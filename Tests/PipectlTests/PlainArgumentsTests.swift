@@ -14,7 +14,7 @@ struct PlainArgumentsTests {
         "get get -r get -o stats",
         "cache stats",
         "cache stats --json --cache folder",
-        "cache stats -q -v --set a=b --config c.yaml --set c=d",
+        "cache stats -q --set a=b --config c.yaml --set c=d",
     ])
     func `a plain line is read as ArgumentParser reads it`(line: String) throws {
         let words = line.split(separator: " ").map(String.init)

@@ -133,6 +133,22 @@ import Variants
         #expect(json.allowPrivateAddresses == .list(["::1"]))
     }
 
+    @Test func `relative paths in a settings file are relative to it, those of flags are not`() throws {
+        let folder = ScratchFolder()
+        folder.write("", to: "settings/ca.pem")
+        let file = folder.write(
+            "cache: here\nmasks: /masks\noverlays: ~/overlays\nhosts:\n  https://h: {ca: ca.pem}\n",
+            to: "settings/c.yaml")
+        let settings = try Settings(environment: ["HOME": "/home/a"], file: file)
+        #expect(settings.cacheFolder == folder("settings/here"))
+        #expect(settings.masksFolder == "/masks" && settings.overlaysFolder == "/home/a/overlays")
+        var fetch = FetchConfiguration()
+        try settings.apply(to: &fetch)
+        #expect(fetch.hosts.values.first?.authoritiesFile == folder("settings/ca.pem"))
+        let flag = try Settings(flags: [("--cache", "cache", "there")], file: file)
+        #expect(flag.cacheFolder == "there")
+    }
+
     @Test func `a map is set as a whole and its names are free`() throws {
         let folder = ScratchFolder()
         let file = folder.write(

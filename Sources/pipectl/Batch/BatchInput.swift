@@ -1,4 +1,5 @@
 import Glibc
+import Pipeline
 
 /// One source of a batch.
 struct BatchSource: Sendable, Hashable {
@@ -216,11 +217,34 @@ enum InputKind: Hashable {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { throw SystemError("open", path) }
         let lines = LineReader(descriptor: file, name: path, ownsDescriptor: true)
-        switch ofFile(named: path) {
-        case .jsonLines: return JSONLinesReader(lines)
-        case .csv: return CSVReader(lines)
-        default: return SourceLinesReader(lines)
-        }
+        let reader: any EntryReader =
+            switch ofFile(named: path) {
+            case .jsonLines: JSONLinesReader(lines)
+            case .csv: CSVReader(lines)
+            default: SourceLinesReader(lines)
+            }
+        return path.contains("/") ? RelativeReader(reader, manifest: path) : reader
+    }
+}
+
+/// A manifest's entries, their relative paths taken as relative to the manifest.
+final class RelativeReader: EntryReader {
+    private let reader: any EntryReader
+    private let manifest: String
+
+    init(_ reader: any EntryReader, manifest: String) {
+        self.reader = reader
+        self.manifest = manifest
+    }
+
+    func next() -> BatchEntry? {
+        guard let entry = reader.next() else { return nil }
+        guard case .source(var source) = entry, ImageSource(source.source) == .file(source.source) else { return entry }
+        let path = source.source.relative(toFolderOf: manifest)
+        // What was meant as a URL keeps its text, from which a hint is made.
+        if SourceHint.looksLikeHost(source.source), access(path, F_OK) != 0 { return entry }
+        source.source = path
+        return .source(source)
     }
 }
 

@@ -37,6 +37,7 @@ struct BatchCommand: AsyncParsableCommand {
     var json = false
     @Option(help: ArgumentHelp("protocol, cacheElseLoad, cacheOnly, reload or revalidate.", valueName: "policy"))
     var policy: CachePolicy = .protocol
+    @OptionGroup var verbose: VerboseOption
     @OptionGroup var common: CommonOptions
 
     func run() async throws {
@@ -66,7 +67,7 @@ struct BatchCommand: AsyncParsableCommand {
         // Fetching waits on the network, rendering on the processor: some sources do one while others do the other.
         options.concurrency = settings.renderWorkers(serves: false) + 3
         options.isInterrupted = { Interruption.isRequested }
-        if common.verbose, !common.quiet { options.onFailure = { Console.error("failed: " + $0) } }
+        if verbose.isOn, !common.quiet { options.onFailure = { Console.error("failed: " + $0) } }
         if !common.quiet, isatty(STDERR_FILENO) == 1 {
             options.progressDescriptor = STDERR_FILENO
             options.total = input.itemCount(defaultRecipes: recipe.count)

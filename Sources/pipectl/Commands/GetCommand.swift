@@ -25,6 +25,7 @@ struct GetCommand: AsyncParsableCommand {
     @Option(
         help: ArgumentHelp("protocol, cacheElseLoad, cacheOnly, reload or revalidate.", valueName: "policy"))
     var policy: CachePolicy = .protocol
+    @OptionGroup var verbose: VerboseOption
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
@@ -58,8 +59,9 @@ struct GetCommand: AsyncParsableCommand {
     private func deliver(_ request: ImageRequest, _ pipeline: ImagePipeline) async throws(CommandFailure) {
         var item = ItemJSON(source: source, recipe: request.recipe?.description ?? "", outcome: .failed)
         do throws(PipelineError) {
-            let response = try await pipeline.answer(request)
+            let response = try await answer(request, pipeline)
             item.fill(response)
+            if verbose.isOn { Console.error(item.sentence) }
             try write(response, &item)
         } catch let given {
             let error = given.hinting(at: source)
@@ -71,6 +73,16 @@ struct GetCommand: AsyncParsableCommand {
             throw failure
         }
         if json { print(item.line) }
+    }
+
+    /// The answer; on a terminal with a line that says what is waited for.
+    private func answer(
+        _ request: ImageRequest, _ pipeline: ImagePipeline
+    ) async throws(PipelineError) -> ImageResponse {
+        guard !common.quiet, isatty(STDERR_FILENO) == 1 else { return try await pipeline.answer(request) }
+        let line = WaitLine(on: STDERR_FILENO, afterwards: request.recipe == nil ? nil : "rendering")
+        defer { line.end() }
+        return try await pipeline.answer(request) { line.take($0) }
     }
 
     /// What to say when the file's extension promises another format than it holds.
@@ -125,10 +137,12 @@ extension PipelineError.Code {
 
 extension ImagePipeline {
     /// Answers a request; SIGINT cancels it.
-    func answer(_ request: ImageRequest) async throws(PipelineError) -> ImageResponse {
+    func answer(
+        _ request: ImageRequest, events: @escaping @Sendable (LoadEvent) -> Void = { _ in }
+    ) async throws(PipelineError) -> ImageResponse {
         let task = Task(executorPreference: MainThread.executor) { () -> Result<ImageResponse, PipelineError> in
             do throws(PipelineError) {
-                return .success(try await self.respond(to: request))
+                return .success(try await self.respond(to: request, events: events))
             } catch {
                 return .failure(error)
             }

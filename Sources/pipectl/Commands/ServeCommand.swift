@@ -30,6 +30,7 @@ struct ServeCommand: AsyncParsableCommand {
         help: ArgumentHelp(
             "Where to listen (default 127.0.0.1:8080); port 0 for one the system chooses.", valueName: "host:port"))
     var listen: String?
+    @OptionGroup var verbose: VerboseOption
     @OptionGroup var common: CommonOptions
 
     /// How long answers may take once the server is to stop, and then the stores.
@@ -42,7 +43,7 @@ struct ServeCommand: AsyncParsableCommand {
         let memory = settings.memoryBudgets
         configuration.memory = .init(originals: memory.originals, variants: memory.variants, pixels: memory.pixels)
         Console.beginLog(LogFormat(rawValue: settings.text("log.format")) ?? .text)
-        let serving = try ServerSettings(settings, caching: configuration.caching, isVerbose: common.verbose)
+        let serving = try ServerSettings(settings, caching: configuration.caching, isVerbose: verbose.isOn)
         let pipeline: ImagePipeline
         do throws(PipelineError) {
             pipeline = try ImagePipeline(configuration)

@@ -15,8 +15,6 @@ struct CommonOptions: ParsableArguments {
     var assignments: [String] = []
     @Flag(name: .shortAndLong, help: "No progress and no summary on stderr.")
     var quiet = false
-    @Flag(name: .shortAndLong, help: "Say more on stderr.")
-    var verbose = false
 
     /// Refuses what other programs take for stdin: a source is a URL or a file, whose identity its answers are kept under.
     static func checkSource(_ source: String) throws(ValidationError) {
@@ -64,6 +62,12 @@ struct CommonOptions: ParsableArguments {
         }
         return result
     }
+}
+
+/// `-v`, of the commands that have more to say.
+struct VerboseOption: ParsableArguments {
+    @Flag(name: [.customShort("v"), .customLong("verbose")], help: "Say more on stderr.")
+    var isOn = false
 }
 
 /// Turns settings into the pipeline's configuration.

@@ -22,6 +22,7 @@ enum PlainArguments {
         var output: String?
         var policy: String?
         var json = false
+        var isVerbose = false
         var common = Common()
         while let word = words.next() {
             let isRead =
@@ -30,6 +31,7 @@ enum PlainArguments {
                 case "-o", "--output": words.value(&output)
                 case "--policy": words.value(&policy)
                 case "--json": words.flag(&json)
+                case "-v", "--verbose": words.flag(&isVerbose)
                 default: common.reads(word, &words) || words.plain(word, &source)
                 }
             guard isRead else { return nil }
@@ -43,6 +45,8 @@ enum PlainArguments {
         command.output = output
         command.policy = policy
         command.json = json
+        command.verbose = VerboseOption()
+        command.verbose.isOn = isVerbose
         command.common = common.options
         return (try? command.validate()) == nil ? nil : command
     }
@@ -91,14 +95,12 @@ enum PlainArguments {
         private var config: String?
         private var assignments: [String] = []
         private var quiet = false
-        private var verbose = false
 
         mutating func reads(_ word: String, _ words: inout Words) -> Bool {
             switch word {
             case "--cache": return words.value(&cache)
             case "--config": return words.value(&config)
             case "-q", "--quiet": return words.flag(&quiet)
-            case "-v", "--verbose": return words.flag(&verbose)
             case "--set":
                 var assignment: String?
                 guard words.value(&assignment), let assignment else { return false }
@@ -114,7 +116,6 @@ enum PlainArguments {
             options.config = config
             options.assignments = assignments
             options.quiet = quiet
-            options.verbose = verbose
             return options
         }
     }

@@ -57,12 +57,17 @@ extension Settings {
         }
     }
 
-    /// A folder as written; `~/` is the home folder. nil when empty.
+    /// A folder; nil when empty.
     func folder(_ key: String) -> String? {
         let path = text(key)
-        if path.isEmpty { return nil }
+        return path.isEmpty ? nil : resolved(path, in: key)
+    }
+
+    /// A path that a setting names: `~/` is the home folder, and a relative path in a settings file is relative to that file.
+    func resolved(_ path: String, in key: String) -> String {
         if path.hasPrefix("~/"), let home = environment["HOME"], !home.isEmpty { return home + path.dropFirst() }
-        return path
+        guard case .file(let file, _) = origin(key) else { return path }
+        return path.relative(toFolderOf: file)
     }
 
     // MARK: Named settings
@@ -127,6 +132,14 @@ extension Settings {
     /// The same where somebody set it, else `builtIn`: what memory there is need not be found out then.
     func bytes(_ key: String, builtIn: Int) -> Int {
         if case .builtIn = origin(key) { builtIn } else { bytes(key) }
+    }
+}
+
+extension String {
+    /// The path as it is meant in a file of that name: relative to the file's folder.
+    func relative(toFolderOf file: String) -> String {
+        guard !hasPrefix("/"), let slash = file.lastIndex(of: "/") else { return self }
+        return file[...slash] + self
     }
 }
 

@@ -117,8 +117,8 @@ extension Settings {
     }
 
     private func authoritiesFile(_ value: SettingValue, _ host: HostOrigin) throws(SettingError) -> String {
-        guard case .string(var path) = value, !path.isEmpty else { throw bad(host, "`ca` is empty") }
-        if path.hasPrefix("~/"), let home = environment["HOME"] { path = home + path.dropFirst() }
+        guard case .string(let written) = value, !written.isEmpty else { throw bad(host, "`ca` is empty") }
+        let path = resolved(written, in: "hosts")
         guard access(path, R_OK) == 0 else {
             throw bad(host, "`ca`: \(path): \(String(cString: strerror(errno)))")
         }

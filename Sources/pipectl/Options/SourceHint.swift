@@ -13,7 +13,7 @@ enum SourceHint {
     }
 
     /// Whether it begins with a name such as `example.org`, with or without a port, and goes on with a path.
-    private static func looksLikeHost(_ text: String) -> Bool {
+    static func looksLikeHost(_ text: String) -> Bool {
         guard let slash = text.firstIndex(of: "/"), text[slash...].count > 1 else { return false }
         let parts = text[..<slash].split(separator: ":", omittingEmptySubsequences: false)
         guard let host = parts.first, parts.count == 1 || parts.count == 2 && Int(parts[1]) != nil else { return false }

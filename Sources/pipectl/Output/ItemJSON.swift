@@ -9,6 +9,18 @@ enum ItemOutcome: String, Sendable, Hashable, CaseIterable {
 /// Where the original came from; `none`: not needed, its record was fresh.
 enum OriginalOutcome: String, Sendable, Hashable, CaseIterable {
     case memory, disk, revalidated, stale, network, none
+
+    /// For people, behind "original from".
+    var words: String {
+        switch self {
+        case .memory: "memory"
+        case .disk: "the disk"
+        case .revalidated: "the disk, validated by the origin"
+        case .stale: "the disk, stale"
+        case .network: "the network"
+        case .none: "nowhere"
+        }
+    }
 }
 
 /// Milliseconds of each stage; `total` is without `queue`.
@@ -63,6 +75,20 @@ struct ItemJSON: Sendable, Hashable {
         guard outcome == .failed, let error else { return nil }
         let text = error.message.hasPrefix(source) ? error.message : "\(source): \(error.message)"
         return TextTable.plain(recipe.isEmpty ? text : "\(text) [\(recipe)]")
+    }
+
+    /// Where the answer came from and how long each stage took, for people.
+    var sentence: String {
+        var text = "\(source): \(outcome.rawValue)"
+        if let originalOutcome, originalOutcome != .none { text += ", original from \(originalOutcome.words)" }
+        guard let milliseconds else { return text }
+        func shown(_ value: Double) -> String { Readable.tenths(value) }
+        let stages = [
+            ("fetch", milliseconds.fetch), ("decode", milliseconds.decode), ("steps", milliseconds.operations),
+            ("encode", milliseconds.encode), ("store", milliseconds.store),
+        ].filter { $0.1 >= 0.05 }.map { "\($0.0) \(shown($0.1))" }
+        text += ", in \(shown(milliseconds.total)) ms"
+        return stages.isEmpty ? text : text + " (" + stages.joined(separator: ", ") + ")"
     }
 
     /// The object on one line, members in the order of design §5.

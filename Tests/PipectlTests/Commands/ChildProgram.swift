@@ -50,14 +50,17 @@ final class ChildProgram: Sendable {
     ///   - input: a file read as stdin; nothing by default.
     ///   - folder: the working folder, also `HOME`.
     ///   - environment: further variables, each `NAME=value`.
+    ///   - hasTerminal: whether stderr is a terminal.
     ///   - seconds: after this long the child is killed, so that a test that went wrong ends.
     init(
         _ arguments: [String], input: String = "/dev/null", folder: String, environment variables: [String] = [],
-        seconds: Int = 120
+        hasTerminal: Bool = false, seconds: Int = 120
     ) throws(StartError) {
         var output: (Int32, Int32) = (-1, -1)
         var errors: (Int32, Int32) = (-1, -1)
-        guard Self.pipe(&output), Self.pipe(&errors) else { throw StartError(description: "no pipe: \(errno)") }
+        guard Self.pipe(&output), hasTerminal ? Self.terminal(&errors) : Self.pipe(&errors) else {
+            throw StartError(description: "no pipe: \(errno)")
+        }
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
@@ -279,6 +282,18 @@ final class ChildProgram: Sendable {
         for end in pair { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         ends = (pair[0], pair[1])
         return true
+    }
+
+    /// A terminal: the end that reads what is shown, and the end that programs write to.
+    private static func terminal(_ ends: inout (Int32, Int32)) -> Bool {
+        ends.0 = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
+        // TIOCGPTN and TIOCSPTLCK of ioctl_tty(2), which the overlay of glibc does not have.
+        var (number, lock): (CUnsignedInt, CInt) = (0, 0)
+        guard ends.0 >= 0, ioctl(ends.0, 0x8004_5430, &number) == 0, ioctl(ends.0, 0x4004_5431, &lock) == 0 else {
+            return false
+        }
+        ends.1 = open("/dev/pts/\(number)", O_RDWR | O_NOCTTY | O_CLOEXEC)
+        return ends.1 >= 0
     }
 
     private final class Work {

@@ -1,4 +1,5 @@
 import Glibc
+import Pipeline
 import TestSupport
 import Testing
 
@@ -116,6 +117,63 @@ extension CommandTests {
                 ["get", Samples.original(sample), "-r", "thumbnail:40", "-o", "b.out", "--json"])
             #expect(SettingValue.parsed(named.text)["key"] == SettingValue.parsed(here.text)["key"])
             #expect(site.folder.bytes("a.out") == site.folder.bytes("b.out"))
+        }
+
+        @Test func `on a terminal get says what it waits for, and takes the line away again`() async throws {
+            // The origin answers once the writing end is closed.
+            var gate: [Int32] = [-1, -1]
+            try #require(pipe(&gate) == 0)
+            for end in gate { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+            let held = gate[0]
+            defer { close(held) }
+            let bytes = try #require(ScratchFolder.bytes(at: Samples.original("grey.jpg")))
+            let origin = try LoopbackOrigin { _ in
+                var byte: UInt8 = 0
+                _ = read(held, &byte, 1)
+                return .response(200, ["Content-Type": "image/jpeg"], body: bytes)
+            }
+            defer { origin.stop() }
+            let arguments = ["get", origin.url("/a.jpg"), "-r", "thumbnail:40", "-o", "a.jpg"] + site.flags
+            let child = try ChildProgram(arguments, folder: site.folder.path, hasTerminal: true)
+            let shown = await child.tells("waiting for the origin · 1")
+            close(gate[1])
+            #expect(shown.contains("\r\u{1b}[Kwaiting for the origin · 1"))
+            let ended = await child.end
+            #expect(ended.exit == 0 && ended.errors.hasSuffix("\r\u{1b}[K"), "\(ended.errors)")
+            #expect(site.folder.bytes("a.jpg")?.isEmpty == false)
+
+            let quick = try ChildProgram(
+                arguments + ["--policy", "cacheOnly"], folder: site.folder.path, hasTerminal: true)
+            #expect(await quick.end.errors == "")
+            let quiet = try ChildProgram(
+                ["get", "nothing.jpg", "-q", "-o", "b.jpg"] + site.flags, folder: site.folder.path, hasTerminal: true)
+            #expect(await quiet.end.exit == 4)
+        }
+
+        @Test func `-v tells where an answer came from and how long each stage took`() async throws {
+            let arguments = ["get", Samples.original("grey.jpg"), "-r", "thumbnail:40", "-o", "a.jpg", "-v"]
+            let first = try await site.run(arguments)
+            #expect(first.exit == 0 && first.errors.contains("grey.jpg: rendered, in "))
+            #expect(first.errors.contains("decode ") && first.errors.contains("encode "), "\(first.errors)")
+            let second = try await site.run(arguments)
+            #expect(second.errors.contains("grey.jpg: disk, in "), "\(second.errors)")
+            // It has nothing to add to what these print.
+            for command in [["explain", "a.jpg"], ["cache", "stats"], ["recipe", "circle"], ["settings"]] {
+                #expect(try await site.plain(command + ["-v"]).exit == 2, "\(command)")
+            }
+        }
+
+        @Test(arguments: [
+            (LoadEvent.requesting(hadCached: false), "waiting for the origin · 2.5 s"),
+            (.progress(received: 1_200_000, expected: nil), "fetched 1.2 MB · 2.5 s"),
+            (.progress(received: 1_200_000, expected: 4_000_000), "fetched 1.2 MB of 4.0 MB · 2.5 s"),
+            (.progress(received: 4_000_000, expected: 4_000_000), "rendering · 2.5 s"),
+        ])
+        func `the line tells how far the work is`(event: LoadEvent, text: String) {
+            var progress = WaitLine.Progress(afterwards: "rendering")
+            #expect(progress.text(seconds: 2.5) == "working · 2.5 s")
+            progress.take(event)
+            #expect(progress.text(seconds: 2.5) == text)
         }
 
         @Test func `info tells format, size and colours`() async throws {
