@@ -30,6 +30,11 @@ public struct ImageHeader: Sendable, Hashable {
         self.scans = scans
         self.profileBytes = profileBytes
     }
+
+    /// The width of the picture as it is meant to be seen, turned by its orientation.
+    public var uprightWidth: Int { orientation >= 5 ? height : width }
+    /// The height, likewise.
+    public var uprightHeight: Int { orientation >= 5 ? width : height }
 }
 
 /// How resizing trades CPU for fidelity: how much of shrinking is left to the resampler, which works in linear light,

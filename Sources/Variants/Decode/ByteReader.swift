@@ -61,6 +61,20 @@ struct ByteReader {
         return ByteReader(UnsafeRawBufferPointer(rebasing: bytes[offset..<end]))
     }
 
+    /// An EXIF block from its TIFF header on.
+    var withoutExifPrefix: ByteReader { matches("Exif\0\0") ? part(6) : self }
+
+    /// At most so many bytes as text, up to the first NUL, without spaces at its ends; nil if nothing is left.
+    func text(_ offset: Int, limit: Int) -> String? {
+        var bytes: [UInt8] = []
+        while bytes.count < limit, let byte = byte(offset + bytes.count), byte != 0 { bytes.append(byte) }
+        let text = String(decoding: bytes, as: UTF8.self)
+        guard let first = text.firstIndex(where: { $0 != " " }), let last = text.lastIndex(where: { $0 != " " }) else {
+            return nil
+        }
+        return String(text[first...last])
+    }
+
     /// Offset of the first `value` at or after `offset`; nil without one. By memchr: entropy-coded data is long.
     func firstOffset(of value: UInt8, from offset: Int) -> Int? {
         guard offset >= 0, offset < bytes.count, let base = bytes.baseAddress else { return nil }

@@ -47,6 +47,83 @@ enum HEIFHeader {
         return header
     }
 
+    /// Depth and channels by `pixi`, the profile's name by `colr`, EXIF by the item of that type (23008-12 §A.2).
+    static func details(_ reader: ByteReader) -> ImageDetails {
+        var details = ImageDetails(colourSpace: .rgb)
+        guard let meta = child("meta", of: reader)?.part(4), let properties = child("iprp", of: meta),
+            let container = child("ipco", of: properties)
+        else { return details }
+        var boxes: [Box] = []
+        forEachBox(container) { boxes.append($0) }
+        for index in indexes(of: primaryItem(meta), in: properties) where boxes.indices.contains(index - 1) {
+            let box = boxes[index - 1]
+            if box.type == "pixi" {
+                details.bitDepth = box.data.byte(5).map(Int.init)
+                if box.data.byte(4) == 1 { details.colourSpace = .grey }
+            } else if box.type == "colr", box.data.matches("prof") || box.data.matches("rICC") {
+                details.profileName = ProfileName.read(box.data.part(4))
+            }
+        }
+        if let item = exifItem(meta), let place = location(of: item, in: meta) {
+            let block = reader.part(place.offset, place.length)
+            // Four bytes say how far behind them the TIFF header is.
+            if let skipped = block.uint32(0) { details.exif = EXIFSummary(block.part(4 + skipped)) }
+        }
+        return details
+    }
+
+    /// The item whose type in `iinf` is `Exif` (14496-12 §8.11.6, version 2 or 3 of its entries).
+    private static func exifItem(_ meta: ByteReader) -> Int? {
+        guard let items = child("iinf", of: meta), let version = items.byte(0) else { return nil }
+        var found: Int?
+        forEachBox(items.part(version == 0 ? 6 : 8)) { box in
+            let idBytes = box.data.byte(0) == 2 ? 2 : 4
+            guard found == nil, box.type == "infe", box.data.matches("Exif", at: 4 + idBytes + 2) else { return }
+            found = idBytes == 2 ? box.data.uint16(4) : box.data.uint32(4)
+        }
+        return found
+    }
+
+    /// Where in the file an item of one extent lies (14496-12 §8.11.3).
+    private static func location(of item: Int, in meta: ByteReader) -> (offset: Int, length: Int)? {
+        guard let box = child("iloc", of: meta), let version = box.byte(0), version < 3, let sizes = box.uint16(4),
+            let count = version < 2 ? box.uint16(6) : box.uint32(6)
+        else { return nil }
+        let (offsetBytes, lengthBytes) = (sizes >> 12, sizes >> 8 & 15)
+        let (baseBytes, indexBytes) = (sizes >> 4 & 15, version == 0 ? 0 : sizes & 15)
+        // Extents without a size take no bytes, and would be counted for ever.
+        guard lengthBytes > 0 else { return nil }
+        var at = version < 2 ? 8 : 10
+        func number(_ bytes: Int) -> Int? {
+            defer { at += bytes }
+            switch bytes {
+            case 0: return 0
+            case 2: return box.uint16(at)
+            case 4: return box.uint32(at)
+            case 8: return box.uint64(at)
+            default: return nil
+            }
+        }
+        for _ in 0..<count {
+            guard let id = number(version < 2 ? 2 : 4) else { return nil }
+            // In the file itself, not in `idat` or another item.
+            let method = version == 0 ? 0 : number(2)
+            guard let method, number(2) != nil, let base = number(baseBytes), let extents = number(2) else {
+                return nil
+            }
+            for extent in 0..<extents {
+                guard number(indexBytes) != nil, let offset = number(offsetBytes), let length = number(lengthBytes)
+                else {
+                    return nil
+                }
+                guard id == item, extent == 0 else { continue }
+                let (place, overflow) = base.addingReportingOverflow(offset)
+                return method & 15 == 0 && !overflow ? (place, length) : nil
+            }
+        }
+        return nil
+    }
+
     private struct Box {
         var type: String
         var data: ByteReader

@@ -9,20 +9,9 @@ enum JPEGHeader {
         var seenExif = false
         var profileBytes = 0
         var scans = 0
-        var offset = 2
-        walk: while let marker = nextMarker(reader, &offset) {
+        try forEachSegment(reader) { marker, segment throws(RenderError) in
             switch marker {
-            case 0xD9: break walk
-            case 0x01, 0xD0...0xD8: continue  // TEM, RSTn, SOI: no length follows
-            default: break
-            }
-            guard let given = reader.uint16(offset) else { break walk }
-            // A length too small to be one: libjpeg goes on right behind it, and scans may follow.
-            let length = max(2, given)
-            let segment = reader.part(offset + 2, length - 2)
-            offset += length
-            switch marker {
-            case 0xC0...0xC3, 0xC5...0xC7, 0xC9...0xCB, 0xCD...0xCF:
+            case _ where isFrame(marker):
                 if header == nil { header = try frame(segment) }
             case 0xE1 where !seenExif && segment.matches("Exif\0\0"):
                 seenExif = true
@@ -32,15 +21,44 @@ enum JPEGHeader {
             case 0xDA:
                 scans += 1
                 if header == nil { throw ImageHeader.damaged("JPEG", "image data before the frame header") }
-                if scans > maxCountedScans { break walk }
+                return scans <= maxCountedScans
             default: break
             }
+            return true
         }
         guard var header else { throw ImageHeader.damaged("JPEG", "it ends before its frame header") }
         header.orientation = orientation
         header.profileBytes = profileBytes
         header.scans = max(1, scans)
         return header
+    }
+
+    /// Calls `body` with the marker and content of each segment up to EOI, until it returns false.
+    static func forEachSegment(
+        _ reader: ByteReader, _ body: (UInt8, ByteReader) throws(RenderError) -> Bool
+    ) throws(RenderError) {
+        var offset = 2
+        while let marker = nextMarker(reader, &offset) {
+            switch marker {
+            case 0xD9: return
+            case 0x01, 0xD0...0xD8: continue  // TEM, RSTn, SOI: no length follows
+            default: break
+            }
+            guard let given = reader.uint16(offset) else { return }
+            // A length too small to be one: libjpeg goes on right behind it, and scans may follow.
+            let length = max(2, given)
+            let segment = reader.part(offset + 2, length - 2)
+            offset += length
+            guard try body(marker, segment) else { return }
+        }
+    }
+
+    /// Whether the marker is one of SOF.
+    static func isFrame(_ marker: UInt8) -> Bool {
+        switch marker {
+        case 0xC0...0xC3, 0xC5...0xC7, 0xC9...0xCB, 0xCD...0xCF: true
+        default: false
+        }
     }
 
     private static func frame(_ segment: ByteReader) throws(RenderError) -> ImageHeader {

@@ -11,25 +11,27 @@ enum PNGHeader {
         try ImageHeader.checkSize("PNG", width, height)
         var header = ImageHeader(format: .png, width: width, height: height)
         header.hasAlpha = colour == 4 || colour == 6
-        var offset = 33
         var hasPixels = false
-        while let length = reader.uint32(offset) {
-            let data = reader.part(offset + 8, length)
-            if reader.matches("tRNS", at: offset + 4) {
-                header.hasAlpha = true
-            } else if reader.matches("eXIf", at: offset + 4) {
-                header.orientation = TIFFHeader.orientation(exif: data) ?? 1
-            } else if reader.matches("iCCP", at: offset + 4) {
-                header.profileBytes = data.count
-            } else if reader.matches("IDAT", at: offset + 4) {
-                hasPixels = true
-            } else if reader.matches("IEND", at: offset + 4) {
-                break
+        forEachChunk(reader) { type, data in
+            switch type {
+            case "tRNS": header.hasAlpha = true
+            case "eXIf": header.orientation = TIFFHeader.orientation(exif: data) ?? 1
+            case "iCCP": header.profileBytes = data.count
+            case "IDAT": hasPixels = true
+            default: break
             }
-            offset += 12 + length
         }
         // libpng has no words for this.
         guard hasPixels else { throw ImageHeader.damaged("PNG", "it has no pixels (no IDAT chunk)") }
         return header
+    }
+
+    /// The chunks behind IHDR up to IEND.
+    static func forEachChunk(_ reader: ByteReader, _ body: (_ type: String, _ data: ByteReader) -> Void) {
+        var offset = 33
+        while let length = reader.uint32(offset), let type = reader.fourCharacters(offset + 4), type != "IEND" {
+            body(type, reader.part(offset + 8, length))
+            offset += 12 + length
+        }
     }
 }

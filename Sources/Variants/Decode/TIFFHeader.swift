@@ -11,7 +11,7 @@ struct TIFFHeader {
     private let first: Int
 
     /// nil if the bytes do not begin like a TIFF file, or end within its header.
-    private init?(_ reader: ByteReader) {
+    init?(_ reader: ByteReader) {
         guard let (order, isBig) = Self.kind(reader) else { return nil }
         // A BigTIFF names the length of its offsets, which is always 8, and then two zeros.
         if isBig, reader.uint16(4, order) != 8 || reader.uint16(6, order) != 0 { return nil }
@@ -88,9 +88,9 @@ struct TIFFHeader {
         return max(1, seen.count)
     }
 
-    /// Offset of the first directory's entry with a tag.
-    private func entry(_ tag: Int) -> Int? {
-        guard let (count, start) = entries(first) else { return nil }
+    /// Offset of the entry with a tag, of the first directory by default.
+    private func entry(_ tag: Int, in directory: Int? = nil) -> Int? {
+        guard let (count, start) = entries(directory ?? first) else { return nil }
         for offset in stride(from: start, to: start + count * entryBytes, by: entryBytes) {
             guard let found = reader.uint16(offset, order) else { return nil }
             if found == tag { return offset }
@@ -103,8 +103,8 @@ struct TIFFHeader {
     }
 
     /// The first value of an entry of type BYTE, SHORT or LONG that is kept in the entry itself.
-    private func value(_ tag: Int) -> Int? {
-        guard let entry = entry(tag), let count = count(entry), count > 0 else { return nil }
+    func value(_ tag: Int, in directory: Int? = nil) -> Int? {
+        guard let entry = entry(tag, in: directory), let count = count(entry), count > 0 else { return nil }
         let at = entry + (isBig ? 12 : 8)
         switch reader.uint16(entry + 2, order) {
         case 1: return reader.byte(at).map(Int.init)
@@ -113,5 +113,50 @@ struct TIFFHeader {
         case 16 where isBig: return reader.uint64(at, order)
         default: return nil
         }
+    }
+
+    /// Where the values of an entry lie: in the entry if there is room, else where it points to. nil outside the file.
+    private func place(_ entry: Int, bytes: Int) -> Int? {
+        let at = entry + (isBig ? 12 : 8)
+        if bytes <= (isBig ? 8 : 4) { return at }
+        let place = isBig ? reader.uint64(at, order) : reader.uint32(at, order)
+        return place.flatMap { $0 < reader.count ? $0 : nil }
+    }
+
+    /// The text of an ASCII entry; no more than 128 bytes of it.
+    func text(_ tag: Int, in directory: Int? = nil) -> String? {
+        guard let entry = entry(tag, in: directory), reader.uint16(entry + 2, order) == 2, let count = count(entry),
+            let place = place(entry, bytes: count)
+        else { return nil }
+        return reader.text(place, limit: min(count, 128))
+    }
+
+    /// The bytes of an entry of type UNDEFINED.
+    func block(_ tag: Int) -> ByteReader? {
+        guard let entry = entry(tag), let count = count(entry), let place = place(entry, bytes: count) else {
+            return nil
+        }
+        return reader.part(place, count)
+    }
+
+    /// The first values of a RATIONAL entry, at most three; fractions over zero are left out.
+    func rationals(_ tag: Int, in directory: Int? = nil) -> [Double] {
+        guard let entry = entry(tag, in: directory), reader.uint16(entry + 2, order) == 5, let count = count(entry),
+            count > 0, let place = place(entry, bytes: isBig && count == 1 ? 8 : 9)
+        else { return [] }
+        return (0..<min(count, 3)).compactMap { index in
+            guard let numerator = reader.uint32(place + index * 8, order),
+                let denominator = reader.uint32(place + index * 8 + 4, order), denominator > 0
+            else { return nil }
+            return Double(numerator) / Double(denominator)
+        }
+    }
+
+    /// The first value of a SHORT entry, wherever its values lie.
+    func short(_ tag: Int) -> Int? {
+        guard let entry = entry(tag), reader.uint16(entry + 2, order) == 3, let count = count(entry), count > 0,
+            let place = place(entry, bytes: min(count, 16) * 2)
+        else { return nil }
+        return reader.uint16(place, order)
     }
 }

@@ -21,25 +21,29 @@ enum WebPHeader {
         header.hasAlpha = flags & 0x10 != 0
         let isAnimated = flags & 0x02 != 0
         var frames = 0
-        var offset = 30
-        while let length = reader.uint32(offset + 4, .little) {
-            let data = reader.part(offset + 8, length)
-            if reader.matches("ANMF", at: offset) {
-                frames += 1
-            } else if reader.matches("ALPH", at: offset) {
-                header.hasAlpha = true
-            } else if reader.matches("VP8L", at: offset) {
-                if bitstream(reader, at: offset)?.hasAlpha == true { header.hasAlpha = true }
-            } else if reader.matches("EXIF", at: offset) {
-                let prefixed = data.matches("Exif\0\0")
-                header.orientation = TIFFHeader.orientation(exif: prefixed ? data.part(6) : data) ?? 1
-            } else if reader.matches("ICCP", at: offset) {
-                header.profileBytes = data.count
+        forEachChunk(reader) { type, offset, data in
+            switch type {
+            case "ANMF": frames += 1
+            case "ALPH": header.hasAlpha = true
+            case "VP8L": if bitstream(reader, at: offset)?.hasAlpha == true { header.hasAlpha = true }
+            case "EXIF": header.orientation = TIFFHeader.orientation(exif: data.withoutExifPrefix) ?? 1
+            case "ICCP": header.profileBytes = data.count
+            default: break
             }
-            offset += 8 + length + (length & 1)
         }
         header.pages = isAnimated ? max(1, frames) : 1
         return header
+    }
+
+    /// The chunks behind VP8X.
+    static func forEachChunk(
+        _ reader: ByteReader, _ body: (_ type: String, _ offset: Int, _ data: ByteReader) -> Void
+    ) {
+        var offset = 30
+        while let length = reader.uint32(offset + 4, .little), let type = reader.fourCharacters(offset) {
+            body(type, offset, reader.part(offset + 8, length))
+            offset += 8 + length + (length & 1)
+        }
     }
 
     /// Size and alpha from the image data itself: RFC 6386 §9.1 (VP8), RFC 9649 §3.4 (VP8L).

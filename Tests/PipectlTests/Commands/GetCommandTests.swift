@@ -184,6 +184,24 @@ extension CommandTests {
             #expect(object["averageColour"] != nil && object["blurhash"] != nil)
             let text = try await site.run(["info", Samples.original("exif-orientation-6.jpg")])
             #expect(text.exit == 0 && text.text.contains("blurhash") && text.text.contains("orientation"))
+            #expect(object["uprightWidth"] == object["height"] && object["uprightHeight"] == object["width"])
+            #expect(object["thumbhash"] != nil && object["colourSpace"] == .string("RGB"))
+            guard case .list(let palette)? = object["palette"] else { throw CancellationError() }
+            #expect((2...5).contains(palette.count))
+            let inks = try await site.run(["info", Samples.original("cmyk-profile.jpg")])
+            #expect(inks.text.contains("CMYK, 8 bits") && inks.text.contains("Sample inks"))
+        }
+
+        @Test func `info tells what the camera wrote, and where only when asked`() async throws {
+            let jpeg = try #require(ScratchFolder.bytes(at: Samples.original("grey.jpg")))
+            let source = site.folder.write(CameraEXIF.inserted(CameraEXIF().complete, into: jpeg), to: "a.jpg")
+            let plain = try await site.run(["info", source])
+            #expect(plain.text.contains("camera  ") && plain.text.contains("Canon EOS R5"), "\(plain.text)")
+            #expect(plain.text.contains("1/250 s, f/2.8") && plain.text.contains("2024-05-01T12:30:07"))
+            #expect(!plain.text.contains("position"))
+            let asked = try await site.run(["info", source, "--position", "--json"])
+            let place = SettingValue.parsed(asked.text).at("exif", "position")
+            #expect(place?["longitude"] == .double(151.2), "\(asked.text)")
         }
     }
 

@@ -1,3 +1,5 @@
+import TestSupport
+
 /// Smallest files of each format, put together byte by byte: enough of a header for the probe, not always a picture.
 enum HandmadeImages {
     static func big(_ value: Int, _ bytes: Int) -> [UInt8] {
@@ -150,5 +152,7 @@ enum HandmadeImages {
         tiff(width: 300, height: 200, bigEndian: true),
         heif(width: 400, height: 300, turns: 1, alpha: true, profile: 12),
         bigTIFF(width: 300, height: 200, pages: 3),
+        jpeg(width: 64, height: 48, extra: segment(0xE1, ascii("Exif\0\0") + CameraEXIF().complete)),
+        png(width: 31, height: 17, extra: pngChunk("eXIf", CameraEXIF(isBigEndian: false).complete)),
     ]
 }

@@ -18,6 +18,13 @@ extension VariantsFuzzTests {
             guard edges.contains(header.width), edges.contains(header.height) else { return "a size of \(header)" }
             guard (1...8).contains(header.orientation) else { return "an orientation of \(header.orientation)" }
             guard header.pages >= 1, header.scans >= 1, header.profileBytes >= 0 else { return "counts of \(header)" }
+            let details = ImageDetails.read(bytes, header)
+            if let place = details.exif?.position {
+                guard (-90...90).contains(place.latitude), (-180...180).contains(place.longitude) else {
+                    return "a position of \(place)"
+                }
+            }
+            guard ImageDetails.read(bytes, header) == details else { return "other details the second time" }
             return try ImageHeader.probe(bytes) == header ? nil : "another header the second time"
         } catch {
             let codes: [RenderError.Code] = [.notAnImage, .unsupportedFormat, .undecodable, .overLimit]

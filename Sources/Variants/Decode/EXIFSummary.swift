@@ -1,0 +1,82 @@
+/// What a camera wrote about a picture (CIPA DC-008, Exif 3.0 §4.6), as far as people ask for it. Damaged or absent entries
+/// are nil.
+public struct EXIFSummary: Sendable, Hashable {
+    /// Degrees, WGS 84 as a rule.
+    public struct Position: Sendable, Hashable {
+        /// −90…90, north is positive.
+        public var latitude: Double
+        /// −180…180, east is positive.
+        public var longitude: Double
+    }
+
+    /// Maker and model.
+    public var camera: String?
+    public var lens: String?
+    /// Seconds.
+    public var exposureTime: Double?
+    /// The f-number.
+    public var aperture: Double?
+    /// ISO speed.
+    public var sensitivity: Int?
+    /// Millimetres.
+    public var focalLength: Double?
+    /// When the picture was taken, as ISO 8601: `2024-05-01T12:30:00`, with an offset where the camera knew one.
+    public var date: String?
+    /// Where it was taken. Whoever shows it should have been asked to.
+    public var position: Position?
+
+    /// nil if nothing of this can be read.
+    ///
+    /// - Parameter block: from its TIFF header on.
+    init?(_ block: ByteReader) {
+        guard let file = TIFFHeader(block) else { return nil }
+        let (maker, model) = (file.text(0x010F), file.text(0x0110))
+        if let maker, let model {
+            camera = model.hasPrefix(maker.prefix { $0 != " " }) ? model : maker + " " + model
+        } else {
+            camera = model ?? maker
+        }
+        var written = file.text(0x0132)
+        var offset = file.value(0x8769) == nil ? nil : file.text(0x9010, in: file.value(0x8769))
+        if let photo = file.value(0x8769) {
+            lens = file.text(0xA434, in: photo)
+            exposureTime = file.rationals(0x829A, in: photo).first
+            aperture = file.rationals(0x829D, in: photo).first
+            sensitivity = file.value(0x8827, in: photo)
+            focalLength = file.rationals(0x920A, in: photo).first
+            if let original = file.text(0x9003, in: photo) {
+                written = original
+                offset = file.text(0x9011, in: photo)
+            }
+        }
+        date = written.flatMap { Self.date($0, offset) }
+        if let directory = file.value(0x8825) { position = Self.position(file, directory) }
+        if self == EXIFSummary() { return nil }
+    }
+
+    private init() {}
+
+    /// `YYYY:MM:DD HH:MM:SS` as ISO 8601; nil for what is no date, such as spaces and zeros.
+    private static func date(_ text: String, _ offset: String?) -> String? {
+        let parts = text.split(whereSeparator: { $0 == ":" || $0 == " " }).compactMap { Int($0) }
+        guard parts.count == 6, (1...9999).contains(parts[0]), (1...12).contains(parts[1]), (1...31).contains(parts[2]),
+            (0...23).contains(parts[3]), (0...59).contains(parts[4]), (0...60).contains(parts[5])
+        else { return nil }
+        func two(_ number: Int) -> String { number < 10 ? "0\(number)" : "\(number)" }
+        let year = String(repeating: "0", count: 4 - String(parts[0]).count) + String(parts[0])
+        let zone = offset.flatMap { $0.count == 6 && "+-".contains($0.prefix(1)) ? $0 : nil } ?? ""
+        return "\(year)-\(two(parts[1]))-\(two(parts[2]))T\(two(parts[3])):\(two(parts[4])):\(two(parts[5]))" + zone
+    }
+
+    private static func position(_ file: TIFFHeader, _ directory: Int) -> Position? {
+        func degrees(_ tag: Int, _ limit: Double, _ negative: String) -> Double? {
+            let parts = file.rationals(tag + 1, in: directory)
+            guard parts.count == 3, let direction = file.text(tag, in: directory) else { return nil }
+            let value = parts[0] + parts[1] / 60 + parts[2] / 3600
+            guard value <= limit else { return nil }
+            return direction.hasPrefix(negative) ? -value : value
+        }
+        guard let latitude = degrees(1, 90, "S"), let longitude = degrees(3, 180, "W") else { return nil }
+        return Position(latitude: latitude, longitude: longitude)
+    }
+}

@@ -1,0 +1,107 @@
+/// What a file says about its picture beyond `ImageHeader`: to be shown to people. Nothing is decided by it.
+public struct ImageDetails: Sendable, Hashable {
+    /// What the samples of a pixel mean.
+    public enum ColourSpace: String, Sendable, Hashable {
+        /// Also YCbCr and palettes, which decoders turn into it.
+        case rgb = "RGB"
+        case grey
+        case cmyk = "CMYK"
+        case lab = "Lab"
+    }
+
+    /// nil where the file does not say.
+    public var colourSpace: ColourSpace?
+    /// Bits of a sample; of a palette's colours, 8.
+    public var bitDepth: Int?
+    /// What the colour profile calls itself.
+    public var profileName: String?
+    public var exif: EXIFSummary?
+
+    /// Reads the details of a file whose header has been read. Safe on any bytes; what is damaged is nil.
+    public static func read(_ bytes: [UInt8], _ header: ImageHeader) -> ImageDetails {
+        bytes.withUnsafeBytes { read(ByteReader($0), header.format) }
+    }
+
+    static func read(_ reader: ByteReader, _ format: ImageFormat) -> ImageDetails {
+        switch format {
+        case .jpeg: jpeg(reader)
+        case .png: png(reader)
+        case .webp: webp(reader)
+        case .gif: ImageDetails(colourSpace: .rgb, bitDepth: 8)
+        case .avif, .heif: HEIFHeader.details(reader)
+        case .tiff: tiff(reader)
+        case .jxl, .svg: ImageDetails()
+        }
+    }
+
+    private static func jpeg(_ reader: ByteReader) -> ImageDetails {
+        var details = ImageDetails()
+        // The error is a parser's of the header, which has read the same segments.
+        try? JPEGHeader.forEachSegment(reader) { marker, segment in
+            if JPEGHeader.isFrame(marker), details.bitDepth == nil {
+                details.bitDepth = segment.byte(0).map(Int.init)
+                details.colourSpace =
+                    switch segment.byte(5) {
+                    case 1: .grey
+                    case 3: .rgb
+                    case 4: .cmyk
+                    default: nil
+                    }
+            } else if marker == 0xE1, details.exif == nil, segment.matches("Exif\0\0") {
+                details.exif = EXIFSummary(segment.part(6))
+            } else if marker == 0xE2, segment.matches("ICC_PROFILE\0"), segment.byte(12) == 1 {
+                // The name lies in the first of its segments.
+                details.profileName = ProfileName.read(segment.part(14))
+            }
+            return marker != 0xDA
+        }
+        return details
+    }
+
+    private static func png(_ reader: ByteReader) -> ImageDetails {
+        var details = ImageDetails()
+        let colour = reader.byte(25)
+        details.colourSpace = colour == 0 || colour == 4 ? .grey : .rgb
+        details.bitDepth = colour == 3 ? 8 : reader.byte(24).map(Int.init)
+        PNGHeader.forEachChunk(reader) { type, data in
+            switch type {
+            case "eXIf": details.exif = EXIFSummary(data)
+            // The profile is compressed; its name stands before it.
+            case "iCCP": details.profileName = data.text(0, limit: 79)
+            case "sRGB": if details.profileName == nil { details.profileName = "sRGB" }
+            default: break
+            }
+        }
+        return details
+    }
+
+    private static func webp(_ reader: ByteReader) -> ImageDetails {
+        var details = ImageDetails(colourSpace: .rgb, bitDepth: 8)
+        guard reader.matches("VP8X", at: 12) else { return details }
+        WebPHeader.forEachChunk(reader) { type, _, data in
+            switch type {
+            case "EXIF": details.exif = EXIFSummary(data.withoutExifPrefix)
+            case "ICCP": details.profileName = ProfileName.read(data)
+            default: break
+            }
+        }
+        return details
+    }
+
+    private static func tiff(_ reader: ByteReader) -> ImageDetails {
+        guard let file = TIFFHeader(reader) else { return ImageDetails() }
+        var details = ImageDetails()
+        details.colourSpace =
+            switch file.value(262) {
+            case 0, 1: .grey
+            case 2, 3, 6: .rgb
+            case 5: .cmyk
+            case 8: .lab
+            default: nil
+            }
+        details.bitDepth = file.short(258) ?? 1
+        details.exif = EXIFSummary(reader)
+        details.profileName = file.block(34675).flatMap { ProfileName.read($0) }
+        return details
+    }
+}
