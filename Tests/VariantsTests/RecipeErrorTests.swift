@@ -41,7 +41,8 @@ import Testing
         ("thumbnail:300×200", "thumbnail:300x200"),
         ("thumbnail:300px", "thumbnail:300"), ("fill:300x200", "thumbnail:300x200:fill"), ("w=300", "thumbnail:300x"),
         ("height:200", "thumbnail:x200"), ("rotate:-90", "rotate:270"), ("rotate:-90.5", "rotate:269.5"),
-        ("quality:80", "jpeg:80"), ("webp:q=80", "webp:80"), ("format=webp", "webp"),
+        ("quality:80", "original:80"), ("jpeg:q80", "jpeg:80"), ("rotate:-450", "rotate:270"), ("rotate:-0", "rotate:0"),
+        ("heic", "avif"), ("webp:q=80", "webp:80"), ("format=webp", "webp"),
         ("radius:20px", "rounded-mask:20"),
         ("background:#ff8000", "background:ff8000"), ("tint:#f80", "tint:f80"), ("gray", "grayscale"),
     ]) func `what other tools write leads to what is written here`(written: String, meant: String) throws {

@@ -7,7 +7,7 @@ enum FamiliarSpelling {
         "cover": ("thumbnail", "fill"), "pad": ("thumbnail", "pad"), "round": ("rounded-mask", nil),
         "rounded": ("rounded-mask", nil), "radius": ("rounded-mask", nil), "gray": ("grayscale", nil),
         "grey": ("grayscale", nil), "mono": ("grayscale", nil), "bg": ("background", nil), "rot": ("rotate", nil),
-        "quality": ("jpeg", nil), "q": ("jpeg", nil),
+        "quality": ("original", nil), "q": ("original", nil),
     ]
 
     /// A step that parses, for one that did not; nil if none of the rules leads to one.
@@ -37,10 +37,11 @@ enum FamiliarSpelling {
     /// `300*200` and `300×200` → `300x200`; `20px` → `20`; `#fff` → `fff`; `q=80` → `80`; an angle against the clock → with it.
     private static func tidied(_ argument: Substring, of token: String) -> String {
         var text = argument[...]
-        for prefix in ["#", "q=", "quality="] where text.hasPrefix(prefix) { text = text.dropFirst(prefix.count) }
+        for prefix in ["#", "q=", "quality=", "q"] where text.hasPrefix(prefix) { text = text.dropFirst(prefix.count) }
         if text.hasSuffix("px") { text = text.dropLast(2) }
-        if token.hasPrefix("rot"), text.hasPrefix("-"), let angle = PlainNumber.parse(text.dropFirst()), angle <= 360 {
-            return PlainNumber.text(360 - angle)
+        if token.hasPrefix("rot"), text.hasPrefix("-"), let angle = PlainNumber.parse(text.dropFirst()) {
+            let rest = angle - (angle / 360).rounded(.down) * 360
+            return PlainNumber.text(rest == 0 ? 0 : 360 - rest)
         }
         guard let first = text.first, first.isNumber else { return String(text) }
         return String(text.map { "*×X".contains($0) ? "x" : $0 })

@@ -113,7 +113,9 @@ private struct Reader {
             throw arguments.error("expected the name of a step; commas only separate steps")
         } else if let format = ImageFormat.allCases.first(where: { $0.fileExtensions.contains(token) }) {
             let known = OutputSpecification.Kind.allCases.map { "`\($0.rawValue)`" }.joined(separator: ", ")
-            throw arguments.error("\(format.rawValue) files are not written; the outputs are \(known)")
+            throw arguments.error(
+                "\(format.rawValue) files are not written; the outputs are \(known)",
+                suggestion: format == .heif ? "avif" : nil)
         } else {
             throw arguments.error("unknown step", suggestion: Spelling.nearest(to: token, in: Catalogue.tokens))
         }

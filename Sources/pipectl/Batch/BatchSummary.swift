@@ -53,7 +53,7 @@ struct BatchSummary: Sendable, Hashable {
     var text: String {
         let rate = seconds > 0 ? Readable.tenths(Double(items) / seconds) : "–"
         var lines = [
-            "\(items) items in \(Readable.duration(seconds: seconds)) (\(rate) a second), \(Readable.bytes(bytes))",
+            "\(Readable.count(items, "item", "items")) in \(Readable.duration(seconds: seconds)) (\(rate) a second), \(Readable.bytes(bytes))",
             "  from memory \(outcomes[.memory, default: 0]), from disk \(outcomes[.disk, default: 0]),"
                 + " rendered \(outcomes[.rendered, default: 0]), failed \(failed)"
                 + (skipped > 0 ? ", skipped \(skipped) (no images)" : ""),

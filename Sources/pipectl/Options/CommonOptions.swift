@@ -152,11 +152,7 @@ enum PipelineSettings {
     private static func decoders(_ settings: Settings) throws(CommandFailure) -> Set<ImageFormat> {
         var formats: Set<ImageFormat> = []
         for name in settings.list("decoders") {
-            guard
-                let format = ImageFormat.decodable.first(where: { format in
-                    format.rawValue == name.lowercased() || format.fileExtensions.contains(name.lowercased())
-                })
-            else {
+            guard let format = ImageFormat(name: name, among: ImageFormat.decodable) else {
                 let known = ImageFormat.decodable.map(\.rawValue).joined(separator: ", ")
                 throw CommandFailure(.usage, "\(settings.origin("decoders")): `decoders` takes \(known), not `\(name)`")
             }
@@ -196,6 +192,17 @@ enum PipelineSettings {
         } catch {
             throw CommandFailure(.usage, "presets: \(error.description)")
         }
+    }
+}
+
+extension ImageFormat {
+    /// One of several formats by its name or a file extension, in any case; nil if none of them is meant.
+    init?(name: String, among formats: [ImageFormat]) {
+        let name = name.lowercased()
+        guard let format = formats.first(where: { $0.rawValue == name || $0.fileExtensions.contains(name) }) else {
+            return nil
+        }
+        self = format
     }
 }
 

@@ -62,7 +62,7 @@ struct ServerSettings: Sendable {
     private static func formats(_ settings: Settings) throws(CommandFailure) -> [ImageFormat] {
         var formats: [ImageFormat] = []
         for name in settings.list("auto") {
-            guard let format = Negotiation.offered.first(where: { $0.rawValue == name.lowercased() }) else {
+            guard let format = ImageFormat(name: name, among: Negotiation.offered) else {
                 let known = Negotiation.offered.map(\.rawValue).joined(separator: ", ")
                 throw CommandFailure(
                     .usage, "\(settings.origin("auto")): `auto` takes \(known), not `\(name)`")
