@@ -51,6 +51,7 @@ extension ImagePipeline {
             original: EncodedBytes(count: count, read: { nil }), header: header, recipe: recipe, output: output,
             limits: limits)
         try job.checkLimits()
+        try job.checkSizes()
         try (renderer as? InProcessRenderer)?.checkFormat(header.format)
     }
 }
@@ -60,7 +61,7 @@ extension AddressPolicy {
     /// known only when they are.
     func check(_ url: SourceURL) throws(PipelineError) {
         let host = url.host.hasPrefix("[") ? String(url.host.dropFirst().dropLast()) : url.host
-        // RFC 6761 §6.3: names below `localhost` are this host, too.
+        // RFC 6761 §6.3: names below `localhost` are this host, too. (What `localhost.` is depends on the resolver.)
         let isLocal = host.lowercased() == "localhost" || host.lowercased().hasSuffix(".localhost")
         let named = isLocal ? ["127.0.0.1", "::1"] : [host]
         let addresses = named.compactMap { IPAddress($0) }

@@ -10,14 +10,7 @@ public struct RenderContext: Sendable {
     let windows = FrameWindows()
 
     /// Refuses a result with an edge beyond `limits.outputEdge`.
-    func checkEdge(_ size: PixelSize) throws(RenderError) {
-        let edge = max(size.width, size.height)
-        guard edge <= limits.outputEdge else {
-            throw .overLimit(
-                "an edge of \(edge) px (\(size.width) × \(size.height)) is", "outputEdge", limits.outputEdge,
-                remedy: "ask for a smaller size, as with `thumbnail:\(limits.outputEdge)`")
-        }
-    }
+    func checkEdge(_ size: PixelSize) throws(RenderError) { try limits.checkEdge(size) }
 }
 
 /// The parts of the picture that steps choose by looking at it (`trim`, `gravity=attention`), chosen in the first frame of an

@@ -101,7 +101,32 @@ extension RenderJob {
     }
 }
 
+extension RenderJob {
+    /// Refuses steps that cannot be applied to a picture of this size, or make it larger than the limit, as far as sizes are
+    /// known before pixels are.
+    package func checkSizes() throws(RenderError) {
+        var size = RenderPlan(alone: self).size
+        for case let step as any ResizingOperation in recipe.steps {
+            guard let result = try step.resultSize(of: size) else { return }
+            // A part is no larger than the whole, and may be what makes the rest fit.
+            if !(step is Crop) { try limits.checkEdge(result) }
+            size = result
+        }
+        try limits.checkEdge(size)
+    }
+}
+
 extension RenderLimits {
+    /// Refuses a result with an edge beyond `outputEdge`.
+    func checkEdge(_ size: PixelSize) throws(RenderError) {
+        let edge = max(size.width, size.height)
+        guard edge <= outputEdge else {
+            throw .overLimit(
+                "an edge of \(edge) px (\(size.width) × \(size.height)) is", "outputEdge", outputEdge,
+                remedy: "ask for a smaller size, as with `thumbnail:\(outputEdge)`")
+        }
+    }
+
     /// Refuses a format that is not among `formats`.
     func checkFormat(_ format: ImageFormat) throws(RenderError) {
         guard !formats.contains(format) else { return }

@@ -158,8 +158,7 @@ struct Render {
         frames: Int
     ) throws(RenderError) -> (frames: FrameSequence, metadata: KeptBlobs, plan: RenderPlan) {
         var plan = RenderPlan(job)
-        let isResized = job.recipe.steps.contains { $0 is Thumbnail || $0 is Scaled || $0 is Crop || $0 is Trim }
-        if !isResized { try context.checkEdge(plan.size) }
+        try job.checkSizes()
         var image = try Decoder.open(original, job.header.format, shrink: plan.shrink, frames: frames)
         if let shared = job.shared, plan.shared != nil, !shared.fits(image) {
             // Colours are converted before such a picture is shrunk: it has nothing to share.

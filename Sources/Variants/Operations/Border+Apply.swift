@@ -1,7 +1,13 @@
-extension Border {
+extension Border: ResizingOperation {
+    func resultSize(of size: PixelSize) -> PixelSize? { canvas(of: size) }
+
+    private func canvas(of size: PixelSize) -> PixelSize {
+        PixelSize(width: size.width + 2 * width, height: size.height + 2 * width)
+    }
+
     /// The frame lies outside: each edge grows by twice its width, and nothing of the picture is covered.
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
-        let canvas = PixelSize(width: picture.size.width + 2 * width, height: picture.size.height + 2 * width)
+        let canvas = canvas(of: picture.size)
         try context.checkEdge(canvas)
         return try picture.settled(context).placed(on: canvas, x: width, y: width, colour: colour)
     }

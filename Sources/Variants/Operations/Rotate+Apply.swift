@@ -1,7 +1,15 @@
 import Glibc
 
-extension Rotate {
+extension Rotate: ResizingOperation {
     init(degrees: Double) { self.degrees = degrees }
+
+    func resultSize(of size: PixelSize) -> PixelSize? {
+        switch degrees {
+        case 0, 180: size
+        case 90, 270: size.swapped
+        default: Turn(size, degrees: degrees).canvas
+        }
+    }
 
     /// Quarter turns move pixels and change none. Other angles interpolate sRGB values times alpha (bicubic) about the
     /// centre, on a canvas just large enough; a pixel on the picture's edge is mixed with what is uncovered by as much

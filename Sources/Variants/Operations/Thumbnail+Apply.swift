@@ -1,4 +1,4 @@
-extension Thumbnail {
+extension Thumbnail: ResizingOperation {
     init(
         box: PixelBox, mode: Mode = .fit, enlarges: Bool = false, anchor: Anchor = .gravity(.centre),
         resample: RenderQuality? = nil
@@ -14,6 +14,8 @@ extension Thumbnail {
     func geometry(of source: PixelSize) -> ThumbnailGeometry {
         ThumbnailGeometry(source: source, box: box, mode: mode, enlarges: enlarges)
     }
+
+    func resultSize(of size: PixelSize) -> PixelSize? { geometry(of: size).output }
 
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         let geometry = geometry(of: picture.size)

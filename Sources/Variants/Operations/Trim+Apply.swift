@@ -1,4 +1,6 @@
-extension Trim {
+extension Trim: ResizingOperation {
+    func resultSize(of size: PixelSize) -> PixelSize? { nil }
+
     /// The border is what lies outside the smallest rectangle that holds every pixel farther than the threshold from
     /// the top left pixel: in red, green or blue, each times alpha, or in alpha. (So all transparent pixels are alike.)
     /// A picture that is all border stays as it is.

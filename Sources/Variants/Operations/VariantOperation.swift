@@ -30,6 +30,13 @@ public protocol VariantOperation: Sendable {
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture
 }
 
+/// A step that changes the picture's size.
+protocol ResizingOperation: VariantOperation {
+    /// The size that a picture of `size` has afterwards; nil where that depends on its pixels. Throws `notApplicable` for a
+    /// size the step cannot be applied to.
+    func resultSize(of size: PixelSize) throws(RenderError) -> PixelSize?
+}
+
 /// How a step changes whether the picture has alpha.
 public enum AlphaEffect: Sendable, Hashable {
     case keeps

@@ -60,15 +60,9 @@ extension Recipe {
     private func area(of header: ImageHeader) -> Int {
         var size = PixelSize(width: header.width, height: header.height)
         if orients, header.orientation >= 5 { size = size.swapped }
-        for step in steps {
-            switch step {
-            case let step as Thumbnail:
-                size = ThumbnailGeometry(source: size, box: step.box, mode: step.mode, enlarges: step.enlarges).output
-            case let step as Scaled: size = size.scaled(by: step.factor)
-            case let step as Crop:
-                size = PixelSize(width: min(size.width, step.width), height: min(size.height, step.height))
-            default: break
-            }
+        for case let step as any ResizingOperation in steps {
+            // What cannot be applied is refused later, in words.
+            size = (try? step.resultSize(of: size)) ?? size
         }
         return size.width.multipliedReportingOverflow(by: size.height).partialValue
     }

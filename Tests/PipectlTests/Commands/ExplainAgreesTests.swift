@@ -33,11 +33,13 @@ extension CommandTests {
 
         private static let recipes: [String?] = [
             nil, "thumbnail:20", "thumbnail:20,png", "nonsense", "thumbnail:9000", "mask:none", "overlay:none", "@none",
-            "tif", "frames:all,webp",
+            "tif", "frames:all,webp", "scaled:100", "extend:8000", "crop:10x10+9000+0", "crop:10x10,scaled:2",
+            "trim,thumbnail:10", "rotate:45,thumbnail:20",
         ]
         /// Each as one user may have it.
         private static let settings: [[String]] = [
-            [], ["decoders=jpeg"], ["limits.pixels=10"], ["limits.bytes=40"], ["render.isolation=inProcess"],
+            [], ["limits.outputEdge=100"], ["decoders=jpeg"], ["limits.pixels=10"], ["limits.bytes=40"],
+            ["render.isolation=inProcess"],
             ["limits.steps=1"],
         ]
 
