@@ -196,6 +196,9 @@ public final class ImagePipeline: Sendable {
             let header = try ImageHeader.probe(response.bytes)
             let recipe = Recipe()
             let began = ContinuousClock.now
+            var limits = limits
+            // What the pipeline wrote itself is no original, whatever originals may be.
+            if request.recipe != nil { limits.formats.formUnion(ImageFormat.decodable) }
             let pixels = try await renderer.pixels(
                 RenderJob(
                     original: response.bytes, header: header, recipe: recipe,

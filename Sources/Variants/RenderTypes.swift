@@ -103,8 +103,9 @@ public struct RenderLimits: Sendable, Hashable {
     public var outputEdge = 8192
     /// Bytes of an ICC profile; default 4 MiB.
     public var profileBytes = 4 << 20
-    /// Formats of originals, masks and overlays that are decoded; default `ImageFormat.decodable`.
-    public var formats = Set(ImageFormat.decodable)
+    /// Formats of originals, masks and overlays that are decoded; default
+    /// `ImageFormat.decodedByDefault`.
+    public var formats = Set(ImageFormat.decodedByDefault)
     /// Wall seconds for opening, decoding and the steps; default 10.
     public var seconds = 10.0
     /// Wall seconds for encoding; default 10.

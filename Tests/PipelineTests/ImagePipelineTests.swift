@@ -175,7 +175,8 @@ struct ImagePipelineTests {
         await pipeline.drain()
         let counters = await pipeline.diskStatistics()
         // The variant of equal bytes is made once.
-        #expect(counters?.originals.refused == 2 && counters?.variants.refused == 1 && counters?.records.entries == 0)
+        #expect(counters?.originals.refused == 2 && counters?.records.entries == 0)
+        #expect(counters?.variants.refused == 1)
         #expect(warnings.withLock { $0 }.count == 1)
         #expect(warnings.withLock { $0 }.first?.contains("bytes left") == true)
         bench.origin.stop()

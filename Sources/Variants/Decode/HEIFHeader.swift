@@ -124,13 +124,13 @@ enum HEIFHeader {
         return nil
     }
 
-    private struct Box {
+    struct Box {
         var type: String
         var data: ByteReader
     }
 
     /// The boxes directly inside, in order. Each advances by at least its 8-byte head, so this ends.
-    private static func forEachBox(_ reader: ByteReader, _ body: (Box) -> Void) {
+    static func forEachBox(_ reader: ByteReader, _ body: (Box) -> Void) {
         var offset = 0
         while let size = reader.uint32(offset), let type = reader.fourCharacters(offset + 4) {
             var head = 8

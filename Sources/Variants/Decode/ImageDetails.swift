@@ -30,7 +30,8 @@ public struct ImageDetails: Sendable, Hashable {
         case .gif: ImageDetails(colourSpace: .rgb, bitDepth: 8)
         case .avif, .heif: HEIFHeader.details(reader)
         case .tiff: tiff(reader)
-        case .jxl, .svg: ImageDetails()
+        case .jxl: JXLHeader.details(reader)
+        case .svg: ImageDetails()
         }
     }
 

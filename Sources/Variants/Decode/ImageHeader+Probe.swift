@@ -5,8 +5,8 @@ extension ImageHeader {
     /// Safe on any bytes: all reads are bounds-checked, time is linear in their number. A file cut short still has a
     /// header as long as its size can be read; the pixels then fail in the decoder.
     ///
-    /// Throws `notAnImage` (saying what the bytes look like), `unsupportedFormat` (JPEG XL, SVG and others that are
-    /// recognised only) or `undecodable` (a known format whose header is damaged or cut short).
+    /// Throws `notAnImage` (saying what the bytes look like), `unsupportedFormat` (SVG and others that are recognised
+    /// only) or `undecodable` (a known format whose header is damaged or cut short).
     public static func probe(_ bytes: [UInt8]) throws(RenderError) -> ImageHeader {
         let result = bytes.withUnsafeBytes { buffer in
             Result { () throws(RenderError) in try probe(buffer) }
@@ -25,7 +25,7 @@ extension ImageHeader {
         case .avif: return try HEIFHeader.parse(reader, format: .avif)
         case .heif: return try HEIFHeader.parse(reader, format: .heif)
         case .tiff: return try TIFFHeader.parse(reader)
-        case .jxl: throw RenderError(.unsupportedFormat, "JPEG XL images are not supported")
+        case .jxl: return try JXLHeader.parse(reader)
         case .svg: throw RenderError(.unsupportedFormat, "SVG images are not supported")
         case nil: throw ForeignBytes.error(for: reader)
         }
@@ -38,9 +38,7 @@ extension ImageHeader {
         if reader.matches("RIFF"), reader.matches("WEBP", at: 8) { return .webp }
         if reader.matches("GIF87a") || reader.matches("GIF89a") { return .gif }
         if TIFFHeader.isTIFF(reader) { return .tiff }
-        if reader.matches([0xFF, 0x0A]) || reader.matches([0, 0, 0, 12, 0x4A, 0x58, 0x4C, 0x20, 13, 10, 0x87, 10]) {
-            return .jxl
-        }
+        if JXLHeader.isJXL(reader) { return .jxl }
         if let format = HEIFHeader.format(reader) { return format }
         return ForeignBytes.looksLikeSVG(reader) ? .svg : nil
     }

@@ -1,5 +1,3 @@
-import Glibc
-
 /// JPEG XL through libjxl.
 struct JXLOutput: OutputEncoder {
     static let format = ImageFormat.jxl
@@ -17,16 +15,11 @@ struct JXLOutput: OutputEncoder {
     private static let effort = 3
 
     /// Refuses what libjxl (0.7) would corrupt its heap over: it does not check whether it gets the memory it asks for. It
-    /// was measured to take 22 bytes a sample, 25.4 in lossless files, from 1 to 50 megapixels. Reserving as much address
-    /// space, untouched, tells whether a worker's limit leaves that; what is free in the heap comes on top.
+    /// was measured to take 22 bytes a sample, 25.4 in lossless files, from 1 to 50 megapixels.
     private func checkMemory(_ pixels: EncodablePixels) throws(RenderError) {
         let samples = pixels.width * pixels.height * pixels.bands
         let needed = samples * (job.output.isLossless ? 26 : 23) + 16 << 20
-        let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
-        if let memory = mmap(nil, needed, PROT_NONE, flags, -1, 0), memory != MAP_FAILED {
-            munmap(memory, needed)
-            return
-        }
+        if AddressSpace.hasRoom(for: needed) { return }
         throw RenderError(
             .overLimit,
             "writing \(pixels.width) × \(pixels.height) pixels as JPEG XL takes about \(needed / 1_000_000) MB, which is more than "

@@ -42,7 +42,7 @@ enum WorkerProgram {
         } else {
             // Where they are missing AVIF and JPEG XL are refused like any format that is not built in.
             if !VipsLibrary.has("heifload_buffer") { _ = cvips_load_module("heif") }
-            if !VipsLibrary.has("jxlsave_target") { _ = cvips_load_module("jxl") }
+            if !VipsLibrary.has("jxlsave_target") || !VipsLibrary.has("jxlload_buffer") { _ = cvips_load_module("jxl") }
         }
         // It looks at files, which nothing does any more once the process is locked down.
         let revision = RenderRevision.current

@@ -137,8 +137,9 @@ enum SettingCatalogue {
             "render.quality", .choice(["fast", "balanced", "best"]), .string("balanced"),
             "how much of shrinking decoders do, which is cheap but blurs: fast most, best nothing"),
         Setting(
-            "decoders", .list, .list(ImageFormat.decodable.map { .string($0.rawValue) }),
-            "formats of originals, masks and overlays that are decoded; the fewer, the less there is to attack"),
+            "decoders", .list, .list(ImageFormat.decodedByDefault.map { .string($0.rawValue) }),
+            "formats of originals, masks and overlays that are decoded, jxl if named; the fewer, the less there is to attack"
+        ),
         Setting("heif.trusted", .bool, .bool(false), "no warning of an old libheif: your distribution has patched it"),
         Setting("limits.pixels", positive, .int(50_000_000), "over all frames the recipe decodes"),
         Setting("limits.bytes", .size, .string("50MB"), "of an original, counted as it streams"),

@@ -10,9 +10,7 @@ enum HEIFNotice {
     ///   - formats: what is decoded.
     ///   - isTrusted: the setting `heif.trusted`.
     static func lines(version: String?, formats: Set<ImageFormat>, isTrusted: Bool) -> [String] {
-        let affected = ImageFormat.decodable.filter {
-            ImageFormat.decodedInWorkersOnly.contains($0) && formats.contains($0)
-        }
+        let affected = [ImageFormat.avif, .heif].filter(formats.contains)
         guard !affected.isEmpty else { return [] }
         let names = affected.map(\.rawValue).joined(separator: " and ")
         let found = "libheif \(version ?? "of an unknown version") decodes \(names)"

@@ -12,7 +12,7 @@ import Testing
         return try await RenderFixture.renderer.render(job).bytes
     }
 
-    private static func refusal(_ renderer: any Rendering, _ job: RenderJob) async -> RenderError? {
+    static func refusal(_ renderer: any Rendering, _ job: RenderJob) async -> RenderError? {
         do throws(RenderError) {
             _ = try await renderer.render(job)
             return nil

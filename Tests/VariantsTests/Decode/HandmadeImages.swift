@@ -152,6 +152,9 @@ enum HandmadeImages {
         tiff(width: 300, height: 200, bigEndian: true),
         heif(width: 400, height: 300, turns: 1, alpha: true, profile: 12),
         bigTIFF(width: 300, height: 200, pages: 3),
+        JXLHeaderTests.complete(orientation: 6),
+        [0, 0, 0, 12] + ascii("JXL ") + [13, 10, 0x87, 10] + box("jxlc", JXLHeaderTests.complete(orientation: 1))
+            + box("Exif", [0, 0, 0, 0] + CameraEXIF().complete),
         jpeg(width: 64, height: 48, extra: segment(0xE1, ascii("Exif\0\0") + CameraEXIF().complete)),
         png(width: 31, height: 17, extra: pngChunk("eXIf", CameraEXIF(isBigEndian: false).complete)),
     ]

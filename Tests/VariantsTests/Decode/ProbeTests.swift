@@ -132,7 +132,7 @@ import Variants
         Refusal(
             testDescription: "SVG", bytes: Make.ascii("<?xml version='1.0'?><!-- a --><svg xmlns='x'/>"),
             code: .unsupportedFormat, words: "SVG"),
-        Refusal(testDescription: "JPEG XL", bytes: [0xFF, 0x0A, 0, 0], code: .unsupportedFormat, words: "JPEG XL"),
+        Refusal(testDescription: "JPEG XL", bytes: [0xFF, 0x0A, 0, 0], code: .undecodable, words: "JPEG XL"),
         Refusal(
             testDescription: "JPEG 2000", bytes: [0, 0, 0, 12] + Make.ascii("jP  \r\n") + [0x87, 0x0A],
             code: .unsupportedFormat, words: "JPEG 2000"),

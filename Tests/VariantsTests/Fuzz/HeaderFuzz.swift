@@ -9,7 +9,8 @@ extension VariantsFuzzTests {
         words: [
             "RIFF", "WEBP", "VP8X", "VP8L", "VP8 ", "ANMF", "EXIF", "ICCP", "GIF89a", "IHDR", "IDAT", "acTL", "iCCP",
             "eXIf", "tRNS", "ftyp", "avif", "mif1", "meta", "iprp", "ipco", "ispe", "ipma", "pitm", "irot", "auxC",
-            "colr", "prof", "Exif\0\0", "ICC_PROFILE\0", "MM\0*", "II*\0", "<svg", "\u{0}\u{0}\u{0}\u{1}",
+            "colr", "prof", "Exif\0\0", "ICC_PROFILE\0", "MM\0*", "II*\0", "<svg", "jxlc", "jxlp",
+            "\u{0}\u{0}\u{0}\u{1}",
         ], limit: 16_384
     ) { bytes in
         do throws(RenderError) {

@@ -21,9 +21,10 @@ extension WorkerPoolTests {
             let recipe = try Recipe(recipe)
             do throws(RenderError) {
                 let header = try ImageHeader.probe(bytes)
-                let job = RenderJob(
+                var job = RenderJob(
                     original: bytes, header: header, recipe: recipe, output: recipe.resolvedOutput(for: header),
                     quality: .fast)
+                job.limits.formats = Set(ImageFormat.decodable)
                 return .success(try await pool.render(job))
             } catch {
                 return .failure(error)

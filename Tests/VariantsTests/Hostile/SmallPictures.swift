@@ -55,6 +55,16 @@ enum SmallPictures {
         if VipsLibrary.has("heifsave_buffer") {
             all.append(("avif", [try saved("heifsave_buffer", colour, ("compression", "av1"))]))
         }
+        if VipsLibrary.has("jxlsave_buffer") {
+            all.append(
+                (
+                    "jxl",
+                    [
+                        try saved("jxlsave_buffer", colour), try saved("jxlsave_buffer", alpha),
+                        try saved("jxlsave_buffer", alpha, ("lossless", true)),
+                    ]
+                ))
+        }
         return all
     }
 

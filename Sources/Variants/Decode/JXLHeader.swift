@@ -1,0 +1,195 @@
+/// Reads the header of a JPEG XL codestream, bare or in its container (ISO/IEC 18181-1 §D, 18181-2 §9).
+///
+/// libjxl applies the orientation while it decodes, so the size given here is the one after it, and the orientation is
+/// always 1. Of an animation the first frame is decoded: it counts as one page.
+enum JXLHeader {
+    /// Channels beyond colour: libjxl decodes all of them, and pictures have one, alpha.
+    static let maxExtraChannels = 4
+
+    static func isJXL(_ reader: ByteReader) -> Bool {
+        reader.matches([0xFF, 0x0A])
+            || reader.matches([0, 0, 0, 12, 0x4A, 0x58, 0x4C, 0x20, 13, 10, 0x87, 10])
+    }
+
+    static func parse(_ reader: ByteReader) throws(RenderError) -> ImageHeader {
+        let found = try read(reader)
+        try ImageHeader.checkSize("JPEG XL", found.width, found.height)
+        guard found.extraChannels <= maxExtraChannels else {
+            throw RenderError(
+                .overLimit,
+                "JPEG XL with \(found.extraChannels) channels beyond colour; at most \(maxExtraChannels) are decoded")
+        }
+        let isTurned = found.orientation >= 5
+        return ImageHeader(
+            format: .jxl, width: isTurned ? found.height : found.width, height: isTurned ? found.width : found.height,
+            hasAlpha: found.hasAlpha)
+    }
+
+    static func details(_ reader: ByteReader) -> ImageDetails {
+        var details = ImageDetails()
+        // Whoever asks has read the header before, and would have been told.
+        if let found = try? read(reader) {
+            details.colourSpace = found.isGrey ? .grey : .rgb
+            details.bitDepth = found.bitDepth
+        }
+        forEachBox(reader) { type, data in
+            // Four bytes say how far behind them the TIFF header is.
+            if type == "Exif", let skipped = data.uint32(0) { details.exif = EXIFSummary(data.part(4 + skipped)) }
+        }
+        return details
+    }
+
+    private struct Found {
+        var width = 0
+        var height = 0
+        var orientation = 1
+        var bitDepth = 8
+        var extraChannels = 0
+        var hasAlpha = false
+        var isGrey = false
+    }
+
+    private static func read(_ reader: ByteReader) throws(RenderError) -> Found {
+        var codestream = reader
+        if !reader.matches([0xFF, 0x0A]) {
+            codestream = reader.part(reader.count)
+            forEachBox(reader) { type, data in
+                guard codestream.count == 0 else { return }
+                // A part begins with its number. Headers are shorter than any first part that an encoder writes.
+                if type == "jxlc" { codestream = data } else if type == "jxlp" { codestream = data.part(4) }
+            }
+        }
+        var bits = BitReader(codestream.part(2))
+        guard codestream.matches([0xFF, 0x0A]), let found = metadata(&bits) else {
+            throw ImageHeader.damaged("JPEG XL", "its header is cut short")
+        }
+        return found
+    }
+
+    private static func forEachBox(_ reader: ByteReader, _ body: (_ type: String, _ data: ByteReader) -> Void) {
+        guard reader.byte(0) == 0 else { return }
+        HEIFHeader.forEachBox(reader) { body($0.type, $0.data) }
+    }
+
+    /// SizeHeader and ImageMetadata up to the colour space; nil where the bits end before.
+    private static func metadata(_ bits: inout BitReader) -> Found? {
+        var found = Found()
+        guard let size = size(&bits), let isDefault = bits.flag() else { return nil }
+        (found.width, found.height) = size
+        if isDefault { return found }
+        guard let hasExtra = bits.flag() else { return nil }
+        if hasExtra {
+            guard let orientation = bits.number(3), let hasIntrinsicSize = bits.flag(),
+                !hasIntrinsicSize || Self.size(&bits) != nil,
+                let hasPreview = bits.flag(), !hasPreview || skipPreview(&bits),
+                let isAnimated = bits.flag(), !isAnimated || skipAnimation(&bits)
+            else { return nil }
+            found.orientation = orientation + 1
+        }
+        // modular_16bit_buffers lies between depth and channels.
+        guard let depth = depth(&bits), bits.flag() != nil,
+            let channels = bits.choice((0, 0), (1, 0), (2, 4), (1, 12))
+        else { return nil }
+        found.bitDepth = depth
+        found.extraChannels = channels
+        // No more than are decoded are read: what is behind them does not matter then.
+        for _ in 0..<channels where channels <= maxExtraChannels {
+            guard let isAlpha = skipChannel(&bits) else { return nil }
+            found.hasAlpha = found.hasAlpha || isAlpha
+        }
+        if channels > maxExtraChannels { return found }
+        guard bits.flag() != nil, let isUsualColour = bits.flag() else { return nil }
+        if !isUsualColour {
+            guard bits.flag() != nil, let space = bits.enumeration() else { return nil }
+            found.isGrey = space == 1
+        }
+        return found
+    }
+
+    private static func size(_ bits: inout BitReader) -> (Int, Int)? {
+        func edge(_ bits: inout BitReader, _ isSmall: Bool) -> Int? {
+            isSmall ? bits.number(5).map { ($0 + 1) * 8 } : bits.choice((1, 9), (1, 13), (1, 18), (1, 30))
+        }
+        guard let isSmall = bits.flag(), let height = edge(&bits, isSmall), let ratio = bits.number(3) else {
+            return nil
+        }
+        if ratio == 0 { return edge(&bits, isSmall).map { ($0, height) } }
+        let (across, down) = [(1, 1), (12, 10), (4, 3), (3, 2), (16, 9), (5, 4), (2, 1)][ratio - 1]
+        return (height * across / down, height)
+    }
+
+    private static func skipPreview(_ bits: inout BitReader) -> Bool {
+        guard let isInEighths = bits.flag() else { return false }
+        func edge(_ bits: inout BitReader) -> Int? {
+            isInEighths
+                ? bits.choice((16, 0), (32, 0), (1, 5), (33, 9)) : bits.choice((1, 6), (65, 8), (321, 10), (1345, 12))
+        }
+        guard edge(&bits) != nil, let ratio = bits.number(3) else { return false }
+        return ratio != 0 || edge(&bits) != nil
+    }
+
+    private static func skipAnimation(_ bits: inout BitReader) -> Bool {
+        bits.choice((100, 0), (1000, 0), (1, 10), (1, 30)) != nil
+            && bits.choice((1, 0), (1001, 0), (1, 8), (1, 10)) != nil
+            && bits.choice((0, 0), (0, 3), (0, 16), (0, 32)) != nil && bits.flag() != nil
+    }
+
+    /// Bits of a sample.
+    private static func depth(_ bits: inout BitReader) -> Int? {
+        guard let isFloat = bits.flag() else { return nil }
+        guard isFloat else { return bits.choice((8, 0), (10, 0), (12, 0), (1, 6)) }
+        guard let depth = bits.choice((32, 0), (16, 0), (24, 0), (1, 6)), bits.number(4) != nil else { return nil }
+        return depth
+    }
+
+    /// Reads one channel's description; whether it is alpha.
+    private static func skipChannel(_ bits: inout BitReader) -> Bool? {
+        guard let isDefault = bits.flag() else { return nil }
+        if isDefault { return true }
+        guard let type = bits.enumeration(), depth(&bits) != nil, bits.choice((0, 0), (3, 0), (4, 0), (1, 3)) != nil,
+            let name = bits.choice((0, 0), (0, 4), (16, 5), (48, 10)), bits.skip(name * 8)
+        else { return nil }
+        switch type {
+        case 0: return bits.flag() == nil ? nil : true
+        case 2: return bits.skip(4 * 16) ? false : nil  // A spot colour.
+        case 5: return bits.choice((1, 0), (0, 2), (3, 4), (19, 8)) == nil ? nil : false  // A colour filter array.
+        default: return false
+        }
+    }
+}
+
+/// Numbers of any length in bits, the lowest bit of a byte first. Reading past the end gives nil.
+private struct BitReader {
+    private let bytes: ByteReader
+    private var position = 0
+
+    init(_ bytes: ByteReader) { self.bytes = bytes }
+
+    mutating func number(_ count: Int) -> Int? {
+        var value = 0
+        for index in 0..<count {
+            guard let byte = bytes.byte(position >> 3) else { return nil }
+            value |= Int(byte >> (position & 7) & 1) << index
+            position += 1
+        }
+        return value
+    }
+
+    mutating func flag() -> Bool? { number(1).map { $0 == 1 } }
+
+    /// U32: two bits choose among four sums of a constant and a number of so many bits.
+    mutating func choice(
+        _ first: (Int, Int), _ second: (Int, Int), _ third: (Int, Int), _ fourth: (Int, Int)
+    ) -> Int? {
+        guard let selector = number(2) else { return nil }
+        let (constant, count) = [first, second, third, fourth][selector]
+        return number(count).map { constant + $0 }
+    }
+
+    mutating func enumeration() -> Int? { choice((0, 0), (1, 0), (2, 4), (18, 6)) }
+
+    mutating func skip(_ count: Int) -> Bool {
+        position += count
+        return position <= bytes.count * 8
+    }
+}
