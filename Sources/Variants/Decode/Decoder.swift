@@ -13,7 +13,8 @@ enum Decoder {
             return try VipsCall(
                 "jpegload_buffer",
                 [
-                    "buffer": .bytes(bytes), "shrink": .int(shrink), "access": "sequential", "fail-on": "truncated",
+                    "buffer": JPEGScans.completed(bytes).map { .stored($0) } ?? .bytes(bytes), "shrink": .int(shrink),
+                    "access": "sequential", "fail-on": "truncated",
                 ]
             ).image()
         case .webp:

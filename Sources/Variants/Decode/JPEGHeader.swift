@@ -9,7 +9,7 @@ enum JPEGHeader {
         var seenExif = false
         var profileBytes = 0
         var scans = 0
-        try forEachSegment(reader) { marker, segment throws(RenderError) in
+        try forEachSegment(reader) { marker, segment, _ throws(RenderError) in
             switch marker {
             case _ where isFrame(marker):
                 if header == nil { header = try frame(segment) }
@@ -33,24 +33,28 @@ enum JPEGHeader {
         return header
     }
 
-    /// Calls `body` with the marker and content of each segment up to EOI, until it returns false.
+    /// Calls `body` with the marker and content of each segment up to EOI, and where it ends, until it returns false.
+    ///
+    /// - Returns: whether EOI was met.
+    @discardableResult
     static func forEachSegment(
-        _ reader: ByteReader, _ body: (UInt8, ByteReader) throws(RenderError) -> Bool
-    ) throws(RenderError) {
+        _ reader: ByteReader, _ body: (UInt8, ByteReader, _ end: Int) throws(RenderError) -> Bool
+    ) throws(RenderError) -> Bool {
         var offset = 2
         while let marker = nextMarker(reader, &offset) {
             switch marker {
-            case 0xD9: return
+            case 0xD9: return true
             case 0x01, 0xD0...0xD8: continue  // TEM, RSTn, SOI: no length follows
             default: break
             }
-            guard let given = reader.uint16(offset) else { return }
+            guard let given = reader.uint16(offset) else { return false }
             // A length too small to be one: libjpeg goes on right behind it, and scans may follow.
             let length = max(2, given)
             let segment = reader.part(offset + 2, length - 2)
             offset += length
-            guard try body(marker, segment) else { return }
+            guard try body(marker, segment, offset) else { return false }
         }
+        return false
     }
 
     /// Whether the marker is one of SOF.

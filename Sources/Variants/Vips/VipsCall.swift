@@ -12,6 +12,8 @@ enum VipsArgument {
     case doubles([Double])
     /// Bytes that stay valid as long as any image made from them.
     case bytes(UnsafeRawBufferPointer)
+    /// Bytes that the image made from them keeps.
+    case stored(PixelStorage)
 }
 
 extension VipsArgument: ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral, ExpressibleByBooleanLiteral,
@@ -81,11 +83,12 @@ struct VipsCall {
         return written.bytes
     }
 
-    private var inputs: [Image] {
-        arguments.flatMap { _, value -> [Image] in
+    private var inputs: [AnyObject] {
+        arguments.flatMap { _, value -> [AnyObject] in
             switch value {
             case .image(let image): [image]
             case .images(let images): images
+            case .stored(let storage): [storage]
             default: []
             }
         }
@@ -164,10 +167,8 @@ struct VipsCall {
         case .doubles(let numbers):
             _ = cvips.g_value_init(&value, cvips.vips_array_double_get_type())
             cvips.vips_value_set_array_double(&value, numbers, Int32(numbers.count))
-        case .bytes(let bytes):
-            guard let start = bytes.baseAddress, let blob = cvips.vips_blob_new(nil, start, bytes.count) else {
-                return false
-            }
+        case .bytes, .stored:
+            guard let blob = blob(argument) else { return false }
             _ = cvips.g_value_init(&value, cvips.vips_blob_get_type())
             cvips.g_value_set_boxed(&value, UnsafeRawPointer(blob))
             cvips.vips_area_unref(blob)
@@ -175,6 +176,19 @@ struct VipsCall {
         cvips.g_object_set_property(operation, name, &value)
         cvips.g_value_unset(&value)
         return true
+    }
+}
+
+extension VipsCall {
+    private func blob(_ argument: VipsArgument) -> OpaquePointer? {
+        let bytes: UnsafeRawBufferPointer? =
+            switch argument {
+            case .bytes(let bytes): bytes
+            case .stored(let storage): storage.bytes
+            default: nil
+            }
+        guard let bytes, let start = bytes.baseAddress else { return nil }
+        return cvips.vips_blob_new(nil, start, bytes.count)
     }
 }
 

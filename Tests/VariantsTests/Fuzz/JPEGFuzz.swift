@@ -13,12 +13,18 @@ extension VariantsFuzzTests {
                 width: 9, height: 7,
                 extra: HandmadeImages.segment(0xE1, HandmadeImages.ascii("Exif\0\0") + HandmadeImages.exif(6))
                     + HandmadeImages.segment(0xE2, HandmadeImages.ascii("ICC_PROFILE\0") + [1, 1, 9, 9, 9])),
-        ], limit: 16_384
+        ] + unended, limit: 16_384
     ) { bytes in
+        if let completed = bytes.withUnsafeBytes({ JPEGScans.completed($0) }), completed.count != bytes.count + 2 {
+            return "\(completed.count) bytes of \(bytes.count)"
+        }
         guard bytes.starts(with: [0xFF, 0xD8, 0xFF]), let header = try? ImageHeader.probe(bytes) else { return nil }
         let scans = scans(bytes)
         return header.scans == max(1, scans) ? nil : "\(header.scans) scans where there are \(scans)"
     }
+
+    /// Real pictures without EOI, whose scans are walked.
+    private static let unended: [[UInt8]] = (try? SmallPictures.byFormat().first?.pictures.map { $0.dropLast(2) }) ?? []
 
     /// The markers as jdmarker.c of libjpeg-turbo 2.1 takes them: whatever is no marker is skipped, and a length below 2
     /// skips nothing beyond itself.
