@@ -4,7 +4,7 @@ import Testing
 @testable import pipectl
 
 @Suite struct BatchInputTests {
-    private func sources(_ arguments: [String], excluding: String? = nil) -> [BatchSource] {
+    private func sources(_ arguments: [String], excluding: [String] = []) -> [BatchSource] {
         BatchInput(arguments, excluding: excluding).compactMap {
             if case .source(let source) = $0 { source } else { nil }
         }
@@ -18,12 +18,15 @@ import Testing
 
     @Test func `a folder is walked in byte order, links and the output folder left out`() {
         let folder = ScratchFolder()
-        for name in ["in/b.png", "in/a/z.jpg", "in/a/.hidden", "in/B.txt", "in/out/made.png", "in/é.png"] {
+        for name in [
+            "in/b.png", "in/a/z.jpg", "in/a/.hidden", "in/B.txt", "in/out/made.png", "in/cache/cache.sqlite",
+            "in/é.png",
+        ] {
             folder.write("x", to: name)
         }
         symlink("b.png", folder("in/link.png"))
         symlink(".", folder("in/loop"))
-        let found = sources([folder("in")], excluding: folder("in/out"))
+        let found = sources([folder("in")], excluding: [folder("in/out"), folder("in/cache")])
         #expect(
             found.map { String($0.source.dropFirst(folder.path.utf8.count)) }
                 == ["/in/B.txt", "/in/a/.hidden", "/in/a/z.jpg", "/in/b.png", "/in/é.png"])

@@ -40,17 +40,17 @@ enum BatchEntry: Sendable, Hashable {
 /// not find.
 struct BatchInput: Sequence {
     var arguments: [String]
-    /// A folder left out of folder arguments: the output folder, so that a second run does not take its own results.
-    var excludedFolder: String?
+    /// Folders left out of folder arguments: those of the output and of the cache, so that no run takes its own results.
+    var excludedFolders: [String]
     /// Asked while waiting for standard input; true ends the input.
     var isInterrupted: @Sendable () -> Bool = { false }
 
     init(
-        _ arguments: [String], excluding excludedFolder: String? = nil,
+        _ arguments: [String], excluding excludedFolders: [String] = [],
         isInterrupted: @escaping @Sendable () -> Bool = { false }
     ) {
         self.arguments = arguments
-        self.excludedFolder = excludedFolder
+        self.excludedFolders = excludedFolders
         self.isInterrupted = isInterrupted
     }
 
@@ -77,9 +77,9 @@ struct BatchInput: Sequence {
         let reasons = arguments.map { argument in
             switch InputKind.of(path: argument) {
             case .folder:
-                let isOutputInside = excludedFolder.map { Self.contains(argument, $0) } ?? false
+                let isOutputInside = excludedFolders.contains { Self.contains(argument, $0) }
                 return "\(argument) holds no files"
-                    + (isOutputInside ? " but those of the output folder, which are left out" : "")
+                    + (isOutputInside ? " but those of the output folder and the cache, which are left out" : "")
             case .lines, .jsonLines, .csv: return "\(argument) names no sources"
             default: return argument == "-" ? "stdin names no sources" : "\(argument) holds no files"
             }
@@ -104,11 +104,11 @@ struct BatchInput: Sequence {
         private let input: BatchInput
         private var position = 0
         private var current: (any EntryReader)?
-        private let excluded: FileIdentity?
+        private let excluded: [FileIdentity]
 
         fileprivate init(_ input: BatchInput) {
             self.input = input
-            excluded = input.excludedFolder.flatMap { FileIdentity(path: $0) }
+            excluded = input.excludedFolders.compactMap { FileIdentity(path: $0) }
         }
 
         mutating func next() -> BatchEntry? {
@@ -253,9 +253,9 @@ final class GlobReader: EntryReader {
     private var matches: [String]
     private var at = 0
     private var current: (any EntryReader)?
-    private let excluded: FileIdentity?
+    private let excluded: [FileIdentity]
 
-    init(_ matches: [String], excluding excluded: FileIdentity?) {
+    init(_ matches: [String], excluding excluded: [FileIdentity]) {
         self.matches = matches
         self.excluded = excluded
     }
@@ -269,7 +269,7 @@ final class GlobReader: EntryReader {
             at += 1
             switch InputKind.of(path: path) {
             case .folder:
-                if let excluded, FileIdentity(path: path) == excluded { continue }
+                if let folder = FileIdentity(path: path), excluded.contains(folder) { continue }
                 current = FolderReader(path, excluding: excluded)
             case .lines, .jsonLines, .csv:
                 do {

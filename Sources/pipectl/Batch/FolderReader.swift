@@ -15,9 +15,9 @@ final class FolderReader: EntryReader {
 
     private var levels: [Level] = []
     private var pending: BatchEntry?
-    private let excluded: FileIdentity?
+    private let excluded: [FileIdentity]
 
-    init(_ folder: String, excluding excluded: FileIdentity?) {
+    init(_ folder: String, excluding excluded: [FileIdentity]) {
         self.excluded = excluded
         enter(folder.hasSuffix("/") ? folder : folder + "/", relative: "")
     }
@@ -48,7 +48,7 @@ final class FolderReader: EntryReader {
             switch status.st_mode & S_IFMT {
             case S_IFREG: return .source(BatchSource(path, folder: level.relative, isFound: true))
             case S_IFDIR:
-                if FileIdentity(status) == excluded { continue }
+                if excluded.contains(FileIdentity(status)) { continue }
                 enter(path + "/", relative: level.relative.isEmpty ? name : level.relative + "/" + name)
             default: continue
             }

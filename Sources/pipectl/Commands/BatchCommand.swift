@@ -46,7 +46,8 @@ struct BatchCommand: AsyncParsableCommand {
             throw CommandFailure(
                 .usage, "nothing to do: name files, folders, URLs or a manifest, or - for a list on stdin")
         }
-        let input = BatchInput(sources, excluding: output, isInterrupted: { Interruption.isRequested })
+        let input = BatchInput(
+            sources, excluding: [output, settings.cacheFolder], isInterrupted: { Interruption.isRequested })
         guard !recipe.isEmpty || input.mayCarryRecipes else {
             throw CommandFailure(.usage, "no recipe: give -r RECIPE, or a manifest with recipes")
         }
