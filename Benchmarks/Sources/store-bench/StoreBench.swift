@@ -9,6 +9,7 @@ import Traces
 ///     store-bench more FOLDER ENTRIES         put and hit in such a folder once more: what two versions do in turn
 ///     store-bench open FOLDER ENTRIES         opening the folder, up to the answer to a first question
 ///     store-bench share FOLDER ENTRIES ROUNDS a second process that reads, alone and while this one writes
+///     store-bench latency FOLDER ENTRIES SECONDS TURNS    look-ups by the clock, alone and beside writers
 ///     store-bench evict FOLDER ENTRIES        eviction in such a folder
 ///     store-bench peer FOLDER ENTRIES         the same entries in a plain table of SQLite, in a folder that is there
 ///     store-bench memory ENTRIES              the memory tier
@@ -19,9 +20,9 @@ import Traces
 /// with all its threads, unless the measure ends in `wall`.
 @main
 struct StoreBench {
-    static func main() {
+    static func main() async {
         do {
-            try run(Array(CommandLine.arguments.dropFirst()))
+            try await run(Array(CommandLine.arguments.dropFirst()))
         } catch {
             let text = (error as? BenchError)?.message ?? (error as? ReplayError)?.message ?? "\(error)"
             let message = Array("store-bench: \(text)\n".utf8)
@@ -30,7 +31,7 @@ struct StoreBench {
         }
     }
 
-    private static func run(_ arguments: [String]) throws {
+    private static func run(_ arguments: [String]) async throws {
         switch (arguments.first ?? "", arguments.count) {
         case ("disk", 3): try DiskBench(arguments[1], try count(arguments[2]), hasOriginals: false).run()
         case ("mix", 3): try DiskBench(arguments[1], try count(arguments[2]), hasOriginals: true).run()
@@ -41,6 +42,14 @@ struct StoreBench {
         case ("read", 5):
             try SharedFolder(arguments[1], try count(arguments[2]))
                 .read(slices: try count(arguments[3]), start: Double(try count(arguments[4])))
+        case ("latency", 5):
+            try await LatencyBench(
+                folder: arguments[1], entries: try count(arguments[2]), seconds: Double(try count(arguments[3])),
+                turns: try count(arguments[4])
+            ).run()
+        case ("latency-writer", 4):
+            try await LatencyBench(folder: arguments[1], entries: 1, seconds: Double(try count(arguments[3])), turns: 1)
+                .write(first: try count(arguments[2]))
         case ("peer", 3): try PeerBench(arguments[1], try count(arguments[2])).run()
         case ("memory", 2): try MemoryBench(entries: try count(arguments[1])).run()
         case ("inline", 3): try InlineBench(folder: arguments[1], count: try count(arguments[2])).run()
@@ -53,7 +62,7 @@ struct StoreBench {
         default:
             throw BenchError(
                 """
-                usage: store-bench disk|mix|more|evict|peer FOLDER ENTRIES | open FOLDER ENTRIES | share FOLDER ENTRIES ROUNDS | memory ENTRIES |
+                usage: store-bench disk|mix|more|evict|peer FOLDER ENTRIES | open FOLDER ENTRIES | share FOLDER ENTRIES ROUNDS | latency FOLDER ENTRIES SECONDS TURNS | memory ENTRIES |
                     inline FOLDER COUNT | trace FOLDER TRACE.gz REQUESTS SHARE
                 """)
         }

@@ -1,0 +1,30 @@
+import Variants
+
+/// The tiers of a cache folder without a pipeline before them and without memory tiers: what `Benchmarks/run-hit-latency`
+/// measures.
+@_spi(Benchmarks) public final class DiskTierProbe: Sendable {
+    private let tiers: CacheTiers
+    private let generation: CacheTiers.Generation
+
+    /// - Parameter fsync: whether commits wait for the disk.
+    public init(folder: String, fsync: Bool) throws(PipelineError) {
+        var configuration = PipelineConfiguration(memory: .init(originals: 0, variants: 0, pixels: 0))
+        configuration.cacheFolder = folder
+        configuration.disk = .init(originals: 1 << 50, variants: 1 << 50)
+        configuration.fsync = fsync
+        tiers = try CacheTiers(configuration, readers: OwnedThreads(count: configuration.lookupThreads))
+        generation = tiers.generation()
+    }
+
+    /// Looks a variant up as the render stage does; whether it was there.
+    public func variant(_ key: String, of original: String) async -> Bool {
+        await tiers.variant(key, of: original) != nil
+    }
+
+    /// Stores a variant behind the answer.
+    public func store(_ entry: VariantEntry, body: [UInt8], of source: String) {
+        tiers.store(entry, body: body, of: source, storage: .variantsOnDisk, generation: generation)
+    }
+
+    public func close() async { await tiers.close() }
+}
