@@ -38,7 +38,7 @@ public struct ImageDetails: Sendable, Hashable {
     private static func jpeg(_ reader: ByteReader) -> ImageDetails {
         var details = ImageDetails()
         // The error is a parser's of the header, which has read the same segments.
-        try? JPEGHeader.forEachSegment(reader) { marker, segment, _ in
+        _ = try? JPEGHeader.forEachSegment(reader) { marker, segment, _ in
             if JPEGHeader.isFrame(marker), details.bitDepth == nil {
                 details.bitDepth = segment.byte(0).map(Int.init)
                 details.colourSpace =

@@ -83,7 +83,7 @@ struct JPEGScans {
     private mutating func areComplete() -> Bool {
         var isReadable = true
         // What the walk over the segments throws is thrown by the body, and this one throws nothing.
-        try? JPEGHeader.forEachSegment(reader) { marker, segment, end in
+        _ = try? JPEGHeader.forEachSegment(reader) { marker, segment, end in
             switch marker {
             case 0xC4: isReadable = readTables(segment)
             case 0xDD: restartInterval = segment.uint16(0) ?? 0
