@@ -111,8 +111,6 @@ final class DiskIndex: @unchecked Sendable {
             // Set aside by who had the lock: what is written to it now nobody would find.
             if connection.hasMoved { throw StoreError(.damaged, "the index was replaced", path: path) }
             try create(on: connection)
-        } else {
-            try migrate(connection)
         }
         try adopt(connection)
     }
@@ -162,7 +160,7 @@ final class DiskIndex: @unchecked Sendable {
         let isNew = try checkVersion(connection)
         try connection.execute(
             """
-            PRAGMA mmap_size=0; PRAGMA trusted_schema=OFF; PRAGMA cache_size=-\(DiskSchema.cachedKilobytes);
+            PRAGMA mmap_size=0; PRAGMA trusted_schema=OFF; PRAGMA secure_delete=OFF; PRAGMA cache_size=-\(DiskSchema.cachedKilobytes);
             PRAGMA journal_size_limit=\(DiskSchema.logPages * 3 / 2 * DiskSchema.pageSize);
             PRAGMA synchronous=\(configuration.fsync ? "FULL" : "NORMAL");
             """)
@@ -188,6 +186,11 @@ final class DiskIndex: @unchecked Sendable {
                 .newerVersion,
                 "the cache has version \(version), this program knows versions up to \(DiskSchema.version): "
                     + "update the program or name another folder", path: path)
+        }
+        guard version == DiskSchema.version else {
+            // It is a cache: what an older program stored is stored again.
+            throw StoreError(
+                .damaged, "the index has version \(version), which this program no longer reads", path: path)
         }
         return false
     }
@@ -298,10 +301,7 @@ final class DiskIndex: @unchecked Sendable {
         for _ in 0..<3 {
             do throws(StoreError) {
                 let (connection, isNew) = try connect()
-                if !isNew {
-                    try bringUp(connection)
-                    try connection.probe()
-                }
+                if !isNew { try connection.probe() }
                 return (connection, isNew)
             } catch {
                 guard error.code == .damaged else { throw error }

@@ -1,6 +1,6 @@
 /// The tables of the index (docs/entry-format.md describes every column).
 enum DiskSchema {
-    /// Raised with every change of a table; an index with a higher number is refused.
+    /// Raised with every change of a table. An index with a higher number is refused; one with a lower is set aside.
     static let version = 8
     /// "IMPC": tells our index from another program's database.
     static let applicationID = 0x494D_5043
@@ -38,11 +38,6 @@ enum DiskSchema {
         CREATE TABLE purges (name TEXT PRIMARY KEY, generation INTEGER NOT NULL, time REAL NOT NULL) WITHOUT ROWID;
         CREATE INDEX purges_time ON purges (time);
         CREATE TABLE discarded (digest TEXT PRIMARY KEY) WITHOUT ROWID;
-        \(entries)
-        """
-
-    /// What an index from before version 5 gets in the place of what it had.
-    static let entries = """
         CREATE INDEX purges_generation ON purges (generation);
         \(digests)
         CREATE TABLE originals (id INTEGER PRIMARY KEY, \(queueColumns), \(bodyColumns), \(digestColumn));

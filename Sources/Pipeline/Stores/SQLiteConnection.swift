@@ -192,16 +192,7 @@ final class SQLiteConnection: @unchecked Sendable {
     }
 
     /// Runs statements that take no values and whose rows nobody reads.
-    ///
-    /// - Parameter tables: what has the tables they speak of. Where those are not there, or others, it is damaged.
-    func execute(_ sql: String, ofTables tables: String? = nil) throws(StoreError) {
-        let status = sqlite3_exec(handle, sql, nil, nil, nil)
-        if status == SQLITE_ERROR, let tables {
-            let text = String(cString: sqlite3_errmsg(handle))
-            throw StoreError(.damaged, "the index says it is of \(tables) and is not: \(text)", path: path)
-        }
-        try check(status)
-    }
+    func execute(_ sql: String) throws(StoreError) { try check(sqlite3_exec(handle, sql, nil, nil, nil)) }
 
     /// Runs one statement.
     /// - Returns: how many rows it inserted, changed or deleted.
@@ -297,8 +288,7 @@ final class SQLiteConnection: @unchecked Sendable {
     /// How long a statement waits for another process, in milliseconds; 0 fails at once.
     func wait(milliseconds: Int32) { sqlite3_busy_timeout(handle, milliseconds) }
 
-    /// Makes `digest_head` and `digest_bytes` known to the statements of this connection: of a digest as text, the first of
-    /// one as a blob too, NULL where it is none.
+    /// Makes `digest_head` known to the statements of this connection: of a digest as a blob or as text, NULL where it is none.
     func addDigestFunctions() {
         let flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC
         sqlite3_create_function_v2(
@@ -314,16 +304,6 @@ final class SQLiteConnection: @unchecked Sendable {
                 }
                 guard let key else { return sqlite3_result_null(context) }
                 sqlite3_result_int64(context, Int64(key.head))
-            }, nil, nil, nil)
-        sqlite3_create_function_v2(
-            handle, "digest_bytes", 1, flags, nil,
-            { context, _, values in
-                guard let text = sqlite3_value_text(values?[0]), let key = DigestKey(String(cString: text)) else {
-                    return sqlite3_result_null(context)
-                }
-                // SQLITE_TRANSIENT, as in `bind`.
-                let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
-                key.withBytes { sqlite3_result_blob(context, $0.baseAddress, Int32($0.count), transient) }
             }, nil, nil, nil)
     }
 

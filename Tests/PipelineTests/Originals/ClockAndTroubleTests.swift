@@ -97,21 +97,4 @@ struct DiskTroubleTests {
             #expect(bench.count == 5)
         }
     }
-
-    @Test func `an index of the first version is brought up to date and keeps what it holds`() async throws {
-        let folder = CacheFolder()
-        let body = Array("b".utf8)
-        var older = try OlderIndex(folder)
-        try older.add(record("http://a/", body), body)
-        try older.lower(to: 1)
-        let again = try DiskStore(folder: folder.path)
-        #expect(try again.records(source: "http://a/") == [record("http://a/", body)])
-        var redirected = record("http://b/", body)
-        redirected.finalURL = "http://c/"
-        redirected.response.assignedLifetime = 1.5
-        redirected.response.lifetimeLimit = 0
-        #expect(try again.storeOriginal(redirected, body: body, generation: 1))
-        #expect(try again.records(source: "http://b/") == [redirected])
-        again.close()
-    }
 }

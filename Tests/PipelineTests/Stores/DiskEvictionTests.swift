@@ -263,18 +263,4 @@ import Testing
         #expect(counters.bytes == index.bytes && counters.evictions == index.evictions && index.evictions > 100)
         #expect(try store.verify().isClean)
     }
-
-    @Test func `an index of the second version is queued anew`() throws {
-        var older = try OlderIndex(folder)
-        for (name, cost) in [("a", 30.0), ("b", 10), ("c", 20)] {
-            var entry = variant(name, of: digest([]), body)
-            entry.cost = cost
-            try older.add(entry, body)
-        }
-        try older.lower(to: 2)
-        try folder.sql("UPDATE variants SET since = 1.7e9 + id, priority = 1.7e9 + id")
-        let after = try store(3 * size)
-        #expect(try put("d", cost: 40, in: after))
-        #expect(try names(after, of: ["a", "b", "c", "d"]) == ["a", "c", "d"])
-    }
 }
