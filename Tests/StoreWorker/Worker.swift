@@ -24,7 +24,6 @@ struct Worker {
         configuration.variants = budget
         configuration.graceSeconds = graceSeconds
         configuration.touchBatch = 16
-        configuration.snapshots.least = 1
         // Kills are what is tried, not patience: on a loaded machine a process may be without its turn for seconds.
         configuration.busyMilliseconds = 120_000
         return try DiskStore(folder: folder, configuration: configuration)

@@ -14,7 +14,6 @@ extension CacheTiers {
     ) async throws(PipelineError) -> Value {
         guard let disk, let locks, let hold = try await locks.hold(kind, key) else { return try await work() }
         // Who had its turn before has stored what it made.
-        if hold.isLocked { disk.refresh() }
         if hold.isLocked, let value = await look() {
             locks.note { $0.shared += 1 }
             locks.release(hold, isShared: nil)

@@ -39,9 +39,7 @@ final class CacheTiers: Sendable {
     private let hasWarned = Atomic<Bool>(false)
     private let hasToldOfNotice = Atomic<Bool>(false)
 
-    init(
-        _ configuration: PipelineConfiguration, readers: OwnedThreads, snapshots: Snapshot.Settings = .init()
-    ) throws(PipelineError) {
+    init(_ configuration: PipelineConfiguration, readers: OwnedThreads) throws(PipelineError) {
         memory = MemoryTier(configuration.memory)
         originals = memory.originals
         variants = memory.variants
@@ -64,7 +62,6 @@ final class CacheTiers: Sendable {
             settings.variants = configuration.disk.variants
             settings.freeSpace = configuration.freeSpace
             settings.fsync = configuration.fsync
-            settings.snapshots = snapshots
             if let store = configuration.store {
                 disk = store
             } else if let folder = configuration.cacheFolder {

@@ -196,10 +196,7 @@ extension DiskIndex {
 
     // MARK: Generations
 
-    func generation() throws(StoreError) -> UInt64 {
-        let value = try connection.first("SELECT value FROM state WHERE name = 'generation'") { $0.count(0) }
-        return UInt64(value ?? 1)
-    }
+    func generation() throws(StoreError) -> UInt64 { try connection.generation() ?? 1 }
 
     /// Whether work begun at `generation` may still store something under these names. Inside a write transaction.
     func mayStore(_ names: [String], generation: UInt64) throws(StoreError) -> Bool {

@@ -29,27 +29,6 @@ extension DiskIndex {
         var uses: Int
     }
 
-    func recordRows(_ rest: String, _ value: SQLiteValue, _ limit: Int = .max) throws(StoreError) -> [RecordRow] {
-        try connection.rows(
-            """
-            SELECT id, source, selecting, digest, length, status, request_time, response_time, fetch_milliseconds, \
-            fields, format, width, height, pages, alpha, orientation, scans, profile_bytes, touched, uses, \
-            EXISTS (SELECT 1 FROM originals WHERE originals.id = original), final_url, assigned_lifetime, \
-            lifetime_limit, stored FROM records \(rest) LIMIT ?2
-            """, value, .integer(limit)
-        ) { row in
-            RecordRow(
-                id: row.integer(0), record: Self.record(row), hasBody: row.integer(20) != 0, stored: row.real(24),
-                touched: row.real(18), uses: row.count(19))
-        }
-    }
-
-    func variantRows(_ rest: String, _ value: SQLiteValue, _ limit: Int = .max) throws(StoreError) -> [VariantRow] {
-        try connection.rows("SELECT \(Self.variantColumns) FROM variants \(rest) LIMIT ?2", value, .integer(limit)) {
-            VariantRow(id: $0.integer(0), entry: Self.variant($0), touched: $0.real(11), uses: $0.count(12))
-        }
-    }
-
     static let variantColumns = """
         variants.id, variants.key, variants.original, variants.digest, variants.length, variants.format, \
         variants.width, variants.height, variants.recipe, variants.cost, variants.created, variants.touched, \
@@ -57,22 +36,13 @@ extension DiskIndex {
         """
 
     /// A variant and where its body is: its key, and what it is a variant of. All of both is compared in its own row.
-    private static let variantByKey = SQLText(
+    fileprivate static let variantByKey = SQLText(
         kept: """
             SELECT \(variantColumns), length, checksum, place FROM digests CROSS JOIN variants \
             ON variants.id BETWEEN digests.id << \(DiskSchema.variantBits) | ?3 \
             AND (digests.id << \(DiskSchema.variantBits) | ?3) + \(DiskSchema.bucket - 1) \
             WHERE head = ?1 AND original = ?2 AND key = ?4
             """)
-
-    /// What `read` makes of the variant with this key of an original; nil where there is none.
-    func variant<Result>(
-        _ key: DigestKey, of original: DigestKey, read: (SQLiteRow) -> Result
-    ) throws(StoreError) -> Result? {
-        try connection.first(
-            Self.variantByKey, .integer(original.head), .digest(original), .integer(key.bucket), .digest(key),
-            read: read)
-    }
 
     /// nil when the row is damaged.
     static func variant(_ row: SQLiteRow) -> VariantEntry? {
@@ -83,7 +53,7 @@ extension DiskIndex {
             created: row.real(10))
     }
 
-    private static func record(_ row: SQLiteRow) -> OriginalRecord? {
+    fileprivate static func record(_ row: SQLiteRow) -> OriginalRecord? {
         guard let selecting = row.blob(2).flatMap(EntryCoding.selecting), let digest = row.digestKey(3),
             let fields = row.blob(9).flatMap(EntryCoding.fields)
         else { return nil }
@@ -320,4 +290,46 @@ extension DiskIndex {
             AND (digests.id << \(DiskSchema.variantBits) | ?3) + \(DiskSchema.bucket - 1) \
             WHERE head = ?1 AND digests.digest = ?2 AND \(isNumber)
             """)
+}
+
+/// What look-ups and lists ask of the index.
+extension SQLiteConnection {
+    func recordRows(_ rest: String, _ value: SQLiteValue, _ limit: Int = .max) throws(StoreError) -> [DiskIndex
+        .RecordRow]
+    {
+        try rows(
+            """
+            SELECT id, source, selecting, digest, length, status, request_time, response_time, fetch_milliseconds, \
+            fields, format, width, height, pages, alpha, orientation, scans, profile_bytes, touched, uses, \
+            EXISTS (SELECT 1 FROM originals WHERE originals.id = original), final_url, assigned_lifetime, \
+            lifetime_limit, stored FROM records \(rest) LIMIT ?2
+            """, value, .integer(limit)
+        ) { row in
+            DiskIndex.RecordRow(
+                id: row.integer(0), record: DiskIndex.record(row), hasBody: row.integer(20) != 0, stored: row.real(24),
+                touched: row.real(18), uses: row.count(19))
+        }
+    }
+
+    func variantRows(_ rest: String, _ value: SQLiteValue, _ limit: Int = .max) throws(StoreError) -> [DiskIndex
+        .VariantRow]
+    {
+        try rows("SELECT \(DiskIndex.variantColumns) FROM variants \(rest) LIMIT ?2", value, .integer(limit)) {
+            DiskIndex.VariantRow(
+                id: $0.integer(0), entry: DiskIndex.variant($0), touched: $0.real(11), uses: $0.count(12))
+        }
+    }
+
+    /// What `read` makes of the variant with this key of an original; nil where there is none.
+    func variant<Result>(
+        _ key: DigestKey, of original: DigestKey, read: (SQLiteRow) -> Result
+    ) throws(StoreError) -> Result? {
+        try first(
+            DiskIndex.variantByKey, .integer(original.head), .digest(original), .integer(key.bucket), .digest(key),
+            read: read)
+    }
+
+    func generation() throws(StoreError) -> UInt64? {
+        try first("SELECT value FROM state WHERE name = 'generation'") { UInt64($0.count(0)) }
+    }
 }

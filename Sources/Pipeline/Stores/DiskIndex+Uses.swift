@@ -26,9 +26,11 @@ extension DiskIndex {
     /// Notes a use of a row, to be written once there are many, or some time has passed: neighbours are written together,
     /// and the more there are the more neighbours.
     ///
-    /// - Parameter written: `touched` of the row.
-    func touch(_ tier: DiskTier, row: Int, written: Double) {
-        let now = Self.now()
+    /// - Parameters:
+    ///   - written: `touched` of the row.
+    ///   - now: when it was used; nil: now.
+    func touch(_ tier: DiskTier, row: Int, written: Double, now: Double? = nil) {
+        let now = now ?? Self.now()
         let use = UsesFile.Use(since: sinceOfUse(tier, now: now), now: now)
         let note = UsesFile.Note(use: use, written: written)
         notedUses.byRow[UsesFile.Key(tier, row), default: UsesFile.Note()].add(note)

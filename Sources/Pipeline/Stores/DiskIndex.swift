@@ -15,8 +15,6 @@ final class DiskIndex: @unchecked Sendable {
     /// Uses of rows since those were written, and those of them that are not in the file yet.
     let uses: UsesFile
     var notedUses = NotedUses()
-    /// What look-ups are made in that follow each other closely.
-    var snapshot: Snapshot
     /// Counters since the last transaction, how often they were changed, and since when they wait.
     var noted = PerTier { _ in StoreCounters() }
     var notes = 0
@@ -46,8 +44,6 @@ final class DiskIndex: @unchecked Sendable {
     private var opened: SQLiteConnection?
     private var inode: UInt64 = 0
     private var place = PlaceCheck()
-    /// The generation when somebody last looked where the index lies.
-    private var generationLooked: UInt64 = 0
     private var isClosed = false
     /// The generation as other processes read it.
     let shared: GenerationPage
@@ -66,7 +62,6 @@ final class DiskIndex: @unchecked Sendable {
         policies = PerTier { _ in policy }
         shared = GenerationPage(folder: folder)
         self.configuration = configuration
-        snapshot = Snapshot(configuration.snapshots)
         try files.claim()
         let removed = files.removeFalseFolders()
         if removed > 0 { note(.originals) { $0.corrupt += removed } }
@@ -221,13 +216,9 @@ final class DiskIndex: @unchecked Sendable {
 
     /// Connects anew when another process has put a new database in the place of ours, when the folder has been
     /// deleted, and when the attempt before failed.
-    ///
-    /// - Parameter isLookup: whether it will do that somebody looked a moment ago: who then finds nothing asks again.
-    /// - Returns: whether it did.
-    @discardableResult
-    func reopenIfReplaced(isLookup: Bool = false) throws(StoreError) -> Bool {
+    func reopenIfReplaced() throws(StoreError) {
         // A transaction under way ends where it began.
-        guard !isClosed, !isWriting, opened == nil || !isInPlace(isLookup: isLookup) else { return false }
+        guard !isClosed, !isWriting, opened == nil || !place.finds(inode, at: path) else { return }
         opened?.close()
         opened = nil
         inode = 0
@@ -240,19 +231,6 @@ final class DiskIndex: @unchecked Sendable {
             guard error.code == .damaged else { throw error }
             try rebuild()
         }
-        return true
-    }
-
-    /// Whether the index that is open is the one in the folder. A damaged one that another process has set aside goes on
-    /// having a name: the generation tells of that.
-    private func isInPlace(isLookup: Bool) -> Bool {
-        let generation = shared.value
-        if generation != generationLooked {
-            generationLooked = generation
-            place.expire()
-        }
-        if isLookup, place.isRecent { return true }
-        return place.finds(inode, at: path)
     }
 
     /// Sets a damaged database aside as `cache.sqlite.damaged` and starts an empty one, unless another process has.
@@ -343,7 +321,6 @@ final class DiskIndex: @unchecked Sendable {
     func write<Result>(
         _ body: (SQLiteConnection) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
-        endSnapshot()
         if !isTogether, shared.isReplaced(looks: false) { shareGeneration() }
         let connection = try connection
         if isTogether { return try body(connection) }

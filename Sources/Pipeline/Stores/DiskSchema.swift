@@ -201,6 +201,8 @@ struct PerTier<Value> {
     }
 }
 
+extension PerTier: Sendable where Value: Sendable {}
+
 /// What a key is remembered by after its entry was evicted: the beginning of a digest, 64-bit FNV-1a of a source and what
 /// selects among its responses; the same in every process. A collision costs no more than a place in the queue.
 struct GhostKey: Sendable, Hashable {

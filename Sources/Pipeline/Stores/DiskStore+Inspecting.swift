@@ -96,7 +96,8 @@ extension DiskStore {
     /// - Parameter after: `position` of the last one of the page before; 0 begins.
     public func originals(after: Int = 0, limit: Int = 100) throws(StoreError) -> [ListedOriginal] {
         try perform { index throws(StoreError) in
-            try index.recordRows("WHERE id > ?1 ORDER BY id", .integer(after), limit).compactMap(index.listed)
+            try index.connection.recordRows("WHERE id > ?1 ORDER BY id", .integer(after), limit).compactMap(
+                index.listed)
         }
     }
 
@@ -104,7 +105,8 @@ extension DiskStore {
     /// - Parameter after: `position` of the last one of the page before; 0 begins.
     public func variants(after: Int = 0, limit: Int = 100) throws(StoreError) -> [ListedVariant] {
         try perform { index throws(StoreError) in
-            try index.variantRows("WHERE id > ?1 ORDER BY id", .integer(after), limit).compactMap(index.listed)
+            try index.connection.variantRows("WHERE id > ?1 ORDER BY id", .integer(after), limit).compactMap(
+                index.listed)
         }
     }
 
@@ -142,21 +144,21 @@ extension DiskStore {
         return try perform { index throws(StoreError) in
             var found = Inspection(originals: [], variants: [])
             let bySource = "WHERE source = ?1 ORDER BY id"
-            found.originals = try index.recordRows(bySource, .text(text), limit).compactMap(index.listed)
+            found.originals = try index.connection.recordRows(bySource, .text(text), limit).compactMap(index.listed)
             let bySourceToo = SourceFilter.Condition(sql: "source = ?1", values: []).variants
-            found.variants = try index.variantRows("WHERE \(bySourceToo) ORDER BY id", .text(text), limit)
+            found.variants = try index.connection.variantRows("WHERE \(bySourceToo) ORDER BY id", .text(text), limit)
                 .compactMap(index.listed)
             guard found.isEmpty, isPrefix, let heads = DigestKey.heads(beginning: text.lowercased()) else {
                 return found
             }
             func originals(_ id: Int) throws(StoreError) {
-                let rows = try index.recordRows("WHERE original = ?1 ORDER BY id", .integer(id), limit)
+                let rows = try index.connection.recordRows("WHERE original = ?1 ORDER BY id", .integer(id), limit)
                 for row in rows.compactMap(index.listed) where !found.originals.contains(row) {
                     found.originals.append(row)
                 }
             }
             func variants(_ condition: String, _ value: SQLiteValue) throws(StoreError) {
-                let rows = try index.variantRows("WHERE \(condition)", value, limit)
+                let rows = try index.connection.variantRows("WHERE \(condition)", value, limit)
                 for row in rows.compactMap(index.listed) where !found.variants.contains(row) {
                     found.variants.append(row)
                 }
@@ -257,9 +259,9 @@ extension DiskIndex {
     fileprivate func entry(at place: Int) throws(StoreError) -> ListedEntry? {
         let id = SQLiteValue.integer(place / 2)
         if place % 2 == 0 {
-            return try recordRows("WHERE id = ?1", id).first.flatMap(listed).map { .original($0) }
+            return try connection.recordRows("WHERE id = ?1", id).first.flatMap(listed).map { .original($0) }
         }
-        return try variantRows("WHERE id = ?1", id).first.flatMap(listed).map { .variant($0) }
+        return try connection.variantRows("WHERE id = ?1", id).first.flatMap(listed).map { .variant($0) }
     }
 
     /// Counts as stored, with what is noted and not yet written added.
@@ -288,14 +290,7 @@ extension DiskIndex {
         for row in rows {
             guard let tier = DiskTier(rawValue: row.name) else { continue }
             var counters = row.counters
-            let noted = noted[tier]
-            counters.hits += noted.hits
-            counters.misses += noted.misses
-            counters.stale += noted.stale
-            counters.bytesSaved += noted.bytesSaved
-            counters.millisecondsSaved += noted.millisecondsSaved
-            counters.refused += noted.refused
-            counters.corrupt += noted.corrupt
+            counters.add(noted[tier])
             counters.budget = budget(of: tier)
             all[tier] = counters
         }

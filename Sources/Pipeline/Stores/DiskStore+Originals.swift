@@ -1,26 +1,23 @@
 extension DiskStore {
     /// Counts records that were found and turned out stale.
     func noteStale() throws(StoreError) {
-        try perform { index throws(StoreError) in index.note(.records) { $0.stale += 1 } }
+        notes.note(.records) { $0.stale += 1 }
     }
 
     /// What is remembered of a source: one record for each selection its `Vary` has led to, newest first.
     public func records(source: String) throws(StoreError) -> [OriginalRecord] {
-        let found = try lookUp(missing: .records) { index throws(StoreError) -> [OriginalRecord]? in
+        let found = try lookUp(missing: .records) { view throws(StoreError) -> [OriginalRecord]? in
             var records: [OriginalRecord] = []
-            for row in try index.recordRows("WHERE source = ?1 ORDER BY response_time DESC", .text(source)) {
+            for row in try view.connection.recordRows("WHERE source = ?1 ORDER BY response_time DESC", .text(source)) {
                 if let record = row.record {
                     records.append(record)
-                    index.touch(.records, row: row.id, written: row.touched)
+                    view.notes.use(.records, row: row.id, written: row.touched)
                 } else {
-                    // Of what is there now, since it is removed.
-                    if index.endSnapshot() { return nil }
-                    index.note(.records) { $0.corrupt += 1 }
-                    try index.write { _ throws(StoreError) in try index.removeRow(.records, row.id) }
+                    try view.removeDamaged(.records, row: row.id)
                 }
             }
             if records.isEmpty { return nil }
-            index.note(.records) { $0.hits += 1 }
+            view.notes.note(.records) { $0.hits += 1 }
             return records
         }
         return found ?? []
@@ -79,16 +76,16 @@ extension DiskStore {
     func originalBody(digest: Digest, longest: Int) throws(StoreError) -> EntryBody? {
         guard let key = DigestKey(digest) else { return nil }
         let found = try found(in: .originals, longest: longest) {
-            index throws(StoreError) -> (entry: Void, located: Located)? in
-            let found = try index.connection.first(
+            view throws(StoreError) -> (entry: Void, located: Located)? in
+            let found = try view.connection.first(
                 """
                 SELECT id, cost, length, checksum, place, touched FROM digests CROSS JOIN originals USING (id) \
                 WHERE head = ?1 AND originals.digest = ?2
                 """, .integer(key.head), .digest(key)
             ) { (id: $0.integer(0), cost: $0.real(1), body: DiskIndex.StoredBody($0, at: 2), touched: $0.real(5)) }
             guard let found else { return nil }
-            index.note(.originals) { $0.countHit(bytes: found.body.length, milliseconds: found.cost) }
-            index.touch(.originals, row: found.id, written: found.touched)
+            view.notes.note(.originals) { $0.countHit(bytes: found.body.length, milliseconds: found.cost) }
+            view.notes.use(.originals, row: found.id, written: found.touched)
             return ((), Located(row: found.id, digest: key, cost: found.cost, body: found.body))
         }
         return found?.body
@@ -97,8 +94,8 @@ extension DiskStore {
     /// Whether the bytes of an original are stored; without counting a use, and without reading them.
     public func holdsOriginal(digest: Digest) throws(StoreError) -> Bool {
         guard let key = DigestKey(digest) else { return false }
-        return try lookUp { index throws(StoreError) in
-            try index.connection.first(
+        return try lookUp { view throws(StoreError) in
+            try view.connection.first(
                 "SELECT 1 FROM digests CROSS JOIN originals USING (id) WHERE head = ?1 AND originals.digest = ?2",
                 .integer(key.head), .digest(key)
             ) { _ in true }
@@ -108,11 +105,11 @@ extension DiskStore {
     /// Whether a record of the source with this digest is stored; without counting a use.
     public func holdsRecord(source: String, digest: Digest) throws(StoreError) -> Bool {
         guard let key = DigestKey(digest) else { return false }
-        return try perform { index throws(StoreError) in
-            try index.connection.first(
+        return try lookUp { view throws(StoreError) in
+            try view.connection.first(
                 "SELECT 1 FROM records WHERE source = ?1 AND digest = ?2", .text(source), .digest(key)
-            ) { _ in true } ?? false
-        }
+            ) { _ in true }
+        } ?? false
     }
 
     /// Removes one record, and its body when no other record has the same bytes.

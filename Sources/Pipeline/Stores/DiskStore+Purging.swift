@@ -32,7 +32,7 @@ public struct PurgeLog: Sendable, Hashable {
 extension DiskStore {
     /// The generation to hand to what stores later: a purge in between makes that storing void.
     public func generationNow() throws(StoreError) -> UInt64 {
-        try perform { index throws(StoreError) in try index.generation() }
+        try lookUp { view throws(StoreError) in try view.connection.generation() } ?? 1
     }
 
     /// The generation as any process left it last, without touching the disk; 0 where the folder cannot tell. It may be

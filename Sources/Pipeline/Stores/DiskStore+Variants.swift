@@ -4,12 +4,12 @@ extension DiskStore {
     /// - Parameter original: digest of the original it was made from.
     public func variant(key: String, of original: Digest) throws(StoreError) -> (entry: VariantEntry, body: [UInt8])? {
         guard let digits = DigestKey(key), let original = DigestKey(original) else {
-            try perform { index throws(StoreError) in index.note(.variants) { $0.misses += 1 } }
+            notes.note(.variants) { $0.misses += 1 }
             return nil
         }
         let found = try found(in: .variants, longest: .max) {
-            index throws(StoreError) -> (entry: VariantEntry, located: Located)? in
-            let row = try index.variant(digits, of: original) {
+            view throws(StoreError) -> (entry: VariantEntry, located: Located)? in
+            let row = try view.connection.variant(digits, of: original) {
                 (
                     id: $0.integer(0), digest: $0.digestKey(3), entry: DiskIndex.variant($0), touched: $0.real(11),
                     body: DiskIndex.StoredBody($0, at: 13)
@@ -17,14 +17,11 @@ extension DiskStore {
             }
             guard let row else { return nil }
             guard let entry = row.entry, let digest = row.digest else {
-                // Of what is there now, since it is removed.
-                if index.endSnapshot() { return nil }
-                index.note(.variants) { $0.corrupt += 1 }
-                try index.write { _ throws(StoreError) in try index.removeRow(.variants, row.id) }
+                try view.removeDamaged(.variants, row: row.id)
                 return nil
             }
-            index.note(.variants) { $0.countHit(bytes: entry.length, milliseconds: entry.cost) }
-            index.touch(.variants, row: row.id, written: row.touched)
+            view.notes.note(.variants) { $0.countHit(bytes: entry.length, milliseconds: entry.cost) }
+            view.notes.use(.variants, row: row.id, written: row.touched)
             return (entry, Located(row: row.id, digest: digest, cost: entry.cost, body: row.body))
         }
         guard let found, case .bytes(let body) = found.body else { return nil }
@@ -34,8 +31,8 @@ extension DiskStore {
     /// A variant without its body, and without counting a use. The body may turn out damaged when it is read.
     public func variantEntry(key: String, of original: Digest) throws(StoreError) -> VariantEntry? {
         guard let digits = DigestKey(key), let original = DigestKey(original) else { return nil }
-        return try lookUp { index throws(StoreError) in
-            try index.variant(digits, of: original) { DiskIndex.variant($0) } ?? nil
+        return try lookUp { view throws(StoreError) in
+            try view.connection.variant(digits, of: original) { DiskIndex.variant($0) } ?? nil
         }
     }
 

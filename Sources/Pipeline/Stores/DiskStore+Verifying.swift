@@ -147,7 +147,13 @@ extension DiskIndex {
     fileprivate func isDamaged(repair: Bool) throws(StoreError) -> Bool {
         var isDamaged = false
         do throws(StoreError) {
-            isDamaged = try connection.first("PRAGMA quick_check(1)") { $0.text(0) } != "ok"
+            let found = try connection.first("PRAGMA quick_check(1)") { $0.text(0) } ?? ""
+            isDamaged = found != "ok"
+            // Pages that the disk fails to hand out are in the answer, too (SQLITE_IOERR, but for pages that are not there).
+            let codes = found.split(separator: "=").dropFirst().compactMap { Int($0.prefix { $0.isNumber }) }
+            if codes.contains(where: { $0 & 0xFF == 10 && $0 >> 8 != 2 }) {
+                throw StoreError(.io, "the index cannot be read: \(found.prefix(200))", path: path)
+            }
         } catch {
             guard error.code == .damaged else { throw error }
             isDamaged = true
@@ -160,7 +166,7 @@ extension DiskIndex {
     fileprivate func verifyRows(repair: Bool) throws(StoreError) -> VerifyReport {
         var report = VerifyReport()
         report.brokenEntries += try wrongOriginals(repair: repair)
-        let records = try recordRows("WHERE ?1 = 0", .integer(0)).filter { $0.record == nil }
+        let records = try connection.recordRows("WHERE ?1 = 0", .integer(0)).filter { $0.record == nil }
         report.brokenEntries += records.count
         if repair { for row in records { try removeRow(.records, row.id) } }
         report.wrongSlots = try wrongSlots(repair: repair) + wrongSharers(repair: repair)

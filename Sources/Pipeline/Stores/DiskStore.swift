@@ -20,13 +20,12 @@ public final class DiskStore: Sendable {
     let generationPage: GenerationPage
     /// Tiers that were brought within their budgets since this store was opened, a bit each.
     private let broughtDown = Atomic<UInt8>(0)
-    /// What ends snapshots in which nobody looks any more; there once one was held.
-    private let watch = Mutex<OwnedThreads?>(nil)
-    /// When the latest snapshot expires, in nanoseconds of `Snapshot.now()`; 0 if none is held. The clock starts near zero
-    /// after a boot, so 0 may be an expiry time but never a "long ago" to count from.
-    private let snapshotExpiry = Atomic<UInt64>(0)
-    /// Whether the next look-up has to find what has been stored until now.
-    private let wantsFresh = Atomic<Bool>(false)
+    /// What look-ups read with, and what they leave to be written.
+    private let readers: IndexReaders
+    let notes = LookupNotes()
+    /// Takes over what look-ups have noted where nobody stores anything; there once that was due.
+    private let merger = Mutex<OwnedThreads?>(nil)
+    private let isMerging = Atomic<Bool>(false)
     /// Until when the file system is taken to have ample room.
     let ampleUntil = Atomic<UInt64>(0)
     /// Looks at the file system that holds the folder.
@@ -59,6 +58,7 @@ public final class DiskStore: Sendable {
         self.configuration = configuration
         let index = try DiskIndex(folder: folder, configuration: configuration, policy: policy)
         files = index.files
+        readers = IndexReaders(path: index.path)
         pack = index.pack
         rebuildCount = index.rebuilds
         generationPage = index.shared
@@ -80,9 +80,12 @@ public final class DiskStore: Sendable {
 
     /// Writes what is noted in memory and closes the files. Calls after it throw `.closed`.
     public func close() {
-        state.withLock { $0.close() }
-        snapshotExpiry.store(0, ordering: .relaxed)
-        watch.withLock { $0.take() }?.stop()
+        readers.close()
+        merger.withLock { $0.take() }?.stop()
+        state.withLock { index in
+            index.take(notes)
+            index.close()
+        }
     }
 
     /// Writes uses and counts noted in memory to the index.
@@ -93,17 +96,15 @@ public final class DiskStore: Sendable {
     /// Runs `body` on the index. Where that turns out to be damaged, once more after opening it again, since a disk that
     /// fails for a moment looks like damage too; where it still is, on a new one. Where another process is writing, again
     /// and again for as long as the settings say, without the lock meanwhile: who only looks something up need not wait.
-    ///
-    /// - Parameter isLookup: as `DiskIndex.reopenIfReplaced` has it.
     func perform<Result: Sendable>(
-        isLookup: Bool = false, _ body: (DiskIndex) throws(StoreError) -> Result
+        _ body: (DiskIndex) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
         // Trouble undoes the whole transaction, and who began it sees to damage.
         if let batch = Self.batch, batch.owner == ObjectIdentifier(self) { return try body(batch.index) }
         var waited = 0
         while true {
             do throws(StoreError) {
-                return try performOnce(isLookup: isLookup, body)
+                return try performOnce(body)
             } catch {
                 guard error.code == .busy, waited < configuration.busyMilliseconds * 1_000 else { throw error }
                 let pause = min(5_000, 500 + waited / 8)
@@ -113,61 +114,63 @@ public final class DiskStore: Sendable {
         }
     }
 
-    /// Looks something up in the index as it was a moment ago; where it is not found, in the one that is here now.
+    /// Looks something up on a connection of its own, so that it waits for nobody who writes. Where that fails, and inside
+    /// `together`, it is looked up within the lock of the index, which sees to damage.
     ///
     /// - Parameters:
     ///   - tier: where it counts as a miss when nothing is found.
     ///   - body: may run twice.
     func lookUp<Result: Sendable>(
-        missing tier: DiskTier? = nil, _ body: (DiskIndex) throws(StoreError) -> Result?
+        missing tier: DiskTier? = nil, _ body: (IndexView) throws(StoreError) -> Result?
     ) throws(StoreError) -> Result? {
-        var isUnwatched = false
-        defer { if isUnwatched { watchSnapshot() } }
-        return try perform(isLookup: true) { index throws(StoreError) in
-            if wantsFresh.load(ordering: .relaxed), wantsFresh.exchange(false, ordering: .acquiring) {
-                index.endSnapshot()
+        let found: Result?
+        if Self.batch?.owner != ObjectIdentifier(self), let read = look(body) {
+            found = read
+        } else {
+            found = try perform { index throws(StoreError) in
+                try body(IndexView(connection: try index.connection, notes: notes, index: index))
             }
-            let isOfBefore = index.holdSnapshot()
-            if isOfBefore {
-                isUnwatched = index.takeWatch()
-                snapshotExpiry.store(index.snapshot.expiry, ordering: .relaxed)
-            }
-            if let found = try body(index) { return found }
-            index.endSnapshot()
-            index.snapshot.missed()
-            if try index.reopenIfReplaced() || isOfBefore, let found = try body(index) { return found }
-            if let tier { index.note(tier) { $0.misses += 1 } }
+        }
+        if found == nil, let tier { notes.note(tier) { $0.misses += 1 } }
+        return found
+    }
+
+    /// The same without the lock of the index; nil where it cannot be told like that.
+    private func look<Result: Sendable>(_ body: (IndexView) throws(StoreError) -> Result?) -> Result?? {
+        guard let reader = readers.take() else { return nil }
+        let view = IndexView(connection: reader.connection, notes: notes, index: nil)
+        do throws(StoreError) {
+            let found = try body(view)
+            readers.giveBack(reader)
+            if notes.isDue { mergeNotes() }
+            return .some(found)
+        } catch {
+            // Whatever it is, who looks within the lock meets it too, unless it has passed.
+            reader.connection.close()
             return nil
         }
     }
 
-    /// Has look-ups from now on find what other processes have stored until now. Without it they may be made in the index as
-    /// it was two milliseconds ago, unless something was purged since, or is not found.
-    func refresh() { wantsFresh.store(true, ordering: .releasing) }
-
-    /// Whether a snapshot is held whose time is not over.
-    private var isLookedIn: Bool { Snapshot.now() < snapshotExpiry.load(ordering: .relaxed) }
-
-    /// Ends the snapshot that is held once its time is over, on a thread of its own.
-    private func watchSnapshot() {
-        watch.withLock { threads in
+    /// Has what look-ups have noted taken over, on a thread of its own.
+    private func mergeNotes() {
+        guard !isMerging.exchange(true, ordering: .acquiring) else { return }
+        merger.withLock { threads in
             if threads == nil { threads = OwnedThreads(count: 1) }
             // It ends before this store does: `close()` waits for it.
             threads?.submit { [unowned(unsafe) self] in
-                repeat {
-                    // Without the lock, which who looks something up would have to wait for.
-                    repeat { usleep(Snapshot.watchMicroseconds) } while isLookedIn
-                } while state.withLock { $0.endSnapshotInTime() }
+                // Trouble is met, and told, by whoever stores something next.
+                try? perform { _ in }
+                isMerging.store(false, ordering: .releasing)
             }
         }
     }
 
     private func performOnce<Result: Sendable>(
-        isLookup: Bool, _ body: (DiskIndex) throws(StoreError) -> Result
+        _ body: (DiskIndex) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
         try state.withLock { index throws(StoreError) -> Result in
-            if !isLookup { index.endSnapshot() }
-            try index.reopenIfReplaced(isLookup: isLookup)
+            try index.reopenIfReplaced()
+            index.take(notes)
             for isCertain in [false, true] {
                 do throws(StoreError) {
                     return try body(index)
@@ -228,14 +231,14 @@ public final class DiskStore: Sendable {
     /// - Parameter longest: bytes of the longest body that is read into memory; a longer one is its open file.
     func found<Entry: Sendable>(
         in tier: DiskTier, longest: Int,
-        _ look: (DiskIndex) throws(StoreError) -> (entry: Entry, located: Located)?
+        _ look: (IndexView) throws(StoreError) -> (entry: Entry, located: Located)?
     ) throws(StoreError) -> (entry: Entry, body: EntryBody)? {
         for isLast in [false, true] {
             guard let found = try lookUp(missing: tier, look) else { return nil }
             switch try verified(found.located, tier: tier, longest: longest) {
             case .whole(let body): return (found.entry, body)
             case .gone where !isLast: continue
-            case .gone, .damaged: try perform { index throws(StoreError) in index.note(tier) { $0.misses += 1 } }
+            case .gone, .damaged: notes.note(tier) { $0.misses += 1 }
             }
             break
         }
@@ -259,17 +262,13 @@ public final class DiskStore: Sendable {
             if let found = try whole(located, longest: longest) { return .whole(found) }
         } catch {
             // The disk fails, which is no damage, and nothing was handed out.
-            try perform { index throws(StoreError) in
-                index.note(tier) {
-                    $0.takeBackHit(bytes: body.length, milliseconds: located.cost)
-                    $0.misses += 1
-                }
+            notes.note(tier) {
+                $0.takeBackHit(bytes: body.length, milliseconds: located.cost)
+                $0.misses += 1
             }
             throw error
         }
-        try perform { index throws(StoreError) in
-            index.note(tier) { $0.takeBackHit(bytes: body.length, milliseconds: located.cost) }
-        }
+        notes.note(tier) { $0.takeBackHit(bytes: body.length, milliseconds: located.cost) }
         return try confirmDamage(located, tier: tier, removes: true) ? .damaged : .gone
     }
 

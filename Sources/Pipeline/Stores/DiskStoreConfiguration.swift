@@ -28,8 +28,5 @@ public struct DiskStoreConfiguration: Sendable, Hashable {
     /// default 600.
     public var graceSeconds = 600
 
-    /// When look-ups share a snapshot of the index.
-    package var snapshots = Snapshot.Settings()
-
     public init() {}
 }

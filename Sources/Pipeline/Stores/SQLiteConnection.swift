@@ -132,27 +132,31 @@ final class SQLiteConnection: @unchecked Sendable {
     let path: String
     private var handle: OpaquePointer?
     private var statements: [SQLText.Name: OpaquePointer] = [:]
-    /// Whether what is read is of one moment, until `endReading()`.
-    private(set) var isReading = false
     /// Pages in the log after the last commit of this connection.
     private let logged = UnsafeMutablePointer<CInt>.allocate(capacity: 1)
 
-    /// Files whose log is written a transaction at a time.
-    private nonisolated(unsafe) static let files = buffered_log_register()
-
     /// Opens or creates the database; nothing of it is read yet. The write-ahead log survives the last close, since a
     /// database set aside elsewhere must not delete, by name, the log of the one that took its place.
-    init(path: String, busyMilliseconds: Int32) throws(StoreError) {
+    convenience init(path: String, busyMilliseconds: Int32) throws(StoreError) {
+        try self.init(path: path, flags: SQLITE_OPEN_CREATE, busyMilliseconds: busyMilliseconds)
+    }
+
+    /// Opens a database that is there, to read it. Closing moves nothing of the log into it.
+    convenience init(reading path: String) throws(StoreError) {
+        try self.init(path: path, flags: 0, busyMilliseconds: 0)
+        keepLog()
+    }
+
+    private init(path: String, flags: CInt, busyMilliseconds: Int32) throws(StoreError) {
         self.path = path
         logged.initialize(to: 0)
-        let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX
-        let status = sqlite3_open_v2(path, &handle, flags, Self.files)
+        let flags = flags | SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX
+        let status = sqlite3_open_v2(path, &handle, flags, nil)
         guard status == SQLITE_OK else {
             let failure = failure(status)
             close()
             throw failure
         }
-        buffered_log_attach(handle)
         sqlite3_extended_result_codes(handle, 1)
         sqlite3_busy_timeout(handle, busyMilliseconds)
         var persistLog: CInt = 1
@@ -167,13 +171,12 @@ final class SQLiteConnection: @unchecked Sendable {
     func close() {
         for statement in statements.values { sqlite3_finalize(statement) }
         statements = [:]
-        isReading = false
         sqlite3_close_v2(handle)
         handle = nil
     }
 
     /// Leaves the log as it is when this closes, for the next who opens the database to read.
-    func keepLog() { buffered_log_keep(handle) }
+    func keepLog() { database_keep_log(handle) }
 
     /// Whether the file could be opened for reading alone.
     var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") == 1 }
@@ -192,7 +195,11 @@ final class SQLiteConnection: @unchecked Sendable {
     }
 
     /// Runs statements that take no values and whose rows nobody reads.
-    func execute(_ sql: String) throws(StoreError) { try check(sqlite3_exec(handle, sql, nil, nil, nil)) }
+    func execute(_ sql: String) throws(StoreError) {
+        errno = 0
+        let status = sqlite3_exec(handle, sql, nil, nil, nil)
+        if status != SQLITE_OK { throw failure(status, of: errno) }
+    }
 
     /// Runs one statement.
     /// - Returns: how many rows it inserted, changed or deleted.
@@ -323,27 +330,9 @@ final class SQLiteConnection: @unchecked Sendable {
             }, nil, nil, { Unmanaged<SQLiteFunction>.fromOpaque($0!).release() })
     }
 
-    /// Begins a read transaction: what is read from now on is what had committed when the first of it was read, and pages
-    /// that were read are kept, until it ends.
-    func beginReading() throws(StoreError) {
-        try run("BEGIN")
-        isReading = true
-        kept_pages_keep(handle, 1)
-    }
-
-    /// Ends the read transaction, if there is one.
-    func endReading() {
-        guard isReading else { return }
-        isReading = false
-        kept_pages_keep(handle, 0)
-        // Some errors have ended it already.
-        for end: SQLText in ["COMMIT", "ROLLBACK"] where sqlite3_get_autocommit(handle) == 0 { _ = try? run(end) }
-    }
-
     /// Runs `body` as one write transaction, taken at once so that it never has to be upgraded and fail half-way. An
-    /// error undoes all of it. Of a file that is read only, SQLite makes it one that reads. A read transaction ends before.
+    /// error undoes all of it. Of a file that is read only, SQLite makes it one that reads.
     func write<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
-        endReading()
         // Prepared once like all others: parsing them anew costs as much as a look-up.
         try run("BEGIN IMMEDIATE")
         do throws(StoreError) {
@@ -368,9 +357,10 @@ final class SQLiteConnection: @unchecked Sendable {
         }
         for (offset, value) in values.enumerated() { try bind(value, at: Int32(offset + 1), of: statement) }
         while true {
+            errno = 0
             let status = sqlite3_step(statement)
             if status == SQLITE_DONE { return }
-            guard status == SQLITE_ROW else { throw failure(status) }
+            guard status == SQLITE_ROW else { throw failure(status, of: errno) }
             if !goesOn(SQLiteRow(statement: statement)) { return }
         }
     }
@@ -381,12 +371,13 @@ final class SQLiteConnection: @unchecked Sendable {
         guard handle != nil else { throw StoreError(.closed, "the store is closed", path: path) }
         var statement: OpaquePointer?
         let flags = UInt32(SQLITE_PREPARE_PERSISTENT)
+        errno = 0
         let status = sqlite3_prepare_v3(handle, sql.text, -1, flags, &statement, nil)
         if status == SQLITE_ERROR {
             // Statements are ours and right: a name that is not found is missing in a schema that has been damaged.
             throw StoreError(.damaged, "the index is damaged: \(String(cString: sqlite3_errmsg(handle)))", path: path)
         }
-        try check(status)
+        if status != SQLITE_OK { throw failure(status, of: errno) }
         guard let statement else { throw StoreError(.damaged, "empty statement", path: path) }
         statements[name] = statement
         return statement
@@ -426,7 +417,8 @@ final class SQLiteConnection: @unchecked Sendable {
         if status != SQLITE_OK { throw failure(status) }
     }
 
-    private func failure(_ status: CInt) -> StoreError {
+    /// - Parameter number: what the system said while the call ran.
+    private func failure(_ status: CInt, of number: CInt = 0) -> StoreError {
         guard let handle else { return StoreError(.closed, "the store is closed", path: path) }
         let text = String(cString: sqlite3_errmsg(handle))
         let cause = sqlite3_system_errno(handle)
@@ -441,6 +433,9 @@ final class SQLiteConnection: @unchecked Sendable {
         case SQLITE_READONLY where status >> 8 == 4:
             // SQLITE_READONLY_DBMOVED: somebody has put another index in the place of this one.
             return StoreError(.damaged, "the index was replaced", path: path)
+        case SQLITE_CORRUPT where [EIO, ENXIO].contains(number):
+            // SQLite takes a disk that cannot be read for a damaged file (SQLITE_IOERR_CORRUPTFS). It may be whole.
+            return StoreError(.io, "the index cannot be read: \(String(cString: strerror(number)))", path: path)
         case SQLITE_CORRUPT, SQLITE_NOTADB:
             return StoreError(.damaged, "the index is damaged: \(text)", path: path)
         case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL:

@@ -82,9 +82,6 @@ protocol Store: Sendable {
     /// What it holds and has done. `records` is left at zero where records have no budget of their own.
     func statistics() throws(StoreError) -> (originals: StoreCounters, variants: StoreCounters, records: StoreCounters)
 
-    /// Has look-ups from now on find what others have stored until now; without it they may be a moment behind. Never blocks.
-    func refresh()
-
     /// Writes what is noted and lets go of what it holds open. Called once, as the last call.
     func close()
 
@@ -96,8 +93,6 @@ extension Store {
     func together(_ body: () throws(StoreError) -> Void) throws(StoreError) { try body() }
 
     func noteStale() throws(StoreError) {}
-
-    func refresh() {}
 
     var notice: String? { nil }
 

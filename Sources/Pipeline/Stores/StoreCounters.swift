@@ -27,6 +27,19 @@ public struct StoreCounters: Sendable, Hashable {
 
     public init(budget: Int = 0) { self.budget = budget }
 
+    /// Adds what was counted elsewhere; what is held now is counted once.
+    mutating func add(_ other: StoreCounters) {
+        hits += other.hits
+        misses += other.misses
+        stale += other.stale
+        bytesSaved += other.bytesSaved
+        millisecondsSaved += other.millisecondsSaved
+        insertions += other.insertions
+        evictions += other.evictions
+        refused += other.refused
+        corrupt += other.corrupt
+    }
+
     /// One more hit, and what it spared.
     mutating func countHit(bytes: Int, milliseconds: Double) {
         hits += 1

@@ -49,8 +49,6 @@ final class FaultyStore: Store {
 
     var generationHint: UInt64 { store.generationHint }
 
-    func refresh() { store.refresh() }
-
     func purges(since generation: UInt64) throws(StoreError) -> PurgeLog {
         try call { () throws(StoreError) in try store.purges(since: generation) }
     }
