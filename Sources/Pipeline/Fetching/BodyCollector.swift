@@ -1,10 +1,6 @@
-import CChecksum
-
 import struct Crypto.SHA256
 
 /// Takes a body in as it arrives, and its digest with it: in memory, and past a size in a file.
-///
-/// A short body is hashed once it is whole, so that two that end together can be hashed side by side.
 ///
 /// `@unchecked Sendable`: one owner at a time. It belongs to the loop's thread while a transfer fills it, then goes,
 /// through the transfer's locked hand-over, to the response or to the next try.
@@ -16,8 +12,6 @@ final class BodyCollector: @unchecked Sendable {
     /// Of all but the last `unhashed` of `bytes`; nil before anything is hashed.
     private var hash: SHA256?
     private var unhashed = 0
-    /// The digest, where it was taken together with another's.
-    private var taken: [UInt8]?
     private var folder: String?
     private var spoolBytes: Int
 
@@ -80,7 +74,6 @@ final class BodyCollector: @unchecked Sendable {
     /// SHA-256 of what has arrived, as hexadecimal digits.
     var digest: String {
         if count == 0 { return Self.emptyDigest }
-        if let taken { return taken.withUnsafeBytes { hex($0) } }
         var hash = hash ?? SHA256()
         updateWithRest(&hash)
         return hex(hash.finalize())
@@ -99,28 +92,5 @@ final class BodyCollector: @unchecked Sendable {
         updateWithRest(&running)
         hash = running
         unhashed = 0
-    }
-
-    /// Takes the digests of whole bodies, of short ones two at a time: side by side they take little more than one.
-    static func takeDigests(of bodies: [BodyCollector]) {
-        guard isPairSupported else { return }
-        var waiting: BodyCollector?
-        for body in bodies where body.hash == nil && body.taken == nil && body.unhashed > 0 {
-            guard let other = waiting else {
-                waiting = body
-                continue
-            }
-            waiting = nil
-            (body.taken, other.taken) = sha256(body.bytes, other.bytes)
-        }
-    }
-
-    private static let isPairSupported = sha256_pair_is_supported()
-
-    /// SHA-256 of two messages. Only where `isPairSupported`.
-    static func sha256(_ first: [UInt8], _ second: [UInt8]) -> ([UInt8], [UInt8]) {
-        var digests = (first: [UInt8](repeating: 0, count: 32), second: [UInt8](repeating: 0, count: 32))
-        sha256_pair(first, first.count, second, second.count, &digests.first, &digests.second)
-        return digests
     }
 }

@@ -181,7 +181,6 @@ final class CurlLoop: @unchecked Sendable {
 
     /// Hands results to their waiters.
     private func tell() {
-        if ended.count > 1 { BodyCollector.takeDigests(of: ended.compactMap { try? $0.1.get().body }) }
         for (transfer, result) in ended { transfer.complete(result) }
         ended.removeAll(keepingCapacity: true)
     }

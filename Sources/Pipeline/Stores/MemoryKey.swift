@@ -1,5 +1,3 @@
-import CChecksum
-
 import struct Crypto.SHA256
 
 /// The key of an entry in memory: 24 bytes, compared where they lie, without a look at text elsewhere.
@@ -20,26 +18,10 @@ struct MemoryKey: Sendable {
         }
     }
 
-    private static let isPairSupported = sha256_pair_is_supported()
-
-    /// Two side by side take as long as one, and less than one with an object for its state.
     private static func hash(_ text: UnsafeRawBufferPointer) -> (UInt64, UInt64, UInt64, UInt64) {
-        guard isPairSupported else {
-            var hash = SHA256()
-            hash.update(bufferPointer: text)
-            return hash.finalize().withUnsafeBytes {
-                $0.loadUnaligned(as: (UInt64, UInt64, UInt64, UInt64).self)
-            }
-        }
-        var hash: (UInt64, UInt64, UInt64, UInt64) = (0, 0, 0, 0)
-        withUnsafeMutableBytes(of: &hash) { hash in
-            withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 32) { other in
-                sha256_pair(
-                    text.baseAddress, text.count, nil, 0, hash.baseAddress?.assumingMemoryBound(to: UInt8.self),
-                    other.baseAddress)
-            }
-        }
-        return hash
+        var hash = SHA256()
+        hash.update(bufferPointer: text)
+        return hash.finalize().withUnsafeBytes { $0.loadUnaligned(as: (UInt64, UInt64, UInt64, UInt64).self) }
     }
 
     /// What 64 lower-case hexadecimal digits stand for; nil for any other text.
