@@ -81,11 +81,16 @@ struct BodyFiles: Sendable {
     /// Says in the folder that a body is about to get its lasting name, until the row that names it is committed: what a
     /// kill in between leaves is found by its mark, without a look at all files.
     func mark(_ digest: Digest) throws(StoreError) -> String {
-        let path = "\(folder)/temporary/\(digest).\(getpid())-\(Self.serial.add(1, ordering: .relaxed).newValue)"
-        let file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
-        guard file >= 0 else { throw Self.failure("cannot mark a body", errno, path) }
-        Glibc.close(file)
-        return path
+        while true {
+            let path = "\(folder)/temporary/\(digest).\(getpid())-\(Self.serial.add(1, ordering: .relaxed).newValue)"
+            let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+            if file >= 0 {
+                Glibc.close(file)
+                return path
+            }
+            // A process of another container may have the same number: its mark is its own to take away.
+            guard errno == EEXIST else { throw Self.failure("cannot mark a body", errno, path) }
+        }
     }
 
     /// All marks. Those seen under the write lock belong to nobody who is still at work.

@@ -36,7 +36,7 @@ struct ReserveFile: Sendable {
         var info = stat()
         if !looksInside, isWhole { return 0 }
         let file = opened()
-        guard file >= 0 else { return errno == ENOSPC || errno == EDQUOT ? Self.bytes : 0 }
+        guard file >= 0 else { return Self.isPassing(errno) ? Self.bytes : 0 }
         defer { close(file) }
         // Where another process has it, that one takes it again.
         guard flock(file, LOCK_EX | LOCK_NB) == 0 else { return errno == EWOULDBLOCK ? Self.bytes : 0 }
@@ -92,7 +92,10 @@ struct ReserveFile: Sendable {
         }
     }
 
-    /// The file, made where there is none of ours; negative where it cannot be.
+    /// Whether an error passes by itself: room or descriptors that come back.
+    static func isPassing(_ cause: CInt) -> Bool { [ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM].contains(cause) }
+
+    /// The file, made where there is none of ours; negative where it cannot be, for which what is there is not deleted.
     private func opened() -> CInt {
         for _ in 0..<2 {
             let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
@@ -100,7 +103,7 @@ struct ReserveFile: Sendable {
             if file >= 0 {
                 if fstat(file, &info) == 0, BodyFiles.isOurs(info) { return file }
                 close(file)
-            } else if errno == ENOSPC || errno == EDQUOT {
+            } else if !BucketFile.isNoFile(errno) {
                 return file
             }
             BodyFiles.delete(path)

@@ -363,4 +363,24 @@ struct DiskReserveTests {
         #expect(try store.verify(repair: true).orphanFiles == 1)
         #expect(try store.verify().isClean)
     }
+
+    @Test func `what keeps the reserve from being opened for a moment does not delete it`() {
+        for cause in [EMFILE, ENFILE, ENOMEM, ENOSPC, EDQUOT] {
+            #expect(ReserveFile.isPassing(cause) && !BucketFile.isNoFile(cause), "\(cause)")
+        }
+        #expect(!ReserveFile.isPassing(EROFS) && !ReserveFile.isPassing(EACCES))
+    }
+
+    @Test func `a mark of another process with the same number is left alone`() throws {
+        try DiskStore(folder: folder.path).close()
+        let files = BodyFiles(folder: folder.path)
+        let name = digest([1])
+        let first = try files.mark(name)
+        let dash = try #require(first.lastIndex(of: "-"))
+        let serial = try #require(Int(first[first.index(after: dash)...]))
+        let others = (1...200).map { "\(first[...dash])\(serial + $0)" }
+        for other in others { close(open(other, O_WRONLY | O_CREAT | O_EXCL, 0o600)) }
+        let second = try files.mark(name)
+        #expect(!others.contains(second) && second != first && access(second, F_OK) == 0)
+    }
 }
