@@ -183,6 +183,25 @@ struct ImagePipelineTests {
         await pipeline.shutdown()
     }
 
+    @Test func `stores that are refused together are counted once each, when they are tried alone`() throws {
+        let folder = CacheFolder()
+        var configuration = DiskStoreConfiguration()
+        configuration.freeSpace = 1 << 62
+        let store = try DiskStore(folder: folder.path, configuration: configuration)
+        let body = bytes(100, seed: 1)
+        let entry = variant("a", of: digest([1]), body)
+        #expect(throws: StoreError.self) {
+            try store.together { () throws(StoreError) in
+                _ = try store.storeVariant(entry, body: body, generation: 1)
+            }
+        }
+        let together = try store.statistics()
+        #expect(together.variants.refused == 0 && together.originals.refused == 0)
+        #expect(throws: StoreError.self) { try store.storeVariant(entry, body: body, generation: 1) }
+        #expect(try store.statistics().variants.refused == 1)
+        store.close()
+    }
+
     @Test func `cancelling the only waiter is answered at once`() async throws {
         let (asked, asks) = AsyncStream<Void>.makeStream()
         let door = Gate()

@@ -37,7 +37,7 @@ extension DiskStore {
     /// Makes sure that the file system keeps its floor when `count` more bytes are written, evicting where it would not, and
     /// that the room for deleting is whole.
     ///
-    /// - Throws: `.full` where that did not help, counted as refused.
+    /// - Throws: `.full` where that did not help.
     func makeRoom(for count: Int, in tier: DiskTier) throws(StoreError) {
         try stepDown(tier)
         if count <= Self.smallBytes, hasAmpleRoom { return }
@@ -45,8 +45,7 @@ extension DiskStore {
         // What is stored in its place would leave nothing to delete with.
         let missing = files.reserve.take()
         guard missing == 0 else {
-            throw try refusal(
-                tier,
+            throw refusal(
                 "the file system is full: of the \(ReserveFile.bytes) bytes that the cache keeps for deleting "
                     + "\(missing) are missing, and nothing is stored until they are there. Free some")
         }
@@ -83,8 +82,7 @@ extension DiskStore {
             shrink()
         }
         guard let (free, floor) = freeSpace(), free - count < floor else { return }
-        throw try refusal(
-            tier,
+        throw refusal(
             "the file system has \(free) bytes left, of which the cache leaves \(floor) to others: free some, or set "
                 + "a lower floor")
     }
@@ -105,15 +103,11 @@ extension DiskStore {
         try? perform { index throws(StoreError) in try index.emptyLog() }
         let after = try owed()
         guard after > ReserveFile.bytes / 2, let free = space(folder)?.free, free - count < after else { return }
-        throw try refusal(
-            tier, "the file system has \(free) bytes left, and the index is still to get \(after) longer: free some")
+        throw refusal(
+            "the file system has \(free) bytes left, and the index is still to get \(after) longer: free some")
     }
 
-    /// Counts a newcomer as refused; the error that says why.
-    private func refusal(_ tier: DiskTier, _ message: String) throws(StoreError) -> StoreError {
-        try perform { index throws(StoreError) in index.note(tier) { $0.refused += 1 } }
-        return StoreError(.full, message, path: folder)
-    }
+    private func refusal(_ message: String) -> StoreError { StoreError(.full, message, path: folder) }
 
     /// Evicts, once after opening, what exceeds a budget that was larger before: in steps, not with the newcomer.
     private func stepDown(_ tier: DiskTier) throws(StoreError) {

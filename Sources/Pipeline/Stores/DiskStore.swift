@@ -317,7 +317,12 @@ public final class DiskStore: Sendable {
             throw StoreError(.invalid, "not a digest of 64 hexadecimal digits: \(digest.prefix(80))")
         }
         if Self.batch?.owner != ObjectIdentifier(self) {
-            try makeRoom(for: body?.count ?? 0, in: tier)
+            do throws(StoreError) {
+                try makeRoom(for: body?.count ?? 0, in: tier)
+            } catch {
+                if error.code == .full { notes.note(tier) { $0.refused += 1 } }
+                throw error
+            }
         } else if let (free, floor) = freeSpace(), free - (body?.count ?? 0) < floor {
             // What one transaction evicts gives its space back with its end: who stores together tries one by one then.
             throw StoreError(.full, "no room for a group of bodies", path: folder)
