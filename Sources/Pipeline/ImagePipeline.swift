@@ -103,7 +103,7 @@ public final class ImagePipeline: Sendable {
         try await respond(to: request, events: { _ in })
     }
 
-    /// The same, telling of what happens meanwhile: `requesting` and `progress`.
+    /// Like `respond(to:)`, and reports `requesting` and `progress` events.
     package func respond(
         to request: ImageRequest, events: @escaping @Sendable (LoadEvent) -> Void
     ) async throws(PipelineError) -> ImageResponse {
@@ -197,7 +197,7 @@ public final class ImagePipeline: Sendable {
             let recipe = Recipe()
             let began = ContinuousClock.now
             var limits = limits
-            // What the pipeline wrote itself is no original, whatever originals may be.
+            // `decoders` restricts originals, not the variants this pipeline has written.
             if request.recipe != nil { limits.formats.formUnion(ImageFormat.decodable) }
             let pixels = try await renderer.pixels(
                 RenderJob(

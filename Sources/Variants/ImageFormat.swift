@@ -33,12 +33,12 @@ public enum ImageFormat: String, Sendable, Hashable, CaseIterable {
     /// The formats whose originals can be decoded.
     public static let decodable: [ImageFormat] = [.jpeg, .png, .webp, .gif, .avif, .heif, .tiff, .jxl]
 
-    /// The formats that are decoded unless somebody says otherwise: all but JPEG XL, which few originals are in, and whose
-    /// decoder does not check whether it gets the memory it asks for.
+    /// The formats decoded by default: all but JPEG XL, which few originals use and whose decoder does not check its
+    /// allocations.
     public static let decodedByDefault = decodable.filter { $0 != .jxl }
 
     /// The formats that are decoded in render workers only, unless a caller names them: libheif has had flaws by which a
-    /// picture takes over the process that decodes it (GHSA-g89c-p67h-r497), and libjxl writes where it has no memory.
+    /// picture takes over the process that decodes it (GHSA-g89c-p67h-r497), and libjxl corrupts its heap if an allocation fails.
     public static let decodedInWorkersOnly: Set<ImageFormat> = [.avif, .heif, .jxl]
 
     /// Whether the format stores an alpha band at all (GIF: only fully transparent or fully opaque).

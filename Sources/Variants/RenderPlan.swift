@@ -102,13 +102,13 @@ extension RenderJob {
 }
 
 extension RenderJob {
-    /// Refuses steps that cannot be applied to a picture of this size, or make it larger than the limit, as far as sizes are
-    /// known before pixels are.
+    /// Refuses steps that cannot be applied to a picture of this size, or that exceed `outputEdge`, as far as sizes follow from
+    /// the header.
     package func checkSizes() throws(RenderError) {
         var size = RenderPlan(alone: self).size
         for case let step as any ResizingOperation in recipe.steps {
             guard let result = try step.resultSize(of: size) else { return }
-            // A part is no larger than the whole, and may be what makes the rest fit.
+            // A crop never enlarges, and may bring an oversized picture within the limit.
             if !(step is Crop) { try limits.checkEdge(result) }
             size = result
         }

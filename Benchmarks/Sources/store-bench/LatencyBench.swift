@@ -2,10 +2,10 @@ import Glibc
 @_spi(Benchmarks) import Pipeline
 import Synchronization
 
-/// How long a look-up of a variant on disk takes by the clock, at a fixed rate, while nobody writes and beside writers.
+/// Wall-clock latency of disk hits at a fixed rate, idle and beside a writer.
 ///
-/// Look-ups begin at fixed times, whether or not those before have ended: what waits for a writer is counted as long as it
-/// waits. Idle and busy seconds take turns, since the machine's speed changes; each figure is the median of the turns'.
+/// Look-ups begin at fixed times whether or not earlier ones have ended, so that waiting counts (no coordinated omission).
+/// Idle and busy turns alternate because the machine's speed drifts; each figure is the median over the turns.
 struct LatencyBench {
     /// What is stored meanwhile.
     enum Writer: String, CaseIterable { case same, fsync, other }

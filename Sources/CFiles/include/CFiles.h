@@ -12,7 +12,7 @@ int file_keep_room(int file, int64_t offset, int64_t length);
 
 struct sqlite3;
 
-/// From now on closing a database leaves its log as it is, even when nobody else has it open.
+/// Disables the checkpoint that closing a database's last connection makes (SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE).
 void database_keep_log(struct sqlite3 *database);
 
 /// Has the line of memory at an address fetched, without waiting for it; any address will do.

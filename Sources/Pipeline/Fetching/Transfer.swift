@@ -81,8 +81,7 @@ final class Transfer: @unchecked Sendable {
 
     /// Why the transfer was given up; libcurl's own error then only says that a callback refused.
     private(set) var failure: FetchError?
-    /// The last address refused; a failure only if no other could be connected.
-    /// In the order they were tried.
+    /// The refused addresses, in the order tried; a failure only if no other address could be connected.
     private(set) var refused: [IPAddress] = []
 
     /// Seconds from the start to the end; read once the result is there.

@@ -88,7 +88,7 @@ struct BodyFiles: Sendable {
                 Glibc.close(file)
                 return path
             }
-            // A process of another container may have the same number: its mark is its own to take away.
+            // A process in another container may have the same pid and owns that intent file.
             guard errno == EEXIST else { throw Self.failure("cannot mark a body", errno, path) }
         }
     }

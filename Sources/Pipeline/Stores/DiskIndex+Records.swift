@@ -292,11 +292,11 @@ extension DiskIndex {
             """)
 }
 
-/// What look-ups and lists ask of the index.
+/// Queries shared by look-ups, lists and verification.
 extension SQLiteConnection {
-    func recordRows(_ rest: String, _ value: SQLiteValue, _ limit: Int = .max) throws(StoreError) -> [DiskIndex
-        .RecordRow]
-    {
+    func recordRows(
+        _ rest: String, _ value: SQLiteValue, _ limit: Int = .max
+    ) throws(StoreError) -> [DiskIndex.RecordRow] {
         try rows(
             """
             SELECT id, source, selecting, digest, length, status, request_time, response_time, fetch_milliseconds, \
@@ -311,16 +311,16 @@ extension SQLiteConnection {
         }
     }
 
-    func variantRows(_ rest: String, _ value: SQLiteValue, _ limit: Int = .max) throws(StoreError) -> [DiskIndex
-        .VariantRow]
-    {
+    func variantRows(
+        _ rest: String, _ value: SQLiteValue, _ limit: Int = .max
+    ) throws(StoreError) -> [DiskIndex.VariantRow] {
         try rows("SELECT \(DiskIndex.variantColumns) FROM variants \(rest) LIMIT ?2", value, .integer(limit)) {
             DiskIndex.VariantRow(
                 id: $0.integer(0), entry: DiskIndex.variant($0), touched: $0.real(11), uses: $0.count(12))
         }
     }
 
-    /// What `read` makes of the variant with this key of an original; nil where there is none.
+    /// Reads the row of an original's variant by its key; nil if it is not stored.
     func variant<Result>(
         _ key: DigestKey, of original: DigestKey, read: (SQLiteRow) -> Result
     ) throws(StoreError) -> Result? {

@@ -183,7 +183,7 @@ final class DiskIndex: @unchecked Sendable {
                     + "update the program or name another folder", path: path)
         }
         guard version == DiskSchema.version else {
-            // It is a cache: what an older program stored is stored again.
+            // Not migrated: the cache fills again.
             throw StoreError(
                 .damaged, "the index has version \(version), which this program no longer reads", path: path)
         }

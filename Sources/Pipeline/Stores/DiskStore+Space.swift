@@ -37,7 +37,7 @@ extension DiskStore {
     /// Makes sure that the file system keeps its floor when `count` more bytes are written, evicting where it would not, and
     /// that the room for deleting is whole.
     ///
-    /// - Throws: `.full` where that did not help.
+    /// - Throws: `.full` if that did not free enough.
     func makeRoom(for count: Int, in tier: DiskTier) throws(StoreError) {
         try stepDown(tier)
         if count <= Self.smallBytes, hasAmpleRoom { return }

@@ -20,10 +20,11 @@ public final class DiskStore: Sendable {
     let generationPage: GenerationPage
     /// Tiers that were brought within their budgets since this store was opened, a bit each.
     private let broughtDown = Atomic<UInt8>(0)
-    /// What look-ups read with, and what they leave to be written.
+    /// Read connections of the look-ups.
     private let readers: IndexReaders
+    /// Counters and accesses that look-ups have recorded and no writer has stored yet.
     let notes = LookupNotes()
-    /// Takes over what look-ups have noted where nobody stores anything; there once that was due.
+    /// Merges the notes if no writer has done so for a while; started on first need.
     private let merger = Mutex<OwnedThreads?>(nil)
     private let isMerging = Atomic<Bool>(false)
     /// Until when the file system is taken to have ample room.
@@ -93,9 +94,9 @@ public final class DiskStore: Sendable {
         try perform { index throws(StoreError) in try index.flush() }
     }
 
-    /// Runs `body` on the index. Where that turns out to be damaged, once more after opening it again, since a disk that
-    /// fails for a moment looks like damage too; where it still is, on a new one. Where another process is writing, again
-    /// and again for as long as the settings say, without the lock meanwhile: who only looks something up need not wait.
+    /// Runs `body` on the index under its lock. If the index is damaged, reopens it and repeats `body` once, because another
+    /// process may be replacing it; if it is still damaged, repeats `body` on a new index. If another process is writing, retries
+    /// for `busyMilliseconds`, without holding the lock in between.
     func perform<Result: Sendable>(
         _ body: (DiskIndex) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
@@ -114,8 +115,8 @@ public final class DiskStore: Sendable {
         }
     }
 
-    /// Looks something up on a connection of its own, so that it waits for nobody who writes. Where that fails, and inside
-    /// `together`, it is looked up within the lock of the index, which sees to damage.
+    /// Runs a look-up on a read connection, so that it does not wait for writers. If that fails, and inside `together`, it
+    /// runs on the write connection under the index's lock, which handles damage.
     ///
     /// - Parameters:
     ///   - tier: where it counts as a miss when nothing is found.
@@ -135,7 +136,7 @@ public final class DiskStore: Sendable {
         return found
     }
 
-    /// The same without the lock of the index; nil where it cannot be told like that.
+    /// Runs the look-up on a read connection; nil if that fails and the caller has to take the index's lock.
     private func look<Result: Sendable>(_ body: (IndexView) throws(StoreError) -> Result?) -> Result?? {
         guard let reader = readers.take() else { return nil }
         let view = IndexView(connection: reader.connection, notes: notes, index: nil)
@@ -145,20 +146,20 @@ public final class DiskStore: Sendable {
             if notes.isDue { mergeNotes() }
             return .some(found)
         } catch {
-            // Whatever it is, who looks within the lock meets it too, unless it has passed.
+            // Not reported: the caller repeats the look-up on the write connection, which handles the error if it persists.
             reader.connection.close()
             return nil
         }
     }
 
-    /// Has what look-ups have noted taken over, on a thread of its own.
+    /// Merges the notes into the index on a background thread.
     private func mergeNotes() {
         guard !isMerging.exchange(true, ordering: .acquiring) else { return }
         merger.withLock { threads in
             if threads == nil { threads = OwnedThreads(count: 1) }
-            // It ends before this store does: `close()` waits for it.
+            // The thread does not outlive the store: `close()` joins it.
             threads?.submit { [unowned(unsafe) self] in
-                // Trouble is met, and told, by whoever stores something next.
+                // Not reported here: the next write fails with the same error and reports it.
                 try? perform { _ in }
                 isMerging.store(false, ordering: .releasing)
             }

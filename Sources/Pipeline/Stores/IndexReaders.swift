@@ -1,14 +1,15 @@
 import Glibc
 import Synchronization
 
-/// What a look-up reads from: a connection of its own, or the index's within its lock.
+/// The connection a look-up uses: a read connection, or the write connection while the index's lock is held.
 struct IndexView {
     let connection: SQLiteConnection
     let notes: LookupNotes
-    /// Where rows that cannot be read are removed; nil on a connection of its own.
+    /// The index, to remove damaged rows; nil on a read connection.
     let index: DiskIndex?
-    /// Removes a row that cannot be read and counts it.
-    /// - Throws: where the view may not write: who looks it up again within the index's lock removes it.
+    /// Removes a damaged row and counts it.
+    ///
+    /// - Throws: `.damaged` on a read connection; the look-up is then repeated under the index's lock.
     func removeDamaged(_ tier: DiskTier, row: Int) throws(StoreError) {
         guard let index else { throw StoreError(.damaged, "a row of the index is damaged", path: connection.path) }
         index.note(tier) { $0.corrupt += 1 }
@@ -16,12 +17,12 @@ struct IndexView {
     }
 }
 
-/// Connections that look-ups read with, so that none waits for who stores, evicts, purges or moves the log into the index:
-/// readers of a write-ahead log never do (sqlite.org/wal.html).
+/// A pool of read connections. Look-ups on them do not wait for stores, evictions, purges or checkpoints, because WAL readers
+/// are not blocked by the writer (sqlite.org/wal.html).
 final class IndexReaders: Sendable {
     struct Reader: Sendable {
         let connection: SQLiteConnection
-        /// Of the index it reads.
+        /// Inode of the database file it has open.
         fileprivate let inode: UInt64
     }
 
@@ -30,7 +31,7 @@ final class IndexReaders: Sendable {
         var isClosed = false
     }
 
-    /// Connections kept for later: as many as look up at once. Each has 1 MB of pages at most.
+    /// Idle connections kept, and the page cache of each in kilobytes.
     private static let (most, cachedKilobytes) = (8, 1024)
     private let path: String
     private let state = Mutex(State())
@@ -39,14 +40,14 @@ final class IndexReaders: Sendable {
 
     deinit { close() }
 
-    /// A connection to the index that lies under its name now; nil where there is none that can be read, or after `close()`.
+    /// A connection to the database file that is at `path` now; nil if it cannot be opened, or after `close()`.
     func take() -> Reader? {
         var info = stat()
         guard lstat(path, &info) == 0, info.st_mode & S_IFMT == S_IFREG else { return nil }
         let inode = UInt64(info.st_ino)
         let (found, others, isClosed) = state.withLock { state -> (Reader?, [Reader], Bool) in
             if let last = state.idle.last, last.inode == inode { return (state.idle.removeLast(), [], state.isClosed) }
-            // Another index lies there.
+            // The file at `path` was replaced.
             defer { state.idle = [] }
             return (nil, state.idle, state.isClosed)
         }
@@ -59,7 +60,7 @@ final class IndexReaders: Sendable {
     }
 
     private func open(_ inode: UInt64) -> Reader? {
-        // Whoever fails here looks up within the lock of the index, and is told there what is wrong.
+        // Not reported: the caller falls back to the write connection, which reports the error.
         guard let connection = try? SQLiteConnection(reading: path) else { return nil }
         var info = stat()
         guard (try? connection.isOurs(cachedKilobytes: Self.cachedKilobytes)) == true, lstat(path, &info) == 0,
@@ -80,7 +81,7 @@ final class IndexReaders: Sendable {
         if !isKept { reader.connection.close() }
     }
 
-    /// Closes what is idle now, and what is given back later.
+    /// Closes the idle connections; those in use are closed when they are given back.
     func close() {
         let idle = state.withLock { state -> [Reader] in
             state.isClosed = true
@@ -92,7 +93,7 @@ final class IndexReaders: Sendable {
 }
 
 extension SQLiteConnection {
-    /// Whether it is an index of this version; sets how it is read.
+    /// Configures a read connection; whether the database is an index of this version.
     fileprivate func isOurs(cachedKilobytes: Int) throws(StoreError) -> Bool {
         try execute(
             "PRAGMA mmap_size=0; PRAGMA trusted_schema=OFF; PRAGMA query_only=ON; PRAGMA cache_size=-\(cachedKilobytes)"

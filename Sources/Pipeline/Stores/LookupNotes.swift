@@ -1,9 +1,9 @@
 import Glibc
 import Synchronization
 
-/// What look-ups leave to be written: counts, and which entries were used. Whoever writes takes it over.
+/// Counters and accesses recorded by look-ups until the next writer merges them into the index.
 final class LookupNotes: Sendable {
-    /// A use of a row.
+    /// One access of a row.
     struct Use: Sendable {
         var tier: DiskTier
         var row: Int
@@ -24,12 +24,12 @@ final class LookupNotes: Sendable {
         var since = 0.0
     }
 
-    /// Uses and seconds after which somebody should take them over, though nobody stores anything.
+    /// Accesses and seconds after which the notes are merged even if nothing is stored.
     private static let (most, longest) = (4096, 30.0)
     private let state = Mutex(State())
     private let due = Atomic<Bool>(false)
 
-    /// Whether it is time to take all of them over.
+    /// Whether one of these limits is exceeded.
     var isDue: Bool { due.load(ordering: .relaxed) }
 
     func note(_ tier: DiskTier, _ change: (inout StoreCounters) -> Void) {
@@ -61,7 +61,7 @@ final class LookupNotes: Sendable {
 }
 
 extension DiskIndex {
-    /// Makes what look-ups have noted its own, to be written with what is stored next.
+    /// Merges the notes of look-ups, to be written with the next transaction.
     func take(_ notes: LookupNotes) {
         let taken = notes.take()
         if taken.isEmpty { return }

@@ -92,10 +92,11 @@ struct ReserveFile: Sendable {
         }
     }
 
-    /// Whether an error passes by itself: room or descriptors that come back.
+    /// Whether an error is transient: the system is out of space, descriptors or memory.
     static func isPassing(_ cause: CInt) -> Bool { [ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM].contains(cause) }
 
-    /// The file, made where there is none of ours; negative where it cannot be, for which what is there is not deleted.
+    /// Opens the reserve, creating it if it is missing or is not a regular file of this user. Negative with errno on failure; the
+    /// existing file is kept then.
     private func opened() -> CInt {
         for _ in 0..<2 {
             let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)

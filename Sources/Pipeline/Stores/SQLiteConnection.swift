@@ -141,7 +141,7 @@ final class SQLiteConnection: @unchecked Sendable {
         try self.init(path: path, flags: SQLITE_OPEN_CREATE, busyMilliseconds: busyMilliseconds)
     }
 
-    /// Opens a database that is there, to read it. Closing moves nothing of the log into it.
+    /// Opens an existing database for reading. Closing does not checkpoint.
     convenience init(reading path: String) throws(StoreError) {
         try self.init(path: path, flags: 0, busyMilliseconds: 0)
         keepLog()
@@ -295,7 +295,7 @@ final class SQLiteConnection: @unchecked Sendable {
     /// How long a statement waits for another process, in milliseconds; 0 fails at once.
     func wait(milliseconds: Int32) { sqlite3_busy_timeout(handle, milliseconds) }
 
-    /// Makes `digest_head` known to the statements of this connection: of a digest as a blob or as text, NULL where it is none.
+    /// Registers `digest_head(digest)`, which takes a blob or text and returns NULL if that is no digest.
     func addDigestFunctions() {
         let flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC
         sqlite3_create_function_v2(
@@ -417,7 +417,7 @@ final class SQLiteConnection: @unchecked Sendable {
         if status != SQLITE_OK { throw failure(status) }
     }
 
-    /// - Parameter number: what the system said while the call ran.
+    /// - Parameter number: errno after the call, which set it to 0 before.
     private func failure(_ status: CInt, of number: CInt = 0) -> StoreError {
         guard let handle else { return StoreError(.closed, "the store is closed", path: path) }
         let text = String(cString: sqlite3_errmsg(handle))
@@ -434,7 +434,7 @@ final class SQLiteConnection: @unchecked Sendable {
             // SQLITE_READONLY_DBMOVED: somebody has put another index in the place of this one.
             return StoreError(.damaged, "the index was replaced", path: path)
         case SQLITE_CORRUPT where [EIO, ENXIO].contains(number):
-            // SQLite takes a disk that cannot be read for a damaged file (SQLITE_IOERR_CORRUPTFS). It may be whole.
+            // SQLite reports an EIO of a read as corruption (SQLITE_IOERR_CORRUPTFS), but the file may be intact.
             return StoreError(.io, "the index cannot be read: \(String(cString: strerror(number)))", path: path)
         case SQLITE_CORRUPT, SQLITE_NOTADB:
             return StoreError(.damaged, "the index is damaged: \(text)", path: path)

@@ -42,8 +42,8 @@ enum Decoder {
         }
     }
 
-    /// Refuses what libjxl (0.7) would corrupt its heap over: it does not check whether it gets the memory it asks for. It
-    /// was measured to take 5 to 20 bytes a pixel from 1 to 48 megapixels, up to 45 where there is alpha or more than 8 bits.
+    /// Refuses a picture that may not fit in memory: libjxl 0.7 does not check its allocations and corrupts the heap if one
+    /// fails. Measured from 1 to 48 megapixels it needs 5 to 20 bytes a pixel, up to 45 with alpha or more than 8 bits.
     private static func checkMemory(_ image: Image) throws(RenderError) {
         let isPlain = image.format == 0 && !image.hasAlpha  // VIPS_FORMAT_UCHAR
         let needed = image.width * image.height * (isPlain ? 24 : 48) + 16 << 20

@@ -20,9 +20,9 @@ public struct EXIFSummary: Sendable, Hashable {
     public var sensitivity: Int?
     /// Millimetres.
     public var focalLength: Double?
-    /// When the picture was taken, as ISO 8601: `2024-05-01T12:30:00`, with an offset where the camera knew one.
+    /// When the picture was taken, as ISO 8601: `2024-05-01T12:30:00`, with an offset if the camera recorded one.
     public var date: String?
-    /// Where it was taken. Whoever shows it should have been asked to.
+    /// Where it was taken: personal data, to be shown on request only.
     public var position: Position?
 
     /// nil if nothing of this can be read.
@@ -37,8 +37,9 @@ public struct EXIFSummary: Sendable, Hashable {
             camera = model ?? maker
         }
         var written = file.text(0x0132)
-        var offset = file.value(0x8769) == nil ? nil : file.text(0x9010, in: file.value(0x8769))
+        var offset: String?
         if let photo = file.value(0x8769) {
+            offset = file.text(0x9010, in: photo)
             lens = file.text(0xA434, in: photo)
             exposureTime = file.rationals(0x829A, in: photo).first
             aperture = file.rationals(0x829D, in: photo).first

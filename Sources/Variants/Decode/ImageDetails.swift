@@ -9,7 +9,7 @@ public struct ImageDetails: Sendable, Hashable {
         case lab = "Lab"
     }
 
-    /// nil where the file does not say.
+    /// nil if the file does not say.
     public var colourSpace: ColourSpace?
     /// Bits of a sample; of a palette's colours, 8.
     public var bitDepth: Int?
@@ -37,7 +37,7 @@ public struct ImageDetails: Sendable, Hashable {
 
     private static func jpeg(_ reader: ByteReader) -> ImageDetails {
         var details = ImageDetails()
-        // The error is a parser's of the header, which has read the same segments.
+        // `ImageHeader.probe` has read the same segments and reported their errors.
         _ = try? JPEGHeader.forEachSegment(reader) { marker, segment, _ in
             if JPEGHeader.isFrame(marker), details.bitDepth == nil {
                 details.bitDepth = segment.byte(0).map(Int.init)

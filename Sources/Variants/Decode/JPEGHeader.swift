@@ -33,9 +33,9 @@ enum JPEGHeader {
         return header
     }
 
-    /// Calls `body` with the marker and content of each segment up to EOI, and where it ends, until it returns false.
+    /// Calls `body` with each segment's marker, content and end offset up to EOI, until `body` returns false.
     ///
-    /// - Returns: whether EOI was met.
+    /// - Returns: whether the walk reached EOI.
     @discardableResult
     static func forEachSegment(
         _ reader: ByteReader, _ body: (UInt8, ByteReader, _ end: Int) throws(RenderError) -> Bool

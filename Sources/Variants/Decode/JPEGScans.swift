@@ -4,7 +4,7 @@ struct JPEGScans {
     /// The JPEG with the EOI marker it lacks, or nil: it has one, or pixels are missing.
     static func completed(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? {
         let reader = ByteReader(bytes)
-        // Cameras put all sorts of things behind it: to look for it is quick.
+        // Cameras append data behind EOI. Looking for the marker is cheap compared to walking the scans.
         if bytes.count < 4 || reader.uint16(bytes.count - 2) == 0xFFD9 { return nil }
         if (try? JPEGHeader.forEachSegment(reader) { _, _, _ in true }) == true { return nil }
         var scans = JPEGScans(reader)
@@ -82,7 +82,7 @@ struct JPEGScans {
 
     private mutating func areComplete() -> Bool {
         var isReadable = true
-        // What the walk over the segments throws is thrown by the body, and this one throws nothing.
+        // The walk only rethrows errors of its body, which throws none.
         _ = try? JPEGHeader.forEachSegment(reader) { marker, segment, end in
             switch marker {
             case 0xC4: isReadable = readTables(segment)

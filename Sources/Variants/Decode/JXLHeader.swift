@@ -27,7 +27,7 @@ enum JXLHeader {
 
     static func details(_ reader: ByteReader) -> ImageDetails {
         var details = ImageDetails()
-        // Whoever asks has read the header before, and would have been told.
+        // `ImageHeader.probe` has read the same header and reported its errors.
         if let found = try? read(reader) {
             details.colourSpace = found.isGrey ? .grey : .rgb
             details.bitDepth = found.bitDepth
@@ -71,7 +71,7 @@ enum JXLHeader {
         HEIFHeader.forEachBox(reader) { body($0.type, $0.data) }
     }
 
-    /// SizeHeader and ImageMetadata up to the colour space; nil where the bits end before.
+    /// SizeHeader and ImageMetadata up to the colour space; nil if the bits end earlier.
     private static func metadata(_ bits: inout BitReader) -> Found? {
         var found = Found()
         guard let size = size(&bits), let isDefault = bits.flag() else { return nil }
@@ -92,7 +92,7 @@ enum JXLHeader {
         else { return nil }
         found.bitDepth = depth
         found.extraChannels = channels
-        // No more than are decoded are read: what is behind them does not matter then.
+        // With more channels than are decoded the picture is refused, so the rest of the header is not needed.
         for _ in 0..<channels where channels <= maxExtraChannels {
             guard let isAlpha = skipChannel(&bits) else { return nil }
             found.hasAlpha = found.hasAlpha || isAlpha

@@ -1,6 +1,6 @@
 /// Reads what a colour profile calls itself (ICC.1:2022 §7.3, §9.2.41).
 enum ProfileName {
-    /// nil where the profile has no name, or the part of it given ends before.
+    /// nil if the profile has no name, or the given part ends before it.
     static func read(_ profile: ByteReader) -> String? {
         guard profile.matches("acsp", at: 36), let count = profile.uint32(128) else { return nil }
         for entry in 0..<min(count, 100) {

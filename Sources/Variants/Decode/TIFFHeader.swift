@@ -115,7 +115,7 @@ struct TIFFHeader {
         }
     }
 
-    /// Where the values of an entry lie: in the entry if there is room, else where it points to. nil outside the file.
+    /// Offset of an entry's values: inside the entry if they fit, else the offset stored in it. nil outside the file.
     private func place(_ entry: Int, bytes: Int) -> Int? {
         let at = entry + (isBig ? 12 : 8)
         if bytes <= (isBig ? 8 : 4) { return at }

@@ -14,8 +14,8 @@ struct JXLOutput: OutputEncoder {
     /// times the CPU, and 5 % off a file of 1024 px.
     private static let effort = 3
 
-    /// Refuses what libjxl (0.7) would corrupt its heap over: it does not check whether it gets the memory it asks for. It
-    /// was measured to take 22 bytes a sample, 25.4 in lossless files, from 1 to 50 megapixels.
+    /// Refuses a picture that may not fit in memory: libjxl 0.7 does not check its allocations and corrupts the heap if one
+    /// fails. Measured from 1 to 50 megapixels it needs 22 bytes a sample, 25.4 if lossless.
     private func checkMemory(_ pixels: EncodablePixels) throws(RenderError) {
         let samples = pixels.width * pixels.height * pixels.bands
         let needed = samples * (job.output.isLossless ? 26 : 23) + 16 << 20

@@ -61,7 +61,7 @@ extension Recipe {
         var size = PixelSize(width: header.width, height: header.height)
         if orients, header.orientation >= 5 { size = size.swapped }
         for case let step as any ResizingOperation in steps {
-            // What cannot be applied is refused later, in words.
+            // `checkSizes` reports a step that cannot be applied.
             size = (try? step.resultSize(of: size)) ?? size
         }
         return size.width.multipliedReportingOverflow(by: size.height).partialValue

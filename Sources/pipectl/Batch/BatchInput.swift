@@ -40,7 +40,7 @@ enum BatchEntry: Sendable, Hashable {
 /// not find.
 struct BatchInput: Sequence {
     var arguments: [String]
-    /// Folders left out of folder arguments: those of the output and of the cache, so that no run takes its own results.
+    /// Folders skipped inside folder arguments: the output and the cache, so that a run does not read its own results.
     var excludedFolders: [String]
     /// Asked while waiting for standard input; true ends the input.
     var isInterrupted: @Sendable () -> Bool = { false }
@@ -227,7 +227,7 @@ enum InputKind: Hashable {
     }
 }
 
-/// A manifest's entries, their relative paths taken as relative to the manifest.
+/// The entries of a manifest, with relative paths resolved against the manifest's folder.
 final class RelativeReader: EntryReader {
     private let reader: any EntryReader
     private let manifest: String
@@ -241,7 +241,7 @@ final class RelativeReader: EntryReader {
         guard let entry = reader.next() else { return nil }
         guard case .source(var source) = entry, ImageSource(source.source) == .file(source.source) else { return entry }
         let path = source.source.relative(toFolderOf: manifest)
-        // What was meant as a URL keeps its text, from which a hint is made.
+        // Probably a URL without its scheme: the error message suggests one from the original text.
         if SourceHint.looksLikeHost(source.source), access(path, F_OK) != 0 { return entry }
         source.source = path
         return .source(source)

@@ -136,7 +136,7 @@ extension Settings {
 }
 
 extension String {
-    /// The path as it is meant in a file of that name: relative to the file's folder.
+    /// Resolves a path written in a file against that file's folder.
     func relative(toFolderOf file: String) -> String {
         guard !hasPrefix("/"), let slash = file.lastIndex(of: "/") else { return self }
         return file[...slash] + self

@@ -15,7 +15,7 @@ import Variants
         arguments: [
             (2, EIO, 3), (2, EIO, 1), (4, EIO, 3), (4, EIO, 1), (8, EIO, 1), (4, ENOSPC, 2), (4, ENOSPC, 7),
             (4, EROFS, 1),
-            (1, EACCES, 2), (1, EMFILE, 3), (15, EIO, 11),
+            (1, EACCES, 2), (1, EMFILE, 3), (15, EIO, 11), (6, EIO, 7),
         ])
     func `system calls that fail lose nothing that was stored`(kinds: Int, error: Int32, interval: Int) async throws {
         mkdir(folder.path, 0o700)
