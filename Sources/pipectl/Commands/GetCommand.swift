@@ -75,14 +75,23 @@ struct GetCommand: AsyncParsableCommand {
         if json { print(item.line) }
     }
 
-    /// The answer; on a terminal with a line that says what is waited for.
+    /// Answers the request; on a terminal with a progress line.
     private func answer(
         _ request: ImageRequest, _ pipeline: ImagePipeline
     ) async throws(PipelineError) -> ImageResponse {
         guard !common.quiet, isatty(STDERR_FILENO) == 1 else { return try await pipeline.answer(request) }
-        let line = WaitLine(on: STDERR_FILENO, afterwards: request.recipe == nil ? nil : "rendering")
-        defer { line.end() }
-        return try await pipeline.answer(request) { line.take($0) }
+        let line = WaitLine(afterwards: request.recipe == nil ? nil : "rendering")
+        let shown = Task { await line.show(on: STDERR_FILENO) }
+        let result: Result<ImageResponse, PipelineError>
+        do throws(PipelineError) {
+            result = .success(try await pipeline.answer(request) { line.take($0) })
+        } catch {
+            result = .failure(error)
+        }
+        // The line is cleared before anything else is printed.
+        shown.cancel()
+        await shown.value
+        return try result.get()
     }
 
     /// What to say when the file's extension promises another format than it holds.
