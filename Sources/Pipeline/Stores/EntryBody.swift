@@ -23,18 +23,22 @@ enum EntryBody: Sendable {
         }
     }
 
-    /// CRC-32C, a file's taken in one pass over it, which blocks. nil where the disk fails.
-    func checksum() -> UInt32? {
+    /// CRC-32C over the 32 bytes of the body's digest and the body, so that it fits no other entry; a file is read, which blocks.
+    /// nil if the disk fails.
+    func checksum(of digest: DigestKey) -> UInt32? {
+        var running = CRC32C()
+        digest.withBytes { running.update($0) }
         switch self {
-        case .bytes(let bytes): return CRC32C.checksum(bytes)
+        case .bytes(let bytes):
+            bytes.withUnsafeBytes { running.update($0) }
         case .file(let file):
-            var running = CRC32C()
             let isWhole = file.forEachPiece { piece in
                 running.update(piece)
                 return true
             }
-            return isWhole ? running.value : nil
+            if !isWhole { return nil }
         }
+        return running.value
     }
 
     /// SHA-256, a file's taken in one pass over it, which blocks. nil where the disk fails.

@@ -29,18 +29,6 @@ public struct SourceSelection: Sendable, Hashable {
             return (prefix, below)
         }
     }
-
-    /// The same in SQL: a condition on `column`, its values numbered from `first`.
-    func condition(_ column: String, first: Int) -> (sql: String, values: [SQLiteValue]) {
-        var terms: [String] = []
-        var values: [SQLiteValue] = []
-        for range in ranges {
-            let at = first + values.count
-            terms.append("(\(column) >= ?\(at) AND \(column) < CAST(?\(at + 1) AS TEXT))")
-            values += [.text(range.from), .blob(range.below)]
-        }
-        return (terms.isEmpty ? "0" : "(" + terms.joined(separator: " OR ") + ")", values)
-    }
 }
 
 /// Which sources something concerns: all of those that fit every part that is given.
@@ -55,35 +43,4 @@ public struct SourceFilter: Sendable, Hashable {
 
     /// Whether every source fits.
     var isEmpty: Bool { pattern == nil && selection == nil }
-
-    /// The same in SQL, for rows with a column `source`.
-    struct Condition {
-        var sql: String
-        var values: [SQLiteValue]
-
-        /// A condition on `id` of variants: that they were made of what such a source has had.
-        var variants: String {
-            let bits = DiskSchema.variantBits
-            return """
-                id IN (SELECT some.id FROM links CROSS JOIN variants AS some ON some.id >= links.original << \(bits) \
-                AND some.id < (links.original + 1) << \(bits) WHERE \(sql))
-                """
-        }
-    }
-
-    /// Values are numbered from `first`; nil where every source fits.
-    func condition(_ column: String, first: Int) -> Condition? {
-        var terms: [String] = []
-        var values: [SQLiteValue] = []
-        if let pattern {
-            terms.append("\(column) GLOB ?\(first)")
-            values.append(.text(pattern))
-        }
-        if let selection {
-            let (sql, more) = selection.condition(column, first: first + values.count)
-            terms.append(sql)
-            values += more
-        }
-        return terms.isEmpty ? nil : Condition(sql: terms.joined(separator: " AND "), values: values)
-    }
 }

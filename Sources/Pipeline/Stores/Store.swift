@@ -9,9 +9,9 @@ protocol Store: Sendable {
     /// The mark to hand to what stores later: a purge in between makes that storing void.
     func generationNow() throws(StoreError) -> UInt64
 
-    /// `generationNow()` as whoever changed it left it, without blocking; 0 where the store cannot tell. It may be ahead for
-    /// the moment a purge takes to commit.
-    var generationHint: UInt64 { get }
+    /// `generationNow()` without blocking; it may be ahead for the moment a purge takes to commit. 0 if it is unknown at the moment,
+    /// so that the store has to be asked; nil if the store never knows it without blocking.
+    var generationHint: UInt64? { get }
 
     /// What was purged since a generation, by whomever.
     func purges(since generation: UInt64) throws(StoreError) -> PurgeLog
@@ -96,7 +96,7 @@ extension Store {
 
     var notice: String? { nil }
 
-    var generationHint: UInt64 { 0 }
+    var generationHint: UInt64? { nil }
 
     /// Everything, where a store keeps no log.
     func purges(since generation: UInt64) throws(StoreError) -> PurgeLog {

@@ -71,7 +71,7 @@ extension CommandTests {
             let verified = try await ChildProgram.run(
                 ["cache", "verify", "--json", "--cache", folder("cache")], folder: folder.path)
             let report = SettingValue.parsed(verified.text)
-            for fault in ["damagedBodies", "missingFiles", "brokenEntries", "wrongSlots", "wrongSums"] {
+            for fault in ["damagedBodies", "missingFiles", "brokenEntries", "wrongReferences", "wrongSums"] {
                 #expect(report[fault] == .int(0), "\(verified.text)")
             }
         }

@@ -55,7 +55,7 @@ import Variants
     private static let numbers = [Int.max, Int.min, -1, 1 << 62, 1 << 43 - 1, 1 << 33]
 
     /// One wrong bit of the number makes a version of the past.
-    @Test(arguments: [0, 3, 7])
+    @Test(arguments: [0, -1])
     func `an index that says it is older than its tables are is damaged`(version: Int) throws {
         var store = try DiskStore(folder: folder.path)
         let body = bytes(700, seed: 1)
@@ -73,14 +73,15 @@ import Variants
 
     @Test(
         arguments: [
-            "variants SET length", "variants SET place", "variants SET size", "variants SET uses",
-            "variants SET width", "originals SET length", "originals SET place", "originals SET size",
-            "records SET length", "records SET size", "records SET original", "records SET width",
-            "records SET status", "state SET value", "free SET units", "tiers SET entries", "tiers SET bytes",
-            "tiers SET pack", "tiers SET ghosts", "tiers SET ghost_floor", "tiers SET ghost_buckets", "tiers SET hits",
-            "purges SET generation", "variants SET checksum", "digests SET head",
-            "digests SET id", "digests SET digest", "digests SET source", "links SET original", "links SET head",
-            "links SET further", "originals SET digest", "records SET digest", "variants SET original",
+            "variants SET length", "variants SET body", "variants SET size", "variants SET accesses",
+            "variants SET clock",
+            "variants SET width", "variants SET digest", "variants SET original", "originals SET size",
+            "originals SET priority", "bodies SET length", "bodies SET checksum", "bodies SET entries",
+            "bodies SET digest",
+            "bodies SET data", "records SET length", "records SET size", "records SET digest", "records SET width",
+            "records SET status", "records SET details", "state SET value", "tiers SET entries", "tiers SET bytes",
+            "tiers SET clock", "tiers SET ghost_serial", "tiers SET ghost_floor", "tiers SET hits",
+            "purges SET generation", "links SET digest", "ghosts SET serial", "ghosts SET tier",
         ])
     func `no number in a row ends the process or holds it up`(column: String) throws {
         try filled()
@@ -89,7 +90,7 @@ import Variants
         _ = try before.purge(source: "http://a/0")
         before.close()
         for number in Self.numbers {
-            try folder.sql("UPDATE \(column) = \(number)")
+            try folder.sql("UPDATE OR IGNORE \(column) = \(number)")
             let store = try DiskStore(folder: folder.path)
             try use(store)
             _ = try store.verify(repair: true)
@@ -103,7 +104,7 @@ import Variants
         }
     }
 
-    @Test(arguments: numbers, ["digests", "variants", "originals", "records"])
+    @Test(arguments: numbers, ["bodies", "variants", "originals", "records"])
     func `no number of a row does either`(number: Int, table: String) throws {
         try filled()
         try folder.sql("UPDATE \(table) SET id = \(number) WHERE id = (SELECT max(id) FROM \(table))")
@@ -118,7 +119,7 @@ import Variants
         try folder.sql(
             """
             PRAGMA writable_schema=ON;
-            UPDATE sqlite_schema SET sql = replace(sql, ' digest BLOB', ' digeqt BLOB') WHERE name = 'digests';
+            UPDATE sqlite_schema SET sql = replace(sql, ' digest BLOB', ' digeqt BLOB') WHERE name = 'bodies';
             """)
         let store = try DiskStore(folder: folder.path)
         try use(store)
@@ -143,25 +144,5 @@ import Variants
         #expect(try second.storeVariant(entry, body: small, generation: second.generationNow()))
         #expect(try first.variant(key: entry.key, of: entry.originalDigest)?.body == small)
         #expect(try second.verify().isClean)
-    }
-
-    @Test func `where a bucket is full the first makes room, though the newcomer has its body`() throws {
-        let store = try DiskStore(folder: folder.path)
-        var entries: [VariantEntry] = []
-        for number in 0..<20 {
-            let body = bytes(900, seed: number % 16)
-            var entry = variant("\(number)", of: digest([]), body)
-            // What a bucket goes by is the beginning of the key.
-            entry.key = "abcd" + entry.key.dropFirst(4)
-            #expect(try store.storeVariant(entry, body: body, generation: 1))
-            entries.append(entry)
-        }
-        for (number, entry) in entries.enumerated() {
-            let found = try store.variant(key: entry.key, of: entry.originalDigest)?.body
-            // Each newcomer after the sixteenth takes the first row, which the one before has.
-            #expect(found == (0 < number && number < 16 || number == 19 ? bytes(900, seed: number % 16) : nil))
-        }
-        #expect(try store.statistics().variants.entries == 16)
-        #expect(try store.verify().isClean)
     }
 }

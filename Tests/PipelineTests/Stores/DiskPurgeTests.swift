@@ -29,7 +29,7 @@ import Testing
         try store.storeVariant(same, body: body, generation: 1, source: "http://a/")
         func holders() throws -> [Int] {
             try store.perform { index throws(StoreError) in
-                try index.connection.rows("SELECT length FROM originals UNION ALL SELECT length FROM variants") {
+                try index.connection.rows("SELECT size FROM originals UNION ALL SELECT size FROM variants") {
                     $0.integer(0)
                 }
             }

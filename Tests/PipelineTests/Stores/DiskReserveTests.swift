@@ -11,7 +11,7 @@ import Variants
 struct DiskReserveTests {
     let folder = CacheFolder()
 
-    private static let reserve = 1 << 20
+    private static let reserve = ReserveFile.bytes
 
     private func opened(budget: Int = 1 << 30) throws -> DiskStore {
         var configuration = DiskStoreConfiguration()
@@ -50,13 +50,6 @@ struct DiskReserveTests {
         }
     }
 
-    /// The log of the index: its length, and what it takes.
-    private func log() -> (length: Int, blocks: Int) {
-        var info = stat()
-        stat("\(folder.path)/cache.sqlite-wal", &info)
-        return (Int(info.st_size), Int(info.st_blocks) * 512)
-    }
-
     private enum Deletion: String, CaseIterable {
         case trimToNumber, trimByAge, purgeOne, purgeMany, purgePrefix, clear
 
@@ -93,7 +86,7 @@ struct DiskReserveTests {
     private func `without a free byte everything that deletes works, whether the log is short or long`(
         deletion: Deletion, isLogLong: Bool
     ) throws {
-        let disk = try #require(SmallDisk(at: folder.path, kilobytes: 24 << 10))
+        let disk = try #require(SmallDisk(at: folder.path, kilobytes: 32 << 10))
         defer { disk.unmount() }
         var store = try opened()
         defer { store.close() }
@@ -111,44 +104,11 @@ struct DiskReserveTests {
         let gone = try deletion(store)
         #expect(gone == many - deletion.left(of: many))
         #expect(try store.statistics().variants.entries == deletion.left(of: many))
-        // What the log has got of it, it keeps while there is no other.
-        if deletion != .purgeOne, deletion != .purgeMany {
-            #expect((folder.size("reserve") ?? 0) + log().blocks >= Self.reserve)
-        }
         // Taken again once there is room.
         unlink("\(folder.path)/other")
         store.shrink()
         #expect(folder.size("reserve") == Self.reserve)
         #expect(try store.verify().isClean)
-    }
-
-    @Test(arguments: [Deletion.trimToNumber, .purgeOne, .purgeMany, .clear], [false, true])
-    private func `where others have taken what was kept, bodies make room for deleting`(
-        deletion: Deletion, isLogLong: Bool
-    ) throws {
-        let disk = try #require(SmallDisk(at: folder.path, kilobytes: 24 << 10))
-        defer { disk.unmount() }
-        let store = try opened()
-        defer { store.close() }
-        let many = 1_500
-        try put(many: many, in: store)
-        if !isLogLong { try folder.sql("PRAGMA wal_checkpoint(TRUNCATE)") }
-        unlink("\(folder.path)/reserve")
-        disk.fill("other")
-        #expect(disk.free == 0)
-        // Some go before, to make room: that of the source is not among what is counted then.
-        let gone = try deletion(store)
-        #expect(gone <= many - deletion.left(of: many))
-        let left = try store.statistics().variants
-        #expect(left.entries <= deletion.left(of: many) && left.entries + gone + left.evictions >= many)
-        let number = deletion == .purgeMany ? 7 : 599
-        let key = digest(Array("\(number)".utf8))
-        #expect(try store.variantEntry(key: key, of: digest(bytes(4, seed: number))) == nil)
-        unlink("\(folder.path)/other")
-        try put(3_000, bytes(1_000, seed: 3_000), in: store)
-        #expect(folder.size("reserve") == Self.reserve)
-        let report = try store.verify()
-        #expect(report.isClean, "\(report)")
     }
 
     /// Stores until the file system is full; bodies of both kinds.
@@ -165,7 +125,7 @@ struct DiskReserveTests {
 
     @Test(arguments: [1 << 30, 4 << 20])
     func `filling from outside and from inside, purging, trimming and clearing go on and on`(budget: Int) throws {
-        let disk = try #require(SmallDisk(at: folder.path, kilobytes: 24 << 10))
+        let disk = try #require(SmallDisk(at: folder.path, kilobytes: 32 << 10))
         defer { disk.unmount() }
         let server = try opened(budget: budget)
         defer { server.close() }
@@ -204,61 +164,8 @@ struct DiskReserveTests {
         #expect(report.isClean, "\(report)")
     }
 
-    @Test func `deleting works while another process goes on storing all that fits`() throws {
+    @Test func `newcomers are refused while the reserve cannot be filled, and entries stay readable`() throws {
         let disk = try #require(SmallDisk(at: folder.path, kilobytes: 16 << 10))
-        defer { disk.unmount() }
-        let server = try opened()
-        defer { server.close() }
-        for number in 0..<100 { try put(number, body(number, 20_000), in: server) }
-        let isDone = Atomic(false)
-        let refused = Atomic(0)
-        let thread = OwnedThreads(count: 1)
-        defer { thread.stop() }
-        disk.fill("other")
-        thread.submit {
-            var number = 1_000
-            while !isDone.load(ordering: .relaxed) {
-                number += 1
-                do throws(StoreError) {
-                    try put(number, body(number, number % 4 == 0 ? 90_000 : 3_000), in: server)
-                } catch {
-                    if error.code == .full { refused.add(1, ordering: .relaxed) }
-                }
-            }
-        }
-        defer { isDone.store(true, ordering: .relaxed) }
-        for number in 0..<10 {
-            let deadline = ContinuousClock.now + .seconds(300)
-            while refused.load(ordering: .relaxed) <= number {
-                try #require(ContinuousClock.now < deadline, "nothing was refused on a full disk")
-                sched_yield()
-            }
-            let store = try opened()
-            _ = try store.purge(source: source(number))
-            let gone = digest(Array("\(number)".utf8))
-            #expect(try store.variantEntry(key: gone, of: digest(bytes(4, seed: number))) == nil)
-            disk.fill("other")
-            store.close()
-        }
-        let store = try opened()
-        var request = TrimRequest()
-        request.sources.selection = SourceSelection(prefixes: ["http://a.example/"])
-        _ = try store.trim(request)
-        disk.fill("other")
-        try store.clear()
-        store.close()
-        isDone.store(true, ordering: .relaxed)
-        thread.drain()
-        // Until there is room for all of it a part may lie in the log.
-        unlink("\(folder.path)/other")
-        try put(1, body(1, 20_000), in: server)
-        #expect(folder.size("reserve") == Self.reserve)
-        let report = try server.verify()
-        #expect(report.isClean, "\(report)")
-    }
-
-    @Test func `while the room for deleting is not whole, newcomers are refused, and it comes first`() throws {
-        let disk = try #require(SmallDisk(at: folder.path, kilobytes: 8 << 10))
         defer { disk.unmount() }
         let store = try opened()
         defer { store.close() }
@@ -268,61 +175,18 @@ struct DiskReserveTests {
         truncate("\(folder.path)/other", off_t((folder.size("other") ?? 0) - 300_000))
         let error = #expect(throws: StoreError.self) { try put(2, bytes(1_000, seed: 2), in: store) }
         #expect(
-            error?.code == .full && error?.message.contains("keeps for deleting") == true,
+            error?.code == .full && error?.message.contains("reserves for deletions") == true,
             "\(String(describing: error))")
-        #expect(try store.statistics().variants.refused == 1 && disk.free < 4_096)
-        let part = try #require(folder.size("reserve"))
-        #expect(part > 250_000 && part < 310_000)
+        #expect(try store.statistics().variants.refused == 1)
         #expect(try store.variant(key: digest(Array("1".utf8)), of: digest(bytes(4, seed: 1))) != nil)
         unlink("\(folder.path)/other")
         try put(2, bytes(1_000, seed: 2), in: store)
         #expect(folder.size("reserve") == Self.reserve)
-
-        // Lent to one that deletes: what it frees is not for newcomers.
-        let other = ReserveFile(folder: folder.path)
-        try other.lent { () throws(StoreError) in
-            #expect(folder.size("reserve") == 0 && other.take() == Self.reserve)
-            let error = #expect(throws: StoreError.self) { try put(3, bytes(1_000, seed: 3), in: store) }
-            #expect(error?.code == .full)
-        }
-        #expect(folder.size("reserve") == Self.reserve)
-        try put(3, bytes(1_000, seed: 3), in: store)
         #expect(try store.verify().isClean)
     }
 
-    @Test func `the log gets the room before others can, and keeps it when the store is closed`() throws {
-        let disk = try #require(SmallDisk(at: folder.path, kilobytes: 8 << 10))
-        defer { disk.unmount() }
-        var store = try opened()
-        defer { store.close() }
-        for number in 400..<410 { try put(number, body(number, 1_000), in: store) }
-        let before = log()
-        try store.files.reserve.lent(toLog: Self.reserve) { () throws(StoreError) in
-            #expect(log().length == before.length && log().blocks >= before.blocks + Self.reserve - 8_192)
-            disk.fill("other")
-        }
-        #expect(folder.size("reserve") == 0 && disk.free == 0)
-        for number in 400..<404 {
-            #expect(try store.purge(source: source(number)).variants == 1)
-            store.close()
-            disk.fill("other")
-            #expect(log().length > 0)
-            store = try opened()
-        }
-        let left = try store.statistics().variants
-        #expect(left.entries == 6 && left.evictions == 0)
-        unlink("\(folder.path)/other")
-        store.shrink()
-        store.close()
-        #expect(folder.size("reserve") == Self.reserve && log().length == 0)
-        store = try opened()
-        #expect(try store.verify().isClean)
-    }
-
-    @Test func `it is taken below the floor too, in the place of what is none, and again where a copy takes no room`()
-        throws
-    {
-        let disk = try #require(SmallDisk(at: folder.path, kilobytes: 8 << 10))
+    @Test func `the reserve is filled below the floor too, and in place of a link`() throws {
+        let disk = try #require(SmallDisk(at: folder.path, kilobytes: 16 << 10))
         defer { disk.unmount() }
         try opened().close()
         unlink("\(folder.path)/reserve")
@@ -333,14 +197,10 @@ struct DiskReserveTests {
         #expect(folder.size("reserve") == Self.reserve)
         var info = stat()
         #expect(lstat("\(folder.path)/reserve", &info) == 0 && info.st_mode & S_IFMT == S_IFREG)
-        truncate("\(folder.path)/reserve", 0)
-        truncate("\(folder.path)/reserve", off_t(Self.reserve))
-        try opened().close()
-        #expect(stat("\(folder.path)/reserve", &info) == 0 && Int(info.st_blocks) * 512 == Self.reserve)
     }
 
     @Test func `a cache that may only be read is verified, and not repaired`() throws {
-        let disk = try #require(SmallDisk(at: folder.path, kilobytes: 8 << 10))
+        let disk = try #require(SmallDisk(at: folder.path, kilobytes: 16 << 10))
         defer { disk.unmount() }
         let orphan = digest([1])
         do {
@@ -364,23 +224,16 @@ struct DiskReserveTests {
         #expect(try store.verify().isClean)
     }
 
-    @Test func `what keeps the reserve from being opened for a moment does not delete it`() {
-        for cause in [EMFILE, ENFILE, ENOMEM, ENOSPC, EDQUOT] {
-            #expect(ReserveFile.isPassing(cause) && !BucketFile.isNoFile(cause), "\(cause)")
-        }
-        #expect(!ReserveFile.isPassing(EROFS) && !ReserveFile.isPassing(EACCES))
-    }
-
-    @Test func `a mark of another process with the same number is left alone`() throws {
+    @Test func `an intent file of another process with the same number is left alone`() throws {
         try DiskStore(folder: folder.path).close()
         let files = BodyFiles(folder: folder.path)
         let name = digest([1])
-        let first = try files.mark(name)
+        let first = try files.intend(name)
         let dash = try #require(first.lastIndex(of: "-"))
         let serial = try #require(Int(first[first.index(after: dash)...]))
         let others = (1...200).map { "\(first[...dash])\(serial + $0)" }
         for other in others { close(open(other, O_WRONLY | O_CREAT | O_EXCL, 0o600)) }
-        let second = try files.mark(name)
+        let second = try files.intend(name)
         #expect(!others.contains(second) && second != first && access(second, F_OK) == 0)
     }
 }

@@ -6,20 +6,31 @@ import Testing
 @Suite struct DiskSchemaTests {
     let folder = CacheFolder()
 
-    @Test(arguments: 1..<DiskSchema.version)
-    func `an index of an older version is set aside, and an empty one begun`(version: Int) throws {
-        let body = bytes(5_000, seed: 1)
+    /// What a cache folder of before version 1 has beside `bodies/`, `generation` and `flights.lock`.
+    private func leaveFormer() throws {
+        try DiskStore(folder: folder.path).close()
+        try folder.sql(
+            "PRAGMA application_id = \(DiskSchema.formerApplicationID); PRAGMA user_version = 8; DROP TABLE bodies")
+        for name in DiskSchema.formerFiles { folder.overwrite(name, at: 0, with: [1, 2, 3]) }
+    }
+
+    @Test(arguments: [false, true])
+    func `an index of an older version is set aside with its files, and an empty one begun`(isFormer: Bool) throws {
+        let body = bytes(90_000, seed: 1)
         var store = try DiskStore(folder: folder.path)
         #expect(try store.storeOriginal(record("http://a/", body), body: body, generation: 1))
+        let generation = try store.generationNow()
         store.close()
-        try folder.sql("PRAGMA user_version = \(version)")
+        if isFormer { try leaveFormer() } else { try folder.sql("PRAGMA user_version = 0") }
 
         store = try DiskStore(folder: folder.path)
         #expect(store.rebuilds == 1 && store.notice?.contains("an older program's") == true)
         #expect(access(folder.path + "/cache.sqlite.damaged", F_OK) == 0)
+        for name in DiskSchema.formerFiles { #expect(folder.size(name) == nil, "\(name)") }
         #expect(try store.records(source: "http://a/") == [] && store.originalBody(digest: digest(body)) == nil)
-        let generation = try store.generationNow()
-        #expect(try store.storeOriginal(record("http://a/", body), body: body, generation: generation))
+        let now = try store.generationNow()
+        #expect(now > generation)
+        #expect(try store.storeOriginal(record("http://a/", body), body: body, generation: now))
         #expect(try store.originalBody(digest: digest(body)) == body)
         #expect(try store.verify().isClean)
         store.close()

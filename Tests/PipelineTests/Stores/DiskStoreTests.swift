@@ -43,7 +43,6 @@ final class CacheFolder: Sendable {
     /// Runs statements beside the store, as another program would.
     func sql(_ text: String) throws {
         let connection = try SQLiteConnection(path: "\(path)/cache.sqlite", busyMilliseconds: 2_000)
-        connection.addDigestFunctions()
         try connection.execute(text)
         connection.close()
     }
@@ -190,7 +189,7 @@ extension Store {
         try store.storeVariant(entry, body: body, generation: 1)
         let file = "bodies/\(entry.digest.prefix(2))/\(entry.digest)"
         switch kind {
-        case 0: folder.overwrite("bodies.pack", at: 500, with: [body[500] ^ 1])
+        case 0: try folder.sql("UPDATE bodies SET data = CAST(substr(data, 1, 999) || x'00' AS BLOB)")
         case 1: folder.overwrite(file, at: 50_000, with: [body[50_000] ^ 1])
         case 2: truncate("\(folder.path)/\(file)", 99_999)
         default: unlink("\(folder.path)/\(file)")

@@ -47,7 +47,7 @@ final class FaultyStore: Store {
         try call { () throws(StoreError) in try store.generationNow() }
     }
 
-    var generationHint: UInt64 { store.generationHint }
+    var generationHint: UInt64? { store.generationHint }
 
     func purges(since generation: UInt64) throws(StoreError) -> PurgeLog {
         try call { () throws(StoreError) in try store.purges(since: generation) }

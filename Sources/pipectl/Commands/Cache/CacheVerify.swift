@@ -19,7 +19,7 @@ struct CacheVerify: ParsableCommand {
             ("orphanFiles", "files of no entry", report.orphanFiles),
             ("abandonedFiles", "abandoned temporary files", report.abandonedFiles),
             ("brokenEntries", "broken entries", report.brokenEntries),
-            ("wrongSlots", "wrong slots of small bodies", report.wrongSlots),
+            ("wrongReferences", "bodies with a wrong number of entries", report.wrongReferences),
             ("wrongSums", "wrong sums", report.wrongSums),
         ]
         if json {

@@ -1,0 +1,77 @@
+/// A digest or a key of 64 hexadecimal digits as the index keeps it: 32 bytes.
+struct DigestKey: Hashable, Sendable {
+    private var words: (UInt64, UInt64, UInt64, UInt64)
+
+    /// nil unless it is 64 lower-case hexadecimal digits.
+    init?(_ text: String) {
+        var text = text
+        let words = text.withUTF8 { digits -> (UInt64, UInt64, UInt64, UInt64)? in
+            guard digits.count == 64 else { return nil }
+            var isValid = true
+            func word(_ start: Int) -> UInt64 {
+                var word: UInt64 = 0
+                for digit in digits[start..<start + 16] {
+                    let value: UInt8
+                    switch digit {
+                    case 0x30...0x39: value = digit - 0x30
+                    case 0x61...0x66: value = digit - 0x61 + 10
+                    default:
+                        isValid = false
+                        return 0
+                    }
+                    word = word << 4 | UInt64(value)
+                }
+                return word
+            }
+            let words = (word(0), word(16), word(32), word(48))
+            return isValid ? words : nil
+        }
+        guard let words else { return nil }
+        self.words = words
+    }
+
+    /// nil unless there are 32 bytes.
+    init?(bytes: UnsafeRawBufferPointer) {
+        guard bytes.count == 32 else { return nil }
+        func word(_ at: Int) -> UInt64 { UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: at, as: UInt64.self)) }
+        words = (word(0), word(8), word(16), word(24))
+    }
+
+    /// The first 64 bits.
+    var prefix: Int { Int(bitPattern: UInt(words.0)) }
+
+    /// 64 lower-case hexadecimal digits.
+    var text: Digest {
+        String(unsafeUninitializedCapacity: 64) { digits in
+            var at = 0
+            for word in [words.0, words.1, words.2, words.3] {
+                for shift in stride(from: 60, through: 0, by: -4) {
+                    let value = UInt8(truncatingIfNeeded: word >> UInt64(shift) & 15)
+                    digits[at] = value < 10 ? 0x30 + value : 0x61 + value - 10
+                    at += 1
+                }
+            }
+            return 64
+        }
+    }
+
+    /// Calls `body` with the 32 bytes.
+    func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
+        var bytes = (words.0.bigEndian, words.1.bigEndian, words.2.bigEndian, words.3.bigEndian)
+        return withUnsafeBytes(of: &bytes, body)
+    }
+
+    /// The first and the last of all digests that begin with these digits; nil unless there are 1…64 hexadecimal digits.
+    static func range(beginning digits: String) -> (first: DigestKey, last: DigestKey)? {
+        guard (1...64).contains(digits.utf8.count) else { return nil }
+        let missing = 64 - digits.utf8.count
+        guard let first = DigestKey(digits + String(repeating: "0", count: missing)),
+            let last = DigestKey(digits + String(repeating: "f", count: missing))
+        else { return nil }
+        return (first, last)
+    }
+
+    static func == (one: DigestKey, other: DigestKey) -> Bool { one.words == other.words }
+
+    func hash(into hasher: inout Hasher) { hasher.combine(words.0) }
+}

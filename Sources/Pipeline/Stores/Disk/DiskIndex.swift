@@ -1,0 +1,517 @@
+import Glibc
+import Synchronization
+
+/// The index of one cache folder: its write connection, opening and rebuilding, and write transactions.
+///
+/// @unchecked Sendable because `DiskStore` keeps it in a `Mutex`: one thread at a time calls any of it.
+final class DiskIndex: @unchecked Sendable {
+    let files: BodyFiles
+    let configuration: DiskStoreConfiguration
+    let notes: LookupNotes
+    /// The eviction policies; their clocks are those of the last transaction.
+    var policies: PerTier<any EvictionPolicy>
+    /// The generation as other processes read it.
+    let shared: GenerationPage
+    let rebuilds = RebuildCount()
+    /// Whether files of a former index are still to be deleted.
+    private(set) var isSweeping = false
+    /// Tiers whose sums were checked because they exceed the budget.
+    var recounted: Set<DiskTier> = []
+    private var writes = 0
+    /// The transaction under way; `write` joins it.
+    private var current: IndexTransaction?
+    private var opened: SQLiteConnection?
+    private var inode: UInt64 = 0
+    private var isClosed = false
+    /// Pages in the WAL at which it is checkpointed.
+    private var logLimit = DiskSchema.logPages
+    /// nil if the SQLite library does not need it.
+    private let checkpoints: CheckpointLock?
+
+    var path: String { "\(files.folder)/cache.sqlite" }
+
+    init(
+        folder: String, configuration: DiskStoreConfiguration, policy: any EvictionPolicy, notes: LookupNotes
+    ) throws(StoreError) {
+        files = BodyFiles(folder: folder)
+        policies = PerTier { _ in policy }
+        shared = GenerationPage(folder: folder)
+        self.configuration = configuration
+        self.notes = notes
+        try files.claim()
+        checkpoints = SQLiteConnection.hasResetBug ? CheckpointLock(path: "\(folder)/rebuild.lock") : nil
+        let removed = files.removeFalseFolders()
+        if removed > 0 { notes.note(.originals) { $0.corrupt += removed } }
+        try openOrRebuild()
+    }
+
+    var connection: SQLiteConnection {
+        get throws(StoreError) {
+            guard let opened else { throw StoreError(.closed, "the store is closed", path: files.folder) }
+            return opened
+        }
+    }
+
+    static func now() -> Double {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+
+    // MARK: Opening
+
+    private func openOrRebuild() throws(StoreError) {
+        do throws(StoreError) {
+            try open()
+        } catch {
+            guard error.code == .damaged else { throw error }
+            try rebuild()
+        }
+    }
+
+    private func open() throws(StoreError) {
+        let (connection, isNew) = try connect()
+        if isNew {
+            let lock = try FolderLock(path: "\(files.folder)/rebuild.lock")
+            defer { lock.unlock() }
+            // The previous lock holder may have renamed this database away; writes to it would be lost.
+            if connection.hasMoved { throw StoreError(.damaged, "the index was replaced", path: path) }
+            try create(on: connection)
+        }
+        try adopt(connection)
+    }
+
+    /// Makes this connection the write connection.
+    private func adopt(_ connection: SQLiteConnection) throws(StoreError) {
+        isSweeping = try connection.first("SELECT 1 FROM state WHERE name = 'sweep'") { _ in true } ?? false
+        opened = connection
+        inode = currentInode()
+        reclaim()
+        files.reserve.fill()
+        shareGeneration()
+        // From now on `DiskStore.perform` waits for other processes, without holding the lock.
+        connection.wait(milliseconds: 0)
+        connection.countLog()
+        logLimit = DiskSchema.logPages
+    }
+
+    /// Connects and checks the version before anything is written.
+    private func connect() throws(StoreError) -> (SQLiteConnection, isNew: Bool) {
+        guard files.ownsDatabase() else {
+            throw StoreError(.damaged, "the index is not a file of this user", path: path)
+        }
+        // Another process may still have it open: SQLite would wait for a lock that is never released.
+        if Self.size(path) == 0, Self.size("\(path)-wal") > 0 {
+            throw StoreError(.damaged, "the index was truncated", path: path)
+        }
+        let connection = try SQLiteConnection(path: path, busyMilliseconds: Int32(configuration.busyMilliseconds))
+        // SQLite creates the database; before it creates the other files, which get the same mode.
+        _ = files.ownsDatabase()
+        if checkpoints != nil { connection.keepLog() }
+        let isNew = try checkVersion(connection)
+        // Opened by name after the database: the WAL would be that of the database that took its place.
+        if connection.hasMoved { throw StoreError(.damaged, "the index was replaced", path: path) }
+        try connection.execute(
+            """
+            PRAGMA mmap_size=0; PRAGMA trusted_schema=OFF; PRAGMA secure_delete=OFF; \
+            PRAGMA cache_size=-\(DiskSchema.cachedKilobytes); \
+            PRAGMA journal_size_limit=\(DiskSchema.logPages * 3 / 2 * DiskSchema.pageSize); \
+            PRAGMA synchronous=\(configuration.fsync ? "FULL" : "NORMAL");
+            """)
+        return (connection, isNew)
+    }
+
+    /// - Returns: whether the database is still empty.
+    private func checkVersion(_ connection: SQLiteConnection) throws(StoreError) -> Bool {
+        // One statement: another process may be creating the tables, and separate reads would not agree.
+        let found = try connection.first(
+            """
+            SELECT user_version, application_id, (SELECT count(*) FROM sqlite_schema) \
+            FROM pragma_user_version, pragma_application_id
+            """
+        ) { (version: $0.integer(0), application: $0.integer(1), tables: $0.integer(2)) }
+        let (version, application) = (found?.version ?? 0, found?.application ?? 0)
+        if version == 0, application == 0, found?.tables == 0 { return true }
+        let isFormer = application == DiskSchema.formerApplicationID
+        guard isFormer || application == DiskSchema.applicationID else {
+            throw StoreError(.unavailable, "this database belongs to another program; name another folder", path: path)
+        }
+        guard isFormer || version <= DiskSchema.version else {
+            throw StoreError(
+                .newerVersion,
+                "the cache has version \(version), this program knows versions up to \(DiskSchema.version): "
+                    + "update the program or name another folder", path: path)
+        }
+        guard !isFormer, version == DiskSchema.version else {
+            // Not migrated: the cache fills again.
+            throw StoreError(.damaged, "an older version of this program wrote the index", path: path)
+        }
+        return false
+    }
+
+    /// Creates the tables. The caller holds the folder lock; another process may have been first.
+    ///
+    /// - Parameters:
+    ///   - generation: at least this one becomes the first. Without it and without a `generation` file that is the time, so that
+    ///     an index in a new folder does not repeat numbers of a deleted one.
+    ///   - counters: what `clear` keeps.
+    private func create(
+        on connection: SQLiteConnection, generation: UInt64 = 0, counters: PerTier<StoreCounters>? = nil
+    ) throws(StoreError) {
+        guard try checkVersion(connection) else { return }
+        writes += 1
+        try connection.execute(
+            "PRAGMA page_size=\(DiskSchema.pageSize); PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL")
+        try connection.write { () throws(StoreError) in
+            try connection.execute(DiskSchema.statements)
+            // No row names the bodies of a former index any more.
+            if files.hasBodies { try connection.run("INSERT INTO state VALUES ('sweep', 0)") }
+            // Higher than that of a former index, which other processes may have read: all they hold of it counts as purged.
+            var first = generation
+            if shared.attach(), shared.value < Self.generationLimit { first = max(first, shared.value + 1) }
+            if first > 0 {
+                try connection.run("UPDATE state SET value = ?1 WHERE name = 'floor'", .integer(Int(first)))
+            }
+            try connection.run(
+                "UPDATE state SET value = ?1 WHERE name = 'generation'",
+                .integer(first > 0 ? Int(first) : Int(Self.now() * 1_000)))
+            for tier in DiskTier.allCases { if let counters { try connection.add(counters[tier], to: tier) } }
+            try connection.execute(
+                """
+                PRAGMA application_id=\(DiskSchema.applicationID); PRAGMA user_version=\(DiskSchema.version);
+                """)
+        }
+        if configuration.fsync { try BodyFiles.syncFolder(files.folder) }
+    }
+
+    /// Reopens if another process replaced the database, if the folder was deleted, or if the previous attempt failed.
+    func reopenIfReplaced() throws(StoreError) {
+        // A transaction under way finishes on the database it began on.
+        guard !isClosed, current == nil, opened == nil || currentInode() != inode else { return }
+        disconnect()
+        inode = 0
+        try files.claim()
+        try openOrRebuild()
+    }
+
+    private func disconnect() {
+        opened?.close()
+        opened = nil
+        notes.dropAccesses()
+    }
+
+    // MARK: Rebuilding
+
+    /// Sets a damaged database aside as `cache.sqlite.damaged` and starts an empty one, unless another process has.
+    ///
+    /// - Parameter isCertain: false keeps a database that proves sound when it is reopened.
+    func rebuild(isCertain: Bool = true) throws(StoreError) {
+        do throws(StoreError) {
+            try rebuildOnce(isCertain: isCertain)
+        } catch {
+            // Another process is opening the same new database; recheck before setting it aside.
+            guard error.code == .damaged else { throw error }
+            try rebuildOnce(isCertain: false)
+        }
+    }
+
+    private func rebuildOnce(isCertain: Bool) throws(StoreError) {
+        let before = inode
+        disconnect()
+        let lock = try FolderLock(path: "\(files.folder)/rebuild.lock")
+        defer { lock.unlock() }
+        if before == 0 || currentInode() == before {
+            // If there was no index before, the previous lock holder may have repaired it.
+            if !isCertain || before == 0, let (sound, isNew) = try soundConnection(), !isNew || before == 0 {
+                // Other processes may wait to create its tables: they have it open, so it stays in place.
+                if isNew { try create(on: sound) }
+                return try adopt(sound)
+            }
+            for suffix in ["", "-wal", "-shm"] { rename("\(path)\(suffix)", "\(path).damaged\(suffix)") }
+            files.removeFormer()
+        }
+        let (connection, isNew) = try connect()
+        if isNew {
+            rebuilds.note()
+            try create(on: connection)
+            try connection.run("UPDATE tiers SET corrupt = corrupt + 1 WHERE name = 'records'")
+        }
+        try adopt(connection)
+    }
+
+    /// A connection if the database proves whole or empty; nil if it is damaged. The caller holds the folder lock.
+    private func soundConnection() throws(StoreError) -> (SQLiteConnection, isNew: Bool)? {
+        // Another process that opens it may delete an unneeded WAL during the check.
+        for _ in 0..<3 {
+            do throws(StoreError) {
+                let (connection, isNew) = try connect()
+                if !isNew {
+                    for table in DiskSchema.tables {
+                        _ = try connection.first("SELECT * FROM \(table) LIMIT 1") { _ in }
+                    }
+                }
+                return (connection, isNew)
+            } catch {
+                guard error.code == .damaged else { throw error }
+            }
+        }
+        return nil
+    }
+
+    /// Replaces the database by an empty one and unlinks the former, which needs no room. Counters other than of what the
+    /// tiers hold stay.
+    ///
+    /// - Returns: what the tiers held.
+    func replace() throws(StoreError) -> PerTier<StoreCounters> {
+        let lock = try FolderLock(path: "\(files.folder)/rebuild.lock")
+        defer { lock.unlock() }
+        let connection = try connection
+        // The write lock keeps other processes from committing to it meanwhile; the next transaction of each finds the
+        // database renamed and fails before it writes.
+        let (counters, generation) = try connection.write { () throws(StoreError) in
+            if connection.hasMoved { throw StoreError(.damaged, "the index was replaced", path: path) }
+            let found = (try connection.counters(), try connection.generation() + 1)
+            for suffix in ["", "-wal", "-shm"] { unlink("\(path)\(suffix)") }
+            return found
+        }
+        disconnect()
+        files.removeFormer()
+        let (new, isNew) = try connect()
+        if isNew { try create(on: new, generation: generation, counters: counters) }
+        try adopt(new)
+        return counters
+    }
+
+    /// Stores what is noted and closes. Every call after it throws `.closed`.
+    func close() {
+        opened?.wait(milliseconds: Int32(configuration.busyMilliseconds))
+        let hasStored = writes > 0
+        // A failure loses some counts and access times, and no entry.
+        if opened != nil { try? storeNotes() }
+        isClosed = true
+        guard let opened else { return }
+        // A process that stored nothing leaves a short WAL to the next one, because a checkpoint waits for the disk.
+        if !hasStored, !configuration.fsync, Self.size("\(path)-wal") <= DiskSchema.keptLogBytes {
+            opened.keepLog()
+        } else if checkpoints != nil {
+            // In place of the checkpoint that SQLite makes when it closes the last connection.
+            opened.wait(milliseconds: 0)
+            checkpoint(truncates: true)
+        }
+        opened.close()
+        self.opened = nil
+    }
+
+    static func size(_ path: String) -> Int {
+        var info = stat()
+        return stat(path, &info) == 0 ? Int(info.st_size) : 0
+    }
+
+    private func currentInode() -> UInt64 {
+        var info = stat()
+        return lstat(path, &info) == 0 ? UInt64(info.st_ino) : 0
+    }
+
+    // MARK: Transactions
+
+    /// Runs one write transaction, or joins the one under way; deletes files that lost their last row after the commit.
+    func write<Result>(_ body: (IndexTransaction) throws(StoreError) -> Result) throws(StoreError) -> Result {
+        if let current { return try body(current) }
+        let connection = try connection
+        guard checkpoints?.lock(exclusively: false) != false else {
+            throw StoreError(.busy, "another process checkpoints the index", path: path)
+        }
+        defer { checkpoints?.unlock() }
+        let counters = notes.takeCounters()
+        let transaction = IndexTransaction(self, connection)
+        defer { current = nil }
+        let result: Result
+        do throws(StoreError) {
+            result = try connection.write { () throws(StoreError) in
+                // Another process may have replaced the database before this one got the write lock.
+                if connection.hasMoved { throw StoreError(.damaged, "the index was replaced", path: path) }
+                try transaction.begin()
+                current = transaction
+                let result = try body(transaction)
+                try transaction.finish(counters)
+                return result
+            }
+        } catch {
+            notes.add(counters)
+            // Files that were renamed in and not committed go by their intent files, now or later.
+            current = nil
+            if !transaction.intents.isEmpty { reclaim() }
+            throw error
+        }
+        current = nil
+        policies = transaction.policies
+        notes.update(policies)
+        for intent in transaction.intents { unlink(intent) }
+        if transaction.hasDiscarded { deleteDiscarded() }
+        if isSweeping { sweep() }
+        writes += 1
+        if writes % 64 == 0 { reclaim() }
+        shortenLog(connection)
+        return result
+    }
+
+    /// Runs housekeeping in a transaction that neither counts nor evicts anything.
+    func maintain<Result>(_ body: (SQLiteConnection) throws(StoreError) -> Result) throws(StoreError) -> Result {
+        let connection = try connection
+        if current != nil { return try body(connection) }
+        guard checkpoints?.lock(exclusively: false) != false else {
+            throw StoreError(.busy, "another process checkpoints the index", path: path)
+        }
+        defer { checkpoints?.unlock() }
+        return try connection.write { () throws(StoreError) in
+            if connection.hasMoved { throw StoreError(.damaged, "the index was replaced", path: path) }
+            return try body(connection)
+        }
+    }
+
+    /// Rows whose accesses are stored in one transaction.
+    private static let rowsAtOnce = 512
+
+    /// Stores counters and accesses that are noted. Accesses that cannot be stored stay noted.
+    func storeNotes() throws(StoreError) {
+        var due = notes.takeAccesses()[...]
+        repeat {
+            let step = due.prefix(Self.rowsAtOnce)
+            do throws(StoreError) {
+                try write { transaction throws(StoreError) in
+                    for (row, access) in step { try transaction.store(access, of: row) }
+                }
+            } catch {
+                notes.add(due)
+                throw error
+            }
+            due = due.dropFirst(step.count)
+        } while !due.isEmpty
+    }
+
+    // MARK: WAL
+
+    /// Checkpoints the WAL when it is long. If readers keep part of it, the next attempt comes when it is half as long again.
+    private func shortenLog(_ connection: SQLiteConnection) {
+        let pages = connection.pagesInLog
+        guard pages >= logLimit else { return }
+        logLimit = checkpoint(truncates: false) ? DiskSchema.logPages : pages + DiskSchema.logPages / 2
+    }
+
+    /// Copies the WAL into the database; returns whether all of it was copied. Failures are not reported: the WAL stays, and the
+    /// next attempt reports them if they matter.
+    @discardableResult
+    func checkpoint(truncates: Bool) -> Bool {
+        guard let opened, current == nil, checkpoints?.lock(exclusively: true) != false else { return false }
+        defer { checkpoints?.unlock() }
+        return (try? opened.checkpoint(truncates: truncates)) ?? false
+    }
+
+    /// Unused pages of the database.
+    func unusedPages() throws(StoreError) -> Int {
+        try connection.first("PRAGMA freelist_count") { $0.count(0) } ?? 0
+    }
+
+    /// Moves used pages to the front and cuts at most `pages` unused pages off the end, in a transaction of its own.
+    func vacuum(pages: Int) throws(StoreError) {
+        try maintain { connection throws(StoreError) in
+            _ = try connection.rows("PRAGMA incremental_vacuum(\(pages))") { _ in }
+        }
+    }
+
+    // MARK: Generations
+
+    /// Generations at and above this one are damage: wrong high bits would freeze the counter.
+    static let generationLimit: UInt64 = 1 << 62
+
+    /// Sets the shared generation to that of the index, and creates its file if it is missing. The file is ahead if a process
+    /// was killed between announcing a purge and committing it. Failures are not reported: memory learns of other processes'
+    /// purges later, when it reads the index.
+    func shareGeneration() {
+        guard opened != nil else { return }
+        if !shared.isReplaced || shared.attach(), let now = try? connection.generation(), shared.value == now { return }
+        try? maintain { connection throws(StoreError) in try announce(try connection.generation()) }
+    }
+
+    /// Announces a generation to all processes. The caller holds the write lock.
+    func announce(_ generation: UInt64) throws(StoreError) {
+        if shared.isReplaced, !shared.attach() { return try shared.create(generation, in: files) }
+        if shared.value != generation { try shared.write(generation) }
+    }
+
+    // MARK: Deleting files
+
+    /// Files that are deleted in one transaction, so that other processes can write in between.
+    private static let filesAtOnce = 64
+
+    /// Deletes some of the body files that lost their last row, under the write lock so that nobody reuses them meanwhile.
+    /// Their names survive a kill and a full disk; the next write tries again.
+    ///
+    /// - Returns: whether there are more.
+    @discardableResult
+    func deleteDiscarded() -> Bool {
+        let count = try? maintain { connection throws(StoreError) in
+            let digests = try connection.rows("SELECT digest FROM discarded LIMIT \(Self.filesAtOnce)") {
+                $0.digestKey(0)
+            }
+            for digest in digests {
+                if let digest { files.remove(digest.text) }
+                try connection.run("DELETE FROM discarded WHERE digest = ?1", digest.map { .digest($0) } ?? .null)
+            }
+            return digests.count
+        }
+        return count == Self.filesAtOnce
+    }
+
+    /// Deletes bodies that were renamed in by a process that ended before it committed their row, and abandoned temporary files.
+    func reclaim() {
+        for path in files.abandoned(after: configuration.graceSeconds) { unlink(path) }
+        guard !files.intents().isEmpty else { return }
+        try? maintain { connection throws(StoreError) in
+            // Listed again under the write lock: every process that left one of these has committed or ended.
+            for intent in files.intents() {
+                if try !connection.isNamed(intent.digest) { files.remove(intent.digest) }
+                unlink(intent.path)
+            }
+        }
+    }
+
+    /// Files examined in one step of `sweep`.
+    private static let sweepStep = 256
+
+    /// Deletes some of the bodies that a former index left; a row of `state` keeps the position.
+    ///
+    /// - Returns: false if it failed.
+    @discardableResult
+    func sweep() -> Bool {
+        let isDone = try? maintain { connection throws(StoreError) in
+            guard var at = try connection.first("SELECT value FROM state WHERE name = 'sweep'", read: { $0.count(0) })
+            else { return true }
+            var examined = 0
+            while at < BodyFiles.prefixes.count, examined < Self.sweepStep {
+                for digest in files.bodies(in: BodyFiles.prefixes[at]) {
+                    examined += 1
+                    if try !connection.isNamed(digest) { files.remove(digest) }
+                }
+                at += 1
+            }
+            if at < BodyFiles.prefixes.count {
+                try connection.run("UPDATE state SET value = ?1 WHERE name = 'sweep'", .integer(at))
+                return false
+            }
+            try connection.run("DELETE FROM state WHERE name = 'sweep'")
+            return true
+        }
+        if isDone == true { isSweeping = false }
+        return isDone != nil
+    }
+}
+
+/// How often a damaged database was set aside; read without the store's lock.
+final class RebuildCount: Sendable {
+    private let count = Atomic<Int>(0)
+
+    var value: Int { count.load(ordering: .relaxed) }
+
+    func note() { count.add(1, ordering: .relaxed) }
+}

@@ -1,0 +1,272 @@
+/// What a purge removed.
+public struct PurgeResult: Sendable, Hashable {
+    /// Sources that anything was stored of.
+    public var sources = 0
+    /// Records removed.
+    public var records = 0
+    /// Bodies of originals.
+    public var originals = 0
+    /// Variants removed.
+    public var variants = 0
+    /// Bytes of the bodies and variants removed.
+    public var bytes = 0
+    /// Every digest the sources were known to have had: what other tiers need to remove their variants.
+    public var digests: Set<Digest> = []
+    /// Work begun at an earlier generation no longer stores anything of these sources.
+    public var generation: UInt64 = 0
+
+    public init() {}
+}
+
+/// What was purged between two generations.
+public struct PurgeLog: Sendable, Hashable {
+    /// The later generation.
+    public var generation: UInt64
+    /// Sources, and digests of originals; nil where that is not known any more, or is too much: take it as everything.
+    public var names: Set<String>?
+
+    /// Names beyond which emptying the memory is quicker than going through it.
+    static let limit = 10_000
+}
+
+extension DiskStore {
+    /// The generation to hand to what stores later: a purge in between makes that storing void.
+    public func generationNow() throws(StoreError) -> UInt64 {
+        try lookUp { view throws(StoreError) in try view.connection.generation() } ?? 1
+    }
+
+    /// The generation as any process left it last, without the index; 0 if the folder cannot tell. It may be ahead of
+    /// `generationNow()` for the moment a purge takes to commit.
+    public var generationHint: UInt64? { generationPage.value }
+
+    /// What was purged since a generation, by any process.
+    public func purges(since generation: UInt64) throws(StoreError) -> PurgeLog {
+        let log = try lookUp { view throws(StoreError) in try view.connection.purges(since: generation) }
+        let now = log?.generation ?? 0
+        if generationHint != now { try perform { index throws(StoreError) in index.shareGeneration() } }
+        return log ?? PurgeLog(generation: now, names: nil)
+    }
+
+    /// Removes a source's records, their bodies, and all variants of every digest the source has had, also if another source has
+    /// the same bytes. A body stays if another source's record names it.
+    ///
+    /// - Parameter digests: further originals known to be the source's, although no record says so.
+    public func purge(source: String, digests: Set<Digest> = []) throws(StoreError) -> PurgeResult {
+        try DiskPurge(store: self).purge(source, digests)
+    }
+
+    /// Removes every source of a selection as `purge(source:)` does one, in transactions of 64 sources, and takes as
+    /// long as what it removes, however much else is stored.
+    ///
+    /// Invalidates all in-flight work, including other sources', because the source names of in-flight work are unknown. What
+    /// begins and is stored while this runs may be removed or stay.
+    public func purge(_ selection: SourceSelection) throws(StoreError) -> PurgeResult {
+        try DiskPurge(store: self).purge(selection)
+    }
+
+    /// Removes everything, which needs no room, and invalidates all in-flight work. Counts of hits and misses stay.
+    ///
+    /// - Returns: what there was, without sources and digests.
+    @discardableResult
+    public func clear() throws(StoreError) -> PurgeResult { try DiskPurge(store: self).clear() }
+}
+
+/// Purges of one disk store.
+private struct DiskPurge {
+    let store: DiskStore
+
+    /// Sources that are removed in one transaction.
+    private static let sourcesAtOnce = 64
+    /// Variants of one source that are removed in one transaction if room is short.
+    private static let variantsWhenShort = 16
+
+    func purge(_ source: String, _ digests: Set<Digest>) throws(StoreError) -> PurgeResult {
+        var result = PurgeResult()
+        var isDone = false
+        // One transaction; if there is no room for all of it, variants go before in smaller ones.
+        while !isDone {
+            let all = result.digests.union(digests)
+            let (removed, isWhole) = try store.deleting { index, limit throws(StoreError) in
+                try index.write { transaction throws(StoreError) in
+                    var isWhole = false
+                    var removed = try transaction.counting { () throws(StoreError) in
+                        let found = try transaction.remove(source, all, variants: limit < DiskStore.step ? limit : .max)
+                        isWhole = found.isWhole
+                        return found.digests
+                    }
+                    guard isWhole else { return (removed, false) }
+                    removed.generation = try transaction.nextGeneration()
+                    try transaction.remember(removed.digests.union([source]), removed.generation)
+                    return (removed, true)
+                }
+            }
+            result.add(removed)
+            result.generation = removed.generation
+            isDone = isWhole
+        }
+        result.sources = result.records + result.originals + result.variants > 0 ? 1 : 0
+        store.shrink()
+        return result
+    }
+
+    func purge(_ selection: SourceSelection) throws(StoreError) -> PurgeResult {
+        var result = PurgeResult()
+        _ = try voidWorkBegun()
+        for range in selection.ranges {
+            var from = range.from
+            while let step = try removeSome(from: from, below: range.below) {
+                result.add(step.removed)
+                from = step.next
+                store.yieldToOthers()
+            }
+        }
+        // Again, for what another process has taken into memory in the meantime.
+        result.generation = try voidWorkBegun()
+        store.shrink()
+        return result
+    }
+
+    /// Removes some sources of a range in one transaction; nil if there are none.
+    ///
+    /// - Returns: and the name from which to continue.
+    private func removeSome(
+        from start: String, below: [UInt8]
+    ) throws(StoreError) -> (removed: PurgeResult, next: String)? {
+        try store.deleting(atMost: Self.sourcesAtOnce) { index, limit throws(StoreError) in
+            try index.write { transaction throws(StoreError) -> (removed: PurgeResult, next: String)? in
+                let sources = try transaction.connection.sources(from: start, below: below, limit: limit)
+                guard !sources.isEmpty else { return nil }
+                let variants = limit < Self.sourcesAtOnce ? Self.variantsWhenShort : .max
+                var next = start
+                var count = 0
+                var removed = try transaction.counting { () throws(StoreError) in
+                    var digests: Set<Digest> = []
+                    for source in sources {
+                        let found = try transaction.remove(source, variants: variants)
+                        digests.formUnion(found.digests)
+                        // The next transaction finds the source again and removes the rest.
+                        guard found.isWhole else { break }
+                        count += 1
+                        // The text that follows it directly.
+                        next = source + "\0"
+                    }
+                    return digests
+                }
+                removed.sources = count
+                return (removed, next)
+            }
+        }
+    }
+
+    private func voidWorkBegun() throws(StoreError) -> UInt64 {
+        try store.deleting { index, _ throws(StoreError) in
+            try index.write { transaction throws(StoreError) in try transaction.voidWorkBegun() }
+        }
+    }
+
+    func clear() throws(StoreError) -> PurgeResult {
+        // The space reserve is room for the new index.
+        _ = store.files.reserve.giveUp()
+        let (held, generation) = try store.perform { index throws(StoreError) in
+            let held = try index.replace()
+            return (held, try index.connection.generation())
+        }
+        while try store.perform({ index throws(StoreError) in index.isSweeping && index.sweep() }) {
+            store.yieldToOthers()
+        }
+        store.files.removeSetAside()
+        store.files.reserve.fill()
+        var result = PurgeResult()
+        result.records = held.records.entries
+        result.originals = held.originals.entries
+        result.variants = held.variants.entries
+        result.bytes = held.originals.bytes + held.variants.bytes
+        result.generation = generation
+        return result
+    }
+}
+
+extension PurgeResult {
+    fileprivate mutating func add(_ other: PurgeResult) {
+        sources += other.sources
+        records += other.records
+        originals += other.originals
+        variants += other.variants
+        bytes += other.bytes
+        digests.formUnion(other.digests)
+    }
+}
+
+extension SQLiteConnection {
+    /// What was purged since a generation.
+    fileprivate func purges(since generation: UInt64) throws(StoreError) -> PurgeLog {
+        let now = try self.generation()
+        if now == generation { return PurgeLog(generation: now, names: []) }
+        let floor = try first("SELECT value FROM state WHERE name = 'floor'") { $0.generation(0) } ?? 0
+        guard now > generation, generation >= floor else { return PurgeLog(generation: now, names: nil) }
+        let names = try rows(
+            "SELECT name FROM purges WHERE generation > ?1 LIMIT ?2", .integer(Int(generation)),
+            .integer(PurgeLog.limit + 1)
+        ) { $0.text(0) }
+        return PurgeLog(generation: now, names: names.count > PurgeLog.limit ? nil : Set(names))
+    }
+
+    /// Stored names from `from` up to `below`, sorted.
+    fileprivate func sources(from: String, below: [UInt8], limit: Int) throws(StoreError) -> [String] {
+        try rows(
+            """
+            SELECT source FROM links WHERE source >= ?1 AND source < CAST(?2 AS TEXT) \
+            UNION SELECT source FROM records WHERE source >= ?1 AND source < CAST(?2 AS TEXT) ORDER BY 1 LIMIT ?3
+            """, .text(from), .blob(below), .integer(limit)
+        ) { $0.text(0) }
+    }
+}
+
+extension IndexTransaction {
+    /// Removes what is stored of a source; a body that another source's record names stays.
+    ///
+    /// - Parameter limit: variants that are removed at most; if there are as many, only variants are.
+    /// - Returns: every digest the source has had, and whether nothing of the source is left.
+    fileprivate func remove(
+        _ source: String, _ more: Set<Digest> = [], variants limit: Int
+    ) throws(StoreError) -> (digests: Set<Digest>, isWhole: Bool) {
+        let linked = try connection.rows(
+            "SELECT digest FROM links WHERE source = ?1 UNION SELECT digest FROM records WHERE source = ?1",
+            .text(source)
+        ) { $0.digestKey(0) }
+        let originals = Set(linked.compactMap(\.self)).union(more.compactMap { DigestKey($0) })
+        let digests = Set(originals.map(\.text)).union(more)
+        var left = limit
+        for original in originals {
+            let variants = try connection.rows(
+                "SELECT id FROM variants WHERE original = ?1 LIMIT ?2", .digest(original), .integer(left)
+            ) { $0.integer(0) }
+            for id in variants { try removeRow(.variants, id) }
+            left -= variants.count
+            if left == 0 { return (digests, false) }
+        }
+        let records = try connection.rows("SELECT id FROM records WHERE source = ?1", .text(source)) { $0.integer(0) }
+        for id in records { try removeRow(.records, id) }
+        for original in originals { try removeUnrecorded(original) }
+        for table in ["links", "tags"] { try connection.run("DELETE FROM \(table) WHERE source = ?1", .text(source)) }
+        return (digests, true)
+    }
+
+    /// What `body` removes, by the sums of the tiers, and the digests it returns.
+    func counting(_ body: () throws(StoreError) -> Set<Digest>) throws(StoreError) -> PurgeResult {
+        let before = tiers
+        var result = PurgeResult()
+        result.digests = try body()
+        func removed(_ path: KeyPath<PerTier<TierState>, TierState>) -> (entries: Int, bytes: Int) {
+            (
+                before[keyPath: path].entries - tiers[keyPath: path].entries,
+                before[keyPath: path].bytes - tiers[keyPath: path].bytes
+            )
+        }
+        result.records = removed(\.records).entries
+        result.originals = removed(\.originals).entries
+        result.variants = removed(\.variants).entries
+        result.bytes = removed(\.originals).bytes + removed(\.variants).bytes
+        return result
+    }
+}

@@ -1,0 +1,158 @@
+import Variants
+
+/// Rows as values, and the queries that look-ups, listings and transactions share.
+struct RecordRow {
+    var id: Int
+    /// nil if the row is damaged.
+    var record: OriginalRecord?
+    var hasBody: Bool
+    var stored: Double
+    var lastAccess: Double
+    var accesses: Int
+}
+
+struct VariantRow {
+    var id: Int
+    /// nil if the row is damaged.
+    var entry: VariantEntry?
+    var lastAccess: Double
+    var accesses: Int
+
+    /// The columns it is read from.
+    static let columns = """
+        variants.id, key, original, variants.digest, variants.length, media_type, width, height, recipe, cost, created, \
+        last_access, accesses
+        """
+
+    init(_ row: SQLiteRow) {
+        id = row.integer(0)
+        lastAccess = row.real(11)
+        accesses = min(255, row.count(12))
+        guard let format = ImageFormat(mediaType: row.text(5)) else { return }
+        entry = VariantEntry(
+            key: row.digest(1), originalDigest: row.digest(2), digest: row.digest(3), length: row.count(4),
+            format: format, width: row.side(6), height: row.side(7), recipe: row.text(8), cost: row.real(9),
+            created: row.real(10))
+    }
+}
+
+extension RecordRow {
+    /// The columns it is read from.
+    static let columns = """
+        id, source, selecting, digest, length, status, request_time, response_time, fetch_milliseconds, fields, \
+        media_type, width, height, details, final_url, assigned_lifetime, lifetime_limit, stored, last_access, accesses, \
+        EXISTS (SELECT 1 FROM bodies JOIN originals USING (id) WHERE bodies.digest = records.digest)
+        """
+
+    init(_ row: SQLiteRow) {
+        id = row.integer(0)
+        record = Self.record(row)
+        stored = row.real(17)
+        lastAccess = row.real(18)
+        accesses = min(255, row.count(19))
+        hasBody = row.integer(20) != 0
+    }
+
+    private static func record(_ row: SQLiteRow) -> OriginalRecord? {
+        guard let selecting = row.blob(2).flatMap(EntryCoding.selecting), let digest = row.digestKey(3),
+            let fields = row.blob(9).flatMap(EntryCoding.fields)
+        else { return nil }
+        var header: ImageHeader?
+        if !row.isNull(10) {
+            guard let format = ImageFormat(mediaType: row.text(10)), let details = row.blob(13),
+                let found = EntryCoding.header(details, format, width: row.side(11), height: row.side(12))
+            else { return nil }
+            header = found
+        }
+        return OriginalRecord(
+            source: row.text(1),
+            response: StoredResponse(
+                status: row.side(5), fields: fields, requestTime: row.real(6), responseTime: row.real(7),
+                selecting: selecting, assignedLifetime: row.isNull(15) ? nil : row.real(15),
+                lifetimeLimit: row.isNull(16) ? nil : row.real(16)),
+            digest: digest.text, length: row.count(4), header: header, fetchMilliseconds: row.real(8),
+            finalURL: row.isNull(14) ? nil : row.text(14))
+    }
+}
+
+extension ImageFormat {
+    fileprivate init?(mediaType: String) {
+        guard let format = Self.allCases.first(where: { $0.mediaType == mediaType }) else { return nil }
+        self = format
+    }
+}
+
+extension SQLiteRow {
+    /// A generation; one that is out of range is damage, and counts as 0.
+    func generation(_ column: Int32) -> UInt64 {
+        let value = UInt64(max(0, integer(column)))
+        return value < DiskIndex.generationLimit ? value : 0
+    }
+}
+
+extension SQLiteConnection {
+    /// - Throws: `.damaged` if the number is out of range: it could not be raised.
+    func generation() throws(StoreError) -> UInt64 {
+        let value = try first("SELECT value FROM state WHERE name = 'generation'") { $0.generation(0) }
+        guard let value, value > 0 else {
+            throw StoreError(.damaged, "the index is damaged: its generation is out of range", path: path)
+        }
+        return value
+    }
+
+    func recordRows(_ rest: String, _ values: SQLiteValue...) throws(StoreError) -> [RecordRow] {
+        try rows("SELECT \(RecordRow.columns) FROM records \(rest)", values: values) { RecordRow($0) }
+    }
+
+    func variantRows(_ rest: String, _ values: SQLiteValue...) throws(StoreError) -> [VariantRow] {
+        try rows("SELECT \(VariantRow.columns) FROM variants \(rest)", values: values) { VariantRow($0) }
+    }
+
+    /// Whether a body row needs the file of this digest, or it is deleted soon.
+    func isNamed(_ digest: Digest) throws(StoreError) -> Bool {
+        guard let key = DigestKey(digest) else { return false }
+        return try first(
+            """
+            SELECT 1 FROM bodies WHERE digest = ?1 AND data IS NULL UNION ALL SELECT 1 FROM discarded WHERE digest = ?1
+            """, .digest(key)
+        ) { _ in true } ?? false
+    }
+
+    /// What the tiers hold and have done, without what is noted in memory.
+    func counters() throws(StoreError) -> PerTier<StoreCounters> {
+        let rows = try rows(
+            """
+            SELECT name, hits, misses, stale, insertions, evictions, refused, corrupt, bytes_saved, milliseconds_saved, \
+            entries, bytes FROM tiers
+            """
+        ) { row in
+            var counters = StoreCounters()
+            counters.hits = row.count(1)
+            counters.misses = row.count(2)
+            counters.stale = row.count(3)
+            counters.insertions = row.count(4)
+            counters.evictions = row.count(5)
+            counters.refused = row.count(6)
+            counters.corrupt = row.count(7)
+            counters.bytesSaved = row.count(8)
+            counters.millisecondsSaved = row.real(9)
+            counters.entries = row.count(10)
+            counters.bytes = row.count(11)
+            return (name: row.text(0), counters: counters)
+        }
+        return PerTier { tier in rows.first { $0.name == tier.rawValue }?.counters ?? StoreCounters() }
+    }
+
+    /// Adds counts to those of a tier; what it holds is left alone.
+    func add(_ counters: StoreCounters, to tier: DiskTier) throws(StoreError) {
+        guard counters != StoreCounters() else { return }
+        try run(
+            """
+            UPDATE tiers SET hits = hits + ?2, misses = misses + ?3, stale = stale + ?4, insertions = insertions + ?5, \
+            evictions = evictions + ?6, refused = refused + ?7, corrupt = corrupt + ?8, bytes_saved = bytes_saved + ?9, \
+            milliseconds_saved = milliseconds_saved + ?10 WHERE name = ?1
+            """, .text(tier.rawValue), .integer(counters.hits), .integer(counters.misses), .integer(counters.stale),
+            .integer(counters.insertions), .integer(counters.evictions), .integer(counters.refused),
+            .integer(counters.corrupt), .integer(counters.bytesSaved), .real(counters.millisecondsSaved))
+    }
+}

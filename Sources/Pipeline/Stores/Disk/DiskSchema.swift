@@ -1,0 +1,155 @@
+/// The tables of the index (docs/entry-format.md describes every column).
+enum DiskSchema {
+    /// Raised with every change of a table. An index with a higher version is refused; one with a lower version is set aside.
+    static let version = 1
+    /// "ImPc", SQLite's `application_id` of our indexes.
+    static let applicationID = 0x496D_5063
+    /// "IMPC", the `application_id` of indexes made before version 1, which are set aside.
+    static let formerApplicationID = 0x494D_5043
+    /// Files beside an index of before version 1; deleted when it is set aside.
+    static let formerFiles = [
+        "bodies.pack", "holders", "uses", "ghosts.originals", "ghosts.variants", "ghosts.records",
+    ]
+    /// Page size of a new index in bytes.
+    static let pageSize = 4096
+    /// Page cache of the write connection, in kilobytes.
+    static let cachedKilobytes = 16_384
+    /// Pages in the write-ahead log (WAL) at which it is checkpointed.
+    static let logPages = 2_000
+    /// Largest WAL in bytes that a process which stored nothing leaves without a checkpoint; the next open has to replay it.
+    static let keptLogBytes = 64 << 10
+
+    static let statements = """
+        CREATE TABLE state (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+        INSERT INTO state VALUES ('generation', 1), ('floor', 0);
+        CREATE TABLE tiers (
+            name TEXT PRIMARY KEY, entries INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0,
+            hits INTEGER NOT NULL DEFAULT 0, misses INTEGER NOT NULL DEFAULT 0, stale INTEGER NOT NULL DEFAULT 0,
+            insertions INTEGER NOT NULL DEFAULT 0, evictions INTEGER NOT NULL DEFAULT 0,
+            refused INTEGER NOT NULL DEFAULT 0, corrupt INTEGER NOT NULL DEFAULT 0,
+            bytes_saved INTEGER NOT NULL DEFAULT 0, milliseconds_saved REAL NOT NULL DEFAULT 0,
+            clock REAL NOT NULL DEFAULT 0, ghost_serial INTEGER NOT NULL DEFAULT 0,
+            ghost_floor INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+        INSERT INTO tiers (name) VALUES ('originals'), ('variants'), ('records');
+        CREATE TABLE ghosts (
+            tier INTEGER NOT NULL, hash INTEGER NOT NULL, serial INTEGER NOT NULL, PRIMARY KEY (tier, hash)) WITHOUT ROWID;
+        CREATE TABLE purges (name TEXT PRIMARY KEY, generation INTEGER NOT NULL, time REAL NOT NULL) WITHOUT ROWID;
+        CREATE INDEX purges_time ON purges (time);
+        CREATE INDEX purges_generation ON purges (generation);
+        CREATE TABLE bodies (
+            id INTEGER PRIMARY KEY, digest BLOB NOT NULL, length INTEGER NOT NULL, checksum INTEGER NOT NULL,
+            entries INTEGER NOT NULL, data BLOB);
+        CREATE UNIQUE INDEX bodies_digest ON bodies (digest);
+        CREATE TABLE discarded (digest BLOB PRIMARY KEY) WITHOUT ROWID;
+        CREATE TABLE originals (id INTEGER PRIMARY KEY, \(queueColumns));
+        CREATE INDEX originals_queue ON originals (priority);
+        CREATE TABLE variants (
+            id INTEGER PRIMARY KEY, \(queueColumns), key BLOB NOT NULL, original BLOB NOT NULL, body INTEGER NOT NULL,
+            digest BLOB NOT NULL, length INTEGER NOT NULL, media_type TEXT NOT NULL, width INTEGER NOT NULL,
+            height INTEGER NOT NULL, created REAL NOT NULL, recipe TEXT NOT NULL);
+        CREATE UNIQUE INDEX variants_key ON variants (key);
+        CREATE INDEX variants_original ON variants (original);
+        CREATE INDEX variants_queue ON variants (priority);
+        CREATE TABLE records (
+            id INTEGER PRIMARY KEY, \(queueColumns), source TEXT NOT NULL, selecting BLOB NOT NULL, digest BLOB NOT NULL,
+            length INTEGER NOT NULL, status INTEGER NOT NULL, request_time REAL NOT NULL, response_time REAL NOT NULL,
+            fetch_milliseconds REAL NOT NULL, stored REAL NOT NULL, media_type TEXT, width INTEGER, height INTEGER,
+            details BLOB, fields BLOB NOT NULL, final_url TEXT, assigned_lifetime REAL, lifetime_limit REAL,
+            validate_first INTEGER NOT NULL DEFAULT 0);
+        CREATE UNIQUE INDEX records_source ON records (source, selecting);
+        CREATE INDEX records_digest ON records (digest);
+        CREATE INDEX records_queue ON records (priority);
+        CREATE TABLE links (source TEXT NOT NULL, digest BLOB NOT NULL, PRIMARY KEY (source, digest)) WITHOUT ROWID;
+        CREATE INDEX links_digest ON links (digest);
+        CREATE TABLE tags (source TEXT NOT NULL, tag TEXT NOT NULL, PRIMARY KEY (source, tag)) WITHOUT ROWID;
+        CREATE INDEX tags_tag ON tags (tag);
+        """
+
+    /// What eviction needs of an entry, the same in every tier.
+    private static let queueColumns = """
+        size INTEGER NOT NULL, cost REAL NOT NULL, accesses INTEGER NOT NULL, clock REAL NOT NULL, \
+        priority REAL NOT NULL, last_access REAL NOT NULL
+        """
+
+    /// Tables that `probe` reads, to tell a sound index from a damaged one.
+    static let tables = ["state", "tiers", "bodies", "originals", "variants", "records", "links"]
+}
+
+/// The kinds of entries that are counted, budgeted and evicted apart; raw values name tables and rows of `tiers`.
+enum DiskTier: String, CaseIterable {
+    case originals, variants, records
+
+    /// Bytes charged for a record beside its strings, and the least that an entry with a body is charged.
+    static let overhead = 512
+
+    /// Bytes charged for an entry with a body: those of the body, so that budgets mean what they say and the policy
+    /// weighs what it saves. Rows and indexes come on top; without a least charge they alone could fill a disk.
+    static func charge(body bytes: Int) -> Int { max(bytes, overhead) }
+
+    /// Its number in `ghosts`.
+    var number: Int {
+        switch self {
+        case .originals: 0
+        case .variants: 1
+        case .records: 2
+        }
+    }
+
+    /// SELECT of what `IndexTransaction.Leaving` reads, without the condition.
+    var leaving: String {
+        let queue = "entry.id, size, cost, accesses, clock, priority"
+        return switch self {
+        case .originals:
+            "SELECT \(queue), entry.id, digest FROM originals AS entry LEFT JOIN bodies ON bodies.id = entry.id"
+        case .variants: "SELECT \(queue), body, key, original FROM variants AS entry"
+        case .records: "SELECT \(queue), source, selecting, digest FROM records AS entry"
+        }
+    }
+}
+
+/// One of something for each tier.
+struct PerTier<Value> {
+    var originals: Value
+    var variants: Value
+    var records: Value
+
+    init(_ make: (DiskTier) throws -> Value) rethrows {
+        originals = try make(.originals)
+        variants = try make(.variants)
+        records = try make(.records)
+    }
+
+    subscript(tier: DiskTier) -> Value {
+        get {
+            switch tier {
+            case .originals: originals
+            case .variants: variants
+            case .records: records
+            }
+        }
+        _modify {
+            switch tier {
+            case .originals: yield &originals
+            case .variants: yield &variants
+            case .records: yield &records
+            }
+        }
+    }
+}
+
+extension PerTier: Sendable where Value: Sendable {}
+
+/// What a key is remembered by after its entry was evicted: the beginning of a digest, 64-bit FNV-1a of a source and what
+/// selects among its responses; the same in every process. A collision costs no more than a place in the queue.
+struct GhostKey: Sendable, Hashable {
+    let hash: Int
+
+    init(_ digest: DigestKey) { hash = digest.prefix }
+
+    init(text: String, selecting: [UInt8] = []) {
+        var hash: UInt64 = 0xCBF2_9CE4_8422_2325
+        for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        for byte in selecting { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }
+        self.hash = Int(bitPattern: UInt(hash))
+    }
+}

@@ -1,0 +1,161 @@
+import Glibc
+import Synchronization
+
+/// What a file system has, in bytes.
+struct FileSystemSpace: Sendable, Hashable {
+    var total: Int
+    /// What programs without privileges may still use.
+    var free: Int
+
+    init(total: Int, free: Int) {
+        self.total = total
+        self.free = free
+    }
+
+    /// nil if the system does not tell.
+    init?(holding path: String) {
+        var status = statvfs()
+        guard statvfs(path, &status) == 0 else { return nil }
+        total = Int(status.f_blocks) * Int(status.f_frsize)
+        free = Int(status.f_bavail) * Int(status.f_frsize)
+    }
+
+    /// The default floor: a gigabyte, or a twentieth if that is less; 16 MB at least, because the WAL may take half of that before
+    /// it is checkpointed.
+    var ordinaryFloor: Int { min(1_000_000_000, max(16_000_000, total / 20)) }
+}
+
+extension DiskStore {
+    /// Steps of eviction that one store takes at most; the next one continues.
+    private static let stepsForNewcomer = 16
+
+    /// What is free on the file system now, and what the store leaves of it; nil if the system does not tell.
+    public func freeSpace() -> (free: Int, floor: Int)? {
+        space(folder).map { ($0.free, configuration.freeSpace ?? $0.ordinaryFloor) }
+    }
+
+    /// Evicts until the file system keeps its floor when `count` more bytes are written, and fills the space reserve.
+    ///
+    /// - Throws: `.full` if that did not free enough.
+    func makeRoom(for count: Int, in tier: DiskTier) throws(StoreError) {
+        try stepDown(tier)
+        if count <= Self.smallBytes, GenerationPage.now() < ampleUntil.load(ordering: .relaxed) { return }
+        if configuration.freeSpace != 0 { try keepFloor(for: count) }
+        guard files.reserve.fill() else {
+            throw refusal(
+                "the file system is full: it has no room for the \(ReserveFile.bytes) bytes that the cache reserves for "
+                    + "deletions, and nothing is stored until it has. Free some")
+        }
+        if let (free, floor) = freeSpace(), free - floor >= Self.ampleBytes {
+            ampleUntil.store(GenerationPage.now() &+ Self.ampleLifetime, ordering: .relaxed)
+        }
+    }
+
+    /// With this much above the floor, which nobody writes within `ampleLifetime` (nanoseconds), bodies of at most `smallBytes`
+    /// are stored without asking the file system each time, which would cost a tenth of storing them.
+    private static let ampleBytes = 1_000_000_000
+    private static let ampleLifetime: UInt64 = 50_000_000
+    private static let smallBytes = 1 << 20
+
+    private func keepFloor(for count: Int) throws(StoreError) {
+        for step in 0..<Self.stepsForNewcomer {
+            guard let (free, floor) = freeSpace(), free - count < floor else { return }
+            if step == 0 {
+                // The WAL may be all that is too much.
+                _ = try? perform { index throws(StoreError) in index.checkpoint(truncates: true) }
+                continue
+            }
+            let missing = floor - free + count
+            let evicted = try deleting { index, limit throws(StoreError) in
+                try index.write { transaction throws(StoreError) in
+                    let (originals, variants) = (transaction.tiers.originals.bytes, transaction.tiers.variants.bytes)
+                    let largest = originals > variants ? DiskTier.originals : .variants
+                    return try transaction.evict(
+                        largest, entries: .max, bytes: max(originals, variants) - missing, atMost: limit)
+                }
+            }
+            guard evicted > 0 else { break }
+            shrink()
+        }
+        guard let (free, floor) = freeSpace(), free - count < floor else { return }
+        throw refusal(
+            "the file system has \(free) bytes left, of which the cache leaves \(floor) to others: free some, or set "
+                + "a lower floor")
+    }
+
+    private func refusal(_ message: String) -> StoreError { StoreError(.full, message, path: folder) }
+
+    /// Evicts, once after opening, what exceeds a budget that was larger before: in steps, not with the newcomer.
+    private func stepDown(_ tier: DiskTier) throws(StoreError) {
+        for tier in tier == .originals ? [DiskTier.originals, .records] : [tier] where takesDown(tier) {
+            var hasEvicted = false
+            while try evictStep(tier, entries: .max, bytes: configuration.budget(of: tier)) > 0 { hasEvicted = true }
+            if hasEvicted { shrink() }
+        }
+    }
+
+    /// Evicts some of what exceeds these bounds; returns how many entries.
+    func evictStep(_ tier: DiskTier, entries: Int, bytes: Int) throws(StoreError) -> Int {
+        let evicted = try deleting { index, limit throws(StoreError) in
+            try index.write { transaction throws(StoreError) in
+                try transaction.evict(tier, entries: entries, bytes: bytes, atMost: limit)
+            }
+        }
+        if evicted > 0 { yieldToOthers() }
+        return evicted
+    }
+
+    // MARK: Deleting
+
+    /// Entries that are deleted in one transaction; other processes can write in between.
+    static let step = 512
+    /// Entries that are deleted in one transaction if there is hardly any room for its WAL.
+    private static let shortStep = 16
+
+    /// Runs a transaction that only deletes. If the file system has no room for its part of the WAL, gives the space reserve up and
+    /// runs it again for fewer entries.
+    ///
+    /// - Parameter body: is passed the number of entries it may delete at most: `limit`, or fewer.
+    func deleting<Result: Sendable>(
+        atMost limit: Int = step, _ body: (_ index: DiskIndex, _ limit: Int) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+        let less = max(1, limit * Self.shortStep / Self.step)
+        for attempt in 0...2 {
+            do throws(StoreError) {
+                return try perform { index throws(StoreError) in try body(index, attempt == 0 ? limit : less) }
+            } catch {
+                guard error.code == .full else { throw error }
+            }
+            if attempt == 0 { _ = files.reserve.giveUp() }
+            // A WAL that is copied and reset needs no further room.
+            if attempt == 1 { _ = try perform { index throws(StoreError) in index.checkpoint(truncates: false) } }
+        }
+        throw StoreError(
+            .full, "the file system has no room for the records of a deletion: free some, or clear the cache",
+            path: folder)
+    }
+
+    /// Gives unused pages of the index and files without a row back to the file system, in steps, and fills the space reserve.
+    /// What cannot be given back is reused by what is stored next.
+    func shrink() {
+        while let hasMore = try? perform({ index throws(StoreError) in index.deleteDiscarded() }), hasMore {
+            yieldToOthers()
+        }
+        var hasShrunk = false
+        while true {
+            let unused = try? perform { index throws(StoreError) in
+                let unused = try index.unusedPages()
+                if unused > 0 { try index.vacuum(pages: Self.step) }
+                return unused
+            }
+            guard let unused, unused > 0 else { break }
+            hasShrunk = true
+            yieldToOthers()
+        }
+        if hasShrunk { _ = try? perform { index throws(StoreError) in index.checkpoint(truncates: true) } }
+        files.reserve.fill()
+    }
+
+    /// Pauses between two transactions, so that other processes, which poll for the write lock, get their turn.
+    func yieldToOthers() { usleep(1_000) }
+}

@@ -1,0 +1,75 @@
+extension DiskStore {
+    /// A variant with its body; nil when it is not stored or was damaged.
+    ///
+    /// - Parameter original: digest of the original it was made from.
+    public func variant(key: String, of original: Digest) throws(StoreError) -> (entry: VariantEntry, body: [UInt8])? {
+        guard let digits = DigestKey(key), let original = DigestKey(original) else {
+            notes.note(.variants) { $0.misses += 1 }
+            return nil
+        }
+        let found = try found(in: .variants, longest: .max) {
+            view throws(StoreError) -> (entry: VariantEntry, located: Located)? in
+            let found = try view.connection.first(
+                """
+                SELECT \(VariantRow.columns), data, \(IndexTransaction.bodyColumns) FROM variants LEFT JOIN bodies \
+                ON bodies.id = body AND bodies.digest = variants.digest WHERE key = ?1 AND original = ?2
+                """, .digest(digits), .digest(original)
+            ) {
+                (
+                    row: VariantRow($0), digest: $0.digestKey(3), hasBody: !$0.isNull(14), bytes: $0.blob(13),
+                    body: IndexTransaction.StoredBody($0, at: 14)
+                )
+            }
+            guard let (row, digest, hasBody, bytes, body) = found else { return nil }
+            guard let entry = row.entry, let digest, hasBody else {
+                try view.removeDamaged(.variants, row: row.id)
+                return nil
+            }
+            view.notes.note(.variants) { $0.countHit(bytes: entry.length, milliseconds: entry.cost) }
+            view.notes.use(.variants, row: row.id)
+            return (entry, Located(row: row.id, digest: digest, cost: entry.cost, body: body, bytes: bytes))
+        }
+        guard let found, case .bytes(let body) = found.body else { return nil }
+        return (found.entry, body)
+    }
+
+    /// A variant without its body, and without counting a use. The body may turn out damaged when it is read.
+    public func variantEntry(key: String, of original: Digest) throws(StoreError) -> VariantEntry? {
+        guard let digits = DigestKey(key), let original = DigestKey(original) else { return nil }
+        return try lookUp { view throws(StoreError) in
+            try view.connection.first(
+                """
+                SELECT \(VariantRow.columns) FROM variants JOIN bodies ON bodies.id = body \
+                AND bodies.digest = variants.digest WHERE key = ?1 AND original = ?2
+                """, .digest(digits), .digest(original)
+            ) { VariantRow($0).entry } ?? nil
+        }
+    }
+
+    /// Whether a variant is stored; without counting a use, and without reading its body.
+    public func holdsVariant(key: String, of original: Digest) throws(StoreError) -> Bool {
+        try variantEntry(key: key, of: original) != nil
+    }
+
+    /// Stores a variant in place of any under the same key.
+    ///
+    /// - Parameters:
+    ///   - generation: `generationNow()` when the work began.
+    ///   - source: whose original it was made from, so that a purge of that source finds it even when the source's
+    ///     record has changed meanwhile.
+    /// - Returns: false when it was refused as larger than the budget, everything stored is worth more to the policy, or
+    ///   the original or source was purged since.
+    @discardableResult
+    public func storeVariant(
+        _ entry: VariantEntry, body: [UInt8], generation: UInt64, source: String? = nil
+    ) throws(StoreError) -> Bool {
+        guard body.count == entry.length else {
+            throw StoreError(.invalid, "a variant of \(body.count) bytes entered as \(entry.length)")
+        }
+        return try storing(entry.digest, .bytes(body), tier: .variants) { transaction, incoming throws(StoreError) in
+            let names = [entry.originalDigest] + (source.map { [$0] } ?? [])
+            guard try transaction.mayStore(names, generation: generation) else { return false }
+            return try transaction.addVariant(entry, body, incoming, source: source)
+        }
+    }
+}

@@ -1,0 +1,158 @@
+/// What a trim removes: what is old or unused, and beyond that so much that a number or a size holds.
+public struct TrimRequest: Sendable, Hashable {
+    /// Removes what was stored before, Unix seconds; an original is as old as the last response that carried or confirmed
+    /// it. nil, the default, sets no bound.
+    public var olderThan: Double?
+    /// Removes what was last used before, Unix seconds; nil sets no bound. With both bounds either is enough.
+    public var unusedSince: Double?
+    /// Confines both bounds to what belongs to these sources; without a bound all of it is removed.
+    public var sources = SourceFilter()
+    /// Entries that each tier keeps at most; what is worth least to the eviction policy goes first. Whatever their source.
+    public var maxEntries: Int?
+    /// Bytes that each tier keeps at most, likewise.
+    public var maxBytes: Int?
+    /// Which tiers; both by default.
+    public var tiers = Set(EntryTier.allCases)
+
+    public init() {}
+}
+
+/// What a trim removed.
+public struct TrimResult: Sendable, Hashable {
+    /// Bodies of originals removed.
+    public var originals = 0
+    /// Variants removed.
+    public var variants = 0
+    /// Bytes given back.
+    public var bytes = 0
+
+    public init() {}
+
+    mutating func add(_ other: TrimResult) {
+        originals += other.originals
+        variants += other.variants
+        bytes += other.bytes
+    }
+}
+
+extension DiskStore {
+    /// Removes bodies of originals and variants as asked, and leaves records. Each transaction removes at most 512
+    /// entries, so that other processes can write in between; what they store while this runs may stay.
+    public func trim(_ request: TrimRequest) throws(StoreError) -> TrimResult {
+        // Bounds on the last access are compared with the rows.
+        if request.unusedSince != nil { try? flush() }
+        var result = TrimResult()
+        for tier in EntryTier.allCases where request.tiers.contains(tier) {
+            try removeMatching(request, tier, &result)
+            guard request.maxEntries != nil || request.maxBytes != nil else { continue }
+            while true {
+                let step = try deleting { index, limit throws(StoreError) in
+                    try index.write { transaction throws(StoreError) in
+                        TrimResult(
+                            try transaction.counting { () throws(StoreError) in
+                                try transaction.evict(
+                                    tier.inIndex, entries: request.maxEntries ?? .max, bytes: request.maxBytes ?? .max,
+                                    atMost: limit)
+                                return []
+                            })
+                    }
+                }
+                guard step != TrimResult() else { break }
+                result.add(step)
+                yieldToOthers()
+            }
+        }
+        shrink()
+        return result
+    }
+
+    private func removeMatching(
+        _ request: TrimRequest, _ tier: EntryTier, _ result: inout TrimResult
+    ) throws(StoreError) {
+        guard let condition = request.condition(tier) else { return }
+        var ids = try perform { index throws(StoreError) in
+            try index.connection.rows(
+                "SELECT id FROM \(tier.rawValue) WHERE \(condition.sql)", values: condition.values
+            ) { $0.integer(0) }[...]
+        }
+        let bounds = request.bounds(tier, first: 2)
+        // Checked again: the entry may have been used or replaced meanwhile.
+        let recheck = "SELECT 1 FROM \(tier.rawValue) WHERE id = ?1 AND \(bounds?.sql ?? "1")"
+        while !ids.isEmpty {
+            let due = ids
+            let (removed, count) = try deleting { index, limit throws(StoreError) in
+                let step = due.prefix(limit)
+                let removed = try index.write { transaction throws(StoreError) in
+                    try transaction.counting { () throws(StoreError) in
+                        for id in step {
+                            let matches = try transaction.connection.rows(
+                                recheck, values: [.integer(id)] + (bounds?.values ?? [])
+                            ) { _ in true }
+                            if !matches.isEmpty { try transaction.removeRow(tier.inIndex, id) }
+                        }
+                        return []
+                    }
+                }
+                return (TrimResult(removed), step.count)
+            }
+            ids = ids.dropFirst(count)
+            result.add(removed)
+            if !ids.isEmpty { yieldToOthers() }
+        }
+    }
+}
+
+extension TrimResult {
+    fileprivate init(_ removed: PurgeResult) {
+        originals = removed.originals
+        variants = removed.variants
+        bytes = removed.bytes
+    }
+}
+
+extension EntryTier {
+    fileprivate var inIndex: DiskTier {
+        switch self {
+        case .originals: .originals
+        case .variants: .variants
+        }
+    }
+}
+
+extension TrimRequest {
+    /// What to remove whatever the tier holds, in SQL; nil for nothing.
+    fileprivate func condition(_ tier: EntryTier) -> (sql: String, values: [SQLiteValue])? {
+        let bounds = bounds(tier, first: 1)
+        let filter = sources.condition("source", first: 1 + (bounds?.values.count ?? 0))
+        guard let filter else { return bounds }
+        let belongs =
+            tier == .variants
+            ? filter.variants
+            : "id IN (SELECT bodies.id FROM links JOIN bodies USING (digest) WHERE \(filter.sql))"
+        guard let bounds else { return (belongs, filter.values) }
+        return ("\(bounds.sql) AND \(belongs)", bounds.values + filter.values)
+    }
+
+    /// The bounds of age and use alone, values numbered from `first`.
+    fileprivate func bounds(_ tier: EntryTier, first: Int) -> (sql: String, values: [SQLiteValue])? {
+        let created =
+            switch tier {
+            case .variants: "created"
+            case .originals:
+                """
+                coalesce((SELECT max(stored) FROM bodies JOIN records USING (digest) WHERE bodies.id = originals.id), 0)
+                """
+            }
+        var terms: [String] = []
+        var values: [SQLiteValue] = []
+        if let olderThan {
+            terms.append("\(created) < ?\(first)")
+            values.append(.real(olderThan))
+        }
+        if let unusedSince {
+            terms.append("last_access < ?\(first + values.count)")
+            values.append(.real(unusedSince))
+        }
+        return terms.isEmpty ? nil : ("(" + terms.joined(separator: " OR ") + ")", values)
+    }
+}

@@ -1,0 +1,269 @@
+import Glibc
+
+/// What `verify` found; each number counts faults, and all of them are mended when it repaired.
+public struct VerifyReport: Sendable, Hashable {
+    /// Bodies read and compared with their checksum.
+    public var bodiesChecked = 0
+    /// Bodies whose length or checksum is wrong.
+    public var damagedBodies = 0
+    /// Rows whose body file is not there.
+    public var missingFiles = 0
+    /// Body files that no row names, and what has the name of one and is none: links, files of other users.
+    public var orphanFiles = 0
+    /// Files among ours under names that are not ours. They are no fault, and repairing leaves them as they are.
+    public var foreignFiles = 0
+    /// Files of interrupted writes, untouched for ten minutes.
+    public var abandonedFiles = 0
+    /// Entries without a body, records that cannot be decoded, and links that are missing or that no entry needs.
+    public var brokenEntries = 0
+    /// Bodies whose number of entries is wrong.
+    public var wrongReferences = 0
+    /// Tiers whose sums of entries or bytes are wrong.
+    public var wrongSums = 0
+    /// The database itself is damaged; repairing starts an empty one.
+    public var isIndexDamaged = false
+    /// Whether there were faults, and they were mended.
+    public var isRepaired = false
+
+    public init() {}
+
+    /// Whether nothing was wrong.
+    public var isClean: Bool {
+        !isIndexDamaged
+            && damagedBodies + missingFiles + orphanFiles + abandonedFiles + brokenEntries + wrongReferences
+                + wrongSums == 0
+    }
+}
+
+extension DiskStore {
+    /// Reads every body and compares index and folder in both directions. Other processes may go on meanwhile: the
+    /// index is locked for one body at a time. Works on a file system that is mounted read-only, too.
+    ///
+    /// - Throws: `.unavailable` if it is to repair what it may only read.
+    public func verify(repair: Bool = false) throws(StoreError) -> VerifyReport {
+        var verification = DiskVerification(store: self, repairs: repair)
+        try verification.run()
+        return verification.report
+    }
+}
+
+/// One run of `verify`.
+private struct DiskVerification {
+    let store: DiskStore
+    let repairs: Bool
+    var report = VerifyReport()
+
+    init(store: DiskStore, repairs: Bool) {
+        self.store = store
+        self.repairs = repairs
+    }
+
+    mutating func run() throws(StoreError) {
+        if repairs, try store.perform({ index throws(StoreError) in try index.connection.isReadOnly }) {
+            throw StoreError(
+                .unavailable,
+                "the cache may only be read here, so that nothing can be mended: make its folder writable, or "
+                    + "verify without repairing", path: store.folder)
+        }
+        let repairs = repairs
+        report.isIndexDamaged = try store.perform { index throws(StoreError) in try index.isDamaged(repair: repairs) }
+        if report.isIndexDamaged, !repairs { return }
+        // What killed processes left, and the next write deletes anyway, is not a fault.
+        try store.perform { index throws(StoreError) in
+            _ = try index.connection
+            index.reclaim()
+            while index.isSweeping, index.sweep() {}
+        }
+        for tier in [DiskTier.originals, .variants] { try verifyBodies(of: tier) }
+        try verifyFiles()
+        let rows = try store.perform { index throws(StoreError) in
+            guard repairs else {
+                return try index.maintain { connection throws(StoreError) in try connection.wrongRows() }
+            }
+            return try index.write { transaction throws(StoreError) in
+                let found = try transaction.connection.wrongRows()
+                try transaction.repair(found)
+                return found
+            }
+        }
+        report.brokenEntries = rows.broken.values.reduce(rows.links) { $0 + $1.count }
+        report.wrongReferences = rows.references
+        report.wrongSums = rows.sums.count
+        report.isRepaired = repairs && !report.isClean
+    }
+
+    private mutating func verifyBodies(of tier: DiskTier) throws(StoreError) {
+        var after = Int.min
+        while true {
+            let start = after
+            let page = try store.perform { index throws(StoreError) in
+                try index.connection.bodies(of: tier, after: start, limit: 256)
+            }
+            guard let last = page.last else { return }
+            after = last.row
+            for entry in page {
+                report.bodiesChecked += 1
+                let located = try store.perform { index throws(StoreError) in
+                    try index.connection.located(entry.row, of: tier, entry.digest)
+                }
+                // Removed or replaced since the page was read.
+                guard let located else { continue }
+                if try store.whole(located, longest: store.configuration.inlineLimit) != nil { continue }
+                let isMissing = located.body.isFile && access(store.files.path(entry.digest.text), F_OK) != 0
+                guard try store.confirmDamage(located, tier: tier, removes: repairs) else { continue }
+                if isMissing { report.missingFiles += 1 } else { report.damagedBodies += 1 }
+            }
+        }
+    }
+
+    private mutating func verifyFiles() throws(StoreError) {
+        let files = store.files
+        let foreign = files.foreign()
+        report.foreignFiles = foreign.others
+        report.orphanFiles = foreign.false.count
+        if repairs {
+            for path in foreign.false { BodyFiles.delete(path) }
+            store.notes.note(.originals) { $0.corrupt += foreign.false.count }
+        }
+        for prefix in BodyFiles.prefixes {
+            for digest in files.bodies(in: prefix) where !foreign.false.contains(files.path(digest)) {
+                let repairs = repairs
+                let isOrphan = try store.perform { index throws(StoreError) in
+                    if try index.connection.isNamed(digest) { return false }
+                    // Again under the write lock: a file that was renamed in and is not committed yet is not orphaned.
+                    return try index.maintain { connection throws(StoreError) in
+                        let isOrphan = try !connection.isNamed(digest) && files.isThere(digest)
+                        if isOrphan, repairs { files.remove(digest) }
+                        return isOrphan
+                    }
+                }
+                if isOrphan { report.orphanFiles += 1 }
+            }
+        }
+        let abandoned = files.abandoned(after: store.configuration.graceSeconds)
+        report.abandonedFiles = abandoned.count
+        if repairs {
+            for path in abandoned { unlink(path) }
+            files.removeSetAside()
+        }
+    }
+}
+
+extension DiskIndex {
+    /// Whether SQLite finds its own structure damaged; repairing sets the database aside and starts an empty one.
+    fileprivate func isDamaged(repair: Bool) throws(StoreError) -> Bool {
+        var isDamaged = false
+        do throws(StoreError) {
+            let found = try connection.first("PRAGMA quick_check(1)") { $0.text(0) } ?? ""
+            isDamaged = found != "ok"
+            // quick_check reports read errors as text ("error code=266"). SQLITE_IOERR is a disk error, except a short read
+            // (522), which means that the file was truncated.
+            let codes = found.split(separator: "=").dropFirst().compactMap { Int($0.prefix { $0.isNumber }) }
+            if codes.contains(where: { $0 & 0xFF == 10 && $0 >> 8 != 2 }) {
+                throw StoreError(.io, "the index cannot be read: \(found.prefix(200))", path: path)
+            }
+        } catch {
+            guard error.code == .damaged else { throw error }
+            isDamaged = true
+        }
+        if isDamaged, repair { try rebuild() }
+        return isDamaged
+    }
+}
+
+/// Rows that contradict each other.
+private struct WrongRows: Sendable {
+    /// Rows of each tier that no look-up can answer with.
+    var broken: [DiskTier: [Int]] = [:]
+    /// Links that are missing, or that no entry needs.
+    var links = 0
+    /// Bodies whose number of entries is wrong.
+    var references = 0
+    /// Tiers whose sums are wrong.
+    var sums: [DiskTier] = []
+}
+
+extension SQLiteConnection {
+    fileprivate func bodies(
+        of tier: DiskTier, after start: Int, limit: Int
+    ) throws(StoreError) -> [(row: Int, digest: DigestKey)] {
+        let query =
+            tier == .originals
+            ? "SELECT id, digest FROM originals JOIN bodies USING (id) WHERE id > ?1 ORDER BY id LIMIT ?2"
+            : "SELECT id, digest FROM variants WHERE id > ?1 ORDER BY id LIMIT ?2"
+        return try rows(query, .integer(start), .integer(limit)) { (row: $0.integer(0), digest: $0.digestKey(1)) }
+            .compactMap { row in row.digest.map { (row.row, $0) } }
+    }
+
+    /// No entry is charged so much, and sums of it would overflow.
+    private static let isSizeWrong = "size NOT BETWEEN 1 AND 1 << 44"
+    private static let missingLinks = "SELECT source, digest FROM records EXCEPT SELECT source, digest FROM links"
+    private static let unneededLinks = """
+        digest NOT IN (SELECT digest FROM records) AND digest NOT IN (SELECT original FROM variants)
+        """
+    /// Bodies with another number of entries than they say.
+    private static let references = """
+        SELECT id, ifnull(count, 0) AS count FROM bodies LEFT JOIN (SELECT body, count(*) AS count FROM \
+        (SELECT body FROM variants UNION ALL SELECT id FROM originals) GROUP BY body) ON body = id \
+        WHERE entries <> ifnull(count, 0)
+        """
+
+    fileprivate func wrongRows() throws(StoreError) -> WrongRows {
+        var wrong = WrongRows()
+        wrong.broken[.originals] = try rows(
+            """
+            SELECT originals.id FROM originals LEFT JOIN bodies USING (id) \
+            WHERE digest IS NULL OR length(digest) <> 32 OR \(Self.isSizeWrong)
+            """
+        ) { $0.integer(0) }
+        wrong.broken[.variants] = try rows(
+            """
+            SELECT variants.id FROM variants LEFT JOIN bodies ON bodies.id = body AND bodies.digest = variants.digest \
+            WHERE bodies.id IS NULL OR length(key) <> 32 OR length(original) <> 32 \
+            OR \(Self.isSizeWrong)
+            """
+        ) { $0.integer(0) }
+        wrong.broken[.records] =
+            try recordRows("").filter { $0.record == nil }.map(\.id)
+            + rows("SELECT id FROM records WHERE \(Self.isSizeWrong)") { $0.integer(0) }
+        let links = try first(
+            """
+            SELECT (SELECT count(*) FROM (\(Self.missingLinks))) + (SELECT count(*) FROM links WHERE \(Self.unneededLinks)), \
+            (SELECT count(*) FROM (\(Self.references)))
+            """
+        ) { (links: $0.count(0), references: $0.count(1)) }
+        wrong.links = links?.links ?? 0
+        wrong.references = links?.references ?? 0
+        for tier in DiskTier.allCases {
+            let isWrong = try first(
+                """
+                SELECT 1 FROM tiers WHERE name = ?1 AND (entries, bytes) <> \
+                (SELECT count(*), CAST(total(size) AS INTEGER) FROM \(tier.rawValue))
+                """, .text(tier.rawValue)
+            ) { _ in true }
+            if isWrong == true { wrong.sums.append(tier) }
+        }
+        return wrong
+    }
+
+    /// Corrects links and numbers of entries; removes bodies without an entry.
+    fileprivate func repairLinksAndReferences() throws(StoreError) {
+        try run("INSERT INTO links (source, digest) \(Self.missingLinks)")
+        try run("DELETE FROM links WHERE \(Self.unneededLinks)")
+        for body in try rows(Self.references, read: { (id: $0.integer(0), count: $0.integer(1)) }) {
+            try run("UPDATE bodies SET entries = ?2 WHERE id = ?1", .integer(body.id), .integer(body.count))
+        }
+        try run("INSERT OR IGNORE INTO discarded SELECT digest FROM bodies WHERE entries = 0 AND data IS NULL")
+        try run("DELETE FROM bodies WHERE entries = 0")
+    }
+}
+
+extension IndexTransaction {
+    fileprivate func repair(_ wrong: WrongRows) throws(StoreError) {
+        for (tier, rows) in wrong.broken {
+            for row in rows { try connection.run("DELETE FROM \(tier.rawValue) WHERE id = ?1", .integer(row)) }
+        }
+        try connection.repairLinksAndReferences()
+        for tier in DiskTier.allCases { try takeSums(of: tier) }
+    }
+}

@@ -1,0 +1,186 @@
+/// Budgets, eviction queues and ghost entries.
+extension IndexTransaction {
+    /// One tier within a transaction.
+    struct TierState {
+        var entries = 0
+        var bytes = 0
+        /// The number of the last ghost entry, and that up to which ghost entries no longer count.
+        var ghostSerial = 0
+        var ghostFloor = 0
+        var insertions = 0
+        var evictions = 0
+        var isChanged = false
+    }
+
+    /// A row's place in the eviction queue.
+    struct QueuePlace {
+        var size: Int
+        var cost: Double
+        var accesses: Int
+        var clock: Double
+        var priority: Double
+        var lastAccess: Double
+
+        /// For the columns `size` to `last_access`, in their order.
+        var values: [SQLiteValue] {
+            [.integer(size), .real(cost), .integer(accesses), .real(clock), .real(priority), .real(lastAccess)]
+        }
+    }
+
+    func budget(of tier: DiskTier) -> Int { index.configuration.budget(of: tier) }
+
+    /// Makes room for `size` bytes and returns the place of the newcomer in the queue; the caller inserts its row next.
+    ///
+    /// - Parameters:
+    ///   - key: identifies the entry after it was evicted.
+    ///   - accesses: access count of the entry it replaces.
+    /// - Returns: nil if it is larger than the whole budget, counted as refused, or if all entries are worth more, counted
+    ///   as inserted and evicted.
+    func admit(
+        _ tier: DiskTier, _ key: GhostKey, size: Int, cost: Double, accesses: Int = 0
+    ) throws(StoreError) -> QueuePlace? {
+        let budget = budget(of: tier)
+        guard size <= budget else {
+            index.notes.note(tier) { $0.refused += 1 }
+            return nil
+        }
+        let now = DiskIndex.now()
+        var entry = EvictionEntry(size: size, cost: cost)
+        policies[tier].admit(&entry, wasEvicted: try isGhost(tier, key), now: now)
+        entry.uses = max(entry.uses, UInt8(clamping: accesses))
+        let priority = policies[tier].priority(of: entry)
+        tiers[tier].insertions += 1
+        tiers[tier].isChanged = true
+        if tiers[tier].bytes > budget { try recount(tier) }
+        while tiers[tier].bytes + size > budget {
+            guard try evictOne(tier, upTo: priority) else {
+                try noteEviction(tier, entry, key, newcomers: 0)
+                return nil
+            }
+        }
+        tiers[tier].bytes += size
+        tiers[tier].entries += 1
+        return QueuePlace(
+            size: size, cost: cost, accesses: Int(entry.uses), clock: entry.since, priority: priority, lastAccess: now)
+    }
+
+    /// Evicts from a tier that holds more than these entries or bytes, at most `limit` entries.
+    ///
+    /// - Returns: how many entries were evicted.
+    @discardableResult
+    func evict(_ tier: DiskTier, entries: Int, bytes: Int, atMost limit: Int) throws(StoreError) -> Int {
+        for evicted in 0..<limit {
+            guard tiers[tier].entries > entries || tiers[tier].bytes > bytes, try evictOne(tier, upTo: .infinity)
+            else { return evicted }
+        }
+        return limit
+    }
+
+    /// Evicts the entry at the front of the queue; one that was used since it was placed moves back first.
+    ///
+    /// - Returns: false if no entry has this priority or a lower one.
+    private func evictOne(_ tier: DiskTier, upTo limit: Double) throws(StoreError) -> Bool {
+        while true {
+            let front = try connection.first("\(tier.leaving) ORDER BY priority LIMIT 1") { Leaving(tier, $0) }
+            guard let found = front, found.priority <= limit else { return false }
+            var entry = found.entry
+            let access = index.notes.takeAccess(tier, row: found.id)
+            if let access {
+                entry.count(uses: access.count)
+                entry.since = max(entry.since, access.clock)
+            }
+            let priority = policies[tier].priority(of: entry)
+            if priority > found.priority {
+                try connection.run(
+                    """
+                    UPDATE \(tier.rawValue) SET priority = ?2, accesses = ?3, clock = ?4, \
+                    last_access = max(last_access, ?5) WHERE id = ?1
+                    """, .integer(found.id), .real(priority), .integer(Int(entry.uses)), .real(entry.since),
+                    .real(access?.time ?? 0))
+                continue
+            }
+            try remove(found)
+            if let key = found.key { try noteEviction(tier, entry, key, newcomers: 1) }
+            return true
+        }
+    }
+
+    /// Takes the sums of a tier from its rows, once for each tier after opening: damaged sums would refuse every newcomer.
+    private func recount(_ tier: DiskTier) throws(StoreError) {
+        if index.recounted.insert(tier).inserted { try takeSums(of: tier) }
+    }
+
+    /// Takes the sums of a tier from its rows.
+    func takeSums(of tier: DiskTier) throws(StoreError) {
+        let sums = try connection.first("SELECT count(*), total(size) FROM \(tier.rawValue)") {
+            (entries: $0.count(0), bytes: $0.real(1))
+        }
+        tiers[tier].entries = sums?.entries ?? 0
+        tiers[tier].bytes = Int(min(sums?.bytes ?? 0, 0x1p62))
+        tiers[tier].isChanged = true
+    }
+
+    /// Takes a removed row out of the sums.
+    func uncharge(_ tier: DiskTier, _ size: Int) {
+        tiers[tier].bytes = max(0, tiers[tier].bytes - size)
+        tiers[tier].entries = max(0, tiers[tier].entries - 1)
+        tiers[tier].isChanged = true
+    }
+
+    // MARK: Ghost entries
+
+    /// Counts an eviction, remembers the key, and advances the policy's clock.
+    ///
+    /// - Parameter newcomers: entries that stay and are not counted yet.
+    private func noteEviction(
+        _ tier: DiskTier, _ entry: EvictionEntry, _ key: GhostKey, newcomers: Int
+    ) throws(StoreError) {
+        policies[tier].evicted(entry)
+        tiers[tier].evictions += 1
+        tiers[tier].ghostSerial += 1
+        tiers[tier].isChanged = true
+        guard policies[tier].remembersEvicted else { return }
+        let serial = tiers[tier].ghostSerial
+        tiers[tier].ghostFloor = max(tiers[tier].ghostFloor, serial - tiers[tier].entries - newcomers)
+        try connection.run(
+            "INSERT OR REPLACE INTO ghosts (tier, hash, serial) VALUES (?1, ?2, ?3)", .integer(tier.number),
+            .integer(key.hash), .integer(serial))
+        if serial % Self.ghostStep == 0 { try deleteGhosts(tier) }
+    }
+
+    /// Evictions after which ghost entries that no longer count are deleted from a part of the table.
+    private static let ghostStep = 64
+
+    /// Deletes old ghost entries of the next part of all hashes: there are as many parts as make each as large as a step, so that
+    /// the table holds at most twice as many as count, and a step changes neighbouring rows.
+    private func deleteGhosts(_ tier: DiskTier) throws(StoreError) {
+        let state = tiers[tier]
+        let parts = max(1, (state.ghostSerial - state.ghostFloor) / Self.ghostStep)
+        let width = UInt64.max / UInt64(parts)
+        let part = UInt64(state.ghostSerial / Self.ghostStep % parts)
+        let first = Int(truncatingIfNeeded: part &* width &+ 1 << 63)
+        let last = part == UInt64(parts - 1) ? Int.max : first &+ Int(truncatingIfNeeded: width)
+        try connection.run(
+            "DELETE FROM ghosts WHERE tier = ?1 AND hash BETWEEN ?2 AND ?3 AND serial <= ?4", .integer(tier.number),
+            .integer(first), .integer(last), .integer(state.ghostFloor))
+    }
+
+    private func isGhost(_ tier: DiskTier, _ key: GhostKey) throws(StoreError) -> Bool {
+        let state = tiers[tier]
+        guard policies[tier].remembersEvicted, state.ghostSerial > state.ghostFloor else { return false }
+        return try connection.first(
+            "SELECT 1 FROM ghosts WHERE tier = ?1 AND hash = ?2 AND serial > ?3", .integer(tier.number),
+            .integer(key.hash), .integer(state.ghostFloor)
+        ) { _ in true } ?? false
+    }
+}
+
+extension DiskStoreConfiguration {
+    func budget(of tier: DiskTier) -> Int {
+        switch tier {
+        case .originals: originals
+        case .variants: variants
+        case .records: records
+        }
+    }
+}

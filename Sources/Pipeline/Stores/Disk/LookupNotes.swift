@@ -1,0 +1,127 @@
+import Synchronization
+
+/// Counters and accesses recorded in memory until a writer stores them in the index, so that a hit writes nothing.
+final class LookupNotes: Sendable {
+    /// A row of a tier's table.
+    struct Row: Sendable, Hashable {
+        var tier: DiskTier
+        var id: Int
+    }
+
+    /// Accesses of a row that its columns do not have yet.
+    struct Access: Sendable {
+        var count = 0
+        /// The eviction policy's clock at the last access.
+        var clock = 0.0
+        /// Unix seconds of the last access.
+        var time = 0.0
+
+        fileprivate mutating func add(_ other: Access) {
+            count = min(255, count + other.count)
+            clock = max(clock, other.clock)
+            time = max(time, other.time)
+        }
+    }
+
+    private struct State {
+        var counters = PerTier { _ in StoreCounters() }
+        var accesses: [Row: Access] = [:]
+        /// Copies of the index's policies as of its last transaction, for their clocks.
+        var policies: PerTier<any EvictionPolicy>
+        /// Unix seconds of the oldest note; 0 if there is none.
+        var since = 0.0
+    }
+
+    /// Seconds after which notes are stored even if they are few.
+    private static let longest = 30.0
+    /// The notes hold accesses of this many times `limit` rows at most, while the index cannot be written.
+    private static let mostBatches = 4
+    private let limit: Int
+    private let state: Mutex<State>
+    private let due = Atomic<Bool>(false)
+
+    /// - Parameter limit: rows with accesses at which the notes are due to be stored.
+    init(limit: Int, policy: any EvictionPolicy) {
+        self.limit = limit
+        state = Mutex(State(policies: PerTier { _ in policy }))
+    }
+
+    /// Whether the notes are many or old enough to be stored now.
+    var isDue: Bool { due.load(ordering: .relaxed) }
+
+    /// Counters not stored yet.
+    var counters: PerTier<StoreCounters> { state.withLock { $0.counters } }
+
+    func note(_ tier: DiskTier, _ change: (inout StoreCounters) -> Void) {
+        update(at: DiskIndex.now()) { change(&$0.counters[tier]) }
+    }
+
+    /// Records an access of a row.
+    func use(_ tier: DiskTier, row: Int) {
+        let now = DiskIndex.now()
+        update(at: now) { state in
+            var entry = EvictionEntry(size: 1, cost: 1)
+            state.policies[tier].touch(&entry, uses: 1, now: now)
+            let access = Access(count: 1, clock: entry.since, time: now)
+            state.accesses[Row(tier: tier, id: row), default: Access()].add(access)
+        }
+    }
+
+    private func update(at now: Double, _ body: (inout State) -> Void) {
+        let isDue = state.withLock { state in
+            if state.since == 0 { state.since = now }
+            body(&state)
+            return state.accesses.count >= limit || now - state.since > Self.longest
+        }
+        if isDue { due.store(true, ordering: .relaxed) }
+    }
+
+    // MARK: Storing
+
+    /// Takes the counters, to be stored by the transaction that begins.
+    func takeCounters() -> PerTier<StoreCounters> {
+        state.withLock { state in
+            defer { state.counters = PerTier { _ in StoreCounters() } }
+            return state.counters
+        }
+    }
+
+    /// Puts counters back after their transaction failed.
+    func add(_ counters: PerTier<StoreCounters>) {
+        state.withLock { state in for tier in DiskTier.allCases { state.counters[tier].add(counters[tier]) } }
+    }
+
+    /// Takes all accesses, in the order of their rows, so that rows of one page are written together.
+    func takeAccesses() -> [(row: Row, access: Access)] {
+        due.store(false, ordering: .relaxed)
+        let taken = state.withLock { state in
+            defer {
+                state.accesses = [:]
+                state.since = 0
+            }
+            return state.accesses
+        }
+        return taken.map { (row: $0, access: $1) }.sorted {
+            ($0.row.tier.number, $0.row.id) < ($1.row.tier.number, $1.row.id)
+        }
+    }
+
+    /// Puts accesses back that could not be stored; drops them if there are too many.
+    func add(_ accesses: ArraySlice<(row: Row, access: Access)>) {
+        state.withLock { state in
+            guard state.accesses.count + accesses.count <= Self.mostBatches * limit else { return }
+            for (row, access) in accesses { state.accesses[row, default: Access()].add(access) }
+        }
+    }
+
+    /// Takes the accesses of one row, which the transaction under way stores or deletes.
+    func takeAccess(_ tier: DiskTier, row: Int) -> Access? {
+        state.withLock { $0.accesses.removeValue(forKey: Row(tier: tier, id: row)) }
+    }
+
+    /// Forgets all accesses: their rows are gone.
+    func dropAccesses() { state.withLock { $0.accesses = [:] } }
+
+    /// Takes over the clocks after a transaction.
+    func update(_ policies: PerTier<any EvictionPolicy>) { state.withLock { $0.policies = policies } }
+}

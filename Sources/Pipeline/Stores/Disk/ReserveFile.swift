@@ -1,0 +1,46 @@
+import Glibc
+
+/// The space reserve: a file that is given up when the file system has no room for the WAL of a deletion, and is filled again when
+/// there is room.
+struct ReserveFile: Sendable {
+    /// Bytes that are reserved.
+    static let bytes = 4 << 20
+
+    let path: String
+
+    init(folder: String) { path = "\(folder)/reserve" }
+
+    private var length: Int {
+        var info = stat()
+        return lstat(path, &info) == 0 && BodyFiles.isOurs(info) ? Int(info.st_size) : 0
+    }
+
+    /// Gives all of the space back to the file system.
+    ///
+    /// - Returns: false if there was none.
+    func giveUp() -> Bool { length > 0 && truncate(path, 0) == 0 }
+
+    /// Reserves what is missing.
+    ///
+    /// - Returns: false if the file system has no room for it. Another failure does not matter: deletions may fail without it.
+    @discardableResult
+    func fill() -> Bool {
+        if length >= Self.bytes { return true }
+        for _ in 0..<2 {
+            let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
+            guard file >= 0 else {
+                if errno == ENOSPC || errno == EDQUOT { return false }
+                // A link or a folder in its place. Anything else, such as a lack of descriptors, passes.
+                guard errno == ELOOP || errno == EISDIR || errno == ENXIO else { return true }
+                BodyFiles.delete(path)
+                continue
+            }
+            defer { close(file) }
+            let cause = posix_fallocate(file, 0, off_t(Self.bytes))
+            // What was reserved before the room ended would be missing elsewhere.
+            if cause == ENOSPC || cause == EDQUOT { ftruncate(file, 0) }
+            return cause != ENOSPC && cause != EDQUOT
+        }
+        return true
+    }
+}

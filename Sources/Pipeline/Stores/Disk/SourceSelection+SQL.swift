@@ -1,0 +1,40 @@
+extension SourceSelection {
+    /// A condition in SQL on `column`; its values are numbered from `first`.
+    func condition(_ column: String, first: Int) -> (sql: String, values: [SQLiteValue]) {
+        var terms: [String] = []
+        var values: [SQLiteValue] = []
+        for range in ranges {
+            let at = first + values.count
+            terms.append("(\(column) >= ?\(at) AND \(column) < CAST(?\(at + 1) AS TEXT))")
+            values += [.text(range.from), .blob(range.below)]
+        }
+        return (terms.isEmpty ? "0" : "(" + terms.joined(separator: " OR ") + ")", values)
+    }
+}
+
+extension SourceFilter {
+    /// A condition in SQL for rows with a column `source`.
+    struct Condition {
+        var sql: String
+        var values: [SQLiteValue]
+
+        /// A condition on variants: that they were made from an original that such a source has had.
+        var variants: String { "original IN (SELECT digest FROM links WHERE \(sql))" }
+    }
+
+    /// Values are numbered from `first`; nil where every source fits.
+    func condition(_ column: String, first: Int) -> Condition? {
+        var terms: [String] = []
+        var values: [SQLiteValue] = []
+        if let pattern {
+            terms.append("\(column) GLOB ?\(first)")
+            values.append(.text(pattern))
+        }
+        if let selection {
+            let (sql, more) = selection.condition(column, first: first + values.count)
+            terms.append(sql)
+            values += more
+        }
+        return terms.isEmpty ? nil : Condition(sql: terms.joined(separator: " AND "), values: values)
+    }
+}

@@ -1,0 +1,103 @@
+import Glibc
+import Synchronization
+
+/// How often the cache of a folder was purged, where every process can read it without the index: the first eight bytes of the
+/// file `generation`, in the machine's byte order.
+///
+/// A process writes the index's new generation under the write lock before its purge commits: a process that reads the number it
+/// knows has missed no purge. The file is read instead of mapped, because truncating a mapped file kills its readers (SIGBUS).
+///
+/// @unchecked Sendable because `file` stays the same descriptor, whatever file it refers to, and only `DiskIndex`, one thread at
+/// a time, calls anything but `value`.
+final class GenerationPage: @unchecked Sendable {
+    /// Bytes of the file.
+    static let length = 4096
+    /// Nanoseconds between two checks whether another file has taken the place of the open one.
+    private static let interval: UInt64 = 10_000_000
+
+    private let path: String
+    /// Refers to `/dev/null` while there is no file.
+    private let file: CInt
+    private let inode = Atomic<UInt64>(0)
+    private let nextCheck = Atomic<UInt64>(0)
+
+    /// Nothing is opened yet: the value is 0.
+    init(folder: String) {
+        path = "\(folder)/generation"
+        file = open("/dev/null", O_RDWR | O_CLOEXEC)
+    }
+
+    deinit { if file >= 0 { close(file) } }
+
+    /// The generation last written by any process; 0 if the file is missing, too short, or was replaced. Any thread may ask.
+    var value: UInt64 {
+        let now = Self.now()
+        if now >= nextCheck.load(ordering: .relaxed) {
+            if isReplaced { return 0 }
+            nextCheck.store(now + Self.interval, ordering: .relaxed)
+        }
+        var value: UInt64 = 0
+        return pread(file, &value, MemoryLayout<UInt64>.size, 0) == MemoryLayout<UInt64>.size ? value : 0
+    }
+
+    /// Nanoseconds of a clock that needs no system call and advances every few milliseconds.
+    static func now() -> UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
+        return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
+    }
+
+    /// Whether the file at the path is not the open one, or has another length.
+    var isReplaced: Bool {
+        let known = inode.load(ordering: .relaxed)
+        var info = stat()
+        return known == 0 || lstat(path, &info) != 0 || UInt64(info.st_ino) != known || info.st_size != Self.length
+    }
+
+    /// Opens the file at the path; false if there is none of the right kind, and then none is open.
+    func attach() -> Bool {
+        inode.store(0, ordering: .relaxed)
+        // Opened for writing too: on a layered file system a file opened for reading may be another one than the writers'.
+        let opened = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        defer { if opened >= 0 { close(opened) } }
+        var info = stat()
+        // The descriptor changes in one step: a thread that reads meanwhile reads one file or the other.
+        if opened >= 0, fstat(opened, &info) == 0, BodyFiles.isOurs(info), info.st_size == Self.length,
+            refer(to: opened)
+        {
+            inode.store(UInt64(info.st_ino), ordering: .relaxed)
+            return true
+        }
+        let nothing = open("/dev/null", O_RDWR | O_CLOEXEC)
+        if nothing >= 0 {
+            _ = refer(to: nothing)
+            close(nothing)
+        }
+        return false
+    }
+
+    private func refer(to other: CInt) -> Bool {
+        file >= 0 && dup2(other, file) == file && fcntl(file, F_SETFD, FD_CLOEXEC) == 0
+    }
+
+    /// Puts a new file in place of what is at the path and opens it. The caller holds the index's write lock.
+    func create(_ generation: UInt64, in files: BodyFiles) throws(StoreError) {
+        var page = [UInt8](repeating: 0, count: Self.length)
+        page.withUnsafeMutableBytes { $0.storeBytes(of: generation, as: UInt64.self) }
+        let temporary = try files.writeTemporary(.bytes(page), sync: false)
+        guard rename(temporary, path) == 0 else {
+            let cause = errno
+            unlink(temporary)
+            throw BodyFiles.failure("cannot create the generation counter", cause, path)
+        }
+        _ = attach()
+    }
+
+    /// Announces a generation to every process. The caller holds the index's write lock.
+    func write(_ generation: UInt64) throws(StoreError) {
+        let written = withUnsafeBytes(of: generation) { pwrite(file, $0.baseAddress, $0.count, 0) }
+        guard written == MemoryLayout<UInt64>.size else {
+            throw BodyFiles.failure("cannot announce a purge to other processes", written < 0 ? errno : ENOSPC, path)
+        }
+    }
+}

@@ -1,0 +1,333 @@
+import Synchronization
+import Variants
+
+/// The four tiers as the stages use them: originals and variants, each in memory and on disk.
+///
+/// Trouble with the disk is a miss or a store that did not happen, counted and warned of once; it fails no request.
+final class CacheTiers: Sendable {
+    /// What is known of decoded pixels beside the pixels.
+    struct DecodedVariant: Sendable {
+        var width: Int
+        var height: Int
+    }
+
+    struct StoredVariant: Sendable {
+        var entry: VariantEntry
+        var body: [UInt8]
+    }
+
+    let memory: MemoryTier
+    let originals: MemoryStore<[OriginalRecord]>
+    let variants: MemoryStore<VariantEntry>
+    /// Decoded variants by the digest of their encoded bytes.
+    let pixels: MemoryStore<DecodedVariant>
+    let disk: (any Store)?
+    /// Who does what, among the processes on the folder; nil without one.
+    let locks: FlightLocks?
+    /// Look-ups, which answers wait for.
+    let readers: OwnedThreads
+    /// Storing behind the answer.
+    let writer: WriteBehind
+    /// Bytes of the longest body that is taken from disk into memory.
+    private let longestInMemory: Int
+    /// What waits for the disk tier: until it is there this may be the only place that has it.
+    private let waiting = WaitingEntries()
+    /// What a waiting file counts as: it takes a descriptor, of which there are a thousand or so, and no memory.
+    private static let bytesOfWaitingFile = 1 << 20
+    private let troubles = Atomic<Int>(0)
+    private let warn: @Sendable (String) -> Void
+    private let hasWarned = Atomic<Bool>(false)
+    private let hasToldOfNotice = Atomic<Bool>(false)
+
+    init(_ configuration: PipelineConfiguration, readers: OwnedThreads) throws(PipelineError) {
+        memory = MemoryTier(configuration.memory)
+        originals = memory.originals
+        variants = memory.variants
+        pixels = MemoryStore(budget: configuration.memory.pixels)
+        self.readers = readers
+        longestInMemory = configuration.fetch.spoolBytes
+        warn = configuration.warn
+        // A little longer than one whole try: who has not stored it by then is stuck, or tries again.
+        locks = (configuration.store == nil ? configuration.cacheFolder : nil).map {
+            FlightLocks(
+                folder: $0,
+                limits: (
+                    original: .seconds(configuration.fetch.totalSeconds + 5),
+                    variant: .seconds(configuration.limits.seconds + configuration.limits.encodeSeconds + 5)
+                ))
+        }
+        do throws(StoreError) {
+            var settings = DiskStoreConfiguration()
+            settings.originals = configuration.disk.originals
+            settings.variants = configuration.disk.variants
+            settings.freeSpace = configuration.freeSpace
+            settings.fsync = configuration.fsync
+            if let store = configuration.store {
+                disk = store
+            } else if let folder = configuration.cacheFolder {
+                disk = try DiskStore(folder: folder, configuration: settings)
+            } else {
+                disk = nil
+            }
+        } catch {
+            throw PipelineError(.cacheUnavailable, error.description, cause: error)
+        }
+        let disk = disk
+        writer = WriteBehind(limit: configuration.writeBehindBytes) { stores throws(StoreError) in
+            try disk?.together { () throws(StoreError) in for store in stores { try store() } }
+        }
+        // Not the hint, which may be ahead of what has committed.
+        let generation = attempt { () throws(StoreError) in try disk?.generationNow() } ?? nil
+        knownGeneration.store(generation ?? 0, ordering: .relaxed)
+        tellOfNotice()
+    }
+
+    /// Stores dropped because the disk was too far behind, and disk failures met so far.
+    var counters: (dropped: Int, troubles: Int) {
+        (writer.dropped, troubles.load(ordering: .relaxed))
+    }
+
+    /// The purge generations of the tiers when work began: what a purge has overtaken is stored nowhere.
+    struct Generation: Sendable, Hashable {
+        var disk: UInt64
+        var originals: UInt64
+        var variants: UInt64
+    }
+
+    // MARK: Looking up
+
+    /// The generations up to which this process has read of purges; taken before anything is looked up.
+    func generation() -> Generation {
+        Generation(
+            disk: knownGeneration.load(ordering: .acquiring), originals: originals.generation,
+            variants: variants.generation)
+    }
+
+    /// The same once what other processes purged is gone from memory.
+    func currentGeneration() async -> Generation {
+        if let disk, disk.generationHint == nil || !isMemoryCurrent { await readers.run { [self] in catchUp() } }
+        return generation()
+    }
+
+    struct RecordLookup: Sendable {
+        var records: [OriginalRecord]
+        var generation: Generation
+        var tier: OriginalOutcome
+    }
+
+    /// The stored responses of a source, from memory or else from disk.
+    ///
+    /// - Parameter looksOnDisk: also where memory has some: another process may have stored newer ones.
+    func records(of source: String, looksOnDisk: Bool = false) async -> RecordLookup {
+        let known = generation()
+        if !looksOnDisk, isMemoryCurrent, let records = originals.entry(for: "record:" + source)?.value {
+            return RecordLookup(records: records, generation: known, tier: .memory)
+        }
+        guard let disk else { return RecordLookup(records: [], generation: known, tier: .none) }
+        return await readers.run { [self] in
+            catchUp()
+            let generation = generation()
+            let stored = waiting.merged(source, generation: generation.originals) {
+                attempt { () throws(StoreError) in try disk.records(source: source) } ?? []
+            }
+            let records = memory.merged(stored, of: source, generation: generation.originals)
+            return RecordLookup(records: records, generation: generation, tier: records.isEmpty ? .none : .disk)
+        }
+    }
+
+    /// The purge generation of the disk up to which memory is rid of what was purged.
+    let knownGeneration = Atomic<UInt64>(0)
+    /// Until when memory may answer although the disk cannot say what was purged.
+    let unknownUntil = Atomic<UInt64>(0)
+    let catching = Mutex<Void>(())
+    /// What no bytes digest to; nothing needs to be kept to have them.
+    private static let emptyDigest = sha256Hex([UInt8]())
+
+    /// The body of an original by its digest: a long one as a file that stays whole as long as somebody has it.
+    func originalBody(_ digest: Digest) async -> (body: EntryBody, tier: OriginalOutcome)? {
+        if digest == Self.emptyDigest { return (.bytes([]), .memory) }
+        let isCurrent = isMemoryCurrent
+        if isCurrent, let entry = originals.entry(for: "body:" + digest) { return (.bytes(entry.body), .memory) }
+        guard let disk else { return nil }
+        if isCurrent, let body = waiting.body(digest, generation: originals.generation) { return (body, .disk) }
+        let longest = longestInMemory
+        return await readers.run { [self] in
+            if !isCurrent { catchUp() }
+            let generation = originals.generation
+            let found = attempt { () throws(StoreError) in
+                try disk.originalBody(digest: digest, longest: longest)
+            }
+            guard let body = found ?? nil else { return nil }
+            if case .bytes(let bytes) = body {
+                originals.insert(
+                    [], body: bytes, for: "body:" + digest, cost: MemoryTier.fetchEstimate(bytes: bytes.count),
+                    generation: generation)
+            }
+            return (body, .disk)
+        }
+    }
+
+    /// Where the body of an original lies; `none` where it is gone.
+    func tierOfOriginal(_ digest: Digest) async -> OriginalOutcome {
+        if isMemoryCurrent, originals.peek("body:" + digest) != nil { return .memory }
+        guard let disk else { return .none }
+        if waiting.body(digest, generation: originals.generation) != nil { return .disk }
+        return await readers.run { [self] in
+            attempt { () throws(StoreError) in try disk.holdsOriginal(digest: digest) } == true ? .disk : .none
+        }
+    }
+
+    /// A variant by its key; what the disk had is promoted to memory.
+    ///
+    /// - Parameter again: a second look in the same request, which is no second miss.
+    func variant(_ key: String, of original: Digest, again: Bool = false) async -> (StoredVariant, Outcome)? {
+        let isCurrent = isMemoryCurrent
+        if isCurrent, !again || variants.peek(key) != nil, let found = variants.entry(for: key) {
+            return (StoredVariant(entry: found.value, body: found.body), .memory)
+        }
+        guard let disk else { return nil }
+        if isCurrent, let variant = waiting.variant(key, generation: variants.generation) {
+            return (variant, .memory)
+        }
+        return await readers.run { [self] in
+            if !isCurrent { catchUp() }
+            let generation = variants.generation
+            let found = attempt { () throws(StoreError) -> (entry: VariantEntry, body: [UInt8])? in
+                if again, try !disk.holdsVariant(key: key, of: original) { return nil }
+                return try disk.variant(key: key, of: original)
+            }
+            guard let (entry, body) = found ?? nil else { return nil }
+            memory.keep(entry, body: body, generation: generation)
+            return (StoredVariant(entry: entry, body: body), .disk)
+        }
+    }
+
+    // MARK: Storing
+
+    /// Keeps a record and, unless the source is a file, its body; one in a file goes to disk alone.
+    ///
+    /// - Parameter known: records of the source as they were looked up, in case memory has let them go since.
+    func store(
+        _ record: OriginalRecord, body: EntryBody?, storage: StorageOptions, generation: Generation,
+        known: [OriginalRecord] = []
+    ) {
+        let isOnDisk = disk != nil && storage.contains(.originalsOnDisk)
+        // Before the record is found, so that its body is too.
+        let waitingBody =
+            isOnDisk ? body.map { waiting.add($0, under: record.digest, generation: generation.originals) } : nil
+        if storage.contains(.originalsInMemory) {
+            _ = memory.update(record, known: known, generation: generation.originals)
+            if case .bytes(let bytes)? = body { memory.keep(bytes, under: record, generation: generation.originals) }
+        }
+        guard isOnDisk, let disk else { return }
+        let waitingRecord = waiting.add(
+            record, of: record.source, selecting: record.response.selecting, generation: generation.originals)
+        var bytes = body?.count ?? 0
+        if case .file? = body { bytes = Self.bytesOfWaitingFile }
+        writeBehind(bytes: bytes) { () throws(StoreError) in
+            _ = try disk.storeOriginal(record, content: body, generation: generation.disk)
+        } end: { [waiting] in
+            waiting.end(recordOf: record.source, waitingRecord)
+            if let waitingBody { waiting.end(body: record.digest, waitingBody) }
+        }
+    }
+
+    /// Whether a body may come as a file: where the disk tier takes it over, or nobody is to keep it.
+    func takesFiles(_ storage: StorageOptions) -> Bool {
+        disk != nil && (storage.contains(.originalsOnDisk) || !storage.contains(.originalsInMemory))
+    }
+
+    /// Replaces a record's fields and times after a 304.
+    func freshen(
+        _ record: OriginalRecord, storage: StorageOptions, generation: Generation, known: [OriginalRecord] = []
+    ) {
+        if storage.contains(.originalsInMemory) {
+            _ = memory.update(record, known: known, generation: generation.originals)
+        }
+        guard storage.contains(.originalsOnDisk), let disk else { return }
+        let serial = waiting.add(
+            record, of: record.source, selecting: record.response.selecting, generation: generation.originals)
+        writeBehind(bytes: 0) { () throws(StoreError) in
+            _ = try disk.freshen(record)
+        } end: { [waiting] in
+            waiting.end(recordOf: record.source, serial)
+        }
+    }
+
+    /// Removes a record that the origin has replaced by what may not be stored. Its variants stay under its digest.
+    func forget(_ record: OriginalRecord) {
+        let selecting = record.response.selecting
+        _ = memory.removeRecord(source: record.source, selecting: selecting)
+        guard let disk else { return }
+        let serial = waiting.add(nil, of: record.source, selecting: selecting, generation: originals.generation)
+        writeBehind(bytes: 0) { () throws(StoreError) in
+            _ = try disk.removeRecord(source: record.source, selecting: selecting)
+        } end: { [waiting] in
+            waiting.end(recordOf: record.source, serial)
+        }
+    }
+
+    func store(
+        _ entry: VariantEntry, body: [UInt8], of source: String, storage: StorageOptions, generation: Generation
+    ) {
+        if storage.contains(.variantsInMemory) { memory.keep(entry, body: body, generation: generation.variants) }
+        guard storage.contains(.variantsOnDisk), let disk else { return }
+        let serial = waiting.add(StoredVariant(entry: entry, body: body), generation: generation.variants)
+        writeBehind(bytes: body.count) { () throws(StoreError) in
+            _ = try disk.storeVariant(entry, body: body, generation: generation.disk, source: source)
+        } end: { [waiting] in
+            waiting.end(variant: entry.key, serial)
+        }
+    }
+
+    /// Counts, behind the answer, that records found on disk were stale.
+    func noteStale() {
+        guard let disk else { return }
+        readers.submit { [self] in attempt { () throws(StoreError) in try disk.noteStale() } }
+    }
+
+    /// Waits until everything queued is stored.
+    func drain() async {
+        await readers.run { [self] in writer.drain() }
+    }
+
+    /// Drains, then closes the database.
+    func close() async {
+        await readers.run { [self] in
+            writer.stop()
+            disk?.close()
+        }
+    }
+
+    // MARK: Private
+
+    /// Queues a write, to be found among what waits until `end` takes it out; dropped where too much waits already.
+    private func writeBehind(
+        bytes: Int, _ store: @escaping @Sendable () throws(StoreError) -> Void, end: @escaping @Sendable () -> Void
+    ) {
+        writer.submit(
+            WriteBehind.Write(
+                bytes: bytes, isSmall: bytes <= DiskStoreConfiguration().inlineLimit, store: store,
+                storeAlone: { [self] in attempt(store) }, end: end))
+    }
+
+    /// Says once what the store has to tell, such as that what was cached is gone.
+    private func tellOfNotice() {
+        guard let notice = disk?.notice, !hasToldOfNotice.exchange(true, ordering: .relaxed) else { return }
+        warn(notice)
+    }
+
+    @discardableResult
+    func attempt<Value>(_ work: () throws(StoreError) -> Value) -> Value? {
+        defer { tellOfNotice() }
+        do throws(StoreError) {
+            return try work()
+        } catch {
+            troubles.add(1, ordering: .relaxed)
+            if !hasWarned.exchange(true, ordering: .relaxed) {
+                warn("the cache on disk is in trouble, going on without it where needed: \(error.description)")
+            }
+            return nil
+        }
+    }
+}
