@@ -8,6 +8,9 @@ import TestSupport
 ///     store-worker work FOLDER LEDGER ID SEED BUDGET DIE_AT LOG TELL_AT    works until it is killed, tells of a call
 ///     store-worker kill HOME ROUNDS SEED                                   kills workers ROUNDS times, compares after each
 ///     store-worker fail HOME KINDS ERROR INTERVAL SEED                     works while system calls fail, compares afterwards
+///     store-worker hold FOLDER                                             looks up while calls of a writer are held
+///     store-worker overlap FOLDER COUNTERS COUNT                           stores while checkpoints of others are watched
+///     store-worker stress FOLDER READS SEED                                compares READS bodies while the store changes
 @main struct StoreWorker {
     static func main() {
         let words = CommandLine.arguments
@@ -15,9 +18,14 @@ import TestSupport
         case "work" where words.count == 10: work(Array(words.dropFirst(2)))
         case "kill" where words.count == 5: torture(Array(words.dropFirst(2)))
         case "fail" where words.count == 7: endure(Array(words.dropFirst(2)))
+        case "hold" where words.count == 3: report { try Contention.lookUpWhileHeld(words[2]) }
+        case "overlap" where words.count == 5:
+            report { try Contention.storeWatched(words[2], words[3], Int(words[4]) ?? 0) }
+        case "stress" where words.count == 5:
+            report { try Contention.stress(words[2], reads: Int(words[3]) ?? 0, seed: Int(words[4]) ?? 0) }
         default:
             fail(
-                "usage: store-worker work FOLDER LEDGER ID SEED BUDGET DIE_AT LOG TELL_AT | kill HOME ROUNDS SEED | fail HOME KINDS ERROR INTERVAL SEED"
+                "usage: store-worker work FOLDER LEDGER ID SEED BUDGET DIE_AT LOG TELL_AT | kill HOME ROUNDS SEED | fail HOME KINDS ERROR INTERVAL SEED | hold FOLDER | overlap FOLDER COUNTERS COUNT | stress FOLDER READS SEED"
             )
         }
     }
@@ -30,6 +38,12 @@ import TestSupport
     private static func fail(_ text: String) -> Never {
         say("! \(text)")
         exit(1)
+    }
+
+    /// Prints what was found and ends; a problem is an error.
+    private static func report(_ work: () throws -> String) {
+        do { say(try work()) } catch { fail("\(error)") }
+        exit(0)
     }
 
     private static func work(_ words: [String]) {

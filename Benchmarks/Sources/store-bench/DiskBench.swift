@@ -66,18 +66,20 @@ struct DiskBench {
         // Numbers that nobody else has put.
         let first = 10 * entries
         try put(first..<first + count, in: store, cost: 5_000, together: 16)
-        let evictions = try store.statistics().variants.evictions
         report(name, entries, "put-when-full", (cpu() - begun) / Double(count), "us")
         store.close()
 
-        // A smaller budget: one newcomer, and everything that no longer fits.
-        store = try self.store(bytes - bytes / entries * (sample / 2))
-        let before = cpu()
-        try put(first + count..<first + count + 1, in: store, cost: 5_000)
-        let spent = cpu() - before
-        let gone = try store.statistics().variants.evictions - evictions
-        report(name, entries, "evict", spent / Double(max(1, gone)), "us")
-        store.close()
+        // A tenth, as of the plain table: so few pages stay for reuse. Then half, whose pages go back to the file system.
+        for (measure, share) in [("evict", 10), ("evict-give-back", 2)] {
+            store = try self.store(1 << 50)
+            var request = TrimRequest()
+            request.tiers = [.variants]
+            request.maxEntries = try store.statistics().variants.entries * (share - 1) / share
+            let before = cpu()
+            let gone = try store.trim(request).variants
+            report(name, entries, measure, (cpu() - before) / Double(max(1, gone)), "us")
+            store.close()
+        }
     }
 
     /// Puts all entries; the last of them are what is measured.
@@ -139,13 +141,12 @@ struct DiskBench {
         }
     }
 
-    /// The index, its log, the small bodies and uses, open for reading; they stay so, since closing them would release the
+    /// The index and its WAL, open for reading; they stay so, since closing them would release the
     /// locks of the store that has them open.
     private func forEachFile(_ body: (CInt) -> Void) throws {
-        for name in ["cache.sqlite", "cache.sqlite-wal", "bodies.pack", "uses"] {
+        for name in ["cache.sqlite", "cache.sqlite-wal"] {
             let file = Glibc.open("\(folder)/\(name)", O_RDONLY)
             // Of an older version.
-            if file < 0, name == "uses" { continue }
             guard file >= 0 else { throw BenchError("cannot read \(folder)/\(name)") }
             body(file)
         }

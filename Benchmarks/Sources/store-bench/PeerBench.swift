@@ -19,7 +19,7 @@ struct PeerBench {
         guard status == SQLITE_OK, let database = handle else { throw BenchError("\(path): SQLite says \(status)") }
         defer { sqlite3_close(database) }
         for sql in [
-            "PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL",
+            "PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL", "PRAGMA secure_delete=OFF",
             "CREATE TABLE bodies (key BLOB PRIMARY KEY, turn INTEGER NOT NULL, body BLOB NOT NULL)",
             "CREATE INDEX turns ON bodies (turn)",
         ] { try check(sqlite3_exec(database, sql, nil, nil, nil), database) }

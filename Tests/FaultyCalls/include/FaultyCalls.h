@@ -8,6 +8,7 @@ enum {
     faulty_reads = 2,
     faulty_writes = 4,   // also ftruncate, rename, mkdir
     faulty_syncs = 8,
+    faulty_unlinks = 16,
 };
 
 /// Makes every `interval`th call of these kinds on files below `folder` fail with `error`; 0 ends it.
@@ -15,6 +16,20 @@ void faulty_fail(const char *folder, int kinds, int error, int interval);
 
 /// How many calls were made to fail.
 long faulty_failures(void);
+
+/// Holds every call of these kinds on files whose path contains `part` until `faulty_release`.
+void faulty_hold(const char *part, int kinds);
+void faulty_release(void);
+
+/// How many calls are held now.
+int faulty_held(void);
+
+/// Counts writes to a write-ahead log (`cache.sqlite-wal`) that overlap with writes to a database (`cache.sqlite`) of other
+/// processes that watch with the same file; each of these writes takes some microseconds longer.
+void faulty_watch(const char *counters);
+
+/// Overlaps and writes to the database since the counters were made.
+void faulty_watched(long *overlaps, long *copies);
 
 /// Kills the process (SIGKILL) right after it has given the `count`th file a name below a folder `bodies`, and appends
 /// one byte to the file `log` before.

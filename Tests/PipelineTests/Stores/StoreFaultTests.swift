@@ -28,6 +28,44 @@ import Variants
         if kinds != 8 { #expect(!worker.text.contains("calls that failed 0\n"), "\(worker.text)") }
     }
 
+    @Test func `look-ups end while a sync, a commit, an unlink or three other look-ups are held`() async throws {
+        let worker = try HelperProgram([builtProgram("store-worker"), "hold", folder.path])
+        let status = await worker.end()
+        #expect(status == 0, "\(worker.text)")
+    }
+
+    @Test func `four processes never checkpoint while another one writes`() async throws {
+        guard SQLiteConnection.hasResetBug else { return }
+        try DiskStore(folder: folder.path).close()
+        let counters = folder.path + "-counters"
+        let words = try [builtProgram("store-worker"), "overlap", folder.path, counters, "150"]
+        let workers = try (0..<4).map { _ in try HelperProgram(words) }
+        for worker in workers {
+            let status = await worker.end()
+            #expect(status == 0, "\(worker.text)")
+        }
+        let texts = workers.map(\.text)
+        #expect(texts.allSatisfy { $0.contains("overlaps 0,") }, "\(texts)")
+        #expect(!texts.allSatisfy { $0.contains("pages copied 0\n") })
+        #expect(try DiskStore(folder: folder.path).verify().isClean)
+    }
+
+    @Test(arguments: [
+        (3_040_001, true), (3_044_005, true), (3_044_006, false), (3_045_000, true), (3_050_006, true),
+        (3_050_007, false),
+        (3_051_002, true), (3_051_003, false), (3_052_000, false),
+    ])
+    func `versions of SQLite with the WAL-reset bug are known`(version: Int, hasBug: Bool) {
+        #expect(SQLiteConnection.hasResetBug(version: version) == hasBug)
+    }
+
+    @Test func `no look-up finds another entry's body while the store changes`() async throws {
+        let seed = Int.random(in: 0..<1_000_000)
+        let worker = try HelperProgram([builtProgram("store-worker"), "stress", folder.path, "40000", "\(seed)"])
+        let status = await worker.end()
+        #expect(status == 0, "seed \(seed): \(worker.text)")
+    }
+
     enum Damage: String, CaseIterable, Sendable {
         case empty, short, garbage, header, deleted, log
     }

@@ -114,10 +114,12 @@ struct BodyFiles: Sendable {
         let path = path(digest)
         let prefix = "\(folder)/bodies/\(digest.prefix(2))"
         if rename(temporary, path) != 0 {
-            if errno == EISDIR { rmdir(path) }
-            if errno == ENOENT {
+            switch errno {
+            case EISDIR: rmdir(path)
+            case ENOENT:
                 try Self.makeFolder("\(folder)/bodies", sync: sync)
                 try Self.makeFolder(prefix, sync: sync)
+            default: throw Self.failure("cannot publish a body", errno, path)
             }
             guard rename(temporary, path) == 0 else { throw Self.failure("cannot publish a body", errno, path) }
         }

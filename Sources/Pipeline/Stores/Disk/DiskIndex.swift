@@ -407,9 +407,11 @@ final class DiskIndex: @unchecked Sendable {
         return (try? opened.checkpoint(truncates: truncates)) ?? false
     }
 
-    /// Unused pages of the database.
-    func unusedPages() throws(StoreError) -> Int {
-        try connection.first("PRAGMA freelist_count") { $0.count(0) } ?? 0
+    /// Pages of the database that are unused, and all of them.
+    func pages() throws(StoreError) -> (unused: Int, all: Int) {
+        try connection.first("SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count") {
+            ($0.count(0), $0.count(1))
+        } ?? (0, 0)
     }
 
     /// Moves used pages to the front and cuts at most `pages` unused pages off the end, in a transaction of its own.

@@ -182,13 +182,15 @@ extension DiskStore {
             try add(variants: "WHERE \(bySource) ORDER BY id LIMIT ?2", .text(text))
             guard found.isEmpty, let (first, last) = range else { return found }
             let (from, to) = (SQLiteValue.digest(first), SQLiteValue.digest(last))
-            try add(records: "WHERE digest BETWEEN ?1 AND ?2 ORDER BY digest, id LIMIT ?3", from, to)
-            try add(variants: "WHERE key BETWEEN ?1 AND ?2 ORDER BY key LIMIT ?3", from, to)
-            try add(variants: "WHERE original BETWEEN ?1 AND ?2 ORDER BY original, id LIMIT ?3", from, to)
+            try add(records: "WHERE \(DiskSchema.between("digest", "?1", "?2")) ORDER BY digest, id LIMIT ?3", from, to)
+            try add(variants: "WHERE \(DiskSchema.between("key", "?1", "?2")) ORDER BY key LIMIT ?3", from, to)
+            try add(
+                variants: "WHERE \(DiskSchema.between("original", "?1", "?2")) ORDER BY original, id LIMIT ?3", from, to
+            )
             // The digests of variants have no index.
             try add(variants: "WHERE digest BETWEEN ?1 AND ?2 ORDER BY digest LIMIT ?3", from, to)
             for original in Set(found.variants.compactMap { DigestKey($0.entry.originalDigest) }) {
-                try add(records: "WHERE digest = ?1 ORDER BY id LIMIT ?2", .digest(original))
+                try add(records: "WHERE \(DiskSchema.equal("digest", "?1")) ORDER BY id LIMIT ?2", .digest(original))
             }
             return found
         }

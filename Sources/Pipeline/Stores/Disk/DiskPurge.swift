@@ -239,7 +239,8 @@ extension IndexTransaction {
         var left = limit
         for original in originals {
             let variants = try connection.rows(
-                "SELECT id FROM variants WHERE original = ?1 LIMIT ?2", .digest(original), .integer(left)
+                "SELECT id FROM variants WHERE \(DiskSchema.equal("original", "?1")) LIMIT ?2", .digest(original),
+                .integer(left)
             ) { $0.integer(0) }
             for id in variants { try removeRow(.variants, id) }
             left -= variants.count

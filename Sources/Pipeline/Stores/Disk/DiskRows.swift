@@ -41,7 +41,7 @@ extension RecordRow {
     static let columns = """
         id, source, selecting, digest, length, status, request_time, response_time, fetch_milliseconds, fields, \
         media_type, width, height, details, final_url, assigned_lifetime, lifetime_limit, stored, last_access, accesses, \
-        EXISTS (SELECT 1 FROM bodies JOIN originals USING (id) WHERE bodies.digest = records.digest)
+        EXISTS (SELECT 1 FROM bodies JOIN originals USING (id) WHERE \(DiskSchema.equal("bodies.digest", "records.digest")))
         """
 
     init(_ row: SQLiteRow) {
@@ -113,7 +113,7 @@ extension SQLiteConnection {
         guard let key = DigestKey(digest) else { return false }
         return try first(
             """
-            SELECT 1 FROM bodies WHERE digest = ?1 AND data IS NULL UNION ALL SELECT 1 FROM discarded WHERE digest = ?1
+            SELECT 1 FROM bodies WHERE \(DiskSchema.equal("digest", "?1")) AND data IS NULL UNION ALL SELECT 1 FROM discarded WHERE digest = ?1
             """, .digest(key)
         ) { _ in true } ?? false
     }

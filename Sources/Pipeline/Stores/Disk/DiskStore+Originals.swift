@@ -80,7 +80,7 @@ extension DiskStore {
             let found = try view.connection.first(
                 """
                 SELECT id, cost, data, \(IndexTransaction.bodyColumns) FROM bodies JOIN originals USING (id) \
-                WHERE digest = ?1
+                WHERE \(DiskSchema.equal("digest", "?1"))
                 """, .digest(key)
             ) {
                 Located(
@@ -100,7 +100,7 @@ extension DiskStore {
         guard let key = DigestKey(digest) else { return false }
         return try lookUp { view throws(StoreError) in
             try view.connection.first(
-                "SELECT 1 FROM bodies JOIN originals USING (id) WHERE digest = ?1", .digest(key)
+                "SELECT 1 FROM bodies JOIN originals USING (id) WHERE \(DiskSchema.equal("digest", "?1"))", .digest(key)
             ) { _ in true }
         } ?? false
     }

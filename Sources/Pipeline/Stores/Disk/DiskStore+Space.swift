@@ -75,7 +75,7 @@ extension DiskStore {
                 }
             }
             guard evicted > 0 else { break }
-            shrink()
+            shrink(completely: true)
         }
         guard let (free, floor) = freeSpace(), free - count < floor else { return }
         throw refusal(
@@ -135,20 +135,27 @@ extension DiskStore {
             path: folder)
     }
 
-    /// Gives unused pages of the index and files without a row back to the file system, in steps, and fills the space reserve.
-    /// What cannot be given back is reused by what is stored next.
-    func shrink() {
+    /// The share of the index's pages that may stay unused: giving them back costs as much as an eviction, and what is stored next
+    /// reuses them.
+    private static let unusedShare = 6
+
+    /// Deletes files that lost their last row, gives unused pages of the index back to the file system, in steps, and fills the
+    /// space reserve.
+    ///
+    /// - Parameter completely: also gives back the share of unused pages that may stay.
+    func shrink(completely: Bool = false) {
         while let hasMore = try? perform({ index throws(StoreError) in index.deleteDiscarded() }), hasMore {
             yieldToOthers()
         }
         var hasShrunk = false
         while true {
-            let unused = try? perform { index throws(StoreError) in
-                let unused = try index.unusedPages()
-                if unused > 0 { try index.vacuum(pages: Self.step) }
-                return unused
+            let hasMore = try? perform { index throws(StoreError) in
+                let (unused, all) = try index.pages()
+                guard unused > (completely ? 0 : all / Self.unusedShare) else { return false }
+                try index.vacuum(pages: Self.step)
+                return true
             }
-            guard let unused, unused > 0 else { break }
+            guard hasMore == true else { break }
             hasShrunk = true
             yieldToOthers()
         }

@@ -10,10 +10,7 @@ extension DiskStore {
         let found = try found(in: .variants, longest: .max) {
             view throws(StoreError) -> (entry: VariantEntry, located: Located)? in
             let found = try view.connection.first(
-                """
-                SELECT \(VariantRow.columns), data, \(IndexTransaction.bodyColumns) FROM variants LEFT JOIN bodies \
-                ON bodies.id = body AND bodies.digest = variants.digest WHERE key = ?1 AND original = ?2
-                """, .digest(digits), .digest(original)
+                Self.variantByKey, .digest(digits), .digest(original)
             ) {
                 (
                     row: VariantRow($0), digest: $0.digestKey(3), hasBody: !$0.isNull(14), bytes: $0.blob(13),
@@ -33,6 +30,11 @@ extension DiskStore {
         return (found.entry, body)
     }
 
+    private static let variantByKey = """
+        SELECT \(VariantRow.columns), data, \(IndexTransaction.bodyColumns) FROM variants LEFT JOIN bodies \
+        ON bodies.id = body AND bodies.digest = variants.digest WHERE \(DiskSchema.equal("key", "?1")) AND original = ?2
+        """
+
     /// A variant without its body, and without counting a use. The body may turn out damaged when it is read.
     public func variantEntry(key: String, of original: Digest) throws(StoreError) -> VariantEntry? {
         guard let digits = DigestKey(key), let original = DigestKey(original) else { return nil }
@@ -40,7 +42,7 @@ extension DiskStore {
             try view.connection.first(
                 """
                 SELECT \(VariantRow.columns) FROM variants JOIN bodies ON bodies.id = body \
-                AND bodies.digest = variants.digest WHERE key = ?1 AND original = ?2
+                AND bodies.digest = variants.digest WHERE \(DiskSchema.equal("key", "?1")) AND original = ?2
                 """, .digest(digits), .digest(original)
             ) { VariantRow($0).entry } ?? nil
         }

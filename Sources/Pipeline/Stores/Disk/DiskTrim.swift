@@ -128,7 +128,7 @@ extension TrimRequest {
         let belongs =
             tier == .variants
             ? filter.variants
-            : "id IN (SELECT bodies.id FROM links JOIN bodies USING (digest) WHERE \(filter.sql))"
+            : "id IN (SELECT bodies.id FROM links JOIN bodies ON \(DiskSchema.equal("bodies.digest", "links.digest")) WHERE \(filter.sql))"
         guard let bounds else { return (belongs, filter.values) }
         return ("\(bounds.sql) AND \(belongs)", bounds.values + filter.values)
     }
@@ -140,7 +140,8 @@ extension TrimRequest {
             case .variants: "created"
             case .originals:
                 """
-                coalesce((SELECT max(stored) FROM bodies JOIN records USING (digest) WHERE bodies.id = originals.id), 0)
+                coalesce((SELECT max(stored) FROM bodies JOIN records ON \(DiskSchema.equal("records.digest", "bodies.digest")) \
+                WHERE bodies.id = originals.id), 0)
                 """
             }
         var terms: [String] = []

@@ -156,10 +156,8 @@ extension DiskIndex {
         do throws(StoreError) {
             let found = try connection.first("PRAGMA quick_check(1)") { $0.text(0) } ?? ""
             isDamaged = found != "ok"
-            // quick_check reports read errors as text ("error code=266"). SQLITE_IOERR is a disk error, except a short read
-            // (522), which means that the file was truncated.
-            let codes = found.split(separator: "=").dropFirst().compactMap { Int($0.prefix { $0.isNumber }) }
-            if codes.contains(where: { $0 & 0xFF == 10 && $0 >> 8 != 2 }) {
+            // quick_check reports read errors as text, in several forms that damage has too.
+            if isDamaged, try !connection.isReadable {
                 throw StoreError(.io, "the index cannot be read: \(found.prefix(200))", path: path)
             }
         } catch {

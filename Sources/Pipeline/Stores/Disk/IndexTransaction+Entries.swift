@@ -82,7 +82,8 @@ extension IndexTransaction {
         _ record: OriginalRecord, _ content: EntryBody, _ incoming: DiskStore.IncomingBody
     ) throws(StoreError) {
         let stored = try connection.first(
-            "SELECT \(Self.bodyColumns) FROM bodies JOIN originals USING (id) WHERE digest = ?1", .digest(incoming.key)
+            "SELECT \(Self.bodyColumns) FROM bodies JOIN originals USING (id) WHERE \(DiskSchema.equal("digest", "?1"))",
+            .digest(incoming.key)
         ) { StoredBody($0, at: 0) }
         if let stored {
             let isWhole = stored.length == content.count && stored.checksum == incoming.checksum
@@ -116,7 +117,9 @@ extension IndexTransaction {
                 "not digests of 64 hexadecimal digits: key \(entry.key.prefix(80)), original "
                     + "\(entry.originalDigest.prefix(80))")
         }
-        let former = try connection.first("SELECT id, accesses FROM variants WHERE key = ?1", .digest(key)) {
+        let former = try connection.first(
+            "SELECT id, accesses FROM variants WHERE \(DiskSchema.equal("key", "?1"))", .digest(key)
+        ) {
             (id: $0.integer(0), accesses: $0.count(1))
         }
         var accesses = 0
@@ -186,14 +189,14 @@ extension IndexTransaction {
     /// Removes a row, if it is there, and what depends on it: its body, its bytes in the budget, unneeded links.
     func removeRow(_ tier: DiskTier, _ id: Int) throws(StoreError) {
         if let found = try connection.first(
-            "\(tier.leaving) WHERE entry.id = ?1", .integer(id), read: { Leaving(tier, $0) })
+            tier.sql.row, .integer(id), read: { Leaving(tier, $0) })
         {
             try remove(found)
         }
     }
 
     func remove(_ row: Leaving) throws(StoreError) {
-        try connection.run("DELETE FROM \(row.tier.rawValue) WHERE id = ?1", .integer(row.id))
+        try connection.run(row.tier.sql.delete, .integer(row.id))
         uncharge(row.tier, row.entry.size)
         _ = index.notes.takeAccess(row.tier, row: row.id)
         if let body = row.body { try release(body) }
@@ -204,7 +207,9 @@ extension IndexTransaction {
     /// Removes an original's body and links if no record names it any more.
     func removeUnrecorded(_ original: DigestKey) throws(StoreError) {
         if try isRecorded(original) { return }
-        let body = try connection.first("SELECT id FROM bodies WHERE digest = ?1", .digest(original)) { $0.integer(0) }
+        let body = try connection.first(
+            "SELECT id FROM bodies WHERE \(DiskSchema.equal("digest", "?1"))", .digest(original)
+        ) { $0.integer(0) }
         if let body { try removeRow(.originals, body) }
         try removeUnneededLinks(of: original)
     }
@@ -213,13 +218,15 @@ extension IndexTransaction {
     private func removeUnneededLinks(of original: DigestKey) throws(StoreError) {
         try connection.run(
             """
-            DELETE FROM links WHERE digest = ?1 AND NOT EXISTS (SELECT 1 FROM variants WHERE original = ?1) \
-            AND NOT EXISTS (SELECT 1 FROM records WHERE digest = ?1)
+            DELETE FROM links WHERE \(DiskSchema.equal("digest", "?1")) AND NOT EXISTS (SELECT 1 FROM variants WHERE \(DiskSchema.equal("original", "?1"))) \
+            AND NOT EXISTS (SELECT 1 FROM records WHERE \(DiskSchema.equal("digest", "?1")))
             """, .digest(original))
     }
 
     private func isRecorded(_ original: DigestKey) throws(StoreError) -> Bool {
-        try connection.first("SELECT 1 FROM records WHERE digest = ?1 LIMIT 1", .digest(original)) { _ in true }
+        try connection.first(
+            "SELECT 1 FROM records WHERE \(DiskSchema.equal("digest", "?1")) LIMIT 1", .digest(original)
+        ) { _ in true }
             ?? false
     }
 }

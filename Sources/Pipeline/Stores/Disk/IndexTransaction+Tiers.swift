@@ -81,7 +81,7 @@ extension IndexTransaction {
     /// - Returns: false if no entry has this priority or a lower one.
     private func evictOne(_ tier: DiskTier, upTo limit: Double) throws(StoreError) -> Bool {
         while true {
-            let front = try connection.first("\(tier.leaving) ORDER BY priority LIMIT 1") { Leaving(tier, $0) }
+            let front = try connection.first(tier.sql.front) { Leaving(tier, $0) }
             guard let found = front, found.priority <= limit else { return false }
             var entry = found.entry
             let access = index.notes.takeAccess(tier, row: found.id)
@@ -92,10 +92,8 @@ extension IndexTransaction {
             let priority = policies[tier].priority(of: entry)
             if priority > found.priority {
                 try connection.run(
-                    """
-                    UPDATE \(tier.rawValue) SET priority = ?2, accesses = ?3, clock = ?4, \
-                    last_access = max(last_access, ?5) WHERE id = ?1
-                    """, .integer(found.id), .real(priority), .integer(Int(entry.uses)), .real(entry.since),
+                    tier.sql.requeue, .integer(found.id), .real(priority), .integer(Int(entry.uses)),
+                    .real(entry.since),
                     .real(access?.time ?? 0))
                 continue
             }

@@ -70,10 +70,7 @@ final class IndexTransaction {
     /// Adds accesses to a row.
     func store(_ access: LookupNotes.Access, of row: LookupNotes.Row) throws(StoreError) {
         try connection.run(
-            """
-            UPDATE \(row.tier.rawValue) SET accesses = min(255, accesses + ?2), clock = max(clock, ?3), \
-            last_access = max(last_access, ?4) WHERE id = ?1
-            """, .integer(row.id), .integer(access.count), .real(access.clock), .real(access.time))
+            row.tier.sql.access, .integer(row.id), .integer(access.count), .real(access.clock), .real(access.time))
     }
 
     // MARK: Generations
@@ -151,12 +148,14 @@ final class IndexTransaction {
     /// The columns of a `StoredBody`.
     static let bodyColumns = "bodies.id, bodies.length, bodies.checksum, bodies.data IS NULL"
 
+    private static let bodyByDigest = "SELECT \(bodyColumns) FROM bodies WHERE \(DiskSchema.equal("digest", "?1"))"
+
     /// Adds an entry to the body with these bytes, which is stored unless it is there already. The caller writes the entry's row.
     ///
     /// - Returns: the body's id.
     func retain(_ content: EntryBody, _ incoming: DiskStore.IncomingBody, in tier: DiskTier) throws(StoreError) -> Int {
         let stored = try connection.first(
-            "SELECT \(Self.bodyColumns) FROM bodies WHERE digest = ?1", .digest(incoming.key)
+            Self.bodyByDigest, .digest(incoming.key)
         ) { StoredBody($0, at: 0) }
         if let stored, stored.length == content.count, stored.checksum == incoming.checksum {
             if stored.isFile, !files.holds(incoming.digest, length: stored.length) { try publish(content, incoming) }

@@ -117,6 +117,21 @@ final class SQLiteConnection: @unchecked Sendable {
         return sqlite3_file_control(handle, nil, SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved != 0
     }
 
+    /// Whether the whole database file and its WAL can be read.
+    var isReadable: Bool {
+        [SQLITE_FCNTL_FILE_POINTER, SQLITE_FCNTL_JOURNAL_POINTER].allSatisfy { which in
+            var file: UnsafeMutablePointer<sqlite3_file>?
+            guard sqlite3_file_control(handle, nil, which, &file) == SQLITE_OK, let file else { return false }
+            guard let methods = file.pointee.pMethods else { return true }
+            var length: Int64 = 0
+            guard methods.pointee.xFileSize(file, &length) == SQLITE_OK else { return false }
+            var piece = [UInt8](repeating: 0, count: DiskSchema.pageSize)
+            return stride(from: 0, to: length, by: piece.count).allSatisfy { at in
+                methods.pointee.xRead(file, &piece, CInt(min(Int64(piece.count), length - at)), at) == SQLITE_OK
+            }
+        }
+    }
+
     /// The 100 bytes of a database's header; nil if the file is not a database. Takes no lock and opens no other file. SQLite keeps
     /// the descriptor until its locks on the file are released elsewhere in this process.
     static func header(of path: String) -> [UInt8]? {

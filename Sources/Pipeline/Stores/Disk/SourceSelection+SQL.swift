@@ -19,7 +19,12 @@ extension SourceFilter {
         var values: [SQLiteValue]
 
         /// A condition on variants: that they were made from an original that such a source has had.
-        var variants: String { "original IN (SELECT digest FROM links WHERE \(sql))" }
+        var variants: String {
+            """
+            id IN (SELECT some.id FROM links CROSS JOIN variants AS some \
+            ON \(DiskSchema.equal("some.original", "links.digest")) WHERE \(sql))
+            """
+        }
     }
 
     /// Values are numbered from `first`; nil where every source fits.
