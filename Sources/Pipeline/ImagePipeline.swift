@@ -247,8 +247,10 @@ public final class ImagePipeline: Sendable {
     }
 
     /// Counters of the memory tiers.
-    public var memoryStatistics: (originals: StoreCounters, variants: StoreCounters, pixels: StoreCounters) {
-        (tiers.originals.counters, tiers.variants.counters, tiers.pixels.counters)
+    public var memoryStatistics:
+        (originals: StoreCounters, variants: StoreCounters, pixels: StoreCounters, records: StoreCounters)
+    {
+        (tiers.originals.counters, tiers.variants.counters, tiers.pixels.counters, tiers.memory.records.counters)
     }
 
     /// Work shared with other processes on the cache folder so far.

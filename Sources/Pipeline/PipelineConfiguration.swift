@@ -66,15 +66,18 @@ public struct PipelineConfiguration: Sendable {
 
     /// Bytes for what is kept in memory, keys and bookkeeping included; 0 keeps nothing of a kind.
     public struct MemoryBudgets: Sendable, Hashable {
-        /// Bytes for originals as they were sent, and their records.
+        /// Bytes for the bodies of originals as they were sent.
         public var originals: Int
+        /// Bytes for the records of originals, beside them; a tenth of `originals` unless set.
+        public var records: Int
         /// Bytes for encoded variants.
         public var variants: Int
         /// Bytes for pixels that `ImagePipeline.pixels(for:)` decoded.
         public var pixels: Int
 
-        public init(originals: Int, variants: Int, pixels: Int = 0) {
+        public init(originals: Int, variants: Int, pixels: Int = 0, records: Int? = nil) {
             self.originals = originals
+            self.records = records ?? originals / 10
             self.variants = variants
             self.pixels = pixels
         }

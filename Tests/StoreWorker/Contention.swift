@@ -88,7 +88,7 @@ enum Contention {
         faulty_watch(counters)
         let process = Int(getpid())
         for number in 0..<count {
-            // 16 pages each: a checkpoint follows about every hundred.
+            // Some ten pages each: a checkpoint follows about every two hundred.
             let body =
                 [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: 60_000)
                 + Array("\(process) \(number)".utf8)

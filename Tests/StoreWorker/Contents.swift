@@ -10,7 +10,7 @@ enum Contents {
     static let sourcesPerWorker = 8
 
     /// Inside the index, at its limit, and files.
-    private static let lengths = [0, 1, 700, 20_000, 65_536, 65_537, 90_000, 250_000]
+    private static let lengths = [0, 1, 700, 20_000, 32_768, 32_769, 90_000, 250_000]
 
     static func body(_ seed: Int) -> [UInt8] {
         let length = lengths[seed % lengths.count]

@@ -85,7 +85,7 @@ struct CacheStage: Sendable {
 
     /// Adds the body of the selected record, or takes it as not stored: a response is not answered by halves.
     private func addBody(to finding: inout CacheFinding, _ record: OriginalRecord) async {
-        if let (body, tier) = await tiers.originalBody(record.digest) {
+        if let (body, tier) = await tiers.originalBody(record.digest, of: record) {
             finding.body = body
             finding.tier = tier
             return

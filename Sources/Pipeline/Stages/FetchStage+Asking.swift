@@ -184,7 +184,7 @@ extension FetchStage {
         guard let record = named.first else { return nil }
         var body = record == finding.record ? finding.body : nil
         if admitted.purpose == .original, body == nil {
-            body = await tiers.originalBody(record.digest)?.body
+            body = await tiers.originalBody(record.digest, of: record)?.body
             if body == nil { return nil }
         }
         var new = record

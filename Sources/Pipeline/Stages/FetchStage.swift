@@ -38,7 +38,7 @@ struct FetchStage: Sendable {
     func withBody(_ original: Original) async throws(PipelineError) -> Original {
         if original.body != nil { return original }
         var original = original
-        if let (body, tier) = await tiers.originalBody(original.record.digest) {
+        if let (body, tier) = await tiers.originalBody(original.record.digest, of: original.record) {
             original.body = body
             original.tier = tier
             if original.outcome == .none { original.outcome = tier }

@@ -36,7 +36,9 @@ struct RenderStage: Sendable {
     /// The stored variant, or the stored original without a recipe; nil where something would have to be made.
     func cached(_ original: Original) async -> Variant? {
         guard let recipe = original.admitted.request.recipe else {
-            guard let (body, _) = await tiers.originalBody(original.record.digest) else { return nil }
+            guard let (body, _) = await tiers.originalBody(original.record.digest, of: original.record) else {
+                return nil
+            }
             var whole = original
             whole.body = body
             return try? await self.whole(whole)

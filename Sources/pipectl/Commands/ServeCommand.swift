@@ -40,8 +40,7 @@ struct ServeCommand: AsyncParsableCommand {
         let settings = try common.settings(flags: listen.map { [("--listen", "listen", $0)] } ?? [])
         var configuration = try PipelineSettings.configuration(settings, serves: true)
         // A server is asked for the same things again and again: its memory is what the settings say.
-        let memory = settings.memoryBudgets
-        configuration.memory = .init(originals: memory.originals, variants: memory.variants, pixels: memory.pixels)
+        configuration.memory = settings.memoryBudgets
         Console.beginLog(LogFormat(rawValue: settings.text("log.format")) ?? .text)
         let serving = try ServerSettings(settings, caching: configuration.caching, isVerbose: verbose.isOn)
         let pipeline: ImagePipeline

@@ -82,7 +82,8 @@ enum PipelineSettings {
             memory: .init(
                 originals: settings.bytes("memory.originals", builtIn: 8_000_000),
                 variants: settings.bytes("memory.variants", builtIn: 2_000_000),
-                pixels: settings.bytes("memory.pixels")))
+                pixels: settings.bytes("memory.pixels"),
+                records: settings.bytes("memory.records", builtIn: 800_000)))
         let folder = settings.cacheFolder
         configuration.cacheFolder = folder
         let disk = settings.diskBudgets(folder: folder)

@@ -114,6 +114,9 @@ enum SettingCatalogue {
             departure:
                 "8 MB in all commands but serve: one pass asks for nothing twice but an original with several recipes"),
         Setting(
+            "memory.records", .size, .string("0.4%"), "records of originals, beside them; a tenth of memory.originals",
+            departure: "0.8 MB in all commands but serve"),
+        Setting(
             "memory.variants", .size, .string("6%"), "of memory; variants are small and asked for most",
             departure: "2 MB in all commands but serve, for the same reason"),
         Setting("memory.pixels", .size, .int(0), "decoded pixels for programs that display; 0: none"),

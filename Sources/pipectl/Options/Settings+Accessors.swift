@@ -102,12 +102,18 @@ extension Settings {
     }
 
     /// Budgets of the memory tiers in bytes; shares are of the memory there is.
-    var memoryBudgets: (originals: Int, variants: Int, pixels: Int) {
-        let keys = ["memory.originals", "memory.variants", "memory.pixels"]
+    var memoryBudgets: PipelineConfiguration.MemoryBudgets {
+        let keys = ["memory.originals", "memory.variants", "memory.pixels", "memory.records"]
         let sizes = keys.map { size($0) }
         let needsTotal = sizes.contains { if case .share = $0 { true } else { false } }
         let total = needsTotal ? MachineMemory.bytes : 0
-        return (sizes[0].bytes(of: total), sizes[1].bytes(of: total), sizes[2].bytes(of: total))
+        let originals = sizes[0].bytes(of: total)
+        // A tenth of what was set, unless it was set itself.
+        var records: Int? = sizes[3].bytes(of: total)
+        if case .builtIn = origin("memory.records") { records = nil }
+        return PipelineConfiguration.MemoryBudgets(
+            originals: originals, variants: sizes[1].bytes(of: total), pixels: sizes[2].bytes(of: total),
+            records: records)
     }
 
     /// Budgets of the disk tiers and what stays free, in bytes; shares are of the file system that holds `folder`. What

@@ -3,7 +3,7 @@ import Testing
 @testable import Pipeline
 
 @Suite struct CacheIndexTests {
-    private func index(_ budget: Int) -> HeldIndex<MemoryKey, Int> {
+    private func index(_ budget: Int) -> HeldIndex<String, Int> {
         HeldIndex(budget: budget, policy: GreedyDualSizeFrequency())
     }
 
@@ -55,11 +55,11 @@ import Testing
     @Test func `a smaller budget evicts down to it`() {
         let index = index(1_000)
         for number in 0..<10 {
-            #expect(index.insert(MemoryKey("\(number)"), number, size: 100, cost: Double(number + 1)))
+            #expect(index.insert("\(number)", number, size: 100, cost: Double(number + 1)))
         }
         index.resize(to: 350)
         #expect(index.bytes == 300 && index.budget == 350)
-        for number in 7..<10 as Range<Int> { #expect(index.peek(MemoryKey(String(number))) == number) }
+        for number in 7..<10 as Range<Int> { #expect(index.peek(String(number)) == number) }
         index.resize(to: 0)
         #expect(index.count == 0 && index.bytes == 0)
     }
@@ -99,20 +99,6 @@ import Testing
         #expect(index.evictions == model.evictions && index.evictions > 300)
     }
 
-    @Test(arguments: [1_000, 1_025, 3_000, 16_385])
-    func `bookkeeping takes at most 200 bytes an entry`(count: Int) {
-        let index = HeldIndex<MemoryKey, [UInt8]>(budget: count, policy: GreedyDualSizeFrequency())
-        for number in 0..<(3 * count) {
-            _ = index.insert(MemoryKey("\(number)"), [], size: 1, cost: Double(1 + number))
-        }
-        // Values put in place of others leave elements in the queue for a while.
-        for number in (2 * count)..<(3 * count) { _ = index.insert(MemoryKey("\(number)"), [], size: 1, cost: 4) }
-        #expect(index.count == count)
-        #expect(index.bookkeeping <= 200 * count, "\(index.bookkeeping / count) bytes an entry")
-        #expect(index.remove(where: { _ in true }) == count && index.count == 0)
-        #expect(index.insert(MemoryKey("0"), [], size: 1, cost: 1))
-    }
-
     @Test(arguments: [UInt64(1), 2]) func `what is found by name is what has the name, whatever came and went`(
         seed: UInt64
     ) {
@@ -128,12 +114,11 @@ import Testing
             case 0: _ = index.remove(key)
             case 1 where round % 5 == 0:
                 let prefix = "http://a/\(key % 40)"
-                let range = SourceSelection(prefixes: [prefix]).ranges[0]
-                let removed = index.remove(named: NameRange(from: Array(range.from.utf8), below: range.below))
+                let removed = index.remove(namedWhere: SourceSelection(prefixes: [prefix]).contains)
                 #expect(Set(removed) == Set(names.filter { $0.value.hasPrefix(prefix) }.keys), "\(prefix)")
             case 2 where round % 5 == 0:
                 let name = names[numbers.next() % 300] ?? ""
-                #expect(Set(index.remove(named: NameRange(name))) == Set(names.filter { $0.value == name }.keys))
+                #expect(Set(index.remove(named: name)) == Set(names.filter { $0.value == name }.keys))
             default: _ = index.insert(key, key, size: 100, cost: Double(numbers.next() % 100), name: name)
             }
             names[key] = name
@@ -142,73 +127,18 @@ import Testing
         #expect(index.evictions > 100 && names.count > 20)
     }
 
-    @Test func `keys whose hashes are nearly all the same are told apart, however many come and go`() {
-        var numbers = Numbers(state: 5)
-        let index = HeldIndex<CrowdedKey, UInt32>(budget: 1_000, policy: GreedyDualSizeFrequency())
-        var model: [UInt32: UInt32] = [:]
-        for round in 0..<30_000 as Range<UInt32> {
-            let number = numbers.next() % 400
-            if numbers.next() % 3 == 0 {
-                #expect(index.remove(CrowdedKey(number: number)) == (model[number] != nil))
-                model[number] = nil
-            } else {
-                #expect(index.insert(CrowdedKey(number: number), round, size: 1, cost: 1))
-                model[number] = round
-            }
-            let asked = numbers.next() % 400
-            #expect(index.peek(CrowdedKey(number: asked)) == model[asked])
-        }
-        #expect(index.count == model.count && index.evictions == 0)
-    }
-
-    @Test func `a key is a digest's own bytes, and no other text has it`() {
-        let digits = sha256Hex("a")
-        let words = MemoryKey(digits).words
-        let expected = digits.enumerated().filter { $0.offset % 2 == 0 }.map { at, _ in
-            UInt8(digits.dropFirst(at).prefix(2), radix: 16)
-        }
-        #expect(withUnsafeBytes(of: words) { $0.map { Optional($0) } } == Array(expected.prefix(24)))
-        let texts = ["", "a", digits.uppercased(), digits + "0", String(digits.dropLast()), "body:" + digits]
-        let wrong = "/:@G`g".map { String($0) + digits.dropFirst() } + [String(digits.dropLast()) + "é".prefix(1)]
-        let keys = ([digits] + texts + wrong).map { MemoryKey($0) }
-        for (at, key) in keys.enumerated() { #expect(keys.firstIndex(of: key) == at) }
-        #expect(MemoryKey("http://a/") == MemoryKey("http://" + "a/"))
-    }
-
     @Test func `a replay counts the second request for a key as a hit`() {
         var replay = EvictionReplay(capacity: 100)
         let hits = [1, 2, 1, 3, 3, 2].map { replay.request($0, size: 50, cost: 1) }
         // The third comes at the worth of the second, the first has been used: one of the two newer ones went.
         #expect(hits[0...3] == [false, false, true, false] && replay.count == 2 && replay.bytes == 100)
         #expect(hits[4] != hits[5])
-        #expect(replay.bookkeeping > 0)
     }
 }
 
-/// Hashes that all belong to the end of a table: what is looked for there goes on at its beginning.
-private struct CrowdedKey: CacheIndexKey {
-    let number: UInt32
-    var indexHash: UInt64 { UInt64(UInt32.max - number % 13) }
-}
-
-extension UInt32: CacheIndexKey {
-    var indexHash: UInt64 { UInt64(self).indexHash }
-}
-
-extension MemoryKey: ExpressibleByStringLiteral {
-    public init(stringLiteral text: String) { self.init(text) }
-}
-
-/// An entry with a value.
-private final class Held<Value: Sendable>: CacheNode, @unchecked Sendable {
-    let value: Value
-
-    init(_ value: Value) { self.value = value }
-}
-
 /// An index whose changes may be expected in place.
-private final class HeldIndex<Key: CacheIndexKey, Value: Sendable> {
-    private var index: CacheIndex<Key>
+private final class HeldIndex<Key: Hashable & Sendable, Value: Sendable> {
+    private var index: CacheIndex<Key, Value>
 
     init(budget: Int, policy: any EvictionPolicy) { index = CacheIndex(budget: budget, policy: policy) }
 
@@ -216,23 +146,18 @@ private final class HeldIndex<Key: CacheIndexKey, Value: Sendable> {
     var bytes: Int { index.bytes }
     var budget: Int { index.budget }
     var evictions: Int { index.evictions }
-    var bookkeeping: Int { index.bookkeeping }
 
-    private func value(_ node: CacheNode) -> Value? { (node as? Held<Value>)?.value }
-    private func value(_ lease: CacheLease?) -> Value? {
-        withExtendedLifetime(lease) { (lease?.node?.takeUnretainedValue()).flatMap { value($0) } }
-    }
-
-    func use(_ key: Key) -> Value? { value(index.use(key)) }
-    func peek(_ key: Key) -> Value? { value(index.peek(key)) }
+    func use(_ key: Key) -> Value? { index.use(key) }
+    func peek(_ key: Key) -> Value? { index.peek(key) }
     func entry(of key: Key) -> EvictionEntry? { index.entry(of: key) }
     func remove(_ key: Key) -> Bool { index.remove(key) }
     func remove(where matches: (Key) -> Bool) -> Int { index.remove { key, _ in matches(key) } }
-    func remove(named range: NameRange) -> [Value] { index.remove(named: range).compactMap { value($0) } }
+    func remove(named name: String) -> [Value] { index.remove(named: name) }
+    func remove(namedWhere matches: (String) -> Bool) -> [Value] { index.remove(namedWhere: matches) }
     func resize(to budget: Int) { index.resize(to: budget) }
 
     func insert(_ key: Key, _ value: Value, size: Int, cost: Double, name: String? = nil) -> Bool {
-        index.insert(key, Held(value), size: size, cost: cost, name: name)
+        index.insert(key, value, size: size, cost: cost, name: name)
     }
 }
 

@@ -148,7 +148,7 @@ import Testing
     @Test func `the disk keeps what memory would keep`() throws {
         let budget = 40_000
         let store = try store(budget)
-        var index = CacheIndex<MemoryKey>(budget: budget, policy: GreedyDualSizeFrequency())
+        var index = CacheIndex<String, Void>(budget: budget, policy: GreedyDualSizeFrequency())
         var numbers = Numbers(state: 11)
         let objects = (0..<80).map { number in
             (
@@ -162,13 +162,13 @@ import Testing
             let object = objects[Int(numbers.next()) % bound]
             var entry = variant(object.name, of: digest([]), object.body)
             entry.cost = object.cost
-            let isInMemory = index.use(MemoryKey(object.name)) != nil
+            let isInMemory = index.use(object.name) != nil
             let found = try store.variant(key: entry.key, of: entry.originalDigest)
             #expect((found != nil) == isInMemory, "round \(round)")
             if found == nil {
                 let size = DiskTier.charge(body: object.body.count)
                 let stays = index.insert(
-                    MemoryKey(object.name), CacheNode(), size: size, cost: object.cost)
+                    object.name, (), size: size, cost: object.cost)
                 #expect(try store.storeVariant(entry, body: object.body, generation: 1) == stays, "round \(round)")
             }
             if round % 100 == 0 { try store.flush() }

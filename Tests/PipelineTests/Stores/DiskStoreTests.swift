@@ -102,7 +102,7 @@ extension Store {
 @Suite struct DiskStoreTests {
     let folder = CacheFolder()
 
-    @Test(arguments: [0, 100, 64 * 1024, 64 * 1024 + 1, 300_000])
+    @Test(arguments: [0, 100, 32 * 1024, 32 * 1024 + 1, 300_000])
     func `what is stored is found again, also by another store`(count: Int) throws {
         let body = bytes(count, seed: 1)
         let original = record("http://a/", body, selecting: ["accept": "x", "cookie": nil])

@@ -123,34 +123,6 @@ import Testing
         #expect(store.counters.bytes > 900_000 && store.counters.bytes <= 1_000_000)
     }
 
-    @Test(arguments: 0..<6) func `what was handed out stays whole, whatever becomes of its entry`(end: Int) throws {
-        final class Witness: Sendable {}
-        weak var witness: Witness?
-        var store: MemoryStore<Witness>? = MemoryStore(budget: 100_000, shards: 1)
-        var taken: [MemoryEntry<Witness>] = []
-        do {
-            let value = Witness()
-            witness = value
-            store?.insert(value, body: body(700, 7), for: "key")
-        }
-        taken.append(try #require(store?.entry(for: "key")))
-        // More than stand by at a time: some are taken anew, and some outlive their turn.
-        for number in 0..<20 { store?.insert(Witness(), body: body(300), for: "\(number)", cost: 0.001) }
-        if end % 2 == 0 { for number in 0..<20 { taken.append(try #require(store?.entry(for: "\(number)"))) } }
-        switch end {
-        case 0, 1: store?.removeAll()
-        case 2, 3: store?.insert(Witness(), body: [], for: "key")
-        case 4: store?.reduce(to: 0)
-        default: store = nil
-        }
-        #expect(witness != nil && taken[0].value === witness)
-        #expect(taken.allSatisfy { $0.body == ($0.value === witness ? body(700, 7) : body(300)) })
-        // Nothing is kept for longer than somebody has it and its turn comes.
-        taken = []
-        for _ in 0..<10 { _ = store?.peek("key") ?? store?.peek("1") }
-        if end == 2 || end == 3 || end == 5 { #expect(witness == nil) }
-    }
-
     @Test func `threads that hold on to what they found see it whole while others evict`() async {
         let store = MemoryStore<Int>(budget: 40_000, shards: 1)
         await withTaskGroup(of: Void.self) { group in

@@ -46,6 +46,55 @@ struct MemoryTierTests {
         #expect(store.counters.entries == 0 && store.counters.bytes == 0)
     }
 
+    @Test(arguments: [1_000_000, 4_000_000])
+    func `records of evicted bodies do not displace bodies, and hits are those of the policy`(budget: Int) throws {
+        let tier = MemoryTier(.init(originals: budget, variants: 0))
+        var policy = EvictionReplay(capacity: budget)
+        var numbers = Numbers(state: 9)
+        let objects = (0..<3_000).map { number in
+            record("http://a/\(number)", bytes(1_000 + Int(numbers.next() % 30_000), seed: number))
+        }
+        var (hits, policyHits, requests) = (0, 0, 0)
+        for _ in 0..<12_000 {
+            // A few are asked for often, as in request logs.
+            let at = Int(Double(objects.count) * pow(Double(numbers.next() % 10_000) / 10_000, 3))
+            var object = objects[at]
+            object.fetchMilliseconds = 30 + Double(object.length) / 5_000
+            requests += 1
+            // As a request for the original: its record, then its body.
+            let hasRecord = tier.foundRecords(of: object.source) != nil
+            let hasBody = tier.originals.entry(for: object.digest) != nil
+            if hasRecord && hasBody { hits += 1 }
+            if !hasBody || !hasRecord {
+                _ = tier.storeOriginal(
+                    object, content: .bytes([UInt8](repeating: 1, count: object.length)),
+                    generation: tier.generationNow())
+            }
+            let charge = object.length + 64 + MemoryStore<Int>.entryOverhead
+            if policy.request(UInt64(at), size: charge, cost: object.fetchMilliseconds) { policyHits += 1 }
+        }
+        let counters = tier.originals.counters
+        let bodies = counters.bytes - counters.entries * (64 + MemoryStore<Int>.entryOverhead)
+        #expect(bodies >= budget * 8 / 10 && counters.bytes <= budget)
+        #expect(tier.records.counters.bytes <= budget / 10)
+        #expect(abs(hits - policyHits) * 1_000 <= requests * 15, "\(hits) \(policyHits) \(requests)")
+    }
+
+    @Test func `a record stays while its body stays, and both are purged`() throws {
+        let tier = MemoryTier(.init(originals: 1_000_000, variants: 0, records: 4_000))
+        let kept = bytes(500, seed: 1)
+        #expect(tier.storeOriginal(record("http://kept/", kept), content: .bytes(kept), generation: 0))
+        for number in 0..<20 { _ = tier.storeOriginal(record("http://\(number)/", [1]), content: nil, generation: 0) }
+        #expect(tier.records.peek("http://kept/") == nil && tier.records(source: "http://kept/").count == 1)
+        var newer = record("http://kept/", kept)
+        newer.response.responseTime += 10
+        #expect(tier.freshen(newer))
+        for number in 0..<20 { _ = tier.storeOriginal(record("http://\(number)/", [1]), content: nil, generation: 0) }
+        #expect(tier.records(source: "http://kept/") == [newer])
+        #expect(tier.purge(source: "http://kept/", digests: []).originals == 1)
+        #expect(tier.records(source: "http://kept/") == [] && !tier.holdsOriginal(digest: digest(kept)))
+    }
+
     @Test func `what is past its freshness is validated before memory answers`() async throws {
         let later = Atomic<Int>(0)
         try await withPipeline {

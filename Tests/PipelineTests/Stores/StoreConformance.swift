@@ -51,7 +51,7 @@ extension Store {
     let folder = CacheFolder()
 
     /// Empty, one byte, around the limit up to which the disk keeps bodies in its index, and long.
-    private static let lengths = [0, 1, 4_096, 65_535, 65_536, 65_537, 8_000_000]
+    private static let lengths = [0, 1, 4_096, 32_767, 32_768, 32_769, 8_000_000]
 
     @Test(arguments: StoreKind.allCases, lengths)
     func `bodies of any length come back byte for byte`(kind: StoreKind, length: Int) throws {

@@ -38,7 +38,7 @@ import Variants
         guard SQLiteConnection.hasResetBug else { return }
         try DiskStore(folder: folder.path).close()
         let counters = folder.path + "-counters"
-        let words = try [builtProgram("store-worker"), "overlap", folder.path, counters, "150"]
+        let words = try [builtProgram("store-worker"), "overlap", folder.path, counters, "200"]
         let workers = try (0..<4).map { _ in try HelperProgram(words) }
         for worker in workers {
             let status = await worker.end()

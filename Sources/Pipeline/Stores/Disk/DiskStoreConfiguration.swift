@@ -12,8 +12,8 @@ public struct DiskStoreConfiguration: Sendable, Hashable {
     /// Bytes of the file system that the store leaves to others: below them it evicts, and then stores nothing. Default
     /// nil: 1 GB, or a twentieth of the file system where that is less (16 MB at least); 0 sets no floor.
     public var freeSpace: Int?
-    /// Largest body kept in the one file of small bodies; larger ones become files of their own. Default 64 KiB.
-    public var inlineLimit = 64 * 1024
+    /// Bytes of the largest body kept in the index; larger ones become files. Default 32 KiB.
+    public var inlineLimit = 32 * 1024
     /// Whether every write is forced to the disk. Default false: a power cut may lose the last second, and never
     /// leaves a torn entry.
     public var fsync = false

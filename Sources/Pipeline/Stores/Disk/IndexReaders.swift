@@ -32,7 +32,7 @@ final class IndexReaders: Sendable {
     }
 
     /// Idle connections kept, and the page cache of each in kilobytes.
-    private static let (most, cachedKilobytes) = (8, 1024)
+    private static let (most, cachedKilobytes) = (8, 4096)
     private let path: String
     private let state = Mutex(State())
 

@@ -6,7 +6,7 @@ extension CacheTiers {
     /// Evicts from every memory tier until it takes at most this share of what it takes now.
     /// - Returns: bytes given back.
     func reduceMemory(to share: Double) -> Int {
-        let bytes = originals.reduce(to: share) + variants.reduce(to: share) + pixels.reduce(to: share)
+        let bytes = memory.reduce(to: share) + pixels.reduce(to: share)
         if bytes > 0 { _ = Self.trimHeap?(0) }
         return bytes
     }

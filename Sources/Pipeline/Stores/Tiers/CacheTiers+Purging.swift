@@ -28,8 +28,7 @@ extension CacheTiers {
             if let names = log.names {
                 forget(names)
             } else {
-                originals.removeAll()
-                variants.removeAll()
+                memory.removeAll()
                 pixels.removeAll()
             }
             knownGeneration.store(log.generation, ordering: .releasing)

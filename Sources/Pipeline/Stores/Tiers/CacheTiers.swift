@@ -120,7 +120,7 @@ final class CacheTiers: Sendable {
     /// - Parameter looksOnDisk: also where memory has some: another process may have stored newer ones.
     func records(of source: String, looksOnDisk: Bool = false) async -> RecordLookup {
         let known = generation()
-        if !looksOnDisk, isMemoryCurrent, let records = originals.entry(for: "record:" + source)?.value {
+        if !looksOnDisk, isMemoryCurrent, let records = memory.foundRecords(of: source) {
             return RecordLookup(records: records, generation: known, tier: .memory)
         }
         guard let disk else { return RecordLookup(records: [], generation: known, tier: .none) }
@@ -144,24 +144,29 @@ final class CacheTiers: Sendable {
     private static let emptyDigest = sha256Hex([UInt8]())
 
     /// The body of an original by its digest: a long one as a file that stays whole as long as somebody has it.
-    func originalBody(_ digest: Digest) async -> (body: EntryBody, tier: OriginalOutcome)? {
+    ///
+    /// - Parameter record: kept in memory with a body that is read from disk.
+    func originalBody(
+        _ digest: Digest, of record: OriginalRecord? = nil
+    ) async -> (body: EntryBody, tier: OriginalOutcome)? {
         if digest == Self.emptyDigest { return (.bytes([]), .memory) }
         let isCurrent = isMemoryCurrent
-        if isCurrent, let entry = originals.entry(for: "body:" + digest) { return (.bytes(entry.body), .memory) }
+        if isCurrent, let entry = originals.entry(for: digest) { return (.bytes(entry.body), .memory) }
         guard let disk else { return nil }
         if isCurrent, let body = waiting.body(digest, generation: originals.generation) { return (body, .disk) }
         let longest = longestInMemory
         return await readers.run { [self] in
-            if !isCurrent { catchUp() }
+            if !isCurrent {
+                catchUp()
+                if isMemoryCurrent, let entry = originals.entry(for: digest) { return (.bytes(entry.body), .memory) }
+            }
             let generation = originals.generation
             let found = attempt { () throws(StoreError) in
                 try disk.originalBody(digest: digest, longest: longest)
             }
             guard let body = found ?? nil else { return nil }
             if case .bytes(let bytes) = body {
-                originals.insert(
-                    [], body: bytes, for: "body:" + digest, cost: MemoryTier.fetchEstimate(bytes: bytes.count),
-                    generation: generation)
+                memory.keep(bytes, of: digest, record, generation: generation)
             }
             return (body, .disk)
         }
@@ -169,7 +174,7 @@ final class CacheTiers: Sendable {
 
     /// Where the body of an original lies; `none` where it is gone.
     func tierOfOriginal(_ digest: Digest) async -> OriginalOutcome {
-        if isMemoryCurrent, originals.peek("body:" + digest) != nil { return .memory }
+        if isMemoryCurrent, originals.peek(digest) != nil { return .memory }
         guard let disk else { return .none }
         if waiting.body(digest, generation: originals.generation) != nil { return .disk }
         return await readers.run { [self] in
@@ -190,7 +195,12 @@ final class CacheTiers: Sendable {
             return (variant, .memory)
         }
         return await readers.run { [self] in
-            if !isCurrent { catchUp() }
+            if !isCurrent {
+                catchUp()
+                if isMemoryCurrent, let found = variants.entry(for: key) {
+                    return (StoredVariant(entry: found.value, body: found.body), .memory)
+                }
+            }
             let generation = variants.generation
             let found = attempt { () throws(StoreError) -> (entry: VariantEntry, body: [UInt8])? in
                 if again, try !disk.holdsVariant(key: key, of: original) { return nil }

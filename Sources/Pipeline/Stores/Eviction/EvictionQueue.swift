@@ -15,8 +15,6 @@ struct EvictionQueue: Sendable {
 
     var count: Int { heap.count }
     var first: Element? { heap.first }
-    /// Bytes of memory the queue takes.
-    var memory: Int { heap.capacity * MemoryLayout<Element>.stride }
 
     mutating func push(_ element: Element) {
         // A quarter more at a time: an append by itself would double what it takes.

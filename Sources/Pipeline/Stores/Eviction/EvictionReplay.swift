@@ -1,8 +1,8 @@
 /// Plays requests against an eviction policy and tells hits from misses, without bodies: what a budget would give.
 ///
 /// The queue, the ghost ring and the budget are those of the memory tier. Single-threaded; nothing is stored.
-public struct EvictionReplay: ~Copyable, Sendable {
-    private var index: CacheIndex<UInt64>
+public struct EvictionReplay: Sendable {
+    private var index: CacheIndex<UInt64, Void>
 
     /// - Parameters:
     ///   - capacity: bytes that may be kept; ≥ 0.
@@ -19,7 +19,7 @@ public struct EvictionReplay: ~Copyable, Sendable {
     /// - Returns: whether it was a hit.
     public mutating func request(_ key: UInt64, size: Int, cost: Double) -> Bool {
         if index.use(key) != nil { return true }
-        _ = index.insert(key, CacheNode(), size: size, cost: cost)
+        _ = index.insert(key, (), size: size, cost: cost)
         return false
     }
 
@@ -29,6 +29,4 @@ public struct EvictionReplay: ~Copyable, Sendable {
     public var count: Int { index.count }
     /// Objects that went to make room, those that were not kept at all included.
     public var evictions: Int { index.evictions }
-    /// Bytes of memory that bookkeeping takes now.
-    public var bookkeeping: Int { index.bookkeeping }
 }

@@ -1,0 +1,189 @@
+/// Values under keys within a budget of bytes: which are kept, in which order they go, and which have gone.
+///
+/// Slots with the values, found by key; a queue of the slots by stored priority, which a use leaves alone (`EvictionPolicy`); ghost
+/// entries; and the slots of each name. Not synchronised.
+struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+    private struct Slot: Sendable {
+        var key: Key
+        var value: Value
+        var entry: EvictionEntry
+        var name: String?
+        /// That of the slot's valid element in the queue.
+        var stamp: UInt32
+    }
+
+    private var numbers: [Key: UInt32] = [:]
+    private var slots: [Slot?] = []
+    private var free: [UInt32] = []
+    private var lastStamp: UInt32 = 0
+    private var queue = EvictionQueue()
+    private var ghosts = GhostRing()
+    private var names: [String: Set<UInt32>] = [:]
+    private var policy: any EvictionPolicy
+    private var calls = 0.0
+
+    /// Bytes the entries may take together; never exceeded when a call returns.
+    private(set) var budget: Int
+    /// Bytes the entries take.
+    private(set) var bytes = 0
+    /// Entries that went to make room, newcomers that did not stay included.
+    private(set) var evictions = 0
+    /// Entries held.
+    var count: Int { numbers.count }
+
+    init(budget: Int, policy: any EvictionPolicy) {
+        self.budget = max(0, budget)
+        self.policy = policy
+    }
+
+    // MARK: Looking up
+
+    /// The value under `key`; notes a use.
+    mutating func use(_ key: Key) -> Value? {
+        guard let number = numbers[key] else { return nil }
+        calls += 1
+        policy.touch(&slots[Int(number)]!.entry, uses: 1, now: calls)
+        return slots[Int(number)]!.value
+    }
+
+    /// The value under `key`, without noting a use.
+    func peek(_ key: Key) -> Value? { numbers[key].flatMap { slots[Int($0)]?.value } }
+
+    /// What the policy knows of the entry under `key`.
+    func entry(of key: Key) -> EvictionEntry? { numbers[key].flatMap { slots[Int($0)]?.entry } }
+
+    /// A value with this name.
+    func first(named name: String) -> Value? { names[name]?.first.flatMap { slots[Int($0)]?.value } }
+
+    /// Values with names for which `matches` holds.
+    func values(namedWhere matches: (String) -> Bool) -> [Value] {
+        names.filter { matches($0.key) }.flatMap { $0.value.compactMap { slots[Int($0)]?.value } }
+    }
+
+    // MARK: Changing
+
+    /// Changes the value under a key; false if there is none. The size that was charged stays.
+    mutating func update(_ key: Key, _ change: (inout Value) -> Void) -> Bool {
+        guard let number = numbers[key] else { return false }
+        change(&slots[Int(number)]!.value)
+        return true
+    }
+
+    /// Takes in a value in place of any under its key, whose uses it takes over, and evicts what exceeds the budget.
+    ///
+    /// - Parameter name: what `remove(named:)` finds it by.
+    /// - Returns: whether it stays: false if it is larger than the whole budget, which evicts nothing, and if it is worth less than
+    ///   all others. What was under the key is gone in either case.
+    mutating func insert(_ key: Key, _ value: Value, size: Int, cost: Double, name: String? = nil) -> Bool {
+        let before = numbers[key]
+        let uses = before.map { slots[Int($0)]!.entry.uses } ?? 0
+        if let before { removeSlot(before) }
+        guard size <= budget else { return false }
+        calls += 1
+        var entry = EvictionEntry(size: max(1, size), cost: cost)
+        policy.admit(&entry, wasEvicted: policy.remembersEvicted && ghosts.contains(key.hashValue), now: calls)
+        entry.uses = max(entry.uses, uses)
+        lastStamp = max(1, lastStamp &+ 1)
+        let slot = Slot(key: key, value: value, entry: entry, name: name, stamp: lastStamp)
+        let number: UInt32
+        if let last = free.popLast() {
+            number = last
+            slots[Int(number)] = slot
+        } else {
+            number = UInt32(slots.count)
+            slots.append(slot)
+        }
+        numbers[key] = number
+        if let name { names[name, default: []].insert(number) }
+        bytes += entry.size
+        queue.push(.init(priority: policy.priority(of: entry), slot: number, stamp: lastStamp))
+        sweepQueue()
+        var stays = true
+        while bytes > budget, let gone = evictOne() { if gone == number { stays = false } }
+        return stays
+    }
+
+    /// Removes one entry, which is not remembered as evicted; false if there was none.
+    mutating func remove(_ key: Key) -> Bool {
+        guard let number = numbers[key] else { return false }
+        removeSlot(number)
+        return true
+    }
+
+    /// Removes the entries with this name; visits no others.
+    ///
+    /// - Returns: their values.
+    mutating func remove(named name: String) -> [Value] {
+        (names[name] ?? []).map { removeSlot($0) }
+    }
+
+    /// Removes the entries with names for which `matches` holds; visits all names.
+    ///
+    /// - Returns: their values.
+    mutating func remove(namedWhere matches: (String) -> Bool) -> [Value] {
+        names.keys.filter(matches).flatMap { remove(named: $0) }
+    }
+
+    /// Removes every entry for which `matches` holds; visits all.
+    ///
+    /// - Returns: how many there were.
+    mutating func remove(where matches: (Key, Value) -> Bool) -> Int {
+        let before = count
+        for (number, slot) in slots.enumerated() {
+            if let slot, matches(slot.key, slot.value) { removeSlot(UInt32(number)) }
+        }
+        return before - count
+    }
+
+    /// Sets another budget and evicts what exceeds it.
+    mutating func resize(to budget: Int) {
+        self.budget = max(0, budget)
+        while bytes > self.budget, evictOne() != nil {}
+    }
+
+    // MARK: Evicting
+
+    /// Evicts the entry of the lowest priority; those used since they were placed move back first.
+    ///
+    /// - Returns: its slot; nil if there is no entry.
+    private mutating func evictOne() -> UInt32? {
+        while let front = queue.first {
+            guard let slot = slots[Int(front.slot)], slot.stamp == front.stamp else {
+                queue.removeFirst()
+                continue
+            }
+            let priority = policy.priority(of: slot.entry)
+            if priority > front.priority {
+                queue.raiseFirst(to: priority)
+                continue
+            }
+            queue.removeFirst()
+            policy.evicted(slot.entry)
+            evictions += 1
+            removeSlot(front.slot)
+            if policy.remembersEvicted { ghosts.append(slot.key.hashValue, limit: count) }
+            return front.slot
+        }
+        return nil
+    }
+
+    /// Drops elements of the queue whose slot was removed or placed again, once they are the larger half.
+    private mutating func sweepQueue() {
+        guard queue.count > 2 * count + 64 else { return }
+        queue.sweep { [slots] element in slots[Int(element.slot)]?.stamp == element.stamp }
+    }
+
+    @discardableResult
+    private mutating func removeSlot(_ number: UInt32) -> Value {
+        let slot = slots[Int(number)]!
+        slots[Int(number)] = nil
+        free.append(number)
+        numbers[slot.key] = nil
+        bytes -= slot.entry.size
+        if let name = slot.name {
+            names[name]?.remove(number)
+            if names[name]?.isEmpty == true { names[name] = nil }
+        }
+        return slot.value
+    }
+}

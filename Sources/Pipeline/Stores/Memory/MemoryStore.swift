@@ -1,0 +1,210 @@
+import Synchronization
+
+/// Keeps entries with their bodies in memory, within a budget of bytes.
+///
+/// Synchronous and safe to call from any thread; no call blocks on more than another call's bookkeeping. Keys are
+/// spread over shards with a lock each. Each shard enforces its share of the budget, so the whole never exceeds it.
+public final class MemoryStore<Value: Sendable>: Sendable {
+    /// Bytes charged for an entry beside its body and key: dictionary slot, queue slot, metadata and its strings.
+    public static var entryOverhead: Int { 512 }
+
+    private typealias Entry = MemoryEntry<Value>
+    private let shards: [MemoryShard<Entry>]
+    private let budget: Int
+    private let purges: PurgeCount
+
+    /// - Parameters:
+    ///   - budget: bytes for bodies, keys and overhead together; 0 keeps nothing.
+    ///   - shards: number of locks; nil takes as many as leave 64 MB each, 1…16.
+    ///   - policy: what decides who goes; each shard has its own copy. Default GDSF-P: what costs most to make again
+    ///     for its bytes and is asked for most stays.
+    public convenience init(
+        budget: Int, shards: Int? = nil, policy: any EvictionPolicy = GreedyDualSizeFrequency()
+    ) {
+        self.init(budget: budget, shards: shards, policy: policy, purges: PurgeCount())
+    }
+
+    /// - Parameter purges: shared with stores that are purged together.
+    init(
+        budget: Int, shards: Int? = nil, policy: any EvictionPolicy = GreedyDualSizeFrequency(), purges: PurgeCount
+    ) {
+        self.purges = purges
+        let count = max(1, shards ?? min(16, budget / 64_000_000))
+        self.budget = max(0, budget)
+        self.shards = (0..<count).map { _ in MemoryShard(budget: max(0, budget) / count, policy: policy) }
+    }
+
+    /// The entry under `key`; counts a hit or a miss.
+    public func entry(for key: String) -> MemoryEntry<Value>? {
+        shard(of: key).state.withLock { state in
+            let found = state.index.use(key)
+            if found == nil { state.misses += 1 } else { state.hits += 1 }
+            return found
+        }
+    }
+
+    /// The entry under `key`, without counting or noting a use.
+    public func peek(_ key: String) -> MemoryEntry<Value>? { shard(of: key).state.withLock { $0.index.peek(key) } }
+
+    /// An entry stored under this name, without counting or noting a use. Asks every shard.
+    func first(named name: String) -> MemoryEntry<Value>? {
+        for shard in shards {
+            if let found = shard.state.withLock({ $0.index.first(named: name) }) { return found }
+        }
+        return nil
+    }
+
+    /// A mark to hand to `insert`: a removal after it makes that insertion void.
+    public var generation: UInt64 { purges.value.load(ordering: .acquiring) }
+
+    /// Puts an entry in place of any under the same key, whose uses it takes over, evicting others to make room. The
+    /// newcomer itself may be the one to go when everything else is worth more to the policy.
+    ///
+    /// - Parameters:
+    ///   - valueBytes: bytes the value itself takes beside the body, where that is more than a few words.
+    ///   - cost: milliseconds that making or fetching it again would take.
+    ///   - generation: value of `generation` when the work began; nil skips the check.
+    ///   - name: what `remove(named:)` finds it by; several entries may share one. nil: it is found by its key alone.
+    /// - Returns: false when it was refused as larger than its shard's budget (counted as refused), went at once
+    ///   (counted as evicted), or was dropped because of a removal since `generation`. What was under the key before is
+    ///   gone in every case but the last.
+    @discardableResult
+    public func insert(
+        _ value: Value, body: [UInt8], for key: String, valueBytes: Int = 0, cost: Double = 1,
+        generation: UInt64? = nil, name: String? = nil
+    ) -> Bool {
+        let size = body.count + key.utf8.count + valueBytes + Self.entryOverhead
+        let entry = MemoryEntry(value: value, body: body)
+        return shard(of: key).state.withLock { state in
+            // Checked under the lock: a removal raises the counter before it visits this shard.
+            if let generation, generation != purges.value.load(ordering: .acquiring) { return false }
+            if size > state.index.budget { state.refused += 1 } else { state.insertions += 1 }
+            return state.index.insert(key, entry, size: size, cost: cost, name: name)
+        }
+    }
+
+    /// Changes the value kept under `key` and leaves its body: a stored response that was freshened.
+    @discardableResult
+    public func update(_ key: String, _ change: (inout Value) -> Void) -> Bool {
+        shard(of: key).state.withLock { $0.index.update(key) { change(&$0.value) } }
+    }
+
+    /// Removes one entry; false when there was none.
+    @discardableResult
+    public func remove(_ key: String) -> Bool { shard(of: key).state.withLock { $0.index.remove(key) } }
+
+    /// Removes the entries under these keys, and voids insertions begun before.
+    /// - Returns: how many there were.
+    @discardableResult
+    public func remove(_ keys: Set<String>) -> Int {
+        purges.value.add(1, ordering: .acquiringAndReleasing)
+        return keys.count { remove($0) }
+    }
+
+    /// Removes every entry for which `matches` holds, and voids insertions begun before. Visits all entries.
+    /// - Returns: how many there were.
+    @discardableResult
+    public func remove(where matches: (_ value: Value) -> Bool) -> Int {
+        purges.value.add(1, ordering: .acquiringAndReleasing)
+        return shards.reduce(0) { sum, shard in
+            sum + shard.state.withLock { $0.index.remove { matches($1.value) } }
+        }
+    }
+
+    /// Removes the entries stored under any of these names, and voids insertions begun before. Visits no others.
+    /// - Returns: how many there were.
+    @discardableResult
+    public func remove(named names: Set<String>) -> Int {
+        purges.value.add(1, ordering: .acquiringAndReleasing)
+        return shards.reduce(0) { sum, shard in
+            sum + shard.state.withLock { state in names.reduce(0) { $0 + state.index.remove(named: $1).count } }
+        }
+    }
+
+    /// Removes the entries whose name is in a selection, and voids insertions begun before. Visits all names.
+    /// - Returns: what they were.
+    @discardableResult
+    func remove(namedIn selection: SourceSelection) -> [MemoryEntry<Value>] {
+        purges.value.add(1, ordering: .acquiringAndReleasing)
+        return shards.flatMap { shard in
+            shard.state.withLock { $0.index.remove(namedWhere: selection.contains) }
+        }
+    }
+
+    /// The values of entries whose name is in a selection. Visits all names.
+    func values(namedIn selection: SourceSelection) -> [Value] {
+        shards.flatMap { shard in
+            shard.state.withLock { $0.index.values(namedWhere: selection.contains) }.map(\.value)
+        }
+    }
+
+    /// Removes everything, and voids insertions begun before.
+    public func removeAll() {
+        remove { _ in true }
+    }
+
+    /// Evicts what is worth least until the entries take at most this share of what they take now. The budget stays:
+    /// the store may grow again.
+    /// - Returns: bytes given back.
+    @discardableResult
+    public func reduce(to share: Double) -> Int {
+        shards.reduce(0) { sum, shard in
+            sum
+                + shard.state.withLock { state in
+                    let (bytes, budget) = (state.index.bytes, state.index.budget)
+                    state.index.resize(to: Int(Double(bytes) * min(max(share, 0), 1)))
+                    state.index.resize(to: budget)
+                    return bytes - state.index.bytes
+                }
+        }
+    }
+
+    /// Sums over all shards; taken shard by shard, so only exact while nothing else runs.
+    public var counters: StoreCounters {
+        var sum = StoreCounters(budget: budget)
+        for shard in shards {
+            shard.state.withLock { state in
+                sum.hits += state.hits
+                sum.misses += state.misses
+                sum.insertions += state.insertions
+                sum.evictions += state.index.evictions
+                sum.refused += state.refused
+                sum.entries += state.index.count
+                sum.bytes += state.index.bytes
+            }
+        }
+        return sum
+    }
+
+    /// By FNV-1a of the last 16 bytes: keys are digests, or URLs that often begin alike.
+    private func shard(of key: String) -> MemoryShard<Entry> {
+        if shards.count == 1 { return shards[0] }
+        var hash: UInt32 = 0x811C_9DC5
+        for byte in key.utf8.suffix(16) { hash = (hash ^ UInt32(byte)) &* 0x0100_0193 }
+        // FNV mixes the upper bits of short keys poorly.
+        hash = (hash ^ hash >> 15) &* 0x9E37_79B1
+        return shards[Int((UInt64(hash) * UInt64(shards.count)) >> 32)]
+    }
+}
+
+/// How often entries of a store, or of stores that are purged together, were removed.
+final class PurgeCount: Sendable {
+    let value = Atomic<UInt64>(0)
+}
+
+/// One part of a `MemoryStore`, with a lock of its own.
+private final class MemoryShard<Entry: Sendable>: Sendable {
+    struct State: Sendable {
+        var index: CacheIndex<String, Entry>
+        var hits = 0
+        var misses = 0
+        var insertions = 0
+        var refused = 0
+    }
+
+    let state: Mutex<State>
+
+    init(budget: Int, policy: any EvictionPolicy) {
+        state = Mutex(State(index: CacheIndex(budget: budget, policy: policy)))
+    }
+}
