@@ -70,8 +70,7 @@ struct Replay {
         let spent = Self.cpuNanoseconds() - begun
         print(
             "run: \(spent / max(1, trace.requests.count)) ns CPU a request, \(replay.evictions) evictions,",
-            "\(replay.count) objects and \(replay.bytes) bytes kept,",
-            "\(replay.bookkeeping / max(1, replay.count)) bytes of bookkeeping an object")
+            "\(replay.count) objects and \(replay.bytes) bytes kept")
         print("\(hits) \(hitBytes) \(hitMilliseconds)")
     }
 

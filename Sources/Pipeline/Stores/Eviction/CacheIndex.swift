@@ -5,15 +5,16 @@
 struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private struct Slot: Sendable {
         var key: Key
-        var value: Value
-        var entry: EvictionEntry
         var name: String?
-        /// That of the slot's valid element in the queue.
-        var stamp: UInt32
     }
 
     private var numbers: [Key: UInt32] = [:]
     private var slots: [Slot?] = []
+    // Apart, since every use reads or changes them.
+    private var values: [Value?] = []
+    private var entries: [EvictionEntry] = []
+    /// That of a slot's valid element in the queue; 0 for a free slot.
+    private var stamps: [UInt32] = []
     private var free: [UInt32] = []
     private var lastStamp: UInt32 = 0
     private var queue = EvictionQueue()
@@ -42,22 +43,22 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     mutating func use(_ key: Key) -> Value? {
         guard let number = numbers[key] else { return nil }
         calls += 1
-        policy.touch(&slots[Int(number)]!.entry, uses: 1, now: calls)
-        return slots[Int(number)]!.value
+        policy.touch(&entries[Int(number)], uses: 1, now: calls)
+        return values[Int(number)]
     }
 
     /// The value under `key`, without noting a use.
-    func peek(_ key: Key) -> Value? { numbers[key].flatMap { slots[Int($0)]?.value } }
+    func peek(_ key: Key) -> Value? { numbers[key].flatMap { values[Int($0)] } }
 
     /// What the policy knows of the entry under `key`.
-    func entry(of key: Key) -> EvictionEntry? { numbers[key].flatMap { slots[Int($0)]?.entry } }
+    func entry(of key: Key) -> EvictionEntry? { numbers[key].map { entries[Int($0)] } }
 
     /// A value with this name.
-    func first(named name: String) -> Value? { names[name]?.first.flatMap { slots[Int($0)]?.value } }
+    func first(named name: String) -> Value? { names[name]?.first.flatMap { values[Int($0)] } }
 
     /// Values with names for which `matches` holds.
     func values(namedWhere matches: (String) -> Bool) -> [Value] {
-        names.filter { matches($0.key) }.flatMap { $0.value.compactMap { slots[Int($0)]?.value } }
+        names.filter { matches($0.key) }.flatMap { $0.value.compactMap { values[Int($0)] } }
     }
 
     // MARK: Changing
@@ -65,7 +66,7 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     /// Changes the value under a key; false if there is none. The size that was charged stays.
     mutating func update(_ key: Key, _ change: (inout Value) -> Void) -> Bool {
         guard let number = numbers[key] else { return false }
-        change(&slots[Int(number)]!.value)
+        change(&values[Int(number)]!)
         return true
     }
 
@@ -76,7 +77,7 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     ///   all others. What was under the key is gone in either case.
     mutating func insert(_ key: Key, _ value: Value, size: Int, cost: Double, name: String? = nil) -> Bool {
         let before = numbers[key]
-        let uses = before.map { slots[Int($0)]!.entry.uses } ?? 0
+        let uses = before.map { entries[Int($0)].uses } ?? 0
         if let before { removeSlot(before) }
         guard size <= budget else { return false }
         calls += 1
@@ -84,14 +85,20 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         policy.admit(&entry, wasEvicted: policy.remembersEvicted && ghosts.contains(key.hashValue), now: calls)
         entry.uses = max(entry.uses, uses)
         lastStamp = max(1, lastStamp &+ 1)
-        let slot = Slot(key: key, value: value, entry: entry, name: name, stamp: lastStamp)
+        let slot = Slot(key: key, name: name)
         let number: UInt32
         if let last = free.popLast() {
             number = last
             slots[Int(number)] = slot
+            values[Int(number)] = value
+            entries[Int(number)] = entry
+            stamps[Int(number)] = lastStamp
         } else {
             number = UInt32(slots.count)
             slots.append(slot)
+            values.append(value)
+            entries.append(entry)
+            stamps.append(lastStamp)
         }
         numbers[key] = number
         if let name { names[name, default: []].insert(number) }
@@ -114,7 +121,7 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     ///
     /// - Returns: their values.
     mutating func remove(named name: String) -> [Value] {
-        (names[name] ?? []).map { removeSlot($0) }
+        (names[name] ?? []).map { removeSlot($0).value }
     }
 
     /// Removes the entries with names for which `matches` holds; visits all names.
@@ -130,7 +137,7 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     mutating func remove(where matches: (Key, Value) -> Bool) -> Int {
         let before = count
         for (number, slot) in slots.enumerated() {
-            if let slot, matches(slot.key, slot.value) { removeSlot(UInt32(number)) }
+            if let slot, let value = values[number], matches(slot.key, value) { removeSlot(UInt32(number)) }
         }
         return before - count
     }
@@ -148,20 +155,21 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     /// - Returns: its slot; nil if there is no entry.
     private mutating func evictOne() -> UInt32? {
         while let front = queue.first {
-            guard let slot = slots[Int(front.slot)], slot.stamp == front.stamp else {
+            let at = Int(front.slot)
+            guard stamps[at] == front.stamp else {
                 queue.removeFirst()
                 continue
             }
-            let priority = policy.priority(of: slot.entry)
+            let priority = policy.priority(of: entries[at])
             if priority > front.priority {
                 queue.raiseFirst(to: priority)
                 continue
             }
             queue.removeFirst()
-            policy.evicted(slot.entry)
+            policy.evicted(entries[at])
             evictions += 1
-            removeSlot(front.slot)
-            if policy.remembersEvicted { ghosts.append(slot.key.hashValue, limit: count) }
+            let key = removeSlot(front.slot).key
+            if policy.remembersEvicted { ghosts.append(key.hashValue, limit: count) }
             return front.slot
         }
         return nil
@@ -170,20 +178,22 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     /// Drops elements of the queue whose slot was removed or placed again, once they are the larger half.
     private mutating func sweepQueue() {
         guard queue.count > 2 * count + 64 else { return }
-        queue.sweep { [slots] element in slots[Int(element.slot)]?.stamp == element.stamp }
+        queue.sweep { [stamps] element in stamps[Int(element.slot)] == element.stamp }
     }
 
     @discardableResult
-    private mutating func removeSlot(_ number: UInt32) -> Value {
-        let slot = slots[Int(number)]!
+    private mutating func removeSlot(_ number: UInt32) -> (key: Key, value: Value) {
+        let (slot, value) = (slots[Int(number)]!, values[Int(number)]!)
         slots[Int(number)] = nil
+        values[Int(number)] = nil
+        stamps[Int(number)] = 0
         free.append(number)
         numbers[slot.key] = nil
-        bytes -= slot.entry.size
+        bytes -= entries[Int(number)].size
         if let name = slot.name {
             names[name]?.remove(number)
             if names[name]?.isEmpty == true { names[name] = nil }
         }
-        return slot.value
+        return (slot.key, value)
     }
 }

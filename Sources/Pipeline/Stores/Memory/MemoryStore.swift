@@ -8,8 +8,7 @@ public final class MemoryStore<Value: Sendable>: Sendable {
     /// Bytes charged for an entry beside its body and key: dictionary slot, queue slot, metadata and its strings.
     public static var entryOverhead: Int { 512 }
 
-    private typealias Entry = MemoryEntry<Value>
-    private let shards: [MemoryShard<Entry>]
+    private let shards: [MemoryShard]
     private let budget: Int
     private let purges: PurgeCount
 
@@ -36,20 +35,18 @@ public final class MemoryStore<Value: Sendable>: Sendable {
 
     /// The entry under `key`; counts a hit or a miss.
     public func entry(for key: String) -> MemoryEntry<Value>? {
-        shard(of: key).state.withLock { state in
-            let found = state.index.use(key)
-            if found == nil { state.misses += 1 } else { state.hits += 1 }
-            return found
-        }
+        MemoryShard.shard(of: key, in: shards).find(key).map { MemoryEntry($0) }
     }
 
     /// The entry under `key`, without counting or noting a use.
-    public func peek(_ key: String) -> MemoryEntry<Value>? { shard(of: key).state.withLock { $0.index.peek(key) } }
+    public func peek(_ key: String) -> MemoryEntry<Value>? {
+        MemoryShard.shard(of: key, in: shards).state.withLock { $0.index.peek(key) }.map { MemoryEntry($0) }
+    }
 
     /// An entry stored under this name, without counting or noting a use. Asks every shard.
     func first(named name: String) -> MemoryEntry<Value>? {
         for shard in shards {
-            if let found = shard.state.withLock({ $0.index.first(named: name) }) { return found }
+            if let found = shard.state.withLock({ $0.index.first(named: name) }) { return MemoryEntry(found) }
         }
         return nil
     }
@@ -74,24 +71,28 @@ public final class MemoryStore<Value: Sendable>: Sendable {
         generation: UInt64? = nil, name: String? = nil
     ) -> Bool {
         let size = body.count + key.utf8.count + valueBytes + Self.entryOverhead
-        let entry = MemoryEntry(value: value, body: body)
-        return shard(of: key).state.withLock { state in
+        let content = MemoryEntry(value: value, body: body).content
+        return MemoryShard.shard(of: key, in: shards).state.withLock { state in
             // Checked under the lock: a removal raises the counter before it visits this shard.
             if let generation, generation != purges.value.load(ordering: .acquiring) { return false }
             if size > state.index.budget { state.refused += 1 } else { state.insertions += 1 }
-            return state.index.insert(key, entry, size: size, cost: cost, name: name)
+            return state.index.insert(key, content, size: size, cost: cost, name: name)
         }
     }
 
     /// Changes the value kept under `key` and leaves its body: a stored response that was freshened.
     @discardableResult
     public func update(_ key: String, _ change: (inout Value) -> Void) -> Bool {
-        shard(of: key).state.withLock { $0.index.update(key) { change(&$0.value) } }
+        MemoryShard.shard(of: key, in: shards).state.withLock {
+            $0.index.update(key) { $0 = MemoryEntry($0).changing(change).content }
+        }
     }
 
     /// Removes one entry; false when there was none.
     @discardableResult
-    public func remove(_ key: String) -> Bool { shard(of: key).state.withLock { $0.index.remove(key) } }
+    public func remove(_ key: String) -> Bool {
+        MemoryShard.shard(of: key, in: shards).state.withLock { $0.index.remove(key) }
+    }
 
     /// Removes the entries under these keys, and voids insertions begun before.
     /// - Returns: how many there were.
@@ -107,7 +108,7 @@ public final class MemoryStore<Value: Sendable>: Sendable {
     public func remove(where matches: (_ value: Value) -> Bool) -> Int {
         purges.value.add(1, ordering: .acquiringAndReleasing)
         return shards.reduce(0) { sum, shard in
-            sum + shard.state.withLock { $0.index.remove { matches($1.value) } }
+            sum + shard.state.withLock { $0.index.remove { matches(MemoryEntry<Value>($1).value) } }
         }
     }
 
@@ -127,14 +128,15 @@ public final class MemoryStore<Value: Sendable>: Sendable {
     func remove(namedIn selection: SourceSelection) -> [MemoryEntry<Value>] {
         purges.value.add(1, ordering: .acquiringAndReleasing)
         return shards.flatMap { shard in
-            shard.state.withLock { $0.index.remove(namedWhere: selection.contains) }
+            shard.state.withLock { $0.index.remove(namedWhere: selection.contains) }.map { MemoryEntry($0) }
         }
     }
 
     /// The values of entries whose name is in a selection. Visits all names.
     func values(namedIn selection: SourceSelection) -> [Value] {
         shards.flatMap { shard in
-            shard.state.withLock { $0.index.values(namedWhere: selection.contains) }.map(\.value)
+            shard.state.withLock { $0.index.values(namedWhere: selection.contains) }
+                .map { MemoryEntry<Value>($0).value }
         }
     }
 
@@ -175,16 +177,6 @@ public final class MemoryStore<Value: Sendable>: Sendable {
         }
         return sum
     }
-
-    /// By FNV-1a of the last 16 bytes: keys are digests, or URLs that often begin alike.
-    private func shard(of key: String) -> MemoryShard<Entry> {
-        if shards.count == 1 { return shards[0] }
-        var hash: UInt32 = 0x811C_9DC5
-        for byte in key.utf8.suffix(16) { hash = (hash ^ UInt32(byte)) &* 0x0100_0193 }
-        // FNV mixes the upper bits of short keys poorly.
-        hash = (hash ^ hash >> 15) &* 0x9E37_79B1
-        return shards[Int((UInt64(hash) * UInt64(shards.count)) >> 32)]
-    }
 }
 
 /// How often entries of a store, or of stores that are purged together, were removed.
@@ -193,9 +185,9 @@ final class PurgeCount: Sendable {
 }
 
 /// One part of a `MemoryStore`, with a lock of its own.
-private final class MemoryShard<Entry: Sendable>: Sendable {
+private final class MemoryShard: Sendable {
     struct State: Sendable {
-        var index: CacheIndex<String, Entry>
+        var index: CacheIndex<String, MemoryContent>
         var hits = 0
         var misses = 0
         var insertions = 0
@@ -206,5 +198,37 @@ private final class MemoryShard<Entry: Sendable>: Sendable {
 
     init(budget: Int, policy: any EvictionPolicy) {
         state = Mutex(State(index: CacheIndex(budget: budget, policy: policy)))
+    }
+
+    func find(_ key: String) -> MemoryContent? {
+        state.withLock { state in
+            let found = state.index.use(key)
+            if found == nil { state.misses += 1 } else { state.hits += 1 }
+            return found
+        }
+    }
+
+    /// The shard of a key, by a multiplicative hash of all its bytes, eight at a time.
+    static func shard(of key: String, in shards: [MemoryShard]) -> MemoryShard {
+        if shards.count == 1 { return shards[0] }
+        let hash = key.utf8.withContiguousStorageIfAvailable { Self.hash(UnsafeRawBufferPointer($0)) }
+        return shards[Int((hash ?? 0) % UInt64(shards.count))]
+    }
+
+    private static func hash(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
+        var hash = UInt64(bytes.count)
+        var at = 0
+        while at < bytes.count {
+            var word: UInt64 = 0
+            if at + 8 <= bytes.count {
+                word = bytes.loadUnaligned(fromByteOffset: at, as: UInt64.self)
+            } else {
+                for byte in bytes[at...] { word = word << 8 | UInt64(byte) }
+            }
+            hash = (hash ^ word) &* 0x9E37_79B9_7F4A_7C15
+            hash ^= hash >> 32
+            at += 8
+        }
+        return hash
     }
 }
