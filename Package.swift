@@ -30,7 +30,6 @@ let package = Package(
         .target(name: "CCurlMemory"),
         .target(name: "CVips", linkerSettings: [.linkedLibrary("dl")]),
         .target(name: "CChecksum"),
-        .target(name: "CFiles", dependencies: ["CSQLite"]),
         .target(name: "CResample"),
         .target(name: "CSandbox", cSettings: [.define("_GNU_SOURCE")]),
         .target(
@@ -38,7 +37,7 @@ let package = Package(
         .target(
             name: "Pipeline",
             dependencies: [
-                "Variants", "CChecksum", "CCurl", "CCurlMemory", "CFiles", "CSQLite",
+                "Variants", "CChecksum", "CCurl", "CCurlMemory", "CSQLite",
                 .product(name: "Crypto", package: "swift-crypto"),
             ],
             swiftSettings: settings),

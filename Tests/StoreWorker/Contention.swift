@@ -108,7 +108,7 @@ enum Contention {
     static func stress(_ folder: String, reads: Int, seed: Int) throws -> String {
         let keys = 2_000
         var configuration = DiskStoreConfiguration()
-        configuration.variants = 20_000_000
+        configuration.variants = 8_000_000
         let store = try DiskStore(folder: folder, configuration: configuration)
         let wrong = Atomic<Int>(0)
         let hits = Atomic<Int>(0)

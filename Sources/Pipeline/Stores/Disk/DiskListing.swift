@@ -152,48 +152,46 @@ extension DiskStore {
     /// a variant's digest or of an original's digest (at least 4 hexadecimal digits); variants with the records of the
     /// originals they were made from.
     public func inspect(_ text: String, limit: Int = 100) throws(StoreError) -> Inspection {
-        let digits = text.lowercased()
-        let range = (4...64).contains(text.utf8.count) ? DigestKey.range(beginning: digits) : nil
-        return try listing { connection throws(StoreError) in
-            var found = Inspection(originals: [], variants: [])
-            let most = SQLiteValue.integer(limit)
-            func add(records rest: String, _ values: SQLiteValue...) throws(StoreError) {
-                let rows = try connection.rows(
-                    "SELECT \(RecordRow.columns) FROM records \(rest)", values: values + [most]
-                ) {
-                    RecordRow($0)
-                }
-                for row in rows.compactMap(ListedOriginal.init) where !found.originals.contains(row) {
-                    found.originals.append(row)
-                }
+        try listing { connection throws(StoreError) in try connection.inspect(text, limit: limit) }
+    }
+}
+
+extension SQLiteConnection {
+    fileprivate func inspect(_ text: String, limit: Int) throws(StoreError) -> Inspection {
+        let range = (4...64).contains(text.utf8.count) ? DigestKey.range(beginning: text.lowercased()) : nil
+        var found = Inspection(originals: [], variants: [])
+        let most = SQLiteValue.integer(limit)
+        func add(records rest: String, _ values: SQLiteValue...) throws(StoreError) {
+            let rows = try rows("SELECT \(RecordRow.columns) FROM records \(rest)", values: values + [most]) {
+                RecordRow($0)
             }
-            func add(variants rest: String, _ values: SQLiteValue...) throws(StoreError) {
-                let rows = try connection.rows(
-                    "SELECT \(VariantRow.columns) FROM variants \(rest)", values: values + [most]
-                ) {
-                    VariantRow($0)
-                }
-                for row in rows.compactMap(ListedVariant.init) where !found.variants.contains(row) {
-                    found.variants.append(row)
-                }
+            for row in rows.compactMap(ListedOriginal.init) where !found.originals.contains(row) {
+                found.originals.append(row)
             }
-            try add(records: "WHERE source = ?1 ORDER BY id LIMIT ?2", .text(text))
-            let bySource = SourceFilter.Condition(sql: "source = ?1", values: []).variants
-            try add(variants: "WHERE \(bySource) ORDER BY id LIMIT ?2", .text(text))
-            guard found.isEmpty, let (first, last) = range else { return found }
-            let (from, to) = (SQLiteValue.digest(first), SQLiteValue.digest(last))
-            try add(records: "WHERE \(DiskSchema.between("digest", "?1", "?2")) ORDER BY digest, id LIMIT ?3", from, to)
-            try add(variants: "WHERE \(DiskSchema.between("key", "?1", "?2")) ORDER BY key LIMIT ?3", from, to)
-            try add(
-                variants: "WHERE \(DiskSchema.between("original", "?1", "?2")) ORDER BY original, id LIMIT ?3", from, to
-            )
-            // The digests of variants have no index.
-            try add(variants: "WHERE digest BETWEEN ?1 AND ?2 ORDER BY digest LIMIT ?3", from, to)
-            for original in Set(found.variants.compactMap { DigestKey($0.entry.originalDigest) }) {
-                try add(records: "WHERE \(DiskSchema.equal("digest", "?1")) ORDER BY id LIMIT ?2", .digest(original))
-            }
-            return found
         }
+        func add(variants rest: String, _ values: SQLiteValue...) throws(StoreError) {
+            let rows = try rows("SELECT \(VariantRow.columns) FROM variants \(rest)", values: values + [most]) {
+                VariantRow($0)
+            }
+            for row in rows.compactMap(ListedVariant.init) where !found.variants.contains(row) {
+                found.variants.append(row)
+            }
+        }
+        try add(records: "WHERE source = ?1 ORDER BY id LIMIT ?2", .text(text))
+        let bySource = SourceFilter.Condition(sql: "source = ?1", values: []).variants
+        try add(variants: "WHERE \(bySource) ORDER BY id LIMIT ?2", .text(text))
+        guard found.isEmpty, let (first, last) = range else { return found }
+        let (from, to) = (SQLiteValue.digest(first), SQLiteValue.digest(last))
+        try add(records: "WHERE \(DiskSchema.between("digest", "?1", "?2")) ORDER BY digest, id LIMIT ?3", from, to)
+        try add(variants: "WHERE \(DiskSchema.between("key", "?1", "?2")) ORDER BY key LIMIT ?3", from, to)
+        try add(
+            variants: "WHERE \(DiskSchema.between("original", "?1", "?2")) ORDER BY original, id LIMIT ?3", from, to)
+        // The digests of variants have no index.
+        try add(variants: "WHERE digest BETWEEN ?1 AND ?2 ORDER BY digest LIMIT ?3", from, to)
+        for original in Set(found.variants.compactMap { DigestKey($0.entry.originalDigest) }) {
+            try add(records: "WHERE \(DiskSchema.equal("digest", "?1")) ORDER BY id LIMIT ?2", .digest(original))
+        }
+        return found
     }
 }
 

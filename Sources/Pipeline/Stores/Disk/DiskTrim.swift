@@ -41,36 +41,50 @@ extension DiskStore {
     public func trim(_ request: TrimRequest) throws(StoreError) -> TrimResult {
         // Bounds on the last access are compared with the rows.
         if request.unusedSince != nil { try? flush() }
-        var result = TrimResult()
-        for tier in EntryTier.allCases where request.tiers.contains(tier) {
-            try removeMatching(request, tier, &result)
-            guard request.maxEntries != nil || request.maxBytes != nil else { continue }
-            while true {
-                let step = try deleting { index, limit throws(StoreError) in
-                    try index.write { transaction throws(StoreError) in
-                        TrimResult(
-                            try transaction.counting { () throws(StoreError) in
-                                try transaction.evict(
-                                    tier.inIndex, entries: request.maxEntries ?? .max, bytes: request.maxBytes ?? .max,
-                                    atMost: limit)
-                                return []
-                            })
-                    }
-                }
-                guard step != TrimResult() else { break }
-                result.add(step)
-                yieldToOthers()
-            }
-        }
+        var trim = DiskTrim(store: self, request: request)
+        try trim.run()
         shrink()
-        return result
+        return trim.result
+    }
+}
+
+/// One trim of a disk store.
+private struct DiskTrim {
+    let store: DiskStore
+    let request: TrimRequest
+    var result = TrimResult()
+
+    init(store: DiskStore, request: TrimRequest) {
+        self.store = store
+        self.request = request
     }
 
-    private func removeMatching(
-        _ request: TrimRequest, _ tier: EntryTier, _ result: inout TrimResult
-    ) throws(StoreError) {
+    mutating func run() throws(StoreError) {
+        for tier in EntryTier.allCases where request.tiers.contains(tier) {
+            try removeMatching(tier)
+            if request.maxEntries == nil, request.maxBytes == nil { continue }
+            while try removeLeastWorth(tier) { store.yieldToOthers() }
+        }
+    }
+
+    /// Removes some of what exceeds the number of entries or bytes; returns whether there was any.
+    private mutating func removeLeastWorth(_ tier: EntryTier) throws(StoreError) -> Bool {
+        let (entries, bytes) = (request.maxEntries ?? .max, request.maxBytes ?? .max)
+        let removed = try store.deleting { index, limit throws(StoreError) in
+            try index.write { transaction throws(StoreError) in
+                try transaction.counting { () throws(StoreError) in
+                    try transaction.evict(tier.inIndex, entries: entries, bytes: bytes, atMost: limit)
+                    return []
+                }
+            }
+        }
+        result.add(TrimResult(removed))
+        return TrimResult(removed) != TrimResult()
+    }
+
+    private mutating func removeMatching(_ tier: EntryTier) throws(StoreError) {
         guard let condition = request.condition(tier) else { return }
-        var ids = try perform { index throws(StoreError) in
+        var ids = try store.perform { index throws(StoreError) in
             try index.connection.rows(
                 "SELECT id FROM \(tier.rawValue) WHERE \(condition.sql)", values: condition.values
             ) { $0.integer(0) }[...]
@@ -80,7 +94,7 @@ extension DiskStore {
         let recheck = "SELECT 1 FROM \(tier.rawValue) WHERE id = ?1 AND \(bounds?.sql ?? "1")"
         while !ids.isEmpty {
             let due = ids
-            let (removed, count) = try deleting { index, limit throws(StoreError) in
+            let (removed, count) = try store.deleting { index, limit throws(StoreError) in
                 let step = due.prefix(limit)
                 let removed = try index.write { transaction throws(StoreError) in
                     try transaction.counting { () throws(StoreError) in
@@ -93,11 +107,11 @@ extension DiskStore {
                         return []
                     }
                 }
-                return (TrimResult(removed), step.count)
+                return (removed, step.count)
             }
             ids = ids.dropFirst(count)
-            result.add(removed)
-            if !ids.isEmpty { yieldToOthers() }
+            result.add(TrimResult(removed))
+            if !ids.isEmpty { store.yieldToOthers() }
         }
     }
 }

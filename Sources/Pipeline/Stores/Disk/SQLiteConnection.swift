@@ -1,4 +1,3 @@
-import CFiles
 import CSQLite
 import Glibc
 import Synchronization
