@@ -116,6 +116,43 @@ import Testing
         #expect(try store.verify().isClean)
     }
 
+    @Test func `the folder takes little more than the budget, and little more than half after a trim to half`() throws {
+        var configuration = DiskStoreConfiguration()
+        configuration.variants = 30_000_000
+        let store = try DiskStore(folder: folder.path, configuration: configuration)
+        var numbers = Numbers(state: 4)
+        var stored = 0
+        var number = 0
+        while stored < 90_000_000 {
+            number += 1
+            try store.together { () throws(StoreError) in
+                for part in 0..<16 {
+                    let body = bytes(1_000 + Int(numbers.next() % 40_000), seed: number * 16 + part)
+                    stored += body.count
+                    var entry = variant("\(number) \(part)", of: digest([UInt8(part)]), body)
+                    entry.cost = 1 + Double(number)
+                    try store.storeVariant(entry, body: body, generation: 1)
+                }
+            }
+        }
+        func taken() -> Int {
+            let files = BodyFiles.prefixes.flatMap { prefix in
+                store.files.bodies(in: prefix).map { "bodies/\(prefix)/\($0)" }
+            }
+            return (files + ["cache.sqlite"]).reduce(0) { sum, file in
+                var info = stat()
+                return stat("\(folder.path)/\(file)", &info) == 0 ? sum + Int(info.st_blocks) * 512 : sum
+            }
+        }
+        #expect(try store.perform { index throws(StoreError) in index.checkpoint(truncates: true) })
+        let held = try store.statistics().variants.bytes
+        #expect(held > 29_000_000 && taken() <= 37_500_000, "\(taken())")
+        var request = TrimRequest()
+        request.maxBytes = 15_000_000
+        _ = try store.trim(request)
+        #expect(taken() <= 19_500_000, "\(taken())")
+    }
+
     @Test func `a lowered budget gives space back`() throws {
         let full = try DiskStore(folder: folder.path)
         for number in 0..<100 { try put(number, in: full, size: 30_000, cost: Double(1 + number)) }
