@@ -17,6 +17,7 @@ let package = Package(
         .executableTarget(name: "fetch-bench", dependencies: [pipeline], swiftSettings: settings),
         .target(name: "Traces", swiftSettings: settings),
         .executableTarget(name: "replay", dependencies: [pipeline, "Traces"], swiftSettings: settings),
+        .executableTarget(name: "replay-http", dependencies: ["Traces"], swiftSettings: settings),
         .systemLibrary(name: "CPeer", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .executableTarget(
             name: "store-bench", dependencies: [pipeline, variants, "CPeer", "Traces"], swiftSettings: settings),

@@ -41,7 +41,7 @@ public struct PipelineConfiguration: Sendable {
     /// Media types accepted from origins, with `*` for a subtype; the magic bytes decide in the end.
     public var acceptedTypes = ["image/*", "application/octet-stream"]
     /// Bytes waiting for the disk before further ones are dropped (and counted) instead of queued.
-    public var writeBehindBytes = 256 << 20
+    public var writeBehindBytes = 64 << 20
     /// Threads that look things up in the caches and read files: at least 1, 4 by default. A program that asks for one
     /// thing at a time needs no second one.
     public var lookupThreads = 4

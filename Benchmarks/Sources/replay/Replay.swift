@@ -4,17 +4,19 @@ import Traces
 
 /// Replays a request trace through the product's eviction and sums what the hits were worth.
 ///
-///     replay TRACE.gz CAPACITY_BYTES size|cost [gdsf-p|lru]
+///     replay TRACE.gz CAPACITY_BYTES size|cost [gdsf-p|lru [COUNT [OVERHEAD]]]
 ///
 /// A trace is gzip'd text, one request a line: `KEY SIZE MS` the first time a key is asked for, `KEY` later; keys are
 /// 0, 1, 2, … in order of first appearance. `size`: every object costs the same to make again; `cost`: its MS. A miss
-/// is followed by an insertion. On stdout one line about the trace, one about the run, and last `HITS HIT_BYTES
+/// is followed by an insertion. COUNT takes the first requests only; OVERHEAD bytes are charged for each object beside
+/// its size. On stdout one line about the trace, one about the run, and last `HITS HIT_BYTES
 /// HIT_MS`, summed over the hits.
 @main
 struct Replay {
     var trace = Trace()
     var capacity = 0
     var usesCost = false
+    var overhead = 0
     var policy: any EvictionPolicy = GreedyDualSizeFrequency()
 
     static func main() {
@@ -28,8 +30,8 @@ struct Replay {
     }
 
     init(_ arguments: [String]) throws(ReplayError) {
-        guard (4...5).contains(arguments.count) else {
-            throw ReplayError("usage: replay TRACE.gz CAPACITY_BYTES size|cost [gdsf-p|lru]")
+        guard (4...7).contains(arguments.count) else {
+            throw ReplayError("usage: replay TRACE.gz CAPACITY_BYTES size|cost [gdsf-p|lru [COUNT [OVERHEAD]]]")
         }
         guard let bytes = Int(arguments[2]), bytes >= 0 else {
             throw ReplayError("`\(arguments[2])` is no capacity: expected a number of bytes")
@@ -40,12 +42,18 @@ struct Replay {
         case "cost": usesCost = true
         default: throw ReplayError("`\(arguments[3])`: expected `size` or `cost`")
         }
-        switch arguments.count == 5 ? arguments[4] : "gdsf-p" {
+        switch arguments.count > 4 ? arguments[4] : "gdsf-p" {
         case "gdsf-p": policy = GreedyDualSizeFrequency()
         case "lru": policy = LeastRecentlyUsed()
         default: throw ReplayError("`\(arguments[4])`: expected `gdsf-p` or `lru`")
         }
         trace = try Trace(path: arguments[1])
+        let numbers = arguments.dropFirst(5).map { Int($0) ?? -1 }
+        if let wrong = numbers.firstIndex(where: { $0 < 0 }) {
+            throw ReplayError("`\(arguments[5 + wrong])`: expected a number")
+        }
+        if let count = numbers.first { trace.requests = Array(trace.requests.prefix(count)) }
+        overhead = numbers.dropFirst().first ?? 0
     }
 
     func run() throws(ReplayError) {
@@ -60,7 +68,7 @@ struct Replay {
         for key in trace.requests {
             let size = trace.sizes[Int(key)]
             let milliseconds = trace.milliseconds[Int(key)]
-            if replay.request(UInt64(key), size: size, cost: usesCost ? Double(milliseconds) : 1) {
+            if replay.request(UInt64(key), size: size + overhead, cost: usesCost ? Double(milliseconds) : 1) {
                 hits += 1
                 hitBytes += size
                 hitMilliseconds += milliseconds

@@ -211,14 +211,17 @@ struct FetchStage: Sendable {
         }
         return try await tiers.once(.original, key) {
             await storedMeanwhile(finding, looksOnDisk: true)
-        } isShared: { original, disk throws(StoreError) in
+        } check: { original in
             let record = original.record
             // What has to be validated anew is as good as not there: those who wait would do so one after the other.
             guard original.mayStore, !original.isStale,
                 Reuse.decision(stored: record.response, now: now(), policy: .protocol, configuration: caching) == .fresh
-            else { return false }
-            guard try disk.holdsRecord(source: record.source, digest: record.digest) else { return false }
-            return original.body == nil ? true : try disk.holdsOriginal(digest: record.digest)
+            else { return nil }
+            let (source, digest, hasBody) = (record.source, record.digest, original.body != nil)
+            return { disk throws(StoreError) in
+                guard try disk.holdsRecord(source: source, digest: digest) else { return false }
+                return hasBody ? try disk.holdsOriginal(digest: digest) : true
+            }
         } work: { () async throws(PipelineError) -> Original in
             try await ask(url, finding)
         }

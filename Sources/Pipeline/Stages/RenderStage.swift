@@ -123,8 +123,9 @@ struct RenderStage: Sendable {
         }
         return try await tiers.once(.variant, plan.key) {
             await stored(plan.key, of: original, again: true)
-        } isShared: { _, disk throws(StoreError) in
-            try disk.holdsVariant(key: plan.key, of: original.record.digest)
+        } check: { _ in
+            let (key, digest) = (plan.key, original.record.digest)
+            return { disk throws(StoreError) in try disk.holdsVariant(key: key, of: digest) }
         } work: { () async throws(PipelineError) -> Variant in
             try await make(plan, of: original, recipe)
         }

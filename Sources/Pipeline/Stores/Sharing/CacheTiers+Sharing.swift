@@ -6,10 +6,11 @@ extension CacheTiers {
     ///
     /// - Parameters:
     ///   - look: finds it where another process has just stored it; asked once this process has its turn.
-    ///   - isShared: whether others will find what was made; asked on the writer's thread, behind what the work stored.
+    ///   - check: asks the store whether others will find what was made, on the writer's thread, behind what the work stored; nil
+    ///     if they cannot. It may wait there long, and must not hold bodies.
     func once<Value: Sendable>(
         _ kind: FlightLocks.Kind, _ key: String, look: () async -> Value?,
-        isShared: @escaping @Sendable (Value, any Store) throws(StoreError) -> Bool,
+        check: (Value) -> (@Sendable (any Store) throws(StoreError) -> Bool)?,
         work: () async throws(PipelineError) -> Value
     ) async throws(PipelineError) -> Value {
         guard let disk, let locks, let hold = try await locks.hold(kind, key) else { return try await work() }
@@ -21,9 +22,13 @@ extension CacheTiers {
         }
         do throws(PipelineError) {
             let value = try await work()
+            guard let isShared = check(value) else {
+                locks.release(hold, isShared: false)
+                return value
+            }
             // Behind what the work has queued: once others may go on, it is there.
             writer.afterwards { [self] in
-                let isThere = attempt { () throws(StoreError) in try isShared(value, disk) }
+                let isThere = attempt { () throws(StoreError) in try isShared(disk) }
                 locks.release(hold, isShared: isThere ?? false)
             }
             return value

@@ -47,6 +47,10 @@ final class FlightLocks: Sendable {
     /// The pauses between tries: what another process does takes milliseconds (a render) to seconds (a fetch).
     private static let pauses: (first: Duration, longest: Duration) = (.milliseconds(1), .milliseconds(32))
 
+    /// Locks that one process holds at most: the kernel walks through all of a file's for each that is taken or given back. Far more
+    /// work than is ever under way at once; the rest waits to be stored.
+    private static let mostHeld = 256
+
     init(folder: String, limits: (original: Duration, variant: Duration)) {
         path = "\(folder)/flights.lock"
         self.limits = limits
@@ -56,7 +60,7 @@ final class FlightLocks: Sendable {
 
     func note(_ change: (inout SharingCounters) -> Void) { noted.withLock { change(&$0) } }
 
-    /// Waits until no other process does the same; nil where that cannot be told, or takes too long. Blocks no thread,
+    /// Waits until no other process does the same; nil where that cannot be told, takes too long, or too many are held. Blocks no thread,
     /// and throws when the task is cancelled.
     func hold(_ kind: Kind, _ key: String) async throws(PipelineError) -> Hold? {
         guard let file = current() else {
@@ -72,6 +76,10 @@ final class FlightLocks: Sendable {
             if file.isMarked(hash) {
                 note { $0.alone += 1 }
                 return Hold(file: file, hash: hash, offset: offset, isLocked: false)
+            }
+            if file.holds >= Self.mostHeld {
+                note { $0.alone += 1 }
+                return nil
             }
             switch file.lock(offset) {
             case true?:
@@ -131,6 +139,9 @@ private final class LockFile: Sendable {
     }
 
     deinit { close(descriptor) }
+
+    /// Bytes that this process has locked.
+    var holds: Int { holders.withLock { $0.count } }
 
     /// Whether the byte is now ours; nil where it cannot be locked at all.
     func lock(_ offset: off_t) -> Bool? {
