@@ -184,8 +184,7 @@ struct FetchStage: Sendable {
             let (original, isCollapsed) = try await flights.value(
                 for: key, priority: request.priority, finishWhenAbandoned: request.finishWhenAbandoned
             ) { [key] () async throws(PipelineError) -> Original in
-                if let stored = await storedMeanwhile(finding) { return stored }
-                return try await askOnce(url, finding, key)
+                try await askOnce(url, finding, key)
             }
             guard isCollapsed else { return original }
             if answers(original, finding.admitted) {
@@ -207,6 +206,7 @@ struct FetchStage: Sendable {
         _ url: SourceURL, _ finding: CacheFinding, _ key: String
     ) async throws(PipelineError) -> Original {
         guard finding.admitted.request.storage.contains(.originalsOnDisk), mayUseStored(finding) else {
+            if let stored = await storedMeanwhile(finding) { return stored }
             return try await ask(url, finding)
         }
         return try await tiers.once(.original, key) {

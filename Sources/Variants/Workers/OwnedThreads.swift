@@ -67,9 +67,10 @@ private final class Start: Sendable {
 private func threadMain(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
     guard let context else { return nil }
     let start = Unmanaged<Start>.fromOpaque(context).takeRetainedValue()
-    while let job = start.queue.next() {
+    var hasRun = false
+    while let job = start.queue.next(after: hasRun) {
         job()
-        start.queue.finished()
+        hasRun = true
     }
     start.atEnd()
     start.queue.ended()
@@ -121,18 +122,24 @@ private final class Queue: @unchecked Sendable {
 
     /// False when no thread would run the job.
     func append(_ job: @escaping @Sendable () -> Void) -> Bool {
-        locked {
+        let isTaken = locked {
             guard !isClosed, threads > 0 else { return false }
             jobs.append(job)
-            pthread_cond_signal(arrived)
             return true
         }
+        // With the mutex released, or the thread that wakes would wait for it.
+        if isTaken { pthread_cond_signal(arrived) }
+        return isTaken
     }
 
     /// The next job once there is one; nil when the queue is closed and empty.
-    func next() -> (@Sendable () -> Void)? {
+    ///
+    /// - Parameter hasRun: whether the thread has just finished a job.
+    func next(after hasRun: Bool) -> (@Sendable () -> Void)? {
         locked {
+            if hasRun { running -= 1 }
             while head == jobs.count {
+                if running == 0 { pthread_cond_broadcast(settled) }
                 if isClosed { return nil }
                 pthread_cond_wait(arrived, mutex)
             }
@@ -147,13 +154,6 @@ private final class Queue: @unchecked Sendable {
             }
             running += 1
             return job
-        }
-    }
-
-    func finished() {
-        locked {
-            running -= 1
-            if running == 0, head == jobs.count { pthread_cond_broadcast(settled) }
         }
     }
 

@@ -5,7 +5,7 @@ extension CacheTiers {
     /// What is wanted by everybody who misses it: found stored by another process, or made while others wait.
     ///
     /// - Parameters:
-    ///   - look: finds it where another process has just stored it; asked once this process has its turn.
+    ///   - look: finds it where it was stored meanwhile, by another process or another task; asked once this one has its turn.
     ///   - check: asks the store whether others will find what was made, on the writer's thread, behind what the work stored; nil
     ///     if they cannot. It may wait there long, and must not hold bodies.
     func once<Value: Sendable>(
@@ -13,13 +13,16 @@ extension CacheTiers {
         check: (Value) -> (@Sendable (any Store) throws(StoreError) -> Bool)?,
         work: () async throws(PipelineError) -> Value
     ) async throws(PipelineError) -> Value {
-        guard let disk, let locks, let hold = try await locks.hold(kind, key) else { return try await work() }
+        let hold = try await locks?.hold(kind, key)
         // Who had its turn before has stored what it made.
-        if hold.isLocked, let value = await look() {
-            locks.note { $0.shared += 1 }
-            locks.release(hold, isShared: nil)
+        if let value = await look() {
+            if let hold {
+                locks?.note { $0.shared += 1 }
+                locks?.release(hold, isShared: nil)
+            }
             return value
         }
+        guard let disk, let locks, let hold else { return try await work() }
         do throws(PipelineError) {
             let value = try await work()
             guard let isShared = check(value) else {
