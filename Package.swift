@@ -77,7 +77,7 @@ let package = Package(
         .testTarget(name: "CVipsTests", dependencies: ["CVipsCheck"], swiftSettings: settings),
         .testTarget(name: "VariantsTests", dependencies: ["Variants", "TestSupport"], swiftSettings: settings),
         .testTarget(
-            name: "PipelineTests", dependencies: ["Pipeline", "CCurlMemory", "TestSupport"],
+            name: "PipelineTests", dependencies: ["Pipeline", "CChecksum", "CCurlMemory", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "PipectlTests",

@@ -76,7 +76,11 @@ private final class Job {
 func startThread(_ run: @escaping @Sendable () -> Void) -> pthread_t {
     var thread = pthread_t()
     let job = Unmanaged.passRetained(Job(run)).toOpaque()
-    pthread_create(&thread, nil, { Unmanaged<Job>.fromOpaque($0!).takeRetainedValue().run(); return nil }, job)
+    pthread_create(
+        &thread, nil,
+        {
+            Unmanaged<Job>.fromOpaque($0!).takeRetainedValue().run(); return nil
+        }, job)
     return thread
 }
 
@@ -215,10 +219,11 @@ final class Origin: Sendable {
             let client = accept(listener, nil, nil)
             guard client >= 0 else { continue }
             sendAtOnce(client)
-            pthread_detach(startThread { [self] in
-                answer(client)
-                close(client)
-            })
+            pthread_detach(
+                startThread { [self] in
+                    answer(client)
+                    close(client)
+                })
         }
     }
 
@@ -234,7 +239,9 @@ final class Origin: Sendable {
             let name = String(decoding: path.dropFirst(), as: UTF8.self)
             head.removeAll(keepingCapacity: true)
             let isSent =
-                if let key = UInt32(name), key < sizes.count { sendObject(key, to: client) } else { sendCount(to: client) }
+                if let key = UInt32(name), key < sizes.count { sendObject(key, to: client) } else {
+                    sendCount(to: client)
+                }
             if !isSent { return }
         }
     }
@@ -245,9 +252,10 @@ final class Origin: Sendable {
         let start = ReplayHTTP.start(of: key, size: size)
         var answer = Array("HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nCache-Control: max-age=86400\r\n".utf8)
         answer += Array("Content-Length: \(size)\r\n\r\n".utf8) + start
-        return sendAll(client, answer) && zeros.withUnsafeBytes { all in
-            sendAll(client, UnsafeRawBufferPointer(rebasing: all[..<(size - start.count)]))
-        }
+        return sendAll(client, answer)
+            && zeros.withUnsafeBytes { all in
+                sendAll(client, UnsafeRawBufferPointer(rebasing: all[..<(size - start.count)]))
+            }
     }
 
     private func sendCount(to client: CInt) -> Bool {

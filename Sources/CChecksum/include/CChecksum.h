@@ -3,10 +3,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// CRC-32C by the processor's own instruction, which Swift cannot name.
+/// CRC-32C: the remainder after further bytes, without the inversions at the beginning and the end. By the processor's
+/// instruction for it, which Swift cannot name.
+uint32_t crc32c_continued(uint32_t crc, const void *bytes, size_t count);
 
-/// Whether this processor has it.
-bool crc32c_is_supported(void);
-
-/// The remainder after further bytes; begins and ends without inversion. Only where `crc32c_is_supported()`.
-uint32_t crc32c_continued(uint32_t remainder, const void *bytes, size_t count);
+/// The same bit by bit, for processors without the instruction.
+uint32_t crc32c_by_bits(uint32_t crc, const void *bytes, size_t count);

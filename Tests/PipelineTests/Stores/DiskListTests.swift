@@ -150,3 +150,24 @@ import Testing
         #expect(found.originals.first?.stored ?? 0 > 1_700_000_000)
     }
 }
+
+extension DiskStore {
+    /// Records in the order they were stored.
+    func originals() throws(StoreError) -> [ListedOriginal] {
+        try everything().compactMap { if case .original(let original) = $0 { original } else { nil } }
+    }
+
+    /// Variants in the order they were stored.
+    func variants() throws(StoreError) -> [ListedVariant] {
+        try everything().compactMap { if case .variant(let variant) = $0 { variant } else { nil } }
+    }
+
+    private func everything() throws(StoreError) -> [ListedEntry] {
+        var all: [ListedEntry] = []
+        try list(ListRequest()) { page in
+            all += page
+            return true
+        }
+        return all
+    }
+}

@@ -16,7 +16,7 @@ import Testing
     }
 
     private func sources(_ store: DiskStore) throws -> Set<String> {
-        try Set(store.originals(limit: .max).map(\.record.source))
+        try Set(store.originals().map(\.record.source))
     }
 
     @Test func `equal bytes are stored once and stay until the last source that has them is purged`() throws {

@@ -143,7 +143,7 @@ struct DiskReserveTests {
             }
             try deleting { store in
                 _ = try store.purge(source: source(5))
-                #expect(try store.variantEntry(key: digest(Array("5".utf8)), of: digest(bytes(4, seed: 5))) == nil)
+                #expect(try !store.holdsVariant(key: digest(Array("5".utf8)), of: digest(bytes(4, seed: 5))))
             }
             try deleting { store in
                 var request = TrimRequest()

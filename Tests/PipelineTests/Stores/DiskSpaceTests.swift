@@ -92,8 +92,8 @@ import Testing
         try put(20, in: store)
         let counters = try store.statistics().variants
         #expect(counters.entries == 11 && counters.evictions == 10 && counters.refused == 0)
-        #expect(try store.variantEntry(key: digest(Array("19".utf8)), of: digest([])) != nil)
-        #expect(try store.variantEntry(key: digest(Array("0".utf8)), of: digest([])) == nil)
+        #expect(try store.holdsVariant(key: digest(Array("19".utf8)), of: digest([])))
+        #expect(try !store.holdsVariant(key: digest(Array("0".utf8)), of: digest([])))
         #expect(try store.verify().isClean)
     }
 

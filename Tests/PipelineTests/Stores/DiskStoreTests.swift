@@ -119,7 +119,7 @@ extension Store {
         #expect(try store.originalBody(digest: original.digest) == body)
         let found = try store.variant(key: small.key, of: small.originalDigest)
         #expect(found?.entry == small && found?.body == body)
-        #expect(try store.variantEntry(key: small.key, of: small.originalDigest) == small)
+        #expect(try store.holdsVariant(key: small.key, of: small.originalDigest))
         #expect(try store.variant(key: digest([9])) == nil)
         let counters = try store.statistics()
         #expect(counters.variants.hits == 1 && counters.variants.misses == 1 && counters.originals.hits == 1)
@@ -178,7 +178,7 @@ extension Store {
         for (entry, body) in entries.prefix(3) { try store.storeVariant(entry, body: body, generation: 1) }
         _ = try store.variant(key: entries[0].0.key, of: entries[0].0.originalDigest)
         try store.storeVariant(entries[3].0, body: entries[3].1, generation: 1)
-        let left = try entries.map { try store.variantEntry(key: $0.0.key, of: $0.0.originalDigest) != nil }
+        let left = try entries.map { try store.holdsVariant(key: $0.0.key, of: $0.0.originalDigest) }
         #expect(left == [true, false, true, true])
     }
 
@@ -195,7 +195,7 @@ extension Store {
         default: unlink("\(folder.path)/\(file)")
         }
         #expect(try store.variant(key: entry.key, of: entry.originalDigest) == nil)
-        #expect(try store.variantEntry(key: entry.key, of: entry.originalDigest) == nil)
+        #expect(try !store.holdsVariant(key: entry.key, of: entry.originalDigest))
         let counters = try store.statistics().variants
         #expect(counters.corrupt == 1 && counters.hits == 0 && counters.misses == 1 && counters.entries == 0)
         #expect(access("\(folder.path)/\(file)", F_OK) != 0)

@@ -67,6 +67,42 @@ import Variants
         #expect(try await two.hold(.original, "a")?.isLocked == true)
     }
 
+    @Test func `a process holds 256 keys at most, and goes on without holding up others`() async throws {
+        let locks = locks()
+        var held: [FlightLocks.Hold] = []
+        for number in 0..<256 { held.append(try #require(try await locks.hold(.original, "\(number)"))) }
+        #expect(try await locks.hold(.original, "one more") == nil)
+        #expect(locks.counters.held == 256 && locks.counters.alone == 1)
+        locks.release(held.removeLast(), isShared: true)
+        #expect(try await locks.hold(.original, "one more")?.isLocked == true)
+    }
+
+    @Test func `what was made is not kept until the writer has come to it`() async throws {
+        final class Made: Sendable {}
+        var configuration = PipelineConfiguration()
+        configuration.cacheFolder = folder.path
+        let tiers = try CacheTiers(configuration, readers: OwnedThreads(count: 1))
+        let gate = Stall()
+        tiers.writer.afterwards { gate.wait() }
+        let isChecked = Mutex(false)
+        weak var made: Made?
+        do {
+            let value = try await tiers.once(.variant, "a", look: { nil as Made? }) { _ in
+                { _ in
+                    isChecked.withLock { $0 = true }
+                    return true
+                }
+            } work: {
+                Made()
+            }
+            made = value
+        }
+        #expect(made == nil)
+        gate.open()
+        await tiers.close()
+        #expect(isChecked.withLock { $0 })
+    }
+
     @Test func `a folder that cannot be locked is counted, and everybody goes on`() async throws {
         let nowhere = FlightLocks(folder: folder.path + "/none", limits: (original: .zero, variant: .zero))
         #expect(try await nowhere.hold(.original, "a") == nil && nowhere.counters.failed == 1)

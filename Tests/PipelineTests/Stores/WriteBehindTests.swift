@@ -179,14 +179,17 @@ private final class Record: Sendable {
         } _: { bench, pipeline in
             let waiting = WaitingEntries()
             let entry = variant("a", of: digest([]), [1])
-            let serial = waiting.add(.init(entry: entry, body: [1]), generation: 1)
+            func add(_ body: [UInt8]) -> @Sendable () -> Void {
+                waiting.add(.variant(.init(entry: entry, body: body)), under: .variant(entry.key), generation: 1)
+            }
+            let end = add([1])
             #expect(waiting.variant(entry.key, generation: 1)?.body == [1])
             #expect(waiting.variant(entry.key, generation: 2) == nil)
             // A later one of the same key is not taken out by the end of the one before.
-            let later = waiting.add(.init(entry: entry, body: [2]), generation: 1)
-            waiting.end(variant: entry.key, serial)
+            let endLater = add([2])
+            end()
             #expect(waiting.variant(entry.key, generation: 1)?.body == [2])
-            waiting.end(variant: entry.key, later)
+            endLater()
             #expect(waiting.variant(entry.key, generation: 1) == nil)
             _ = try await pipeline.respond(to: bench.request())
             _ = try await pipeline.purge(try bench.request().source)

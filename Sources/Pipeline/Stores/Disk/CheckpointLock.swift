@@ -22,13 +22,8 @@ final class CheckpointLock: @unchecked Sendable {
     func unlock() { _ = set(F_UNLCK) }
 
     private func set(_ type: CInt) -> Bool {
-        guard file >= 0 else { return true }
-        var range = flock(l_type: Int16(type), l_whence: Int16(SEEK_SET), l_start: 0, l_len: 1, l_pid: 0)
-        // F_OFD_SETLK, whose definition Swift does not import.
-        while fcntl(file, 37, &range) != 0 {
-            if errno != EINTR { return errno != EAGAIN && errno != EACCES }
-        }
-        return true
+        guard file >= 0, let cause = lockByte(type, 0, of: file) else { return true }
+        return cause != EAGAIN && cause != EACCES
     }
 }
 

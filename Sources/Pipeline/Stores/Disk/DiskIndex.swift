@@ -12,7 +12,6 @@ final class DiskIndex: @unchecked Sendable {
     var policies: PerTier<any EvictionPolicy>
     /// The generation as other processes read it.
     let shared: GenerationPage
-    let rebuilds = RebuildCount()
     /// Whether files of a former index are still to be deleted.
     private(set) var isSweeping = false
     /// Tiers whose sums were checked because they exceed the budget.
@@ -232,7 +231,7 @@ final class DiskIndex: @unchecked Sendable {
         }
         let (connection, isNew) = try connect()
         if isNew {
-            rebuilds.note()
+            notes.rebuilds.add(1, ordering: .relaxed)
             try create(on: connection)
             try connection.run("UPDATE tiers SET corrupt = corrupt + 1 WHERE name = 'records'")
         }
@@ -507,13 +506,4 @@ final class DiskIndex: @unchecked Sendable {
         if isDone == true { isSweeping = false }
         return isDone != nil
     }
-}
-
-/// How often a damaged database was set aside; read without the store's lock.
-final class RebuildCount: Sendable {
-    private let count = Atomic<Int>(0)
-
-    var value: Int { count.load(ordering: .relaxed) }
-
-    func note() { count.add(1, ordering: .relaxed) }
 }

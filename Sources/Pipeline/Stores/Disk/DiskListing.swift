@@ -10,8 +10,6 @@ public struct ListedOriginal: Sendable, Hashable {
     public var lastUsed: Double
     /// Hits since it was stored.
     public var uses: Int
-    /// Where the next page begins.
-    public var position: Int
 }
 
 /// A variant as listed.
@@ -22,8 +20,6 @@ public struct ListedVariant: Sendable, Hashable {
     public var lastUsed: Double
     /// Hits since it was stored.
     public var uses: Int
-    /// Where the next page begins.
-    public var position: Int
 }
 
 /// Tiers whose entries have bodies; the records of originals go with them, and have a budget of their own.
@@ -99,24 +95,6 @@ extension DiskStore {
         return (all.originals, all.variants, all.records)
     }
 
-    /// Records in the order they were stored, a page at a time.
-    /// - Parameter after: `position` of the last one of the page before; 0 begins.
-    public func originals(after: Int = 0, limit: Int = 100) throws(StoreError) -> [ListedOriginal] {
-        try listing { connection throws(StoreError) in
-            try connection.recordRows("WHERE id > ?1 ORDER BY id LIMIT ?2", .integer(after), .integer(limit))
-                .compactMap(ListedOriginal.init)
-        }
-    }
-
-    /// Variants in the order they were stored, a page at a time.
-    /// - Parameter after: `position` of the last one of the page before; 0 begins.
-    public func variants(after: Int = 0, limit: Int = 100) throws(StoreError) -> [ListedVariant] {
-        try listing { connection throws(StoreError) in
-            try connection.variantRows("WHERE id > ?1 ORDER BY id LIMIT ?2", .integer(after), .integer(limit))
-                .compactMap(ListedVariant.init)
-        }
-    }
-
     /// Runs a query after accesses that are noted in memory were stored, as far as the folder can be written.
     private func listing<Result: Sendable>(
         _ query: (SQLiteConnection) throws(StoreError) -> Result
@@ -162,20 +140,12 @@ extension SQLiteConnection {
         var found = Inspection(originals: [], variants: [])
         let most = SQLiteValue.integer(limit)
         func add(records rest: String, _ values: SQLiteValue...) throws(StoreError) {
-            let rows = try rows("SELECT \(RecordRow.columns) FROM records \(rest)", values: values + [most]) {
-                RecordRow($0)
-            }
-            for row in rows.compactMap(ListedOriginal.init) where !found.originals.contains(row) {
-                found.originals.append(row)
-            }
+            let rows = try recordRows(rest, values + [most]).compactMap(\.listed)
+            found.originals += rows.filter { !found.originals.contains($0) }
         }
         func add(variants rest: String, _ values: SQLiteValue...) throws(StoreError) {
-            let rows = try rows("SELECT \(VariantRow.columns) FROM variants \(rest)", values: values + [most]) {
-                VariantRow($0)
-            }
-            for row in rows.compactMap(ListedVariant.init) where !found.variants.contains(row) {
-                found.variants.append(row)
-            }
+            let rows = try variantRows(rest, values + [most]).compactMap(\.listed)
+            found.variants += rows.filter { !found.variants.contains($0) }
         }
         try add(records: "WHERE source = ?1 ORDER BY id LIMIT ?2", .text(text))
         let bySource = SourceFilter.Condition(sql: "source = ?1", values: []).variants
@@ -192,24 +162,6 @@ extension SQLiteConnection {
             try add(records: "WHERE \(DiskSchema.equal("digest", "?1")) ORDER BY id LIMIT ?2", .digest(original))
         }
         return found
-    }
-}
-
-extension ListedOriginal {
-    /// nil for a damaged row, which `verify` reports.
-    fileprivate init?(_ row: RecordRow) {
-        guard let record = row.record else { return nil }
-        self.init(
-            record: record, hasBody: row.hasBody, stored: row.stored, lastUsed: row.lastAccess, uses: row.accesses,
-            position: row.id)
-    }
-}
-
-extension ListedVariant {
-    /// nil for a damaged row, which `verify` reports.
-    fileprivate init?(_ row: VariantRow) {
-        guard let entry = row.entry else { return nil }
-        self.init(entry: entry, lastUsed: row.lastAccess, uses: row.accesses, position: row.id)
     }
 }
 
@@ -264,8 +216,8 @@ extension SQLiteConnection {
     fileprivate func entry(at place: Int) throws(StoreError) -> ListedEntry? {
         let id = SQLiteValue.integer(place / 2)
         if place % 2 == 0 {
-            return try recordRows("WHERE id = ?1", id).first.flatMap(ListedOriginal.init).map { .original($0) }
+            return try recordRows("WHERE id = ?1", [id]).first?.listed.map { .original($0) }
         }
-        return try variantRows("WHERE id = ?1", id).first.flatMap(ListedVariant.init).map { .variant($0) }
+        return try variantRows("WHERE id = ?1", [id]).first?.listed.map { .variant($0) }
     }
 }

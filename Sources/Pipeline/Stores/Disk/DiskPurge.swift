@@ -82,27 +82,10 @@ private struct DiskPurge {
 
     func purge(_ source: String, _ digests: Set<Digest>) throws(StoreError) -> PurgeResult {
         var result = PurgeResult()
-        var isDone = false
         // One transaction; if there is no room for all of it, variants go before in smaller ones.
-        while !isDone {
+        while result.generation == 0 {
             let all = result.digests.union(digests)
-            let (removed, isWhole) = try store.deleting { index, limit throws(StoreError) in
-                try index.write { transaction throws(StoreError) in
-                    var isWhole = false
-                    var removed = try transaction.counting { () throws(StoreError) in
-                        let found = try transaction.remove(source, all, variants: limit < DiskStore.step ? limit : .max)
-                        isWhole = found.isWhole
-                        return found.digests
-                    }
-                    guard isWhole else { return (removed, false) }
-                    removed.generation = try transaction.nextGeneration()
-                    try transaction.remember(removed.digests.union([source]), removed.generation)
-                    return (removed, true)
-                }
-            }
-            result.add(removed)
-            result.generation = removed.generation
-            isDone = isWhole
+            if let step = try removeSome(all, announces: true, { _, _ in [source] }) { result.add(step.removed) }
         }
         result.sources = result.records + result.originals + result.variants > 0 ? 1 : 0
         store.shrink()
@@ -114,9 +97,13 @@ private struct DiskPurge {
         _ = try voidWorkBegun()
         for range in selection.ranges {
             var from = range.from
-            while let step = try removeSome(from: from, below: range.below) {
+            func sources(_ connection: SQLiteConnection, _ limit: Int) throws(StoreError) -> [String] {
+                try connection.sources(from: from, below: range.below, limit: limit)
+            }
+            while let step = try removeSome([], announces: false, sources) {
                 result.add(step.removed)
-                from = step.next
+                // The text that follows it directly.
+                if let last = step.last { from = last + "\0" }
                 store.yieldToOthers()
             }
         }
@@ -126,34 +113,40 @@ private struct DiskPurge {
         return result
     }
 
-    /// Removes some sources of a range in one transaction; nil if there are none.
+    /// Removes some sources in one transaction; nil if there are none.
     ///
-    /// - Returns: and the name from which to continue.
+    /// - Parameters:
+    ///   - more: further originals of theirs.
+    ///   - announces: whether to remember the purge by its names, once nothing of the source is left.
+    ///   - sources: is passed how many it may return at most.
+    /// - Returns: and the last source of which nothing is left.
     private func removeSome(
-        from start: String, below: [UInt8]
-    ) throws(StoreError) -> (removed: PurgeResult, next: String)? {
+        _ more: Set<Digest>, announces: Bool, _ sources: (SQLiteConnection, Int) throws(StoreError) -> [String]
+    ) throws(StoreError) -> (removed: PurgeResult, last: String?)? {
         try store.deleting(atMost: Self.sourcesAtOnce) { index, limit throws(StoreError) in
-            try index.write { transaction throws(StoreError) -> (removed: PurgeResult, next: String)? in
-                let sources = try transaction.connection.sources(from: start, below: below, limit: limit)
+            try index.write { transaction throws(StoreError) -> (removed: PurgeResult, last: String?)? in
+                let sources = try sources(transaction.connection, limit)
                 guard !sources.isEmpty else { return nil }
                 let variants = limit < Self.sourcesAtOnce ? Self.variantsWhenShort : .max
-                var next = start
+                var last: String?
                 var count = 0
                 var removed = try transaction.counting { () throws(StoreError) in
                     var digests: Set<Digest> = []
                     for source in sources {
-                        let found = try transaction.remove(source, variants: variants)
+                        let found = try transaction.remove(source, more, variants: variants)
                         digests.formUnion(found.digests)
-                        // The next transaction finds the source again and removes the rest.
+                        // The next transaction removes the rest.
                         guard found.isWhole else { break }
-                        count += 1
-                        // The text that follows it directly.
-                        next = source + "\0"
+                        (last, count) = (source, count + 1)
                     }
                     return digests
                 }
                 removed.sources = count
-                return (removed, next)
+                if announces, let last {
+                    removed.generation = try transaction.nextGeneration()
+                    try transaction.remember(removed.digests.union([last]), removed.generation)
+                }
+                return (removed, last)
             }
         }
     }
@@ -194,6 +187,7 @@ extension PurgeResult {
         variants += other.variants
         bytes += other.bytes
         digests.formUnion(other.digests)
+        generation = max(generation, other.generation)
     }
 }
 

@@ -4,39 +4,8 @@ import Variants
 struct RecordRow {
     var id: Int
     /// nil if the row is damaged.
-    var record: OriginalRecord?
-    var hasBody: Bool
-    var stored: Double
-    var lastAccess: Double
-    var accesses: Int
-}
+    var listed: ListedOriginal?
 
-struct VariantRow {
-    var id: Int
-    /// nil if the row is damaged.
-    var entry: VariantEntry?
-    var lastAccess: Double
-    var accesses: Int
-
-    /// The columns it is read from.
-    static let columns = """
-        variants.id, key, original, variants.digest, variants.length, media_type, width, height, recipe, cost, created, \
-        last_access, accesses
-        """
-
-    init(_ row: SQLiteRow) {
-        id = row.integer(0)
-        lastAccess = row.real(11)
-        accesses = min(255, row.count(12))
-        guard let format = ImageFormat(mediaType: row.text(5)) else { return }
-        entry = VariantEntry(
-            key: row.digest(1), originalDigest: row.digest(2), digest: row.digest(3), length: row.count(4),
-            format: format, width: row.side(6), height: row.side(7), recipe: row.text(8), cost: row.real(9),
-            created: row.real(10))
-    }
-}
-
-extension RecordRow {
     /// The columns it is read from.
     static let columns = """
         id, source, selecting, digest, length, status, request_time, response_time, fetch_milliseconds, fields, \
@@ -46,11 +15,11 @@ extension RecordRow {
 
     init(_ row: SQLiteRow) {
         id = row.integer(0)
-        record = Self.record(row)
-        stored = row.real(17)
-        lastAccess = row.real(18)
-        accesses = min(255, row.count(19))
-        hasBody = row.integer(20) != 0
+        listed = Self.record(row).map {
+            ListedOriginal(
+                record: $0, hasBody: row.integer(20) != 0, stored: row.real(17), lastUsed: row.real(18),
+                uses: min(255, row.count(19)))
+        }
     }
 
     private static func record(_ row: SQLiteRow) -> OriginalRecord? {
@@ -72,6 +41,28 @@ extension RecordRow {
                 lifetimeLimit: row.isNull(16) ? nil : row.real(16)),
             digest: digest.text, length: row.count(4), header: header, fetchMilliseconds: row.real(8),
             finalURL: row.isNull(14) ? nil : row.text(14))
+    }
+}
+
+struct VariantRow {
+    var id: Int
+    /// nil if the row is damaged.
+    var listed: ListedVariant?
+
+    /// The columns it is read from.
+    static let columns = """
+        variants.id, key, original, variants.digest, variants.length, media_type, width, height, recipe, cost, created, \
+        last_access, accesses
+        """
+
+    init(_ row: SQLiteRow) {
+        id = row.integer(0)
+        guard let format = ImageFormat(mediaType: row.text(5)) else { return }
+        let entry = VariantEntry(
+            key: row.digest(1), originalDigest: row.digest(2), digest: row.digest(3), length: row.count(4),
+            format: format, width: row.side(6), height: row.side(7), recipe: row.text(8), cost: row.real(9),
+            created: row.real(10))
+        listed = ListedVariant(entry: entry, lastUsed: row.real(11), uses: min(255, row.count(12)))
     }
 }
 
@@ -100,11 +91,11 @@ extension SQLiteConnection {
         return value
     }
 
-    func recordRows(_ rest: String, _ values: SQLiteValue...) throws(StoreError) -> [RecordRow] {
+    func recordRows(_ rest: String, _ values: [SQLiteValue]) throws(StoreError) -> [RecordRow] {
         try rows("SELECT \(RecordRow.columns) FROM records \(rest)", values: values) { RecordRow($0) }
     }
 
-    func variantRows(_ rest: String, _ values: SQLiteValue...) throws(StoreError) -> [VariantRow] {
+    func variantRows(_ rest: String, _ values: [SQLiteValue]) throws(StoreError) -> [VariantRow] {
         try rows("SELECT \(VariantRow.columns) FROM variants \(rest)", values: values) { VariantRow($0) }
     }
 

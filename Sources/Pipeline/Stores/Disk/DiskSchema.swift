@@ -150,32 +150,18 @@ enum DiskTier: String, CaseIterable {
 
 /// One of something for each tier.
 struct PerTier<Value> {
-    var originals: Value
-    var variants: Value
-    var records: Value
+    private var values: [Value]
 
-    init(_ make: (DiskTier) throws -> Value) rethrows {
-        originals = try make(.originals)
-        variants = try make(.variants)
-        records = try make(.records)
-    }
+    init(_ make: (DiskTier) throws -> Value) rethrows { values = try DiskTier.allCases.map(make) }
 
     subscript(tier: DiskTier) -> Value {
-        get {
-            switch tier {
-            case .originals: originals
-            case .variants: variants
-            case .records: records
-            }
-        }
-        _modify {
-            switch tier {
-            case .originals: yield &originals
-            case .variants: yield &variants
-            case .records: yield &records
-            }
-        }
+        get { values[tier.number] }
+        _modify { yield &values[tier.number] }
     }
+
+    var originals: Value { self[.originals] }
+    var variants: Value { self[.variants] }
+    var records: Value { self[.records] }
 }
 
 extension PerTier: Sendable where Value: Sendable {}

@@ -8,8 +8,9 @@ extension DiskStore {
     public func records(source: String) throws(StoreError) -> [OriginalRecord] {
         let found = try lookUp(missing: .records) { view throws(StoreError) -> [OriginalRecord]? in
             var records: [OriginalRecord] = []
-            for row in try view.connection.recordRows("WHERE source = ?1 ORDER BY response_time DESC", .text(source)) {
-                if let record = row.record {
+            for row in try view.connection.recordRows("WHERE source = ?1 ORDER BY response_time DESC", [.text(source)])
+            {
+                if let record = row.listed?.record {
                     records.append(record)
                     view.notes.use(.records, row: row.id)
                 } else {

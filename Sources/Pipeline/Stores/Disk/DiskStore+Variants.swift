@@ -18,7 +18,7 @@ extension DiskStore {
                 )
             }
             guard let (row, digest, hasBody, bytes, body) = found else { return nil }
-            guard let entry = row.entry, let digest, hasBody else {
+            guard let entry = row.listed?.entry, let digest, hasBody else {
                 try view.removeDamaged(.variants, row: row.id)
                 return nil
             }
@@ -35,22 +35,17 @@ extension DiskStore {
         ON bodies.id = body AND bodies.digest = variants.digest WHERE \(DiskSchema.equal("key", "?1")) AND original = ?2
         """
 
-    /// A variant without its body, and without counting a use. The body may turn out damaged when it is read.
-    public func variantEntry(key: String, of original: Digest) throws(StoreError) -> VariantEntry? {
-        guard let digits = DigestKey(key), let original = DigestKey(original) else { return nil }
+    /// Whether a variant is stored; without counting a use, and without reading its body, which may turn out damaged.
+    public func holdsVariant(key: String, of original: Digest) throws(StoreError) -> Bool {
+        guard let digits = DigestKey(key), let original = DigestKey(original) else { return false }
         return try lookUp { view throws(StoreError) in
             try view.connection.first(
                 """
-                SELECT \(VariantRow.columns) FROM variants JOIN bodies ON bodies.id = body \
-                AND bodies.digest = variants.digest WHERE \(DiskSchema.equal("key", "?1")) AND original = ?2
+                SELECT 1 FROM variants JOIN bodies ON bodies.id = body AND bodies.digest = variants.digest \
+                WHERE \(DiskSchema.equal("key", "?1")) AND original = ?2
                 """, .digest(digits), .digest(original)
-            ) { VariantRow($0).entry } ?? nil
-        }
-    }
-
-    /// Whether a variant is stored; without counting a use, and without reading its body.
-    public func holdsVariant(key: String, of original: Digest) throws(StoreError) -> Bool {
-        try variantEntry(key: key, of: original) != nil
+            ) { _ in true }
+        } ?? false
     }
 
     /// Stores a variant in place of any under the same key.

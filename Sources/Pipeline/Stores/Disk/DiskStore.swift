@@ -15,10 +15,9 @@ public final class DiskStore: Sendable {
     public let configuration: DiskStoreConfiguration
     private let state: Mutex<DiskIndex>
     let files: BodyFiles
-    private let rebuildCount: RebuildCount
     let generationPage: GenerationPage
-    /// Tiers that were brought within their budgets since this store was opened, a bit each.
-    private let broughtDown = Atomic<UInt8>(0)
+    /// Tiers that were brought within their budgets since this store was opened.
+    private let broughtDown = Mutex<Set<DiskTier>>([])
     /// Read connections of the look-ups.
     private let readers: IndexReaders
     /// Counters and accesses that look-ups have recorded and no writer has stored yet.
@@ -32,7 +31,7 @@ public final class DiskStore: Sendable {
     let space: @Sendable (_ folder: String) -> FileSystemSpace?
 
     /// How often this store found its database damaged, set it aside as `cache.sqlite.damaged` and began an empty one.
-    public var rebuilds: Int { rebuildCount.value }
+    public var rebuilds: Int { notes.rebuilds.load(ordering: .relaxed) }
 
     /// Opens the cache in `folder`, creating both when they are not there.
     ///
@@ -60,7 +59,6 @@ public final class DiskStore: Sendable {
         let index = try DiskIndex(folder: folder, configuration: configuration, policy: policy, notes: notes)
         files = index.files
         readers = IndexReaders(path: index.path)
-        rebuildCount = index.rebuilds
         generationPage = index.shared
         state = Mutex(index)
     }
@@ -68,15 +66,7 @@ public final class DiskStore: Sendable {
     deinit { close() }
 
     /// Whether it is up to the caller to bring a tier within its budget: once.
-    func takesDown(_ tier: DiskTier) -> Bool {
-        let bit: UInt8 =
-            switch tier {
-            case .originals: 1
-            case .variants: 2
-            case .records: 4
-            }
-        return broughtDown.bitwiseOr(bit, ordering: .relaxed).oldValue & bit == 0
-    }
+    func takesDown(_ tier: DiskTier) -> Bool { broughtDown.withLock { $0.insert(tier).inserted } }
 
     /// Writes what is noted in memory and closes the files. Calls after it throw `.closed`.
     public func close() {

@@ -125,12 +125,7 @@ extension TrimResult {
 }
 
 extension EntryTier {
-    fileprivate var inIndex: DiskTier {
-        switch self {
-        case .originals: .originals
-        case .variants: .variants
-        }
-    }
+    fileprivate var inIndex: DiskTier { self == .originals ? .originals : .variants }
 }
 
 extension TrimRequest {

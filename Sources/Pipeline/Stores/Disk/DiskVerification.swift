@@ -222,7 +222,7 @@ extension SQLiteConnection {
             """
         ) { $0.integer(0) }
         wrong.broken[.records] =
-            try recordRows("").filter { $0.record == nil }.map(\.id)
+            try recordRows("", []).filter { $0.listed == nil }.map(\.id)
             + rows("SELECT id FROM records WHERE \(Self.isSizeWrong)") { $0.integer(0) }
         let links = try first(
             """

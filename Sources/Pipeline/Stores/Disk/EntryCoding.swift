@@ -1,126 +1,85 @@
 import Variants
 
-/// How fields and selecting fields are written into blobs of the index.
+/// How fields, selecting fields and image headers are written into blobs of the index: as lists of texts.
 ///
-/// Numbers are 32 bits, little-endian; text is its length in bytes and its UTF-8. The CRC-32C of all that stands
-/// before it ends each blob.
+/// A list is the number of its texts; for each its length in bytes and its UTF-8, or `absent` for none; and the CRC-32C of all
+/// that stands before. Numbers are 32 bits, little-endian.
 enum EntryCoding {
-    /// Count, then name and value of each field, in order.
-    static func encode(_ fields: [HeaderField]) -> [UInt8] {
-        var bytes: [UInt8] = []
-        append(UInt32(fields.count), to: &bytes)
-        for field in fields {
-            append(field.name, to: &bytes)
-            append(field.value, to: &bytes)
-        }
-        append(CRC32C.checksum(bytes), to: &bytes)
-        return bytes
-    }
+    private static let absent = UInt32.max
 
-    /// Count, then name, one byte (1: present) and, where present, the value, sorted by name: equal selections are
-    /// equal blobs.
+    /// Name and value of each field, in order.
+    static func encode(_ fields: [HeaderField]) -> [UInt8] { encode(fields.flatMap { [$0.name, $0.value] }) }
+
+    /// Name and value of each field, sorted by name: equal selections are equal blobs.
     static func encode(_ selecting: [String: String?]) -> [UInt8] {
-        var bytes: [UInt8] = []
-        append(UInt32(selecting.count), to: &bytes)
-        for (name, value) in selecting.sorted(by: { $0.key < $1.key }) {
-            append(name, to: &bytes)
-            bytes.append(value == nil ? 0 : 1)
-            if let value { append(value, to: &bytes) }
-        }
-        append(CRC32C.checksum(bytes), to: &bytes)
-        return bytes
+        encode(selecting.sorted { $0.key < $1.key }.flatMap { [$0.key, $0.value] })
     }
 
-    /// nil when the blob is damaged.
-    static func fields(_ blob: [UInt8]) -> [HeaderField]? {
-        guard var reader = Reader(blob), let count = reader.number() else { return nil }
-        var fields: [HeaderField] = []
-        for _ in 0..<count {
-            guard let name = reader.text(), let value = reader.text() else { return nil }
-            fields.append(HeaderField(name, value))
-        }
-        return reader.isAtEnd ? fields : nil
-    }
-
-    /// nil when the blob is damaged.
-    static func selecting(_ blob: [UInt8]) -> [String: String?]? {
-        guard var reader = Reader(blob), let count = reader.number() else { return nil }
-        var selecting: [String: String?] = [:]
-        for _ in 0..<count {
-            guard let name = reader.text(), let isPresent = reader.byte() else { return nil }
-            if isPresent == 0 {
-                selecting.updateValue(nil, forKey: name)
-            } else {
-                guard let value = reader.text() else { return nil }
-                selecting[name] = value
-            }
-        }
-        return reader.isAtEnd ? selecting : nil
-    }
-
-    /// What columns do not have of an image header: pages, alpha (0 or 1), orientation, scans, bytes of the profile.
+    /// What columns do not have of an image header, in decimal digits: pages, alpha (0 or 1), orientation, scans, bytes of the
+    /// profile.
     static func encode(_ header: ImageHeader) -> [UInt8] {
-        var bytes: [UInt8] = []
-        let alpha = header.hasAlpha ? 1 : 0
-        for number in [header.pages, alpha, header.orientation, header.scans, header.profileBytes] {
-            append(UInt32(clamping: number), to: &bytes)
-        }
-        append(CRC32C.checksum(bytes), to: &bytes)
-        return bytes
+        encode(
+            [header.pages, header.hasAlpha ? 1 : 0, header.orientation, header.scans, header.profileBytes].map {
+                "\($0)"
+            })
+    }
+
+    /// nil if the blob is damaged.
+    static func fields(_ blob: [UInt8]) -> [HeaderField]? {
+        pairs(blob)?.map { HeaderField($0.name, $0.value ?? "") }
+    }
+
+    /// nil if the blob is damaged.
+    static func selecting(_ blob: [UInt8]) -> [String: String?]? {
+        pairs(blob).map { Dictionary($0.map { ($0.name, $0.value) }) { first, _ in first } }
     }
 
     /// nil if the blob is damaged.
     static func header(_ blob: [UInt8], _ format: ImageFormat, width: Int, height: Int) -> ImageHeader? {
-        guard var reader = Reader(blob), let pages = reader.number(), let alpha = reader.number(),
-            let orientation = reader.number(), let scans = reader.number(), let profileBytes = reader.number(),
-            reader.isAtEnd
-        else { return nil }
+        guard let numbers = texts(blob)?.map({ $0.flatMap { Int($0) } ?? 0 }), numbers.count == 5 else { return nil }
         return ImageHeader(
-            format: format, width: width, height: height, pages: Int(pages), hasAlpha: alpha != 0,
-            orientation: Int(orientation), scans: Int(scans), profileBytes: Int(profileBytes))
+            format: format, width: width, height: height, pages: numbers[0], hasAlpha: numbers[1] != 0,
+            orientation: numbers[2], scans: numbers[3], profileBytes: numbers[4])
     }
 
-    private static func append(_ number: UInt32, to bytes: inout [UInt8]) {
-        withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) }
+    private static func encode(_ texts: [String?]) -> [UInt8] {
+        var bytes: [UInt8] = []
+        func append(_ number: UInt32) { withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) } }
+        append(UInt32(texts.count))
+        for text in texts {
+            append(text.map { UInt32($0.utf8.count) } ?? absent)
+            bytes.append(contentsOf: (text ?? "").utf8)
+        }
+        append(CRC32C.checksum(bytes))
+        return bytes
     }
 
-    private static func append(_ text: String, to bytes: inout [UInt8]) {
-        append(UInt32(text.utf8.count), to: &bytes)
-        bytes.append(contentsOf: text.utf8)
+    private static func pairs(_ blob: [UInt8]) -> [(name: String, value: String?)]? {
+        guard let texts = texts(blob), texts.count % 2 == 0 else { return nil }
+        return stride(from: 0, to: texts.count, by: 2).map { (texts[$0] ?? "", texts[$0 + 1]) }
     }
 
-    private struct Reader {
-        private let bytes: ArraySlice<UInt8>
-        private var at: Int
-
-        /// nil unless the blob ends with the checksum of the rest.
-        init?(_ blob: [UInt8]) {
-            guard blob.count >= 8 else { return nil }
-            let end = blob.count - 4
-            let stored = blob[end...].reversed().reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-            guard CRC32C.checksum(Array(blob[..<end])) == stored else { return nil }
-            bytes = blob[..<end]
-            at = 0
+    /// nil if the blob is damaged.
+    private static func texts(_ blob: [UInt8]) -> [String?]? {
+        var rest = blob[...]
+        func number() -> UInt32? {
+            guard rest.count >= 4 else { return nil }
+            defer { rest = rest.dropFirst(4) }
+            return rest.prefix(4).reversed().reduce(0) { $0 << 8 | UInt32($1) }
         }
-
-        var isAtEnd: Bool { at == bytes.endIndex }
-
-        mutating func byte() -> UInt8? {
-            guard at < bytes.endIndex else { return nil }
-            defer { at += 1 }
-            return bytes[at]
+        guard let count = number() else { return nil }
+        var texts: [String?] = []
+        while texts.count < count {
+            guard let length = number() else { return nil }
+            guard length != absent else {
+                texts.append(nil)
+                continue
+            }
+            guard length <= rest.count else { return nil }
+            texts.append(String(decoding: rest.prefix(Int(length)), as: UTF8.self))
+            rest = rest.dropFirst(Int(length))
         }
-
-        mutating func number() -> UInt32? {
-            guard bytes.endIndex - at >= 4 else { return nil }
-            defer { at += 4 }
-            return bytes[at..<at + 4].reversed().reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
-        }
-
-        mutating func text() -> String? {
-            guard let count = number(), bytes.endIndex - at >= Int(count) else { return nil }
-            defer { at += Int(count) }
-            return String(decoding: bytes[at..<at + Int(count)], as: UTF8.self)
-        }
+        let covered = blob.count - rest.count
+        return number() == CRC32C.checksum(Array(blob[..<covered])) && rest.isEmpty ? texts : nil
     }
 }

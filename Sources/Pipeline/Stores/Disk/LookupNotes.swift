@@ -39,6 +39,8 @@ final class LookupNotes: Sendable {
     private let limit: Int
     private let state: Mutex<State>
     private let due = Atomic<Bool>(false)
+    /// How often a damaged database was set aside; read without the store's lock.
+    let rebuilds = Atomic<Int>(0)
 
     /// - Parameter limit: rows with accesses at which the notes are due to be stored.
     init(limit: Int, policy: any EvictionPolicy) {

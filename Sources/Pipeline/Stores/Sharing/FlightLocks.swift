@@ -146,7 +146,7 @@ private final class LockFile: Sendable {
     /// Whether the byte is now ours; nil where it cannot be locked at all.
     func lock(_ offset: off_t) -> Bool? {
         holders.withLock { holders in
-            if holders[offset] == nil, let cause = setLock(F_WRLCK, offset) {
+            if holders[offset] == nil, let cause = lockByte(F_WRLCK, offset, of: descriptor) {
                 return cause == EAGAIN || cause == EACCES ? false : nil
             }
             holders[offset, default: 0] += 1
@@ -157,19 +157,8 @@ private final class LockFile: Sendable {
     func unlock(_ offset: off_t) {
         holders.withLock { holders in
             holders[offset] = holders[offset].flatMap { $0 > 1 ? $0 - 1 : nil }
-            if holders[offset] == nil { _ = setLock(F_UNLCK, offset) }
+            if holders[offset] == nil { _ = lockByte(F_UNLCK, offset, of: descriptor) }
         }
-    }
-
-    /// nil, or the error's number.
-    private func setLock(_ type: CInt, _ offset: off_t) -> CInt? {
-        var range = flock(
-            l_type: Int16(type), l_whence: Int16(SEEK_SET), l_start: offset, l_len: 1, l_pid: 0)
-        // F_OFD_SETLK, whose definition Swift does not import.
-        while fcntl(descriptor, 37, &range) != 0 {
-            if errno != EINTR { return errno }
-        }
-        return nil
     }
 
     func isMarked(_ hash: UInt64) -> Bool { slot(of: hash) == hash }

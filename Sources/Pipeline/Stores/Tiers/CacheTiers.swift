@@ -224,21 +224,21 @@ final class CacheTiers: Sendable {
         let isOnDisk = disk != nil && storage.contains(.originalsOnDisk)
         // Before the record is found, so that its body is too.
         let waitingBody =
-            isOnDisk ? body.map { waiting.add($0, under: record.digest, generation: generation.originals) } : nil
+            isOnDisk
+            ? body.map { waiting.add(.body($0), under: .body(record.digest), generation: generation.originals) } : nil
         if storage.contains(.originalsInMemory) {
             _ = memory.update(record, known: known, generation: generation.originals)
             if case .bytes(let bytes)? = body { memory.keep(bytes, under: record, generation: generation.originals) }
         }
         guard isOnDisk, let disk else { return }
-        let waitingRecord = waiting.add(
-            record, of: record.source, selecting: record.response.selecting, generation: generation.originals)
+        let waitingRecord = wait(record, of: record, generation.originals)
         var bytes = body?.count ?? 0
         if case .file? = body { bytes = Self.bytesOfWaitingFile }
         writeBehind(bytes: bytes) { () throws(StoreError) in
             _ = try disk.storeOriginal(record, content: body, generation: generation.disk)
-        } end: { [waiting] in
-            waiting.end(recordOf: record.source, waitingRecord)
-            if let waitingBody { waiting.end(body: record.digest, waitingBody) }
+        } end: {
+            waitingRecord()
+            waitingBody?()
         }
     }
 
@@ -255,13 +255,8 @@ final class CacheTiers: Sendable {
             _ = memory.update(record, known: known, generation: generation.originals)
         }
         guard storage.contains(.originalsOnDisk), let disk else { return }
-        let serial = waiting.add(
-            record, of: record.source, selecting: record.response.selecting, generation: generation.originals)
-        writeBehind(bytes: 0) { () throws(StoreError) in
-            _ = try disk.freshen(record)
-        } end: { [waiting] in
-            waiting.end(recordOf: record.source, serial)
-        }
+        let end = wait(record, of: record, generation.originals)
+        writeBehind(bytes: 0, { () throws(StoreError) in _ = try disk.freshen(record) }, end: end)
     }
 
     /// Removes a record that the origin has replaced by what may not be stored. Its variants stay under its digest.
@@ -269,12 +264,12 @@ final class CacheTiers: Sendable {
         let selecting = record.response.selecting
         _ = memory.removeRecord(source: record.source, selecting: selecting)
         guard let disk else { return }
-        let serial = waiting.add(nil, of: record.source, selecting: selecting, generation: originals.generation)
-        writeBehind(bytes: 0) { () throws(StoreError) in
-            _ = try disk.removeRecord(source: record.source, selecting: selecting)
-        } end: { [waiting] in
-            waiting.end(recordOf: record.source, serial)
-        }
+        let end = wait(nil, of: record, originals.generation)
+        writeBehind(
+            bytes: 0,
+            { () throws(StoreError) in
+                _ = try disk.removeRecord(source: record.source, selecting: selecting)
+            }, end: end)
     }
 
     func store(
@@ -282,12 +277,21 @@ final class CacheTiers: Sendable {
     ) {
         if storage.contains(.variantsInMemory) { memory.keep(entry, body: body, generation: generation.variants) }
         guard storage.contains(.variantsOnDisk), let disk else { return }
-        let serial = waiting.add(StoredVariant(entry: entry, body: body), generation: generation.variants)
-        writeBehind(bytes: body.count) { () throws(StoreError) in
-            _ = try disk.storeVariant(entry, body: body, generation: generation.disk, source: source)
-        } end: { [waiting] in
-            waiting.end(variant: entry.key, serial)
-        }
+        let end = waiting.add(
+            .variant(StoredVariant(entry: entry, body: body)), under: .variant(entry.key),
+            generation: generation.variants)
+        writeBehind(
+            bytes: body.count,
+            { () throws(StoreError) in
+                _ = try disk.storeVariant(entry, body: body, generation: generation.disk, source: source)
+            }, end: end)
+    }
+
+    /// Lets look-ups find the record, or without one its removal, while that waits for the disk; returns what ends it.
+    private func wait(_ new: OriginalRecord?, of record: OriginalRecord, _ generation: UInt64) -> @Sendable () -> Void {
+        waiting.add(
+            .record(new, selecting: record.response.selecting), under: .records(source: record.source),
+            generation: generation)
     }
 
     /// Counts, behind the answer, that records found on disk were stale.

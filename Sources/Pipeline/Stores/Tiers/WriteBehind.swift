@@ -132,81 +132,65 @@ final class WriteBehind: Sendable {
 /// Everything is kept with the purge generation of its memory tier when it came: what a purge has overtaken is not
 /// found any more, and the store will refuse it.
 final class WaitingEntries: Sendable {
-    private struct Waiting<Value: Sendable>: Sendable {
-        var value: Value
+    enum Key: Hashable, Sendable {
+        case variant(String)
+        case body(Digest)
+        case records(source: String)
+    }
+
+    enum Item: Sendable {
+        case variant(CacheTiers.StoredVariant)
+        case body(EntryBody)
+        /// Without a record the selection was removed.
+        case record(OriginalRecord?, selecting: [String: String?])
+    }
+
+    private struct Waiting {
+        var item: Item
         var generation: UInt64
         var serial: UInt64
     }
 
     private struct State {
         var serial: UInt64 = 0
-        var variants: [String: Waiting<CacheTiers.StoredVariant>] = [:]
-        var bodies: [Digest: Waiting<EntryBody>] = [:]
-        /// By source, oldest first; without a record the selection was removed.
-        var records: [String: [Waiting<(selecting: [String: String?], record: OriginalRecord?)>]] = [:]
+        /// Oldest first.
+        var items: [Key: [Waiting]] = [:]
     }
 
     private let state = Mutex(State())
 
-    // MARK: Coming and going
-
-    func add(_ variant: CacheTiers.StoredVariant, generation: UInt64) -> UInt64 {
-        state.withLock { state in
+    /// - Returns: what ends it.
+    func add(_ item: Item, under key: Key, generation: UInt64) -> @Sendable () -> Void {
+        let serial = state.withLock { state in
             state.serial += 1
-            state.variants[variant.entry.key] = Waiting(value: variant, generation: generation, serial: state.serial)
+            state.items[key, default: []].append(Waiting(item: item, generation: generation, serial: state.serial))
             return state.serial
         }
+        return { [self] in end(key, serial) }
     }
 
-    func add(_ body: EntryBody, under digest: Digest, generation: UInt64) -> UInt64 {
-        state.withLock { state in
-            state.serial += 1
-            state.bodies[digest] = Waiting(value: body, generation: generation, serial: state.serial)
-            return state.serial
-        }
-    }
-
-    /// - Parameter record: nil where the selection is to be removed.
-    func add(
-        _ record: OriginalRecord?, of source: String, selecting: [String: String?], generation: UInt64
-    ) -> UInt64 {
-        state.withLock { state in
-            state.serial += 1
-            state.records[source, default: []].append(
-                Waiting(value: (selecting, record), generation: generation, serial: state.serial))
-            return state.serial
-        }
-    }
-
-    /// Later ones under the same key stay; so in all three.
-    func end(variant key: String, _ serial: UInt64) {
-        state.withLock { if $0.variants[key]?.serial == serial { $0.variants[key] = nil } }
-    }
-
-    func end(body digest: Digest, _ serial: UInt64) {
-        let last = state.withLock { state in
-            guard state.bodies[digest]?.serial == serial else { return nil as EntryBody? }
-            return state.bodies.removeValue(forKey: digest)?.value
+    private func end(_ key: Key, _ serial: UInt64) {
+        let gone = state.withLock { state -> Waiting? in
+            guard let at = state.items[key]?.firstIndex(where: { $0.serial == serial }) else { return nil }
+            defer { if state.items[key]?.isEmpty == true { state.items[key] = nil } }
+            return state.items[key]?.remove(at: at)
         }
         // Closed outside the lock: the last reference to a file that was not stored frees its blocks.
-        withExtendedLifetime(last) {}
+        withExtendedLifetime(gone) {}
     }
 
-    func end(recordOf source: String, _ serial: UInt64) {
-        state.withLock { state in
-            state.records[source]?.removeAll { $0.serial == serial }
-            if state.records[source]?.isEmpty == true { state.records[source] = nil }
-        }
+    private func items(_ key: Key, _ generation: UInt64) -> [Item] {
+        state.withLock { $0.items[key] ?? [] }.filter { $0.generation == generation }.map(\.item)
     }
-
-    // MARK: Looking up
 
     func variant(_ key: String, generation: UInt64) -> CacheTiers.StoredVariant? {
-        state.withLock { $0.variants[key].flatMap { $0.generation == generation ? $0.value : nil } }
+        guard case .variant(let variant)? = items(.variant(key), generation).last else { return nil }
+        return variant
     }
 
     func body(_ digest: Digest, generation: UInt64) -> EntryBody? {
-        state.withLock { $0.bodies[digest].flatMap { $0.generation == generation ? $0.value : nil } }
+        guard case .body(let body)? = items(.body(digest), generation).last else { return nil }
+        return body
     }
 
     /// What will be stored of a source once all that waits now is: `stored` as the store gave it afterwards.
@@ -214,11 +198,11 @@ final class WaitingEntries: Sendable {
         _ source: String, generation: UInt64, stored: () -> [OriginalRecord]
     ) -> [OriginalRecord] {
         // Taken before the store is asked: what is stored in between is in both, and none is missed.
-        let waiting = state.withLock { $0.records[source] ?? [] }.filter { $0.generation == generation }
+        let waiting = items(.records(source: source), generation)
         var records = stored()
-        for change in waiting {
-            records.removeAll { $0.response.selecting == change.value.selecting }
-            if let record = change.value.record { records.insert(record, at: 0) }
+        for case .record(let record, let selecting) in waiting {
+            records.removeAll { $0.response.selecting == selecting }
+            if let record { records.insert(record, at: 0) }
         }
         return records
     }
