@@ -27,7 +27,6 @@ let package = Package(
         .target(name: "CCurl", linkerSettings: [.linkedLibrary("dl")]),
         .systemLibrary(name: "CWebP", pkgConfig: "libwebp", providers: [.apt(["libwebp-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
-        .target(name: "CCurlMemory"),
         .target(name: "CVips", linkerSettings: [.linkedLibrary("dl")]),
         .target(name: "CChecksum"),
         .target(name: "CResample"),
@@ -37,7 +36,7 @@ let package = Package(
         .target(
             name: "Pipeline",
             dependencies: [
-                "Variants", "CChecksum", "CCurl", "CCurlMemory", "CSQLite",
+                "Variants", "CChecksum", "CCurl", "CSQLite",
                 .product(name: "Crypto", package: "swift-crypto"),
             ],
             swiftSettings: settings),
@@ -77,7 +76,7 @@ let package = Package(
         .testTarget(name: "CVipsTests", dependencies: ["CVipsCheck"], swiftSettings: settings),
         .testTarget(name: "VariantsTests", dependencies: ["Variants", "TestSupport"], swiftSettings: settings),
         .testTarget(
-            name: "PipelineTests", dependencies: ["Pipeline", "CChecksum", "CCurlMemory", "TestSupport"],
+            name: "PipelineTests", dependencies: ["Pipeline", "CChecksum", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "PipectlTests",

@@ -32,9 +32,7 @@ static struct {
 #define FIELD(result, missing, name, parameters, arguments) result(*name) parameters;
     FUNCTIONS(FIELD)
 #undef FIELD
-    CURLcode (*curl_global_init_mem)(
-        long flags, curl_malloc_callback, curl_free_callback, curl_realloc_callback, curl_strdup_callback,
-        curl_calloc_callback);
+    CURLcode (*curl_global_init)(long flags);
     CURLcode (*curl_easy_setopt)(CURL *easy, CURLoption option, ...);
     CURLcode (*curl_easy_getinfo)(CURL *easy, CURLINFO info, ...);
     CURLMcode (*curl_multi_setopt)(CURLM *multi, CURLMoption option, ...);
@@ -50,19 +48,16 @@ static void load(void) {
 #define FIND(name) missing |= !(*(void **)&curl.name = dlsym(library, #name));
 #define FIND_EACH(result, missing, name, parameters, arguments) FIND(name)
     FUNCTIONS(FIND_EACH)
-    FIND(curl_global_init_mem)
+    FIND(curl_global_init)
     FIND(curl_easy_setopt)
     FIND(curl_easy_getinfo)
     FIND(curl_multi_setopt)
     is_loaded = !missing;
 }
 
-__attribute__((visibility("hidden"))) CURLcode curl_global_init_mem(
-    long flags, curl_malloc_callback allocate, curl_free_callback release, curl_realloc_callback resize,
-    curl_strdup_callback duplicate, curl_calloc_callback clear) {
+__attribute__((visibility("hidden"))) CURLcode curl_global_init(long flags) {
     pthread_once(&once, load);
-    if (!is_loaded) return CURLE_FAILED_INIT;
-    return curl.curl_global_init_mem(flags, allocate, release, resize, duplicate, clear);
+    return is_loaded ? curl.curl_global_init(flags) : CURLE_FAILED_INIT;
 }
 
 // Hidden, so that libraries that call libcurl's functions meet libcurl's.

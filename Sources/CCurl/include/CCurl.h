@@ -1,7 +1,7 @@
 #pragma once
 // libcurl by its own header, and loaded on the first fetch: linked, it and its thirty libraries would cost every command
 // milliseconds, those that fetch nothing included. CCurl.c defines the functions of libcurl that Pipeline calls, each of which
-// calls the one of its name in the library. `curl_global_init_mem` loads it and comes before all others; it gives
+// calls the one of its name in the library. `curl_global_init` loads it and comes before all others; it gives
 // CURLE_FAILED_INIT where the library is missing (Debian: libcurl4) or lacks a function.
 //
 // The checking macros of curl.h only see through constant options; the wrappers below check by their types.

@@ -1,5 +1,4 @@
 import CCurl
-import CCurlMemory
 import Glibc
 import Synchronization
 
@@ -54,8 +53,7 @@ final class CurlLoop: @unchecked Sendable {
 
     private static let globalState: CURLcode = {
         keepFreedMemory()
-        return curl_global_init_mem(
-            Int(ccurl_global_default), ccurl_malloc, ccurl_free, ccurl_realloc, ccurl_strdup, ccurl_calloc)
+        return curl_global_init(Int(ccurl_global_default))
     }()
 
     /// Bodies are made here and freed elsewhere. glibc gives the free end of a heap back to the system from 128 kB on, and
@@ -121,8 +119,6 @@ final class CurlLoop: @unchecked Sendable {
         var all = sigset_t()
         sigfillset(&all)
         pthread_sigmask(SIG_BLOCK, &all, nil)
-        ccurl_keep_memory(true)
-        defer { ccurl_keep_memory(false) }
         var nextLook = 0.0
         while true {
             let news = inbox.withLock { inbox in
