@@ -56,8 +56,9 @@ struct DiskBench {
         store.close()
     }
 
-    /// What eviction costs in a folder that `run` has filled.
+    /// What eviction costs in a folder that `run` has filled, with its files in memory.
     func evict() throws {
+        try readAll()
         let bytes = try store(1 << 50).statistics().variants.bytes
         // Full to the brim: each newcomer, worth more than what is there, sends about one entry away.
         var store = try self.store(bytes)
@@ -125,12 +126,17 @@ struct DiskBench {
             source: Workload.source(number))
     }
 
-    /// Hits with the files of the folder in memory, and with none of them.
-    private func hits(_ store: DiskStore) throws {
+    /// Reads the files of the folder, so that they are in memory.
+    private func readAll() throws {
         try forEachFile { file in
             var buffer = [UInt8](repeating: 0, count: 1 << 20)
             while read(file, &buffer, buffer.count) > 0 {}
         }
+    }
+
+    /// Hits with the files of the folder in memory, and with none of them.
+    private func hits(_ store: DiskStore) throws {
+        try readAll()
         try hits(store, "hit", count: 100_000, seed: 7)
         if !hasOriginals {
             try forEachFile { file in
@@ -146,7 +152,6 @@ struct DiskBench {
     private func forEachFile(_ body: (CInt) -> Void) throws {
         for name in ["cache.sqlite", "cache.sqlite-wal"] {
             let file = Glibc.open("\(folder)/\(name)", O_RDONLY)
-            // Of an older version.
             guard file >= 0 else { throw BenchError("cannot read \(folder)/\(name)") }
             body(file)
         }
