@@ -70,12 +70,12 @@ struct DiskBench {
         report(name, entries, "put-when-full", (cpu() - begun) / Double(count), "us")
         store.close()
 
-        // A tenth, as of the plain table: so few pages stay for reuse. Then half, whose pages go back to the file system.
-        for (measure, share) in [("evict", 10), ("evict-give-back", 2)] {
+        // Few at first, whose pages stay for reuse, as those of the plain table do. Then half, whose pages go back to the file system.
+        for (measure, fewest) in [("evict", min(1_000, entries / 10)), ("evict-give-back", entries / 2)] {
             store = try self.store(1 << 50)
             var request = TrimRequest()
             request.tiers = [.variants]
-            request.maxEntries = try store.statistics().variants.entries * (share - 1) / share
+            request.maxEntries = try store.statistics().variants.entries - fewest
             let before = cpu()
             let gone = try store.trim(request).variants
             report(name, entries, measure, (cpu() - before) / Double(max(1, gone)), "us")

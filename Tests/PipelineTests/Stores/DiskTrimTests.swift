@@ -153,6 +153,27 @@ import Testing
         #expect(taken() <= 19_500_000, "\(taken())")
     }
 
+    @Test func `deletions give unused pages back as they go, and keep the WAL short`() throws {
+        let store = try DiskStore(folder: folder.path)
+        for number in 0..<256 {
+            try store.together { () throws(StoreError) in
+                for part in 0..<16 {
+                    let body = bytes(12_000, seed: number * 16 + part)
+                    try store.storeVariant(
+                        variant("\(number) \(part)", of: digest([UInt8(part)]), body), body: body, generation: 1)
+                }
+            }
+        }
+        let before = try store.perform { index throws(StoreError) in try index.pages() }
+        var mostUnused = 0
+        while try store.evictStep(.variants, entries: 100, bytes: .max) > 0 {
+            mostUnused = max(mostUnused, try store.perform { index throws(StoreError) in try index.pages().unused })
+        }
+        // A sixth of those there are, where a step of 512 entries leaves 1,536.
+        #expect(before.all > 12_000 && mostUnused < 2_100, "\(before) \(mostUnused)")
+        #expect(try #require(folder.size("cache.sqlite-wal")) < 40_000_000)
+    }
+
     @Test func `a lowered budget gives space back`() throws {
         let full = try DiskStore(folder: folder.path)
         for number in 0..<100 { try put(number, in: full, size: 30_000, cost: Double(1 + number)) }

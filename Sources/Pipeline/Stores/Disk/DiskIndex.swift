@@ -413,11 +413,19 @@ final class DiskIndex: @unchecked Sendable {
         } ?? (0, 0)
     }
 
+    /// Whether the database file has not been cut yet to the pages that a vacuum left.
+    func isLongerThanItsPages() throws(StoreError) -> Bool {
+        var info = stat()
+        let all = try pages().all
+        return stat(path, &info) == 0 && Int(info.st_size) > all * DiskSchema.pageSize
+    }
+
     /// Moves used pages to the front and cuts at most `pages` unused pages off the end, in a transaction of its own.
     func vacuum(pages: Int) throws(StoreError) {
         try maintain { connection throws(StoreError) in
             _ = try connection.rows("PRAGMA incremental_vacuum(\(pages))") { _ in }
         }
+        shortenLog(try connection)
     }
 
     // MARK: Generations

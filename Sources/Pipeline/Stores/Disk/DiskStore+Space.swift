@@ -122,7 +122,9 @@ extension DiskStore {
         let less = max(1, limit * Self.shortStep / Self.step)
         for attempt in 0...2 {
             do throws(StoreError) {
-                return try perform { index throws(StoreError) in try body(index, attempt == 0 ? limit : less) }
+                let result = try perform { index throws(StoreError) in try body(index, attempt == 0 ? limit : less) }
+                giveBack(completely: false)
+                return result
             } catch {
                 guard error.code == .full else { throw error }
             }
@@ -135,32 +137,37 @@ extension DiskStore {
             path: folder)
     }
 
-    /// The share of the index's pages that may stay unused: giving them back costs as much as an eviction, and what is stored next
-    /// reuses them.
-    private static let unusedShare = 6
+    /// The share of the index's pages that may stay unused, and their number: what is stored next reuses them, and giving one back
+    /// costs SQLite a search of the list of unused pages, which must stay short.
+    private static let (unusedShare, mostUnused) = (6, 4_096)
 
-    /// Deletes files that lost their last row, gives unused pages of the index back to the file system, in steps, and fills the
-    /// space reserve.
+    /// Deletes files that lost their last row, gives unused pages of the index back to the file system, and fills the space reserve.
     ///
-    /// - Parameter completely: also gives back the share of unused pages that may stay.
+    /// - Parameter completely: also gives back the unused pages that may stay.
     func shrink(completely: Bool = false) {
         while let hasMore = try? perform({ index throws(StoreError) in index.deleteDiscarded() }), hasMore {
             yieldToOthers()
         }
-        var hasShrunk = false
+        giveBack(completely: completely)
+        _ = try? perform { index throws(StoreError) in
+            // Pages that were given back leave the file with the checkpoint.
+            if try index.isLongerThanItsPages() { index.checkpoint(truncates: true) }
+        }
+        files.reserve.fill()
+    }
+
+    /// Gives unused pages of the index back if they are too many, in steps between which other processes can write.
+    private func giveBack(completely: Bool) {
         while true {
             let hasMore = try? perform { index throws(StoreError) in
                 let (unused, all) = try index.pages()
-                guard unused > (completely ? 0 : all / Self.unusedShare) else { return false }
+                guard unused > (completely ? 0 : min(all / Self.unusedShare, Self.mostUnused)) else { return false }
                 try index.vacuum(pages: Self.step)
                 return true
             }
-            guard hasMore == true else { break }
-            hasShrunk = true
+            guard hasMore == true else { return }
             yieldToOthers()
         }
-        if hasShrunk { _ = try? perform { index throws(StoreError) in index.checkpoint(truncates: true) } }
-        files.reserve.fill()
     }
 
     /// Pauses between two transactions, so that other processes, which poll for the write lock, get their turn.
