@@ -109,7 +109,7 @@ struct FresheningTests {
         #expect(own.fields.map(\.name) == ["A", "B", "Cache-Control", "Date"])
     }
 
-    @Test func `the age starts anew with a 304 (RFC 9111 §4.3.4)`() {
+    @Test func `the age restarts with a 304 (RFC 9111 §4.3.4)`() {
         let old = stored(["Cache-Control": "max-age=60", "Age": "50"])
         let date = HTTPDate.text(unixSeconds: Int(epoch) + 100)
         let new = freshened(old, by: ["Date": date])

@@ -19,7 +19,7 @@ struct InvalidationTests {
     }
 
     @Test(arguments: ["POST", "PUT", "DELETE", "PATCH", "M-SEARCH", "get", "WHATEVER"])
-    func `a method that may change things, or that nobody knows, invalidates its URL (RFC 9111 §4.4)`(method: String) {
+    func `an unsafe or unknown method invalidates its URL (RFC 9111 §4.4)`(method: String) {
         #expect(targets(method, 200) == ["http://a.test/1"])
     }
 

@@ -31,7 +31,7 @@ struct ReuseTests {
         #expect(Reuse.decision(stored: stored(tagged), now: epoch + age, policy: policy) == expected)
     }
 
-    @Test func `a stale response without validator is fetched anew (RFC 9111 §4.3.1)`() {
+    @Test func `a stale response without validator is fetched again (RFC 9111 §4.3.1)`() {
         let response = stored(["Cache-Control": "max-age=60"])
         #expect(Reuse.decision(stored: response, now: epoch + 61, policy: .protocol) == .mustFetch)
         #expect(Reuse.decision(stored: response, now: epoch, policy: .revalidate) == .mustFetch)

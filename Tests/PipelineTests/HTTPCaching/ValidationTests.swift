@@ -13,7 +13,7 @@ struct ValidationTests {
         #expect(Validation.conditionalFields(for: unquoted) == [HeaderField("If-None-Match", "abc")])
     }
 
-    @Test func `a date that is none is no validator (RFC 9111 §4.3.1)`() {
+    @Test func `an invalid date is no validator (RFC 9111 §4.3.1)`() {
         #expect(!Validation.hasValidator(stored(["Last-Modified": "yesterday"])))
         #expect(!Validation.hasValidator(stored(["ETag": ""])))
         #expect(Validation.hasValidator(stored(["Last-Modified": modified])))
