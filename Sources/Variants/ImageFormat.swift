@@ -37,9 +37,8 @@ public enum ImageFormat: String, Sendable, Hashable, CaseIterable {
     /// allocations.
     public static let decodedByDefault = decodable.filter { $0 != .jxl }
 
-    /// The formats that are decoded in render workers only, unless a caller names them: libheif has had flaws that let
-    /// a picture take over the decoding process (GHSA-g89c-p67h-r497), and libjxl corrupts its heap if an allocation
-    /// fails.
+    /// The formats decoded in render workers only, unless a caller names them: libheif has had flaws that let a picture
+    /// take over the decoding process (GHSA-g89c-p67h-r497), and libjxl corrupts its heap if an allocation fails.
     public static let decodedInWorkersOnly: Set<ImageFormat> = [.avif, .heif, .jxl]
 
     /// Whether the format can store an alpha band (GIF: only fully transparent or fully opaque).

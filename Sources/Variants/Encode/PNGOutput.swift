@@ -1,8 +1,7 @@
 /// PNG through libpng.
 ///
 /// Picks the smallest colour type that can hold the picture (docs/benchmarks.md has sizes and times):
-/// - up to 256 colours (16 if only opaque greys): a palette of 1, 2, 4 or 8 bits, unfiltered: filters only hurt
-///   indexes;
+/// - up to 256 colours (16 opaque greys): a palette of 1, 2, 4 or 8 bits, unfiltered, as filters only hurt indexes;
 /// - only greys: 8-bit grey, with alpha if needed, unless a profile is kept, because that is an RGB profile;
 /// - otherwise RGB or RGBA.
 ///
@@ -43,10 +42,9 @@ struct PNGOutput: OutputEncoder {
             ], job.control)
     }
 
-    /// Packed index rows have the layout of 8-bit grey rows: libvips compresses them as such, then the header is
-    /// replaced.
+    /// Packed index rows have the layout of 8-bit grey rows: libvips compresses them as such; then the header is set.
     private func write(_ palette: PNGPalette, _ pixels: EncodablePixels) throws(RenderError) -> [UInt8] {
-        // Interlacing moves single pixels, so interlaced indexes stay whole bytes.
+        // Interlacing rearranges single pixels, so interlaced indexes stay whole bytes.
         let depth = job.output.isProgressive ? 8 : palette.depth
         let rows = try palette.rows(of: pixels, depth: depth, job.control)
         let rowBytes = (pixels.width * depth + 7) / 8
