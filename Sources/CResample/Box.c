@@ -4,15 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Rows are added up, then as many sums next to each other; for squares of two in RGB, which most are, at once.
-// 16 × 16 × 255 fits 16 bits.
+// Adds up `factor` rows, then `factor` adjacent sums. The most common squares, 2 × 2 in RGB, are summed in one pass.
+// 16 × 16 × 255 fits in 16 bits.
 
 enum {
     MOST = 16,
-    // Rows of the result that are handed on together: the next of these works on four at a time.
+    // Rows of the result that are handed on together; the next stage works on four at a time.
     STRIP = 8,
-    // A pixel is loaded and stored as four samples, whatever the bands, and three of RGB are stored as sixteen: our rows
-    // have room for the last ones.
+    // A pixel is loaded and stored as four samples, whatever its bands, and three RGB pixels are stored as sixteen
+    // samples, so our rows have room beyond their end.
     SLACK = 16,
 };
 typedef uint8_t wide_bytes __attribute__((vector_size(16)));
@@ -22,19 +22,19 @@ typedef float quad __attribute__((vector_size(16)));
 
 struct cbox {
     int width, height, bands, factor;
-    // Whether rows come as sums, else as bytes.
+    // Whether input rows are sums rather than bytes.
     int of_sums;
-    // Rows seen, and those of them in the sums.
+    // Rows seen, and how many of them are in the current sums.
     int seen, added;
-    // Samples of a row.
+    // Samples per input row.
     size_t samples;
     uint16_t *row;
-    // Samples of a row of the result, and STRIP of those.
+    // Samples per row of the result, and STRIP such rows.
     size_t out_samples;
     uint16_t *out;
 };
 
-// Rows of either kind, one or, so that sums are loaded and stored less often, two or four at once.
+// Adds rows of either kind: one, or two or four at once so that sums are loaded and stored less often.
 #define ADDING(kind, name)                                                                                          \
     WIDE static void add_##name(                                                                                    \
         uint16_t *restrict sum, const kind *restrict rows, size_t stride, size_t count, int rest, int begins) {      \
@@ -63,7 +63,7 @@ struct cbox {
 ADDING(uint8_t, bytes)
 ADDING(uint16_t, sums)
 
-// One pixel of the result, of `across` sums next to each other.
+// One pixel of the result, from `across` adjacent sums.
 __attribute__((always_inline)) static inline sums total(const uint16_t *from, int bands, int across) {
     sums result = {0};
     for (int i = 0; i < across; i++) {
@@ -74,7 +74,7 @@ __attribute__((always_inline)) static inline sums total(const uint16_t *from, in
     return result;
 }
 
-// What is less than a square counts as one.
+// Scales a partial square so that it counts as a whole one.
 __attribute__((always_inline)) static inline sums extended(sums part, float share) {
     return __builtin_convertvector(__builtin_convertvector(part, quad) * share + 0.5f, sums);
 }
@@ -114,7 +114,7 @@ __attribute__((always_inline)) static inline void add_wide_sums(wide_sums *sum, 
     *sum += sums;
 }
 
-// Two rows of RGB into one of half as many pixels, read where they lie, and nothing beyond them.
+// Turns two rows of RGB into one of half as many pixels. Reads them in place, and nothing beyond their end.
 #define HALVING(kind, name)                                                                                         \
     WIDE static void halve_##name(                                                                                  \
         uint16_t *restrict out, const kind *restrict one, const kind *restrict two, int width) {                    \
@@ -158,7 +158,7 @@ cbox *cbox_new(int width, int height, int bands, int factor, int of_sums) {
     return s;
 }
 
-// Adds `count` rows of those that are still wanted to the sums.
+// Adds `count` rows, no more than the current squares still need, to the sums.
 static void add_rows(cbox *s, const void *rows, int count) {
     for (int used = 0, some; used < count; used += some) {
         some = count - used >= 4 ? 4 : count - used >= 2 ? 2 : 1;

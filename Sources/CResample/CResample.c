@@ -6,30 +6,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Vertically first: each row is added, weighted, to the sums of the six or so output rows it takes part in, so that no
-// source row has to be kept. A complete sum is filtered horizontally, encoded and written.
+// Filters vertically first: each source row is weighted and added to the sums of the six or so output rows that it
+// contributes to, so that no source row has to be kept. A complete sum is filtered horizontally, encoded and written.
 
 enum {
     // Lanczos 3.
     LOBES = 3,
     // Source rows added at once, so that sums are loaded and stored less often.
     BATCH = 4,
-    // Output rows that a batch may take part in: 2 * LOBES + 1 of one row, and at most one more for each further row.
+    // Output rows a batch may contribute to: 2 * LOBES + 1 for one row, and at most one more for each further row.
     SLOTS = 16,
-    // Floats of a row worked on at once: a batch of them stays in the first-level cache.
+    // Floats of a row processed at once: a batch of them stays in the first-level cache.
     CHUNK = 768,
-    // Entries of the table from the square root of linear light to bytes: a step is at most a tenth of a byte's.
+    // Entries of the table from the square root of linear light to bytes: a step is at most a tenth of a byte step.
     ROOTS = 4096,
 };
 
-// Sums are loaded eight floats at a time, whatever the bands: rows have room, of zeroes, for the last ones.
+// Sums are loaded eight floats at a time, whatever the number of bands, so rows are padded with zeroes.
 enum { LANES = 8, SLACK = LANES };
 typedef float quad __attribute__((vector_size(16)));
 typedef float octet __attribute__((vector_size(32)));
 typedef int quad_int __attribute__((vector_size(16)));
 
 typedef struct {
-    // For each output sample: the first source sample, and how many weights.
+    // For each output sample: the first source sample, and the number of weights.
     int *start;
     int *count;
     // `taps` weights for each output sample.
@@ -41,22 +41,22 @@ struct cresample {
     int width, height, bands, out_width, out_height;
     uint8_t *out;
     kernel horizontal, vertical;
-    // Horizontal taps that are multiplied, the same number for each output sample; the last may have weight 0.
+    // Horizontal taps that are computed, the same number for each output sample; the last ones may have weight 0.
     int reach;
     // Source rows seen, output rows complete, output rows begun.
     int seen, finished, begun;
-    // Samples of a row, and floats that a row of sums has: there are zeroes after the samples.
+    // Samples per source row, and floats per row of sums, which is padded with zeroes.
     size_t samples, row;
     // SLOTS rows of sums; output row y has slot y % SLOTS.
     float *sums;
-    // An output row in linear light, with room for a pixel of four.
+    // An output row in linear light, with room for a last pixel stored as four floats.
     float *filtered;
     // BATCH chunks of source rows as floats.
     float *light;
-    // Rows of a batch that is not full yet, as they came.
+    // Rows of an incomplete batch, in their input format.
     uint8_t *pending;
     int pending_count;
-    // Bytes of a row as it comes: of samples that are bytes, or 16-bit sums. What makes bytes of those.
+    // Bytes per input row; whether its samples are 16-bit sums rather than bytes; the factor that scales sums to bytes.
     size_t row_bytes;
     int has_sums;
     float share;
@@ -71,7 +71,8 @@ static double lanczos(double x) {
     return LOBES * (3 - 4 * s * s) * s * s / (p * p);
 }
 
-// Weights for reducing `from` samples to `to`, centres aligned, each set summing to 1; room for a multiple of `unit`.
+// Computes weights for reducing `from` samples to `to`, with centres aligned and each set summing to 1. Room per set is
+// a multiple of `unit`. Returns 0 if memory is short.
 static int kernel_init(kernel *k, double from, int to, int unit) {
     const double scale = from / to;
     const int most = (int)ceil(from) - 1;
@@ -126,7 +127,7 @@ static void make_tables(void) {
     }
 }
 
-// The curve of sRGB above its straight part, as a polynomial: at the 256 values of a byte it is at most 0.012 bytes off.
+// The sRGB curve, its curved part as a polynomial: at the 256 byte values it is off by at most 0.012 byte steps.
 static inline float light_of(float v) {
     float p = 7.938346025448614e-14f;
     p = p * v - 7.173046878694578e-11f;
@@ -142,12 +143,12 @@ WIDE static void linearise(float *restrict light, const uint8_t *restrict bytes,
     for (size_t i = 0; i < count; i++) light[i] = light_of(bytes[i]);
 }
 
-// The same for sums of bytes, so many that `share` of them is one.
+// Like `linearise`, for sums of bytes; `share` is 1 over the number of bytes in a sum.
 WIDE static void linearise_sums(float *restrict light, const uint16_t *restrict sums, size_t count, float share) {
     for (size_t i = 0; i < count; i++) light[i] = light_of((float)sums[i] * share);
 }
 
-// The same as the first for pixels that end in alpha, which is linear already and multiplies the others.
+// Like `linearise`, for pixels that end in alpha, which is already linear and multiplies the other bands.
 WIDE static void linearise_alpha(
     float *restrict light, const uint8_t *restrict bytes, size_t count, size_t bands) {
     linearise(light, bytes, count);
@@ -165,7 +166,7 @@ WIDE static void add(float *restrict sum, const float *restrict light, const flo
         sum[i] = sum[i] + a * rows[0][i] + b * rows[1][i] + c * rows[2][i] + d * rows[3][i];
 }
 
-// The same for the sums of two output rows, so that light is loaded once for both.
+// Like `add`, for the sums of two output rows, so that light is loaded only once.
 WIDE static void add_to_two(
     float *restrict one, float *restrict two, const float *restrict light, const float *restrict weights_one,
     const float *restrict weights_two, size_t count) {
@@ -178,7 +179,7 @@ WIDE static void add_to_two(
     }
 }
 
-// The same for sums that begin.
+// Like `add`, for sums to which nothing has been added yet.
 WIDE static void begin(float *restrict sum, const float *restrict light, const float *restrict weights, size_t count) {
     const float a = weights[0], b = weights[1], c = weights[2], d = weights[3];
     const float *restrict rows[BATCH] = {light, light + CHUNK, light + 2 * CHUNK, light + 3 * CHUNK};
@@ -186,7 +187,7 @@ WIDE static void begin(float *restrict sum, const float *restrict light, const f
         sum[i] = a * rows[0][i] + b * rows[1][i] + c * rows[2][i] + d * rows[3][i];
 }
 
-// Entries of `byte_of_root`, for one sample and for four.
+// Indexes into `byte_of_root`, for one sample and for four.
 static inline uint16_t root_of(float light) {
     light = __builtin_elementwise_min(__builtin_elementwise_max(light, 0.0f), 1.0f);
     return (uint16_t)(int)(__builtin_elementwise_sqrt(light) * (ROOTS - 1) + 0.5f);
@@ -197,7 +198,7 @@ static inline quad_int roots_of(quad light) {
     return __builtin_convertvector(__builtin_elementwise_sqrt(light) * (ROOTS - 1) + 0.5f, quad_int);
 }
 
-// A filtered row into bytes. In parts, so that all but looking up is done for several samples at once.
+// Encodes a filtered row to bytes, in parts, so that everything but the table look-up is vectorised.
 static inline void encode(uint8_t *restrict out, const float *restrict light, size_t count) {
     uint16_t roots[CHUNK];
     for (size_t left = 0; left < count; left += CHUNK) {
@@ -207,7 +208,7 @@ static inline void encode(uint8_t *restrict out, const float *restrict light, si
     }
 }
 
-// One pixel that ends in alpha, which multiplies the others.
+// Encodes one pixel that ends in alpha, by which the other bands are multiplied.
 static inline void encode_alpha(uint8_t *pixel, quad light, int bands) {
     const float alpha = light[bands - 1];
     const quad_int roots = roots_of(light * (alpha > 1e-6f ? 1 / alpha : 0));
@@ -215,10 +216,10 @@ static inline void encode_alpha(uint8_t *pixel, quad light, int bands) {
     pixel[bands - 1] = alpha <= 0 ? 0 : alpha >= 1 ? 255 : (uint8_t)(alpha * 255 + 0.5f);
 }
 
-// Taps that LANES hold.
+// The number of taps that fit in LANES.
 static inline int group_of(int bands) { return LANES / bands; }
 
-// Weights of a group, each once for every band.
+// Repeats each weight of a group once per band.
 static inline void spread(octet *lanes, const float *weights, int bands) {
     typedef float pair __attribute__((vector_size(8)));
     pair two;
@@ -239,7 +240,7 @@ static inline void spread(octet *lanes, const float *weights, int bands) {
     }
 }
 
-// The sums of each band over the taps of a group; with three bands the last two lanes are none's.
+// Sums each band over the taps of a group; with three bands the last two lanes are unused.
 static inline quad folded(const octet *lanes, int bands) {
     const quad low = __builtin_shufflevector(*lanes, *lanes, 0, 1, 2, 3);
     const quad high = __builtin_shufflevector(*lanes, *lanes, 4, 5, 6, 7);
@@ -289,7 +290,7 @@ WIDE static void filter_row(uint8_t *restrict out, const float *restrict sum, co
     }
 }
 
-// Makes all sets of horizontal weights equally long. One that would reach past the end of the row begins earlier.
+// Makes all sets of horizontal weights equally long. A set that would reach past the end of the row starts earlier.
 static void align(cresample *s) {
     kernel *k = &s->horizontal;
     const int unit = 2 * group_of(s->bands);
@@ -307,7 +308,7 @@ static void align(cresample *s) {
     }
 }
 
-// Adds rows `state->seen …` + `count` to all sums they take part in, and finishes those that are complete.
+// Adds `count` rows, starting at row `s->seen`, to all sums they contribute to, and finishes those that are complete.
 static void add_batch(cresample *s, const uint8_t *const rows[BATCH], int count) {
     const kernel *k = &s->vertical;
     const int first = s->seen, end = s->seen + count;
@@ -374,7 +375,7 @@ cresample *cresample_new_part(
     s->has_sums = summed > 1;
     s->row_bytes = s->samples * (s->has_sums ? sizeof(uint16_t) : 1);
     s->share = 1 / (float)summed;
-    // Zeroes: a last batch that is not full adds the rest with weight 0, and 0 times a stray NaN would be one.
+    // Zeroed, because an incomplete last batch adds the rest with weight 0, and 0 times a stray NaN would be NaN.
     s->light = calloc(BATCH * CHUNK, sizeof(float));
     s->pending = malloc((BATCH - 1) * s->row_bytes);
     if (!s->light || !s->pending || !kernel_init(&s->horizontal, across, out_width, 2 * group_of(bands))

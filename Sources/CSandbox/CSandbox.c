@@ -16,7 +16,7 @@
 
 enum { MOST_DESCRIPTORS = 64 };
 
-/// Moved to a number that `csandbox_spawn` gives to nothing, so that no dup2 overwrites what the next one needs.
+/// Moves a descriptor to a number that `csandbox_spawn` never assigns, so that no dup2 there overwrites another source.
 static int moved_up(int descriptor) {
     if (descriptor < 0) return -errno;
     int moved = fcntl(descriptor, F_DUPFD_CLOEXEC, 10);
@@ -55,7 +55,7 @@ int csandbox_send(int socket, const void *bytes, size_t count, const int *descri
         header->cmsg_len = CMSG_LEN(sizeof(int) * descriptor_count);
         memcpy(CMSG_DATA(header), descriptors, sizeof(int) * descriptor_count);
     }
-    // Never waiting for room: a worker that does not read must not hold up the thread that watches its deadline.
+    // Never waits for room: a worker that does not read must not hold up the thread that watches its deadline.
     ssize_t sent;
     do sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (sent < 0 && errno == EINTR);
@@ -119,7 +119,7 @@ int csandbox_peer(int socket, pid_t *process, uid_t *user) {
 }
 
 int csandbox_memory_file(const char *name) {
-    // Not executable, where the kernel knows how to say so (MFD_NOEXEC_SEAL, Linux 6.3).
+    // Not executable, if the kernel supports that (0x8 is MFD_NOEXEC_SEAL, Linux 6.3).
     int file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | 0x8U);
     if (file < 0 && errno == EINVAL) file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     return moved_up(file);
@@ -168,7 +168,7 @@ int csandbox_spawn(
     return failure;
 }
 
-/// The hard limit stays what it is, so that the soft one can be raised again by whoever may not raise hard ones.
+/// Leaves the hard limit alone, so that a front process without the privilege to raise it can raise the soft one again.
 static int limit_soft(pid_t child, int resource, uint64_t value) {
     struct rlimit limit;
     if (prlimit(child, resource, NULL, &limit) != 0) return -errno;

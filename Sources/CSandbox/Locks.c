@@ -1,6 +1,6 @@
 // The locks a render worker puts on itself before it sees the first byte of a picture.
 //
-// Landlock: https://docs.kernel.org/userspace-api/landlock.html. System calls go by number: Debian 12's glibc has no wrappers.
+// Landlock: https://docs.kernel.org/userspace-api/landlock.html. Called by number: Debian 12's glibc has no wrappers.
 // seccomp: https://docs.kernel.org/userspace-api/seccomp_filter.html.
 #include "CSandbox.h"
 
@@ -75,7 +75,7 @@ static int drop_capabilities(void) {
     return syscall(SYS_capset, &header, none) == 0;
 }
 
-/// So that memory running out costs a worker and not the front process.
+/// Makes the kernel kill a worker rather than the front process if memory runs out.
 static void volunteer_for_oom(void) {
     int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (file < 0) return;
@@ -105,11 +105,12 @@ struct landlock_rules {
 #define SYS_landlock_restrict_self 446
 #endif
 
-/// No file is opened, made or changed by name; no port is bound or connected to; no signal leaves. Gives the version in force.
+/// Forbids opening, making or changing files by name, binding or connecting TCP ports, and sending signals out, as far
+/// as the kernel's version can. Returns the version in force, 0 if none.
 static int lock_files(void) {
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* LANDLOCK_CREATE_RULESET_VERSION */);
     if (version < 1) return 0;
-    // Handled and never granted. Rights by version: 13 at first, then refer, truncate, (4: ports), device ioctls.
+    // Handles all rights, grants none. By version: 13 in 1, then refer (2), truncate (3), ports (4), device ioctls (5).
     struct landlock_rules rules = {0, 0, 0};
     rules.files = version >= 5 ? 0xFFFF : version >= 3 ? 0x7FFF : version == 2 ? 0x3FFF : 0x1FFF;
     size_t size = sizeof(uint64_t);
@@ -136,7 +137,7 @@ static int lock_files(void) {
 #define ANSWER(action) BPF_STMT(BPF_RET | BPF_K, (action))
 #define REFUSED (SECCOMP_RET_ERRNO | EPERM)
 
-/// Calls that need no look at their arguments: memory, threads, clocks, and reading and writing what is open already.
+/// Calls allowed whatever their arguments: memory, threads, clocks, and reading and writing open descriptors.
 static const int allowed[] = {
     SYS_read, SYS_write, SYS_pread64, SYS_pwrite64, SYS_readv, SYS_writev, SYS_lseek, SYS_close, SYS_fstat,
     SYS_ftruncate,
@@ -156,7 +157,7 @@ static const int allowed[] = {
 #endif
 };
 
-/// Calls nothing that decodes pictures has any use for: whoever makes one has been taken over.
+/// Calls that decoding pictures never needs: a worker that makes one has been taken over.
 static const int fatal[] = {
     SYS_execve, SYS_execveat, SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_bpf, SYS_mount, SYS_setns,
     SYS_unshare, SYS_keyctl, SYS_init_module, SYS_finit_module, SYS_kexec_load,
@@ -182,7 +183,7 @@ static void add(struct program *program, struct sock_filter instruction) {
     if (program->length < MOST_INSTRUCTIONS) program->code[program->length++] = instruction;
 }
 
-/// For one call: the instructions that follow decide, and begin after this jump. `count` is how many there are.
+/// Begins the rule for one call: the next `count` instructions decide it, and other calls skip them.
 static void begin(struct program *program, int call, unsigned char count) {
     add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, count));
 }
@@ -197,7 +198,7 @@ static int lock_calls(void) {
     add(&program, (struct sock_filter)ANSWER(SECCOMP_RET_KILL_PROCESS));
     add(&program, (struct sock_filter)LOAD(nr));
 #ifdef __x86_64__
-    // Calls of the x32 interface share the architecture and have a bit of their own.
+    // Calls of the x32 interface share the architecture value and are marked by bit 30.
     add(&program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000U, 0, 1));
     add(&program, (struct sock_filter)ANSWER(SECCOMP_RET_KILL_PROCESS));
 #endif
@@ -205,13 +206,14 @@ static int lock_calls(void) {
         begin(&program, allowed[i], 1);
         add(&program, (struct sock_filter)ANSWER(SECCOMP_RET_ALLOW));
     }
-    // A length by descriptor is allowed, by name it is not.
+    // fstatat is allowed on a descriptor (AT_EMPTY_PATH), but not by name.
     begin(&program, SYS_newfstatat, 4);
     add(&program, (struct sock_filter)LOAD_ARGUMENT(3));
     add(&program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, AT_EMPTY_PATH, 0, 1));
     add(&program, (struct sock_filter)ANSWER(SECCOMP_RET_ALLOW));
     add(&program, (struct sock_filter)ANSWER(REFUSED));
-    // Threads, not processes. clone3 has its flags in memory, where a filter cannot see them: glibc falls back to clone.
+    // clone may make threads, not processes. clone3 keeps its flags in memory, where a filter cannot see them, so it
+    // gets ENOSYS and glibc falls back to clone.
     begin(&program, SYS_clone, 5);
     add(&program, (struct sock_filter)LOAD_ARGUMENT(0));
     add(&program, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, CLONE_VM | CLONE_THREAD | CLONE_NEWUSER));
@@ -222,13 +224,13 @@ static int lock_calls(void) {
     begin(&program, SYS_clone3, 1);
     add(&program, (struct sock_filter)ANSWER(SECCOMP_RET_ERRNO | ENOSYS));
 #endif
-    // Its own name, for threads of libraries.
+    // Threads of libraries may set their own name.
     begin(&program, SYS_prctl, 4);
     add(&program, (struct sock_filter)LOAD_ARGUMENT(0));
     add(&program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_NAME, 0, 1));
     add(&program, (struct sock_filter)ANSWER(SECCOMP_RET_ALLOW));
     add(&program, (struct sock_filter)ANSWER(REFUSED));
-    // abort() signals itself.
+    // abort() sends a signal to its own process.
     begin(&program, SYS_tgkill, 4);
     add(&program, (struct sock_filter)LOAD_ARGUMENT(0));
     add(&program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)getpid(), 0, 1));
@@ -241,8 +243,8 @@ static int lock_calls(void) {
     if (program.length == MOST_INSTRUCTIONS) return 0;
     add(&program, (struct sock_filter)ANSWER(REFUSED));
     struct sock_fprog filter = {.len = program.length, .filter = program.code};
-    // SECCOMP_FILTER_FLAG_SPEC_ALLOW stays away: where kernels answer seccomp by shutting off branch speculation across
-    // processes, that keeps a worker that was taken over from steering the front process's.
+    // SECCOMP_FILTER_FLAG_SPEC_ALLOW is not set: on kernels that restrict branch speculation across processes under
+    // seccomp, this keeps a worker that was taken over from steering the front process's speculation.
     return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) == 0;
 #endif
 }
@@ -250,7 +252,7 @@ static int lock_calls(void) {
 void csandbox_lock(const CSandboxLocks *locks, CSandboxReport *report) {
     memset(report, 0, sizeof *report);
     report->threads = count_threads();
-    // What `top` and `ps -C` show of it, and what is left of its name once it has ended.
+    // The name that `top` and `ps -C` show, and the only one that remains once the process has exited.
     prctl(PR_SET_NAME, "render-worker", 0, 0, 0);
     volunteer_for_oom();
     report->resource_limits = set_limits(locks);
@@ -258,7 +260,7 @@ void csandbox_lock(const CSandboxLocks *locks, CSandboxReport *report) {
     report->no_capabilities = drop_capabilities();
     report->not_dumpable = prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
     report->no_new_privileges = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
-    // Without no_new_privs the kernel refuses both to a process without privileges.
+    // Without no_new_privs the kernel denies both of these to an unprivileged process.
     report->landlock = lock_files();
     report->seccomp = lock_calls();
 }

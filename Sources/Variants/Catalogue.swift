@@ -1,4 +1,4 @@
-/// Every step and output of recipe text.
+/// Every step and output that recipe text can use.
 public enum Catalogue {
     /// The operations, one line per member, in the order of the documentation.
     public static let operations: [any VariantOperation.Type] = [
@@ -35,13 +35,13 @@ public enum Catalogue {
         JXLOutput.self,
     ]
 
-    /// What is documented of a step or an output.
+    /// The documentation of a step or an output.
     public struct Entry: Sendable, Hashable {
         /// The name in recipe text.
         public var token: String
-        /// How it is written.
+        /// The syntax.
         public var grammar: String
-        /// Ranges and defaults of its arguments; empty without arguments.
+        /// Ranges and defaults of its arguments; empty if it takes none.
         public var ranges: String
         /// What it does, in one sentence.
         public var summary: String
@@ -64,7 +64,7 @@ public enum Catalogue {
 
     private static let operationsByToken = Dictionary(uniqueKeysWithValues: operations.map { ($0.token, $0) })
 
-    /// The operation of that name, if there is one.
+    /// The operation named `token`; nil if there is none.
     static func operation(named token: String) -> (any VariantOperation.Type)? { operationsByToken[token] }
 
     /// The encoder of a format; nil for formats that are only read.
@@ -72,7 +72,7 @@ public enum Catalogue {
 }
 
 extension Catalogue {
-    /// Plain text for a terminal: each step with what it does, and its ranges on the line below.
+    /// Plain text for a terminal: the grammar of each entry, then its summary, ranges and an example.
     public static var listing: String {
         entries.map { entry in
             let ranges = entry.ranges.isEmpty ? "" : "\n    " + plain(entry.ranges)
@@ -80,7 +80,7 @@ extension Catalogue {
         }.joined()
     }
 
-    /// A Markdown table of all entries, as it stands in `docs/recipes.md`.
+    /// A Markdown table of all entries, as included in `docs/recipes.md`.
     public static var referenceText: String {
         let rows = entries.map { entry in
             let cells = [code(entry.grammar), entry.summary, entry.ranges, code(entry.example)]
@@ -92,7 +92,7 @@ extension Catalogue {
 
     private static func plain(_ text: String) -> String { text.filter { $0 != "`" } }
 
-    /// Code in a table cell, where a bar would end the cell.
+    /// Formats code for a table cell, where an unescaped bar would end the cell.
     private static func code(_ text: String) -> String {
         "`" + text.split(separator: "|", omittingEmptySubsequences: false).joined(separator: "\\|") + "`"
     }

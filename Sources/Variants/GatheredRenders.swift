@@ -1,14 +1,14 @@
 import Synchronization
 
-/// Renders that share a decode, on threads of this process: one after another on the thread of the first, so that each
-/// finds what it left.
+/// Runs renders that share a decode on threads of this process: one after another on the thread of the first, so that
+/// each reuses the pictures left by the previous ones.
 final class GatheredRenders: Sendable {
     typealias Work = @Sendable (SharedPictures) -> Void
 
-    /// Those that wait, by what they share; a group is here as long as a thread has it.
+    /// Waiting renders by the decode they share. A group has an entry as long as a thread is working on it.
     private let waiting = Mutex<[SharedDecode: [Work]]>([:])
 
-    /// Runs `work` on one of `threads`, after what shares its decode and came before.
+    /// Runs `work` on one of `threads`, after earlier renders that share its decode.
     func submit(_ shared: SharedDecode?, to threads: OwnedThreads, _ work: @escaping Work) {
         guard let shared else { return threads.submit { work(SharedPictures()) } }
         let isFirst = waiting.withLock { waiting in

@@ -1,4 +1,4 @@
-/// A container format of images, as decided from magic bytes (never from a name or a media type).
+/// An image container format, identified by magic bytes (never by a name or a media type).
 public enum ImageFormat: String, Sendable, Hashable, CaseIterable {
     case jpeg, png, webp, gif, avif, heif, tiff, jxl, svg
 
@@ -20,7 +20,7 @@ public enum ImageFormat: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Every extension files of the format go by, in lower case, the usual one first.
+    /// All file extensions in use for the format, in lower case, the usual one first.
     public var fileExtensions: [String] {
         switch self {
         case .jpeg: ["jpg", "jpeg", "jpe", "jfif"]
@@ -37,16 +37,16 @@ public enum ImageFormat: String, Sendable, Hashable, CaseIterable {
     /// allocations.
     public static let decodedByDefault = decodable.filter { $0 != .jxl }
 
-    /// The formats that are decoded in render workers only, unless a caller names them: libheif has had flaws by which a
-    /// picture takes over the process that decodes it (GHSA-g89c-p67h-r497), and libjxl corrupts its heap if an allocation fails.
+    /// The formats decoded in render workers only, unless a caller names them: libheif has had flaws that let a picture
+    /// take over the decoding process (GHSA-g89c-p67h-r497), and libjxl corrupts its heap if an allocation fails.
     public static let decodedInWorkersOnly: Set<ImageFormat> = [.avif, .heif, .jxl]
 
-    /// Whether the format stores an alpha band at all (GIF: only fully transparent or fully opaque).
+    /// Whether the format can store an alpha band (GIF: only fully transparent or fully opaque).
     public var holdsAlpha: Bool { self != .jpeg }
 
     /// Whether animations are read and written in this format.
     var holdsFrames: Bool { self == .gif || self == .webp }
 
-    /// Whether the format stores an ICC profile; pictures for one that does not are converted to sRGB.
+    /// Whether the format can store an ICC profile; pictures written to one that cannot are converted to sRGB.
     public var holdsProfile: Bool { self != .gif && self != .svg }
 }

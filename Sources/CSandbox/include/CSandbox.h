@@ -1,6 +1,6 @@
 #pragma once
-// What render workers need of Linux and Swift cannot call or spell: sockets that carry descriptors, memory files, spawning
-// with everything else closed, and the locks a worker puts on itself (Landlock, seccomp, resource limits).
+// What render workers need from Linux and Swift cannot call or express: sockets that pass descriptors, memory files,
+// spawning with everything else closed, and the locks a worker puts on itself (Landlock, seccomp, resource limits).
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -10,43 +10,43 @@
 /// Numbers of the descriptors a worker is started with: its stderr, and its ends of the two sockets.
 enum { CSANDBOX_ERRORS = 2, CSANDBOX_REQUESTS = 3, CSANDBOX_STOPS = 4 };
 
-/// Two connected sockets that keep message boundaries (SOCK_SEQPACKET), closed on exec. 0 or -errno.
+/// Makes two connected sockets that preserve message boundaries (SOCK_SEQPACKET), close-on-exec. Returns 0 or -errno.
 int csandbox_socket_pair(int *ends);
-/// Sends one message with descriptors. 0 or -errno; never a signal.
+/// Sends one message with descriptors, without blocking or SIGPIPE. Returns 0 or -errno.
 int csandbox_send(
     int socket, const void *bytes, size_t count, const int *_Nullable descriptors, size_t descriptor_count);
-/// Receives one message: its length, 0 where the other end is closed, or -errno. A message that is longer than the buffer,
-/// or carries more descriptors than there is room for, is -EMSGSIZE, and its descriptors are closed.
+/// Receives one message. Returns its length, 0 if the other end is closed, or -errno. If the message is longer than the
+/// buffer or carries more descriptors than there is room for, returns -EMSGSIZE and closes its descriptors.
 ssize_t csandbox_receive(
     int socket, void *buffer, size_t capacity, int *_Nullable descriptors, size_t descriptor_capacity,
     size_t *_Nullable descriptor_count);
-/// Who made the socket pair. 0 or -errno.
+/// The process and user that made the socket pair. Returns 0 or -errno.
 int csandbox_peer(int socket, pid_t *process, uid_t *user);
 
-/// A file in memory without a name, closed on exec. A descriptor or -errno.
+/// Makes an anonymous file in memory, close-on-exec. Returns a descriptor or -errno.
 int csandbox_memory_file(const char *name);
-/// Fixes a memory file's length and content for good. 0 or -errno.
+/// Seals a memory file's length and content permanently. Returns 0 or -errno.
 int csandbox_seal(int file);
-/// Fixes a memory file's length for good. 0 or -errno.
+/// Seals a memory file's length permanently. Returns 0 or -errno.
 int csandbox_fix_length(int file);
-/// A counter to wake a poll with. A descriptor or -errno.
+/// Makes an eventfd that wakes a poll. Returns a descriptor or -errno.
 int csandbox_wakeup(void);
 
-/// Starts a program with three descriptors (`CSANDBOX_…`), /dev/null as stdin and stdout, every other one closed, no
-/// signal blocked or ignored, and no environment but the given one. 0 or an error number.
+/// Starts a program with three descriptors (`CSANDBOX_…`), /dev/null as stdin and stdout, every other descriptor
+/// closed, no signal blocked or ignored, and no environment but the given one. Returns 0 or an error number.
 int csandbox_spawn(
     const char *path, char *_Nullable const *_Nonnull arguments, char *_Nullable const *_Nonnull environment,
     int requests, int stops, int errors, pid_t *child);
-/// Sets a child's soft limits: CPU seconds of its whole life, and bytes of any file it writes. 0 or -errno.
+/// Sets a child's soft limits: CPU seconds over its whole life, and bytes of any file it writes. Returns 0 or -errno.
 int csandbox_limit_child(pid_t child, uint64_t cpu_seconds, uint64_t file_bytes);
-/// CPU seconds a process has used, all threads; negative where there is no such process.
+/// CPU seconds that all threads of a process have used; negative if there is no such process.
 double csandbox_cpu_seconds(pid_t process);
 
-/// What a worker locks itself down with.
+/// The limits that a worker locks itself down with.
 typedef struct CSandboxLocks {
-    /// Bytes the address space may still grow.
+    /// Bytes by which the address space may still grow.
     uint64_t memory;
-    /// Bytes of any file it writes.
+    /// The largest size in bytes of any file it writes.
     uint64_t file_bytes;
 } CSandboxLocks;
 
@@ -57,17 +57,17 @@ typedef struct CSandboxReport {
     int no_capabilities;
     int not_dumpable;
     int dies_with_parent;
-    /// Landlock's version; 0 without it.
+    /// The Landlock version; 0 if Landlock is not in force.
     int landlock;
     int seccomp;
-    /// Threads there were; Landlock holds for one only.
+    /// Threads that existed at the time; Landlock covers only one of them.
     int threads;
 } CSandboxReport;
 
-/// Locks the calling process down, for good. What the kernel lacks is left out, and the report says so.
+/// Locks the calling process down permanently. Locks that the kernel lacks are skipped, and the report says so.
 void csandbox_lock(const CSandboxLocks *locks, CSandboxReport *report);
 
-/// Attempts of what a locked worker must not do, for the self-check: each gives 0 where it succeeded, else an error number.
+/// Attempts at what a locked worker must not do, for the self-check. Each returns 0 on success, else an error number.
 int csandbox_attempt_open(const char *path);
 int csandbox_attempt_socket(void);
 int csandbox_attempt_fork(void);

@@ -3,8 +3,8 @@ import Glibc
 /// Byte order of a multi-byte number.
 enum ByteOrder { case big, little }
 
-/// Bounds-checked reading of untrusted bytes. Every read outside the bytes gives nil, never a trap, so a parser built on
-/// it alone is safe on any input. Offsets are counted from the reader's own first byte.
+/// Bounds-checked reading of untrusted bytes. Every read out of bounds returns nil and never traps, so a parser built
+/// on this type alone is safe on any input. Offsets are relative to the reader's own first byte.
 struct ByteReader {
     private let bytes: UnsafeRawBufferPointer
 
@@ -20,7 +20,7 @@ struct ByteReader {
     func uint24(_ offset: Int, _ order: ByteOrder = .big) -> Int? { integer(offset, 3, order) }
     func uint32(_ offset: Int, _ order: ByteOrder = .big) -> Int? { integer(offset, 4, order) }
 
-    /// A 64-bit number, clamped to `Int.max`: what is larger than memory is only ever compared.
+    /// A 64-bit number, clamped to `Int.max`: callers only compare values that large.
     func uint64(_ offset: Int, _ order: ByteOrder = .big) -> Int? {
         guard let first = uint32(offset, order), let second = uint32(offset + 4, order) else { return nil }
         let (high, low) = order == .big ? (first, second) : (second, first)
@@ -40,7 +40,7 @@ struct ByteReader {
         return true
     }
 
-    /// Four bytes as text, unprintable ones as `.`; for chunk and box types and for messages.
+    /// Four bytes as text, with unprintable ones as `.`; for chunk and box types and for messages.
     func fourCharacters(_ offset: Int) -> String? {
         guard contains(offset, 4) else { return nil }
         return String(unsafeUninitializedCapacity: 4) { text in
@@ -52,7 +52,7 @@ struct ByteReader {
         }
     }
 
-    /// The part that starts at `offset`, at most `length` bytes of it; empty outside the bytes.
+    /// At most `length` bytes that start at `offset`; empty if `offset` is out of bounds.
     func part(_ offset: Int, _ length: Int = Int.max) -> ByteReader {
         guard offset >= 0, offset < bytes.count, length > 0 else {
             return ByteReader(UnsafeRawBufferPointer(start: nil, count: 0))
@@ -61,10 +61,10 @@ struct ByteReader {
         return ByteReader(UnsafeRawBufferPointer(rebasing: bytes[offset..<end]))
     }
 
-    /// An EXIF block from its TIFF header on.
+    /// This EXIF block, starting at its TIFF header.
     var withoutExifPrefix: ByteReader { matches("Exif\0\0") ? part(6) : self }
 
-    /// At most so many bytes as text, up to the first NUL, without spaces at its ends; nil if nothing is left.
+    /// At most `limit` bytes as text, up to the first NUL and trimmed of spaces at both ends; nil if nothing is left.
     func text(_ offset: Int, limit: Int) -> String? {
         var bytes: [UInt8] = []
         while bytes.count < limit, let byte = byte(offset + bytes.count), byte != 0 { bytes.append(byte) }
@@ -75,7 +75,7 @@ struct ByteReader {
         return String(text[first...last])
     }
 
-    /// Offset of the first `value` at or after `offset`; nil without one. By memchr: entropy-coded data is long.
+    /// The offset of the first `value` at or after `offset`, or nil. Uses memchr because entropy-coded data is long.
     func firstOffset(of value: UInt8, from offset: Int) -> Int? {
         guard offset >= 0, offset < bytes.count, let base = bytes.baseAddress else { return nil }
         guard let found = memchr(base + offset, Int32(value), bytes.count - offset) else { return nil }

@@ -1,8 +1,8 @@
-/// Opens encoded bytes with the loader of a format already known: libvips never guesses (its own sniffing hangs on
-/// some files).
+/// Opens encoded bytes with the loader of a known format. libvips never guesses the format, because its own sniffing
+/// hangs on some files.
 enum Decoder {
-    /// Opens `bytes`, which must stay valid as long as the image. Pixels are decoded when they are asked for, top to
-    /// bottom only. `frames` above 1 gives as many frames of a GIF or WebP, each below the one before, put together as a
+    /// Opens `bytes`, which must stay valid as long as the image. Pixels are decoded on demand, top to bottom only.
+    /// With `frames` above 1 the image holds that many frames of a GIF or WebP, stacked vertically and composited as a
     /// viewer shows them.
     static func open(
         _ bytes: UnsafeRawBufferPointer, _ format: ImageFormat, shrink: Int = 1, frames: Int = 1
@@ -42,8 +42,8 @@ enum Decoder {
         }
     }
 
-    /// Refuses a picture that may not fit in memory: libjxl 0.7 does not check its allocations and corrupts the heap if one
-    /// fails. Measured from 1 to 48 megapixels it needs 5 to 20 bytes a pixel, up to 45 with alpha or more than 8 bits.
+    /// Rejects a picture that may not fit in memory: libjxl 0.7 does not check its allocations and corrupts the heap if
+    /// one fails. Measured from 1 to 48 megapixels it needs 5 to 20 bytes a pixel, up to 45 with alpha or over 8 bits.
     private static func checkMemory(_ image: Image) throws(RenderError) {
         let isPlain = image.format == 0 && !image.hasAlpha  // VIPS_FORMAT_UCHAR
         let needed = image.width * image.height * (isPlain ? 24 : 48) + 16 << 20
@@ -63,7 +63,7 @@ enum Decoder {
         ).image()
     }
 
-    /// Refuses an image whose decoder sees another size than the header that limits were checked against.
+    /// Rejects an image whose decoder reports another size than the header, which limits were checked against.
     static func check(
         _ image: Image, _ header: ImageHeader, shrink: Int, frames: Int = 1
     ) throws(RenderError) {
@@ -73,7 +73,7 @@ enum Decoder {
             abs(image.width - max(1, width / shrink)) <= slack
                 && abs(image.height - max(1, height / shrink) * frames) <= slack
         }
-        // libvips' WebP loader gives frames of an animation in full, whatever scale it is asked for.
+        // libvips' WebP loader returns the frames of an animation at full size, whatever scale is requested.
         let isWhole = header.format == .webp && image.width == header.width && image.height == header.height
         guard isWhole || agrees(header.width, header.height) || (isRotated && agrees(header.height, header.width))
         else {

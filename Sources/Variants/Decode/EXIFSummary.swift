@@ -1,7 +1,7 @@
-/// What a camera wrote about a picture (CIPA DC-008, Exif 3.0 §4.6), as far as people ask for it. Damaged or absent entries
-/// are nil.
+/// The camera's notes about a picture (CIPA DC-008, Exif 3.0 §4.6) that people commonly ask for. Damaged or absent
+/// entries are nil.
 public struct EXIFSummary: Sendable, Hashable {
-    /// Degrees, WGS 84 as a rule.
+    /// In degrees, usually WGS 84.
     public struct Position: Sendable, Hashable {
         /// −90…90, north is positive.
         public var latitude: Double
@@ -25,9 +25,9 @@ public struct EXIFSummary: Sendable, Hashable {
     /// Where it was taken: personal data, to be shown on request only.
     public var position: Position?
 
-    /// nil if nothing of this can be read.
+    /// Fails if none of this can be read.
     ///
-    /// - Parameter block: from its TIFF header on.
+    /// - Parameter block: the EXIF block, starting at its TIFF header.
     init?(_ block: ByteReader) {
         guard let file = TIFFHeader(block) else { return nil }
         let (maker, model) = (file.text(0x010F), file.text(0x0110))
@@ -57,7 +57,7 @@ public struct EXIFSummary: Sendable, Hashable {
 
     private init() {}
 
-    /// `YYYY:MM:DD HH:MM:SS` as ISO 8601; nil for what is no date, such as spaces and zeros.
+    /// Converts `YYYY:MM:DD HH:MM:SS` to ISO 8601; nil if the text is no valid date, such as spaces or zeros.
     private static func date(_ text: String, _ offset: String?) -> String? {
         let parts = text.split(whereSeparator: { $0 == ":" || $0 == " " }).compactMap { Int($0) }
         guard parts.count == 6, (1...9999).contains(parts[0]), (1...12).contains(parts[1]), (1...31).contains(parts[2]),

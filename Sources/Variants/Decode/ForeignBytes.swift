@@ -1,4 +1,4 @@
-/// Names bytes that are no image this program reads, so that the error says what arrived instead of one.
+/// Identifies data that is not a supported image, so that the error can say what was received instead.
 enum ForeignBytes {
     static func error(for reader: ByteReader) -> RenderError {
         if reader.count == 0 { return RenderError(.notAnImage, "not an image: the body is empty") }
@@ -8,7 +8,7 @@ enum ForeignBytes {
         return RenderError(.notAnImage, "not an image: \(describe(reader)), \(reader.count) bytes")
     }
 
-    /// SVG text: `<svg` among the first kilobyte of something that starts like markup and is not HTML.
+    /// Whether this is SVG: markup other than HTML with `<svg` in its first kilobyte.
     static func looksLikeSVG(_ reader: ByteReader) -> Bool {
         let text = markup(reader)
         guard text.hasPrefix("<"), !isHTML(text) else { return false }
@@ -29,13 +29,13 @@ enum ForeignBytes {
         return nil
     }
 
-    /// `P` and a digit, then white space.
+    /// Netpbm files begin with `P` and a digit from 1 to 7, then white space.
     private static func isNetpbm(_ reader: ByteReader) -> Bool {
         guard reader.matches("P"), let kind = reader.byte(1), let space = reader.byte(2) else { return false }
         return (0x31...0x37).contains(kind) && [0x20, 0x09, 0x0A, 0x0D].contains(space)
     }
 
-    /// The footer of version 2, or a header in which every field makes sense (Truevision TGA 2.0 specification).
+    /// Checks for the version 2 footer, or a header whose fields are all plausible (Truevision TGA 2.0 specification).
     private static func isTGA(_ reader: ByteReader) -> Bool {
         if reader.matches("TRUEVISION-XFILE.\0", at: reader.count - 18) { return true }
         guard let map = reader.byte(1), let kind = reader.byte(2), let depth = reader.byte(16),
@@ -64,8 +64,8 @@ enum ForeignBytes {
         return isText(reader) ? "plain text" : "bytes of an unknown format"
     }
 
-    /// The first kilobyte as lower-case ASCII after a byte order mark and white space; empty where it does not begin like
-    /// markup or JSON, which nearly all foreign bytes do not.
+    /// The first kilobyte after a byte order mark and white space, as lower-case ASCII. Empty unless it begins like
+    /// markup or JSON, which nearly all foreign data does not.
     private static func markup(_ reader: ByteReader) -> String {
         var offset = reader.matches([0xEF, 0xBB, 0xBF]) ? 3 : 0
         while offset < 256, let byte = reader.byte(offset), byte == 0x20 || (9...13).contains(byte) { offset += 1 }

@@ -1,15 +1,15 @@
 /// The frames of an original that a recipe decodes: one, or several of an animation.
 ///
-/// Frames come one after the other, first to last, each to be used up before the next: they are decoded as they are asked
-/// for, and only the current one is in memory.
+/// Read the frames in order and finish each one before starting the next: they are decoded on demand, and only the
+/// current one is in memory.
 struct FrameSequence {
-    /// All frames, each below the one before.
+    /// All frames, stacked vertically in order.
     private let strip: Image
     let count: Int
     /// nil for a still picture.
     let timing: FrameTiming?
 
-    /// Throws `undecodable` where the file does not have as many frames.
+    /// Throws `undecodable` if the file has fewer than `count` frames.
     init(_ strip: Image, _ format: ImageFormat, count: Int) throws(RenderError) {
         self.strip = strip
         self.count = count
@@ -22,17 +22,17 @@ struct FrameSequence {
             throw RenderError(
                 .undecodable, "the animation has fewer frames than the \(count) its header says; it may be cut short")
         }
-        // Viewers take a GIF's delay of 0 for 100 ms; other formats mean what they say.
+        // Viewers show a GIF frame whose delay is 0 for 100 ms; other formats use delays literally.
         let shown = delays.prefix(count).map { $0 == 0 && format == .gif ? 100 : $0 }
         timing = FrameTiming(delays: shown, loops: max(0, strip.integer("loop") ?? 0))
     }
 
-    /// What is common to all frames: metadata, and what stops them.
+    /// The image that all frames are cut from: it carries their metadata, and killing it stops all of them.
     var source: Image { strip }
     var width: Int { strip.width }
     var height: Int { strip.height / count }
 
-    /// A frame as an image of its own, so that no step reads across its edges into the next.
+    /// A frame as a separate image, so that no step reads across its edges into the next frame.
     func frame(_ index: Int) throws(RenderError) -> Image {
         if count == 1 { return strip }
         return try VipsCall(
@@ -48,8 +48,8 @@ struct FrameSequence {
 extension Recipe {
     /// How many frames a render of this recipe decodes.
     ///
-    /// One unless `frames` asks for more, the original is an animated GIF or WebP, and so is what is written: other outputs
-    /// take the first frame.
+    /// More than one only if `frames` asks for it, the original is an animated GIF or WebP, and the output is GIF or
+    /// WebP too. Other outputs use the first frame.
     public func decodedFrames(of header: ImageHeader, into format: ImageFormat) -> Int {
         guard header.format.holdsFrames, format.holdsFrames else { return 1 }
         switch frames {

@@ -1,10 +1,10 @@
 /// Reads the blocks of a GIF (GIF89a specification): frames, extents, transparency.
 enum GIFHeader {
-    /// Counting stops here; limits checked afterwards are far lower.
+    /// Counting stops here; the limits checked afterwards are far lower.
     static let maxCountedFrames = 100_000
 
-    /// The size is the canvas as decoders make it: the screen, or what the first frame reaches where that is more. Later
-    /// frames are cut off at its edges.
+    /// The size is that of the canvas as decoders allocate it: the logical screen, enlarged if the first frame extends
+    /// beyond it. Later frames are clipped to it.
     static func parse(_ reader: ByteReader) throws(RenderError) -> ImageHeader {
         guard let screenWidth = reader.uint16(6, .little), let screenHeight = reader.uint16(8, .little),
             let flags = reader.byte(10), reader.byte(12) != nil

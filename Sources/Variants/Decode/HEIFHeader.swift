@@ -1,15 +1,15 @@
-/// Reads the boxes of AVIF and HEIF still pictures (ISO/IEC 14496-12 §4, 23008-12 §6 and §9): brands, the primary item's
-/// size, transformations, alpha and profile.
+/// Reads the boxes of AVIF and HEIF still pictures (ISO/IEC 14496-12 §4, 23008-12 §6 and §9): brands, and the primary
+/// item's size, transformations, alpha and profile.
 ///
-/// libheif applies `clap`, `irot` and `imir` while decoding and libvips drops the EXIF orientation of these formats, so the
-/// size given here is the one after them and the orientation is always 1.
+/// libheif applies `clap`, `irot` and `imir` while decoding, and libvips drops the EXIF orientation of these formats,
+/// so the size returned here is the transformed one, and the orientation is always 1.
 enum HEIFHeader {
     private static let avifBrands: Set<String> = ["avif", "avis"]
     private static let heifBrands: Set<String> = [
         "heic", "heix", "heim", "heis", "hevc", "hevx", "hevm", "hevs", "mif1", "mif2", "msf1",
     ]
 
-    /// What the `ftyp` box announces: its major brand and the compatible ones, of which the first 64 are looked at.
+    /// The format given by the `ftyp` box: its major brand and the first 64 compatible brands are checked.
     static func format(_ reader: ByteReader) -> ImageFormat? {
         guard let size = reader.uint32(0), size >= 16, reader.matches("ftyp", at: 4) else { return nil }
         var isHEIF = false
@@ -47,7 +47,7 @@ enum HEIFHeader {
         return header
     }
 
-    /// Depth and channels by `pixi`, the profile's name by `colr`, EXIF by the item of that type (23008-12 §A.2).
+    /// Reads depth and channels from `pixi`, the profile's name from `colr`, EXIF from its item (23008-12 §A.2).
     static func details(_ reader: ByteReader) -> ImageDetails {
         var details = ImageDetails(colourSpace: .rgb)
         guard let meta = child("meta", of: reader)?.part(4), let properties = child("iprp", of: meta),
@@ -66,13 +66,13 @@ enum HEIFHeader {
         }
         if let item = exifItem(meta), let place = location(of: item, in: meta) {
             let block = reader.part(place.offset, place.length)
-            // Four bytes say how far behind them the TIFF header is.
+            // The first four bytes give the offset of the TIFF header, counted from their end.
             if let skipped = block.uint32(0) { details.exif = EXIFSummary(block.part(4 + skipped)) }
         }
         return details
     }
 
-    /// The item whose type in `iinf` is `Exif` (14496-12 §8.11.6, version 2 or 3 of its entries).
+    /// The ID of the item that `iinf` lists with type `Exif` (14496-12 §8.11.6, entries of version 2 or 3).
     private static func exifItem(_ meta: ByteReader) -> Int? {
         guard let items = child("iinf", of: meta), let version = items.byte(0) else { return nil }
         var found: Int?
@@ -84,14 +84,14 @@ enum HEIFHeader {
         return found
     }
 
-    /// Where in the file an item of one extent lies (14496-12 §8.11.3).
+    /// The offset and length of an item's first extent (14496-12 §8.11.3); nil if it is not in the file itself.
     private static func location(of item: Int, in meta: ByteReader) -> (offset: Int, length: Int)? {
         guard let box = child("iloc", of: meta), let version = box.byte(0), version < 3, let sizes = box.uint16(4),
             let count = version < 2 ? box.uint16(6) : box.uint32(6)
         else { return nil }
         let (offsetBytes, lengthBytes) = (sizes >> 12, sizes >> 8 & 15)
         let (baseBytes, indexBytes) = (sizes >> 4 & 15, version == 0 ? 0 : sizes & 15)
-        // Extents without a size take no bytes, and would be counted for ever.
+        // Without a length field an extent may take no bytes, so a forged extent count could keep this loop busy.
         guard lengthBytes > 0 else { return nil }
         var at = version < 2 ? 8 : 10
         func number(_ bytes: Int) -> Int? {
@@ -106,7 +106,7 @@ enum HEIFHeader {
         }
         for _ in 0..<count {
             guard let id = number(version < 2 ? 2 : 4) else { return nil }
-            // In the file itself, not in `idat` or another item.
+            // Construction method 0 means that the item is in the file itself, not in `idat` or another item.
             let method = version == 0 ? 0 : number(2)
             guard let method, number(2) != nil, let base = number(baseBytes), let extents = number(2) else {
                 return nil
@@ -129,7 +129,7 @@ enum HEIFHeader {
         var data: ByteReader
     }
 
-    /// The boxes directly inside, in order. Each advances by at least its 8-byte head, so this ends.
+    /// Calls `body` with each direct child box, in order. The loop ends, because a box has at least its 8-byte header.
     static func forEachBox(_ reader: ByteReader, _ body: (Box) -> Void) {
         var offset = 0
         while let size = reader.uint32(offset), let type = reader.fourCharacters(offset + 4) {
@@ -160,7 +160,7 @@ enum HEIFHeader {
         return version == 0 ? box.uint16(4) : box.uint32(4)
     }
 
-    /// The 1-based property indexes that the `ipma` boxes give an item, in order.
+    /// The 1-based property indexes that the `ipma` boxes assign to an item, in order.
     private static func indexes(of item: Int?, in properties: ByteReader) -> [Int] {
         var result: [Int] = []
         forEachBox(properties) { box in
@@ -184,7 +184,8 @@ enum HEIFHeader {
         return result
     }
 
-    /// `ispe`, cut by `clap` where that is given and sensible. Of several sizes the largest, so that limits err safely.
+    /// The size from `ispe`, cropped by `clap` if that is present and plausible. If there are several sizes the largest
+    /// counts, so that limits err on the safe side.
     private static func size(_ boxes: [Box]) -> (width: Int, height: Int)? {
         var size: (width: Int, height: Int)?
         for box in boxes where box.type == "ispe" {

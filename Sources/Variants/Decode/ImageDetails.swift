@@ -1,8 +1,8 @@
-/// What a file says about its picture beyond `ImageHeader`: to be shown to people. Nothing is decided by it.
+/// What a file says about its picture beyond `ImageHeader`. It is for display only; no decision depends on it.
 public struct ImageDetails: Sendable, Hashable {
     /// What the samples of a pixel mean.
     public enum ColourSpace: String, Sendable, Hashable {
-        /// Also YCbCr and palettes, which decoders turn into it.
+        /// Also YCbCr and palettes, which decoders convert to RGB.
         case rgb = "RGB"
         case grey
         case cmyk = "CMYK"
@@ -11,13 +11,13 @@ public struct ImageDetails: Sendable, Hashable {
 
     /// nil if the file does not say.
     public var colourSpace: ColourSpace?
-    /// Bits of a sample; of a palette's colours, 8.
+    /// Bits per sample; for the palettes of PNG and GIF 8, the depth of their colours.
     public var bitDepth: Int?
-    /// What the colour profile calls itself.
+    /// The name of the colour profile.
     public var profileName: String?
     public var exif: EXIFSummary?
 
-    /// Reads the details of a file whose header has been read. Safe on any bytes; what is damaged is nil.
+    /// Reads the details of a file whose header has already been read. Safe on any bytes; damaged details are nil.
     public static func read(_ bytes: [UInt8], _ header: ImageHeader) -> ImageDetails {
         bytes.withUnsafeBytes { read(ByteReader($0), header.format) }
     }
@@ -51,7 +51,7 @@ public struct ImageDetails: Sendable, Hashable {
             } else if marker == 0xE1, details.exif == nil, segment.matches("Exif\0\0") {
                 details.exif = EXIFSummary(segment.part(6))
             } else if marker == 0xE2, segment.matches("ICC_PROFILE\0"), segment.byte(12) == 1 {
-                // The name lies in the first of its segments.
+                // The profile's name is in the first of its segments.
                 details.profileName = ProfileName.read(segment.part(14))
             }
             return marker != 0xDA
@@ -67,7 +67,7 @@ public struct ImageDetails: Sendable, Hashable {
         PNGHeader.forEachChunk(reader) { type, data in
             switch type {
             case "eXIf": details.exif = EXIFSummary(data)
-            // The profile is compressed; its name stands before it.
+            // The profile is compressed, but its name precedes it in plain text.
             case "iCCP": details.profileName = data.text(0, limit: 79)
             case "sRGB": if details.profileName == nil { details.profileName = "sRGB" }
             default: break

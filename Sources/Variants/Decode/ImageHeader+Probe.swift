@@ -1,6 +1,6 @@
 extension ImageHeader {
-    /// Reads format, size, pages, alpha, orientation, scans and profile size from the bytes alone, without decoding a pixel
-    /// and without libvips, whose own sniffing hangs on some inputs.
+    /// Reads format, size, pages, alpha, orientation, scans and profile size from the bytes alone, without decoding a
+    /// pixel and without libvips, whose own sniffing hangs on some inputs.
     ///
     /// Safe on any bytes: all reads are bounds-checked, time is linear in their number. A file cut short still has a
     /// header as long as its size can be read; the pixels then fail in the decoder.
@@ -14,7 +14,7 @@ extension ImageHeader {
         return try result.get()
     }
 
-    /// The same over memory that stays valid during the call, for example a mapped file.
+    /// Probes memory that stays valid during the call, such as a mapped file.
     public static func probe(_ bytes: UnsafeRawBufferPointer) throws(RenderError) -> ImageHeader {
         let reader = ByteReader(bytes)
         switch detectFormat(reader) {
@@ -31,7 +31,7 @@ extension ImageHeader {
         }
     }
 
-    /// The format that the first bytes announce; nil for anything else.
+    /// The format identified by the first bytes; nil if none matches.
     static func detectFormat(_ reader: ByteReader) -> ImageFormat? {
         if reader.matches([0xFF, 0xD8, 0xFF]) { return .jpeg }
         if reader.matches(PNGHeader.signature) { return .png }
@@ -48,7 +48,7 @@ extension ImageHeader {
         RenderError(.undecodable, "damaged \(format): \(problem)")
     }
 
-    /// Edges from 1 to 2²⁴ − 1 pass (libvips takes 10⁷ at most), so that width × height × pages cannot overflow later.
+    /// Accepts edges from 1 to 2²⁴ − 1 (libvips: up to 10⁷), so that width × height × pages cannot overflow later.
     static func checkSize(_ format: String, _ width: Int, _ height: Int) throws(RenderError) {
         guard width > 0, height > 0 else { throw damaged(format, "its size is \(width) × \(height)") }
         guard max(width, height) < 1 << 24 else {

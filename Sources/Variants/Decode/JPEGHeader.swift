@@ -1,6 +1,6 @@
 /// Reads the markers of a JPEG stream (ITU-T T.81 annex B): frame header, EXIF orientation, ICC size, number of scans.
 enum JPEGHeader {
-    /// Counting stops above this; no encoder writes as many, and the limit checked afterwards is far lower.
+    /// Counting stops above this. No encoder writes that many scans, and the limit checked afterwards is far lower.
     static let maxCountedScans = 1000
 
     static func parse(_ reader: ByteReader) throws(RenderError) -> ImageHeader {
@@ -48,7 +48,7 @@ enum JPEGHeader {
             default: break
             }
             guard let given = reader.uint16(offset) else { return false }
-            // A length too small to be one: libjpeg goes on right behind it, and scans may follow.
+            // If the length is invalid, continue right after it as libjpeg does, because scans may follow.
             let length = max(2, given)
             let segment = reader.part(offset + 2, length - 2)
             offset += length
@@ -57,7 +57,7 @@ enum JPEGHeader {
         return false
     }
 
-    /// Whether the marker is one of SOF.
+    /// Whether the marker is a start of frame (SOFn).
     static func isFrame(_ marker: UInt8) -> Bool {
         switch marker {
         case 0xC0...0xC3, 0xC5...0xC7, 0xC9...0xCB, 0xCD...0xCF: true
@@ -73,8 +73,8 @@ enum JPEGHeader {
         return ImageHeader(format: .jpeg, width: width, height: height)
     }
 
-    /// The next marker at or after `offset`, which then points behind it. Skips stray bytes, entropy-coded data with its
-    /// stuffed zeros, and fill bytes, as libjpeg does.
+    /// Returns the next marker at or after `offset` and moves `offset` past it. Skips stray bytes, entropy-coded data
+    /// with its stuffed zeros, and fill bytes, as libjpeg does.
     private static func nextMarker(_ reader: ByteReader, _ offset: inout Int) -> UInt8? {
         while let found = reader.firstOffset(of: 0xFF, from: offset) {
             offset = found + 1

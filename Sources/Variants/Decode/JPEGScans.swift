@@ -1,10 +1,10 @@
-/// Walks the entropy-coded data of a JPEG without its EOI marker, to learn whether all rows are there (ITU-T T.81 annexes F
-/// and G). libjpeg cannot tell a file that lacks two bytes from one that lacks half of the picture.
+/// Walks the entropy-coded data of a JPEG that lacks its EOI marker, to find out whether all rows are present (ITU-T
+/// T.81 annexes F and G). libjpeg cannot tell a file that lacks two bytes from one that lacks half of the picture.
 struct JPEGScans {
-    /// The JPEG with the EOI marker it lacks, or nil: it has one, or pixels are missing.
+    /// The JPEG with the missing EOI marker appended; nil if it already has one, or if pixels are missing.
     static func completed(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? {
         let reader = ByteReader(bytes)
-        // Cameras append data behind EOI. Looking for the marker is cheap compared to walking the scans.
+        // Cameras append data after EOI, so look for the marker first. That is cheap compared to walking the scans.
         if bytes.count < 4 || reader.uint16(bytes.count - 2) == 0xFFD9 { return nil }
         if (try? JPEGHeader.forEachSegment(reader) { _, _, _ in true }) == true { return nil }
         var scans = JPEGScans(reader)
@@ -19,25 +19,25 @@ struct JPEGScans {
         var id: UInt8
         var across: Int
         var down: Int
-        /// Blocks of a scan of this component alone.
+        /// Columns and rows of blocks in a scan of this component alone.
         var columns: Int
         var rows: Int
-        /// Blocks of a row in `nonzero`, which holds what scans of several components need too.
+        /// Blocks per row of `nonzero`, including the padding blocks of scans with several components.
         var stride: Int
-        /// By coefficient, how many of its lowest bits are still missing; nil: all.
+        /// For each coefficient, how many of its lowest bits are still missing; nil if all are.
         var missingBits = [Int?](repeating: nil, count: 64)
-        /// A bit for each coefficient that is not zero, by block; only progressive files need to know.
+        /// Per block, one bit for each coefficient that is not zero. Filled for progressive files only.
         var nonzero: [UInt64] = []
     }
 
     private struct HuffmanTable {
-        /// By length, the first code, the first position in `values`, and how many there are.
+        /// By code length: the first code, the position of its value in `values`, and the number of codes.
         private var first = [Int](repeating: 0, count: 17)
         private var start = [Int](repeating: 0, count: 17)
         private var count = [Int](repeating: 0, count: 17)
         private var values: [UInt8] = []
 
-        /// Reads a table and gives how many bytes it takes.
+        /// Reads a table and returns it with the number of bytes it takes; nil if it is invalid or cut short.
         static func read(_ segment: ByteReader) -> (table: HuffmanTable, length: Int)? {
             var table = HuffmanTable()
             var (code, total) = (0, 0)
@@ -75,14 +75,14 @@ struct JPEGScans {
     private var restartInterval = 0
     private var mcuColumns = 0
     private var mcuRows = 0
-    /// By class (0: DC, 1: AC) and number.
+    /// Four DC tables, then four AC tables.
     private var tables: [HuffmanTable?] = Array(repeating: nil, count: 8)
 
     private init(_ reader: ByteReader) { self.reader = reader }
 
     private mutating func areComplete() -> Bool {
         var isReadable = true
-        // The walk only rethrows errors of its body, which throws none.
+        // The walk only rethrows errors of its body, and this body throws none.
         _ = try? JPEGHeader.forEachSegment(reader) { marker, segment, end in
             switch marker {
             case 0xC4: isReadable = readTables(segment)
@@ -124,7 +124,7 @@ struct JPEGScans {
         func blocks(_ length: Int, _ factor: Int, _ most: Int) -> Int { ((length * factor + most - 1) / most + 7) / 8 }
         mcuColumns = (width + 8 * across - 1) / (8 * across)
         mcuRows = (height + 8 * down - 1) / (8 * down)
-        // Every block takes a bit or more: work and memory are bounded by the bytes there are.
+        // Every block takes at least one bit, so this bounds work and memory by the size of the file.
         let blocksOfMCU = factors.reduce(0) { $0 + $1.across * $1.down }
         guard mcuColumns * mcuRows * blocksOfMCU <= reader.count * 8 else { return false }
         isProgressive = marker == 0xC2
@@ -140,7 +140,7 @@ struct JPEGScans {
 
     // MARK: Scans
 
-    /// What a scan codes of each coefficient.
+    /// A scan's components, its spectral selection (`first`…`last`) and its successive approximation (`high`, `low`).
     private struct Scan {
         var members: [(component: Int, dc: HuffmanTable?, ac: HuffmanTable?)] = []
         var first = 0
@@ -149,7 +149,7 @@ struct JPEGScans {
         var low = 0
     }
 
-    /// Whether all of a scan's data is there, behind its header.
+    /// Reads a scan's data, which starts after its header. Returns whether all of it is present.
     private mutating func readScan(_ header: ByteReader, from start: Int) -> Bool {
         guard let scan = scan(header) else { return false }
         var bits = EntropyBits(reader, at: start)
@@ -205,7 +205,7 @@ struct JPEGScans {
         return scan
     }
 
-    /// A block of a sequential scan (T.81 §F.2.2).
+    /// Skips a block of a sequential scan (T.81 §F.2.2).
     private func skipBlock(_ bits: inout EntropyBits, _ dc: HuffmanTable?, _ ac: HuffmanTable?) -> Bool {
         guard let dc, let ac, let size = dc.symbol(&bits), size <= 16, bits.skip(size) else { return false }
         var at = 1
@@ -223,7 +223,7 @@ struct JPEGScans {
         return true
     }
 
-    /// A block's part of a progressive scan (T.81 §G.1.2, §G.2).
+    /// Skips a block's part of a progressive scan (T.81 §G.1.2, §G.2).
     private mutating func skipBand(
         _ bits: inout EntropyBits, _ scan: Scan, _ member: (component: Int, dc: HuffmanTable?, ac: HuffmanTable?),
         _ block: Int, _ bandsLeft: inout Int
@@ -272,7 +272,7 @@ struct JPEGScans {
     private static func skipRefinement(
         _ bits: inout EntropyBits, _ scan: Scan, _ table: HuffmanTable, _ nonzero: inout UInt64, _ bandsLeft: inout Int
     ) -> Bool {
-        /// Skips a bit for each coefficient that is known not to be zero, up to the one behind `zeros` zeros.
+        /// Skips a bit for each known nonzero coefficient, up to the zero coefficient that follows `zeros` others.
         func skipKnown(_ at: inout Int, zeros: Int) -> Bool {
             var left = zeros
             while at <= scan.last {
@@ -296,7 +296,7 @@ struct JPEGScans {
                 bandsLeft = 1 << run + more
                 break
             }
-            // A coefficient that becomes 1 or −1: its sign comes first.
+            // Size 1 is a coefficient that becomes 1 or −1; its sign bit comes first.
             guard size <= 1, size == 0 || bits.next() != nil, skipKnown(&at, zeros: run) else { return false }
             if size == 1, at <= scan.last { nonzero |= 1 << UInt64(at) }
             at += 1
@@ -309,7 +309,7 @@ struct JPEGScans {
     }
 }
 
-/// Bits of entropy-coded data, the highest of a byte first; stuffed zeros are left out, and nothing behind a marker is given.
+/// Reads bits of entropy-coded data, the highest bit of a byte first. Skips stuffed zeros and returns nil at a marker.
 private struct EntropyBits {
     private let reader: ByteReader
     private var offset: Int
@@ -347,7 +347,7 @@ private struct EntropyBits {
 
     mutating func skip(_ count: Int) -> Bool { number(count) != nil }
 
-    /// Goes on behind a restart marker, which has to be next.
+    /// Continues after the restart marker; false if the next marker is not one.
     mutating func restart() -> Bool {
         left = 0
         while reader.byte(offset) == 0xFF, reader.byte(offset + 1) == 0xFF { offset += 1 }

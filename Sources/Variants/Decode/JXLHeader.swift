@@ -1,9 +1,9 @@
 /// Reads the header of a JPEG XL codestream, bare or in its container (ISO/IEC 18181-1 §D, 18181-2 §9).
 ///
-/// libjxl applies the orientation while it decodes, so the size given here is the one after it, and the orientation is
-/// always 1. Of an animation the first frame is decoded: it counts as one page.
+/// libjxl applies the orientation while decoding, so the size returned here is the oriented one, and the orientation is
+/// always 1. Only the first frame of an animation is decoded, so an animation counts as one page.
 enum JXLHeader {
-    /// Channels beyond colour: libjxl decodes all of them, and pictures have one, alpha.
+    /// The limit on channels beyond colour: libjxl decodes all of them, but a picture needs only one, alpha.
     static let maxExtraChannels = 4
 
     static func isJXL(_ reader: ByteReader) -> Bool {
@@ -33,7 +33,7 @@ enum JXLHeader {
             details.bitDepth = found.bitDepth
         }
         forEachBox(reader) { type, data in
-            // Four bytes say how far behind them the TIFF header is.
+            // The first four bytes give the offset of the TIFF header, counted from their end.
             if type == "Exif", let skipped = data.uint32(0) { details.exif = EXIFSummary(data.part(4 + skipped)) }
         }
         return details
@@ -55,7 +55,7 @@ enum JXLHeader {
             codestream = reader.part(reader.count)
             forEachBox(reader) { type, data in
                 guard codestream.count == 0 else { return }
-                // A part begins with its number. Headers are shorter than any first part that an encoder writes.
+                // A `jxlp` part begins with its index. Every encoder writes a first part longer than the headers.
                 if type == "jxlc" { codestream = data } else if type == "jxlp" { codestream = data.part(4) }
             }
         }
@@ -71,7 +71,7 @@ enum JXLHeader {
         HEIFHeader.forEachBox(reader) { body($0.type, $0.data) }
     }
 
-    /// SizeHeader and ImageMetadata up to the colour space; nil if the bits end earlier.
+    /// Reads SizeHeader and ImageMetadata up to the colour space; nil if the bits end earlier.
     private static func metadata(_ bits: inout BitReader) -> Found? {
         var found = Found()
         guard let size = size(&bits), let isDefault = bits.flag() else { return nil }
@@ -86,13 +86,13 @@ enum JXLHeader {
             else { return nil }
             found.orientation = orientation + 1
         }
-        // modular_16bit_buffers lies between depth and channels.
+        // The flag between depth and channels is modular_16bit_buffers.
         guard let depth = depth(&bits), bits.flag() != nil,
             let channels = bits.choice((0, 0), (1, 0), (2, 4), (1, 12))
         else { return nil }
         found.bitDepth = depth
         found.extraChannels = channels
-        // With more channels than are decoded the picture is refused, so the rest of the header is not needed.
+        // The caller rejects a picture with more channels than this, so the rest of its header is not needed.
         for _ in 0..<channels where channels <= maxExtraChannels {
             guard let isAlpha = skipChannel(&bits) else { return nil }
             found.hasAlpha = found.hasAlpha || isAlpha
@@ -134,7 +134,7 @@ enum JXLHeader {
             && bits.choice((0, 0), (0, 3), (0, 16), (0, 32)) != nil && bits.flag() != nil
     }
 
-    /// Bits of a sample.
+    /// Reads the number of bits per sample; nil if the bits end earlier.
     private static func depth(_ bits: inout BitReader) -> Int? {
         guard let isFloat = bits.flag() else { return nil }
         guard isFloat else { return bits.choice((8, 0), (10, 0), (12, 0), (1, 6)) }
@@ -142,7 +142,7 @@ enum JXLHeader {
         return depth
     }
 
-    /// Reads one channel's description; whether it is alpha.
+    /// Skips one channel's description. Returns whether the channel is alpha, or nil if the bits end earlier.
     private static func skipChannel(_ bits: inout BitReader) -> Bool? {
         guard let isDefault = bits.flag() else { return nil }
         if isDefault { return true }
@@ -158,7 +158,7 @@ enum JXLHeader {
     }
 }
 
-/// Numbers of any length in bits, the lowest bit of a byte first. Reading past the end gives nil.
+/// Reads numbers of any length in bits, the lowest bit of a byte first. Reading past the end returns nil.
 private struct BitReader {
     private let bytes: ByteReader
     private var position = 0
@@ -177,7 +177,7 @@ private struct BitReader {
 
     mutating func flag() -> Bool? { number(1).map { $0 == 1 } }
 
-    /// U32: two bits choose among four sums of a constant and a number of so many bits.
+    /// Reads a U32: a two-bit selector picks a constant and the number of bits to read and add to it.
     mutating func choice(
         _ first: (Int, Int), _ second: (Int, Int), _ third: (Int, Int), _ fourth: (Int, Int)
     ) -> Int? {

@@ -2,8 +2,8 @@
 enum PNGHeader {
     static let signature: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
 
-    /// Animated PNG counts as one page: decoders show its still picture. `profileBytes` is the size in the file, where the
-    /// profile is compressed.
+    /// An animated PNG counts as one page, because decoders show its still picture. `profileBytes` is the size in the
+    /// file, where the profile is compressed.
     static func parse(_ reader: ByteReader) throws(RenderError) -> ImageHeader {
         guard reader.uint32(8) == 13, reader.matches("IHDR", at: 12),
             let width = reader.uint32(16), let height = reader.uint32(20), let colour = reader.byte(25)
@@ -21,12 +21,12 @@ enum PNGHeader {
             default: break
             }
         }
-        // libpng has no words for this.
+        // libpng reports no useful error for this.
         guard hasPixels else { throw ImageHeader.damaged("PNG", "it has no pixels (no IDAT chunk)") }
         return header
     }
 
-    /// The chunks behind IHDR up to IEND.
+    /// Calls `body` with each chunk after IHDR, up to IEND.
     static func forEachChunk(_ reader: ByteReader, _ body: (_ type: String, _ data: ByteReader) -> Void) {
         var offset = 33
         while let length = reader.uint32(offset), let type = reader.fourCharacters(offset + 4), type != "IEND" {

@@ -1,19 +1,19 @@
-/// Reads image file directories of TIFF files (TIFF 6.0 §2), of EXIF blocks, which are the same structure, and of BigTIFF
-/// files, whose offsets and counts have eight bytes (libtiff's BigTIFF specification).
+/// Reads image file directories of TIFF files (TIFF 6.0 §2), of EXIF blocks, which have the same structure, and of
+/// BigTIFF files, whose offsets and counts take eight bytes (libtiff's BigTIFF specification).
 struct TIFFHeader {
-    /// Counting stops here; limits checked afterwards are far lower.
+    /// Counting stops here; the limits checked afterwards are far lower.
     static let maxCountedPages = 10_000
 
     private let reader: ByteReader
     private let order: ByteOrder
     private let isBig: Bool
-    /// Where the first directory starts.
+    /// The offset of the first directory.
     private let first: Int
 
-    /// nil if the bytes do not begin like a TIFF file, or end within its header.
+    /// Fails if the bytes do not begin like a TIFF file, or end within its header.
     init?(_ reader: ByteReader) {
         guard let (order, isBig) = Self.kind(reader) else { return nil }
-        // A BigTIFF names the length of its offsets, which is always 8, and then two zeros.
+        // A BigTIFF header gives the size of its offsets, which is always 8, followed by two zero bytes.
         if isBig, reader.uint16(4, order) != 8 || reader.uint16(6, order) != 0 { return nil }
         guard let first = isBig ? reader.uint64(8, order) : reader.uint32(4, order) else { return nil }
         self.reader = reader
@@ -56,26 +56,26 @@ struct TIFFHeader {
         return header
     }
 
-    /// The EXIF orientation in a block that starts with its TIFF header; nil when absent or not 1…8.
+    /// The EXIF orientation in a block that starts with its TIFF header; nil if absent or not 1…8.
     static func orientation(exif reader: ByteReader) -> Int? { TIFFHeader(reader)?.orientation }
 
     private var orientation: Int? { value(0x0112).flatMap { (1...8).contains($0) ? $0 : nil } }
 
     // MARK: Directories
 
-    /// Bytes of one entry: tag (2), type (2), count (4 or 8), value or offset (4 or 8).
+    /// The size of one entry in bytes: tag (2), type (2), count (4 or 8), value or offset (4 or 8).
     private var entryBytes: Int { isBig ? 20 : 12 }
 
-    /// Entries of a directory, and where the first one is.
+    /// The number of entries in a directory, and the offset of the first.
     private func entries(_ directory: Int) -> (count: Int, start: Int)? {
         guard directory < reader.count else { return nil }
         let count = isBig ? reader.uint64(directory, order) : reader.uint16(directory, order)
-        // None has more entries than there are tags.
+        // Tags are 16-bit numbers, so no valid directory has more entries than that.
         guard let count, count <= 0xFFFF else { return nil }
         return (count, directory + (isBig ? 8 : 2))
     }
 
-    /// Directories in the chain from the first; ends at a missing one and before one seen already (a loop).
+    /// Counts the directories in the chain. Stops at a missing one, and at one it has already seen (a loop).
     private func countPages() -> Int {
         var seen: Set<Int> = []
         var directory = first
@@ -88,7 +88,7 @@ struct TIFFHeader {
         return max(1, seen.count)
     }
 
-    /// Offset of the entry with a tag, of the first directory by default.
+    /// The offset of the entry with a tag, by default in the first directory.
     private func entry(_ tag: Int, in directory: Int? = nil) -> Int? {
         guard let (count, start) = entries(directory ?? first) else { return nil }
         for offset in stride(from: start, to: start + count * entryBytes, by: entryBytes) {
@@ -102,7 +102,7 @@ struct TIFFHeader {
         isBig ? reader.uint64(entry + 4, order) : reader.uint32(entry + 4, order)
     }
 
-    /// The first value of an entry of type BYTE, SHORT or LONG that is kept in the entry itself.
+    /// The first value of a BYTE, SHORT, LONG or (in BigTIFF) LONG8 entry that is stored in the entry itself.
     func value(_ tag: Int, in directory: Int? = nil) -> Int? {
         guard let entry = entry(tag, in: directory), let count = count(entry), count > 0 else { return nil }
         let at = entry + (isBig ? 12 : 8)
@@ -115,7 +115,7 @@ struct TIFFHeader {
         }
     }
 
-    /// Offset of an entry's values: inside the entry if they fit, else the offset stored in it. nil outside the file.
+    /// The offset of an entry's values: in the entry if they fit, else as stored there; nil if outside the file.
     private func place(_ entry: Int, bytes: Int) -> Int? {
         let at = entry + (isBig ? 12 : 8)
         if bytes <= (isBig ? 8 : 4) { return at }
@@ -123,7 +123,7 @@ struct TIFFHeader {
         return place.flatMap { $0 < reader.count ? $0 : nil }
     }
 
-    /// The text of an ASCII entry; no more than 128 bytes of it.
+    /// The text of an ASCII entry, at most 128 bytes of it.
     func text(_ tag: Int, in directory: Int? = nil) -> String? {
         guard let entry = entry(tag, in: directory), reader.uint16(entry + 2, order) == 2, let count = count(entry),
             let place = place(entry, bytes: count)
@@ -139,7 +139,7 @@ struct TIFFHeader {
         return reader.part(place, count)
     }
 
-    /// The first values of a RATIONAL entry, at most three; fractions over zero are left out.
+    /// The first values of a RATIONAL entry, at most three; fractions with denominator 0 are left out.
     func rationals(_ tag: Int, in directory: Int? = nil) -> [Double] {
         guard let entry = entry(tag, in: directory), reader.uint16(entry + 2, order) == 5, let count = count(entry),
             count > 0, let place = place(entry, bytes: isBig && count == 1 ? 8 : 9)
@@ -152,7 +152,7 @@ struct TIFFHeader {
         }
     }
 
-    /// The first value of a SHORT entry, wherever its values lie.
+    /// The first value of a SHORT entry, whether it is stored in the entry or elsewhere in the file.
     func short(_ tag: Int) -> Int? {
         guard let entry = entry(tag), reader.uint16(entry + 2, order) == 3, let count = count(entry), count > 0,
             let place = place(entry, bytes: min(count, 16) * 2)

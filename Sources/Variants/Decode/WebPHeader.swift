@@ -13,7 +13,7 @@ enum WebPHeader {
         guard let flags = reader.byte(20), let width = reader.uint24(24, .little),
             let height = reader.uint24(27, .little)
         else { throw ImageHeader.damaged("WebP", "its VP8X chunk is cut short") }
-        // The product fits 32 bits (RFC 9649 §2.7.1).
+        // RFC 9649 §2.7.1 requires the product to fit in 32 bits.
         guard (width + 1) * (height + 1) < 1 << 32 else {
             throw ImageHeader.damaged("WebP", "its size is \(width + 1) × \(height + 1)")
         }
@@ -35,7 +35,7 @@ enum WebPHeader {
         return header
     }
 
-    /// The chunks behind VP8X.
+    /// Calls `body` with each chunk after VP8X.
     static func forEachChunk(
         _ reader: ByteReader, _ body: (_ type: String, _ offset: Int, _ data: ByteReader) -> Void
     ) {

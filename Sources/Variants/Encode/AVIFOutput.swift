@@ -1,7 +1,7 @@
 /// AVIF through libheif's AV1 encoder.
 ///
-/// Chroma has half the resolution below quality 90, the full one from there on and where `lossless` is asked. AVIF files
-/// hold luma and chroma here, never RGB, so `lossless` means what their rounding leaves: 1 of 255 in a few pixels.
+/// Chroma has half the resolution below quality 90, and full resolution from 90 on or if `lossless` is requested. Files
+/// hold luma and chroma, never RGB, so `lossless` still leaves their rounding errors: 1 of 255 in a few pixels.
 struct AVIFOutput: OutputEncoder {
     static let format = ImageFormat.avif
     static let summary = "AVIF; `lossless` keeps every value within 1 of 255."
@@ -10,8 +10,8 @@ struct AVIFOutput: OutputEncoder {
     static let defaultQuality = 70
     static let saver: (operation: String, package: String)? = ("heifsave_target", "libheif1")
 
-    /// How long libaom looks for a shorter file, 0…9. 4, libvips' default, takes twenty to thirty times the CPU of 0 for
-    /// a tenth fewer bytes at equal scores: work for the background, not for a request.
+    /// How hard libaom tries to make the file shorter, 0…9. libvips' default of 4 takes twenty to thirty times the CPU
+    /// of 0 and saves a tenth of the bytes at equal scores: worth it in the background, but not during a request.
     private static let effort = 0
 
     private let job: EncodeJob

@@ -1,6 +1,6 @@
-/// Finished pixels on their way into a file: 8 bits, 3 bands or 4 with alpha, rows without padding.
+/// Finished pixels, ready to be encoded: 8 bits, 3 bands or 4 with alpha, rows without padding.
 struct EncodablePixels: Sendable {
-    /// One frame, or all of an animation, each below the one before.
+    /// One frame, or all frames of an animation, stacked vertically.
     let storage: PixelStorage
     let width: Int
     /// The height of one frame.
@@ -31,13 +31,13 @@ struct EncodablePixels: Sendable {
             .labelled(bands < 3 ? "b-w" : "srgb")
     }
 
-    /// The bytes in parts of at most 65,536 pixels: what looks at every pixel checks between them whether it is to go on.
+    /// The bytes in ranges of at most 65,536 pixels. Code that visits every pixel checks for cancellation between them.
     var runs: some Sequence<Range<Int>> {
         let (count, length) = (storage.count, bands << 16)
         return stride(from: 0, to: count, by: length).lazy.map { $0..<min(count, $0 + length) }
     }
 
-    /// Whether all but an eighth of the pixels is either opaque or transparent, as where a shape was cut out.
+    /// Whether at most an eighth of the pixels are partly transparent, as when a shape was cut out.
     func hasPlainAlpha(_ control: RenderControl) throws(RenderError) -> Bool {
         if bands < 4 { return false }
         let from = storage.bytes
@@ -51,7 +51,7 @@ struct EncodablePixels: Sendable {
         return between * 8 <= storage.count / 4
     }
 
-    /// Without the alpha band where it is opaque everywhere: smaller files, and formats without alpha suffice.
+    /// Drops the alpha band if it is opaque everywhere: files get smaller, and a format without alpha will do.
     func droppingOpaqueAlpha(_ control: RenderControl) throws(RenderError) -> EncodablePixels {
         if bands < 4 { return self }
         let from = storage.bytes
@@ -76,10 +76,10 @@ struct EncodablePixels: Sendable {
     }
 }
 
-/// When the frames of an animation are shown.
+/// The timing of an animation's frames.
 struct FrameTiming: Sendable, Hashable {
-    /// Milliseconds each frame stays, ≥ 0; one a frame.
+    /// How long each frame is shown, in milliseconds, ≥ 0; one value per frame.
     var delays: [Int]
-    /// How often the animation plays in all; 0 is for ever.
+    /// The total number of times the animation plays; 0 means forever.
     var loops: Int
 }

@@ -1,14 +1,14 @@
 /// GIF through libimagequant and cgif, still or animated.
 ///
-/// Up to 256 colours (255 where something is transparent) are kept exactly; more are chosen by libimagequant and dithered.
-/// Alpha of 128 and more is opaque, less is transparent. Delays are hundredths of a second, rounded, and at least one where
-/// there is a delay, at most 65,535 as the format has no more.
+/// Up to 256 colours (255 if a pixel is transparent) are kept exactly; of more, libimagequant picks a palette and
+/// dithers. Alpha of 128 or more becomes opaque, less becomes transparent. Delays are rounded to hundredths of a
+/// second: at least one unless the delay is 0, and at most 65,535, the format's maximum.
 struct GIFOutput: OutputEncoder {
     static let format = ImageFormat.gif
     static let summary = "GIF, also animated (`frames:all`); at most 256 colours, alpha becomes all or nothing."
     static let example = "gif"
     static let losslessness = Losslessness.neverWithoutQuality
-    /// The format has no place for EXIF, and none for profiles that programs look at.
+    /// The format cannot store EXIF, and programs ignore a profile in it.
     static let holds: KeptMetadata = [.xmp]
     static let saver: (operation: String, package: String)? = ("gifsave_target", "libcgif0")
 
@@ -30,8 +30,8 @@ struct GIFOutput: OutputEncoder {
 }
 
 extension KeptBlobs {
-    /// XMP as an application extension before the trailer (XMP part 3 §1.1.2). It is not cut into sub-blocks: whatever its
-    /// bytes are taken for as lengths, the 256 descending bytes behind it lead to the terminator.
+    /// Inserts XMP as an application extension before the trailer (XMP part 3 §1.1.2). It is not split into sub-blocks:
+    /// whatever lengths a reader takes its bytes for, the 256 descending bytes that follow lead it to the terminator.
     func inserted(intoGIF gif: [UInt8]) -> [UInt8] {
         guard let xmp, gif.last == 0x3B else { return gif }
         let head: [UInt8] = [0x21, 0xFF, 11] + [UInt8]("XMP DataXMP".utf8)

@@ -1,8 +1,8 @@
 /// JPEG through libjpeg-turbo.
 ///
-/// Huffman tables are made for the picture, which takes off 4 to 12 % (docs/benchmarks.md). Chroma has half the resolution
-/// below quality 90, as libvips and libjpeg's own programs choose, and the full one from there on. Trellis quantisation and
-/// other tables need mozjpeg, which Debian's libvips does not have.
+/// Huffman tables are made for each picture, which saves 4 to 12 % (docs/benchmarks.md). Chroma has half the resolution
+/// below quality 90, as libvips and libjpeg's own programs choose, and full resolution from 90 on. Trellis quantisation
+/// and other tables need mozjpeg, which Debian's libvips does not have.
 struct JPEGOutput: OutputEncoder {
     static let format = ImageFormat.jpeg
     static let summary = "JPEG; alpha is flattened onto the last `background`, else white."
@@ -28,9 +28,9 @@ struct JPEGOutput: OutputEncoder {
 }
 
 extension KeptBlobs {
-    /// As APP1 (EXIF, XMP) and APP2 (ICC, in parts of at most 65,519 bytes) behind SOI and JFIF's APP0.
+    /// Inserts APP1 (EXIF, XMP) and APP2 (ICC, in parts of at most 65,519 bytes) after SOI and JFIF's APP0.
     ///
-    /// What a segment cannot hold (64 KiB) is left out. Sources: Exif 2.32 §4.7.2, XMP part 3 §1.1.3, ICC.1 annex B.4.
+    /// Metadata too long for a segment (64 KiB) is left out. See Exif 2.32 §4.7.2, XMP part 3 §1.1.3, ICC.1 annex B.4.
     func inserted(intoJPEG jpeg: [UInt8]) -> [UInt8] {
         guard !isEmpty, jpeg.count > 4 else { return jpeg }
         var segments: [UInt8] = []

@@ -7,15 +7,15 @@ struct JXLOutput: OutputEncoder {
     static let defaultQuality = 79
     static let saver: (operation: String, package: String)? = ("jxlsave_target", "libjxl0.7")
 
-    /// What libvips makes of lower ones is beyond libjxl's coarsest distance, 25, and libjxl then takes its finest usual one.
+    /// Below this, libvips requests a distance beyond libjxl's maximum of 25, and libjxl then uses a fine one instead.
     private static let lowestQuality = 5
 
-    /// What libjxl does to find a shorter file, 3…9; 3 is the least that libvips passes on. libjxl's usual 7 takes five to ten
-    /// times the CPU, and 5 % off a file of 1024 px.
+    /// How hard libjxl tries to make the file shorter, 3…9; 3 is the least that libvips passes on. libjxl's default of
+    /// 7 takes five to ten times the CPU and saves 5 % on a file of 1024 px.
     private static let effort = 3
 
-    /// Refuses a picture that may not fit in memory: libjxl 0.7 does not check its allocations and corrupts the heap if one
-    /// fails. Measured from 1 to 50 megapixels it needs 22 bytes a sample, 25.4 if lossless.
+    /// Rejects a picture that may not fit in memory: libjxl 0.7 does not check its allocations and corrupts the heap if
+    /// one fails. Measured from 1 to 50 megapixels it needs 22 bytes a sample, 25.4 if lossless.
     private func checkMemory(_ pixels: EncodablePixels) throws(RenderError) {
         let samples = pixels.width * pixels.height * pixels.bands
         let needed = samples * (job.output.isLossless ? 26 : 23) + 16 << 20
@@ -34,7 +34,7 @@ struct JXLOutput: OutputEncoder {
         try checkMemory(pixels)
         var image = try pixels.image()
         if let profile = job.kept.profile {
-            // The profile is part of the codestream. libvips writes nothing else with it.
+            // The profile is part of the codestream, so libvips must write it. The image has no other metadata.
             image = try VipsCall("copy", ["in": .image(image)]).image()
             image.set("icc-profile-data", profile)
         }
@@ -50,7 +50,7 @@ struct JXLOutput: OutputEncoder {
 }
 
 extension KeptBlobs {
-    /// EXIF and XMP as boxes around a bare codestream (ISO/IEC 18181-2 §9); without either the codestream as it is.
+    /// Wraps a bare codestream in a container with EXIF and XMP (ISO/IEC 18181-2 §9), if there is either.
     func wrapped(jxl codestream: [UInt8]) -> [UInt8] {
         guard exif != nil || xmp != nil, codestream.starts(with: [0xFF, 0x0A]) else { return codestream }
         func box(_ type: String, _ body: [UInt8]) -> [UInt8] {
@@ -58,7 +58,7 @@ extension KeptBlobs {
         }
         var file = box("JXL ", [0x0D, 0x0A, 0x87, 0x0A])
         file += box("ftyp", [UInt8]("jxl ".utf8) + [0, 0, 0, 0] + [UInt8]("jxl ".utf8))
-        // The number before EXIF is where its TIFF header starts.
+        // The four bytes before EXIF give the offset of its TIFF header.
         if let tiff { file += box("Exif", [0, 0, 0, 0] + tiff) }
         if let xmp { file += box("xml ", xmp) }
         return file + box("jxlc", codestream)

@@ -1,10 +1,10 @@
 /// Metadata in AVIF files (ISO/IEC 14496-12 §8.11 and §12.1.5, 23008-12 §6.5.5, §9.3 and annex A).
 ///
-/// libheif's files hold one picture, with alpha perhaps, described by a `meta` box before the data. A profile becomes a
-/// property of the primary item; EXIF and XMP become items of their own whose data comes last in the file. The `meta` box
-/// grows thereby, so that all offsets behind it move.
+/// libheif's files hold one picture, possibly with alpha, described by a `meta` box before the data. A profile becomes
+/// a property of the primary item; EXIF and XMP become separate items, whose data is appended to the file. Because the
+/// `meta` box grows, all offsets after it are adjusted.
 extension KeptBlobs {
-    /// Throws `encodingFailed` where the file is not built as libheif builds it.
+    /// Throws `encodingFailed` if the file is not laid out as libheif writes it.
     func inserted(intoAVIF file: [UInt8]) throws(RenderError) -> [UInt8] {
         if isEmpty { return file }
         do {
@@ -21,7 +21,7 @@ private struct AVIFMetadata {
 
     private let file: [UInt8]
     private let top: [Box]
-    /// The children of `meta`, by position.
+    /// The children of `meta`, in file order.
     private let meta: [Box]
 
     init(_ file: [UInt8]) throws {
@@ -34,11 +34,11 @@ private struct AVIFMetadata {
     func adding(_ kept: KeptBlobs) throws -> [UInt8] {
         let primary = try number(child("pitm").bytes, at: 12, 2)
         var items: [(type: String, data: [UInt8])] = []
-        // The number before EXIF is where its TIFF header starts.
+        // The four bytes before EXIF give the offset of its TIFF header.
         if let tiff = kept.tiff { items.append(("Exif", [0, 0, 0, 0] + tiff)) }
         if let xmp = kept.xmp { items.append(("mime", xmp)) }
 
-        // Everything but `iloc` is finished first: its numbers depend on how long the rest is, its own length does not.
+        // `iloc` comes last: its offsets depend on the length of everything else, whereas its own length does not.
         var children: [[UInt8]] = []
         let firstID = try itemIDs().reduce(0, max) + 1
         for box in meta {
@@ -76,7 +76,7 @@ private struct AVIFMetadata {
         }
     }
 
-    /// `iinf` of version 0 with an entry (`infe`, version 2) more for each item.
+    /// `iinf` of version 0 with one more entry (`infe`, version 2) for each item.
     private func itemInfos(
         _ box: ArraySlice<UInt8>, adding items: [(type: String, data: [UInt8])], _ firstID: Int
     ) throws -> [UInt8] {
@@ -91,7 +91,7 @@ private struct AVIFMetadata {
         return Self.box("iinf", body)
     }
 
-    /// `iref` with a `cdsc` (content description) reference more from each item.
+    /// `iref` with one more `cdsc` (content description) reference for each item.
     private func references(_ box: [UInt8], adding count: Int, _ firstID: Int, to primary: Int) throws -> [UInt8] {
         guard try number(box[...], at: 8, 1) == 0 else { throw Unexpected() }
         var body = Array(box.dropFirst(8))
@@ -102,7 +102,7 @@ private struct AVIFMetadata {
         return Self.box("iref", body)
     }
 
-    /// `iprp` with a `colr` property more, and the primary item's association with it.
+    /// `iprp` with one more `colr` property, associated with the primary item.
     private func properties(
         _ box: ArraySlice<UInt8>, adding profile: [UInt8]?, to primary: Int
     ) throws -> [UInt8] {
@@ -116,7 +116,7 @@ private struct AVIFMetadata {
                     "ipco",
                     Array(part.bytes.dropFirst(8)) + Self.box("colr", [UInt8]("prof".utf8) + profile))
             } else {
-                // Version 0 and flags 0: item numbers of two bytes, property numbers of seven bits.
+                // Version 0 with flags 0 means item IDs of two bytes and property indexes of seven bits.
                 guard part.type == "ipma", try number(part.bytes, at: 8, 4) == 0, (1...127).contains(index) else {
                     throw Unexpected()
                 }
@@ -136,7 +136,7 @@ private struct AVIFMetadata {
         return Self.box("iprp", body)
     }
 
-    /// The bytes of an entry of `iloc` with one extent: version 0 or 1, offsets and lengths of four bytes.
+    /// The size of an `iloc` entry with one extent, in bytes: version 0 or 1, four-byte offsets and lengths.
     private func locationBytes() throws -> Int {
         let box = try child("iloc").bytes
         let version = try number(box, at: 8, 1)

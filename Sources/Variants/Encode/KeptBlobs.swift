@@ -1,6 +1,6 @@
-/// Metadata an output keeps, as the bytes of the standards: EXIF (with or without its `Exif\0\0` prefix), ICC, XMP.
+/// The metadata an output keeps, in its standard encodings: EXIF (with or without its `Exif\0\0` prefix), ICC, XMP.
 ///
-/// Each output puts it into its own files; the code for that is in the output's file.
+/// Each output inserts it into files of its own format; the code for that is in the output's file.
 struct KeptBlobs: Sendable, Hashable {
     var exif: [UInt8]?
     var profile: [UInt8]?
@@ -10,12 +10,12 @@ struct KeptBlobs: Sendable, Hashable {
 
     static let exifPrefix = [UInt8]("Exif\0\0".utf8)
 
-    /// EXIF from its TIFF header on.
+    /// EXIF, starting at its TIFF header.
     var tiff: [UInt8]? {
         exif.map { $0.starts(with: Self.exifPrefix) ? [UInt8]($0.dropFirst(Self.exifPrefix.count)) : $0 }
     }
 
-    /// EXIF with the Orientation tag (0x0112) of its first directory set to 1; damaged EXIF comes back as it is.
+    /// EXIF with the Orientation tag (0x0112) of its first directory set to 1; damaged EXIF is returned unchanged.
     static func upright(_ exif: [UInt8]) -> [UInt8] {
         var bytes = exif
         let base = bytes.starts(with: exifPrefix) ? exifPrefix.count : 0
@@ -40,8 +40,8 @@ struct KeptBlobs: Sendable, Hashable {
 }
 
 extension KeptBlobs {
-    /// XMP with `tiff:Orientation` set to 1, as an attribute or as an element, under whatever prefix the TIFF namespace has
-    /// (XMP part 2 §3.2). A digit takes the place of a digit, so that packets keep their length.
+    /// XMP with `tiff:Orientation` set to 1, as an attribute or as an element, under whatever prefix the TIFF namespace
+    /// has (XMP part 2 §3.2). One digit replaces another, so packets keep their length.
     static func uprightXMP(_ xmp: [UInt8]) -> [UInt8] {
         var bytes = xmp
         let spaces: Set<UInt8> = [0x20, 0x09, 0x0A, 0x0D]
@@ -92,7 +92,7 @@ extension KeptBlobs {
     }
 }
 
-/// Numbers of a fixed width, as containers write them.
+/// Encodes integers with a fixed number of bytes, as container formats store them.
 enum Bytes {
     static func bigEndian(_ number: Int, _ count: Int = 4) -> [UInt8] {
         (0..<count).map { UInt8(truncatingIfNeeded: number >> (8 * (count - 1 - $0))) }

@@ -1,39 +1,39 @@
-/// One output format: what recipe text may ask of it, and how pixels become its bytes.
+/// One output format: the options recipe text may give it, and how pixels are encoded.
 ///
-/// A member is one file here, one line in `Catalogue.outputs`, and one test file. It gets pixels and what is kept of the
-/// metadata, nothing else, so that nothing can slip through.
+/// A conforming type has one file here, one line in `Catalogue.outputs`, and one test file. It receives only the pixels
+/// and the metadata to keep, so no other metadata can get into its files.
 protocol OutputEncoder: Sendable {
     /// The format, and the name in recipe text.
     static var format: ImageFormat { get }
     /// What it is, in one sentence.
     static var summary: String { get }
-    /// Recipe text that uses it, canonically written.
+    /// Recipe text that uses it, in canonical form.
     static var example: String { get }
     static var losslessness: Losslessness { get }
-    /// The quality in force when none is written, 1…100: the one whose score is JPEG 80's (docs/benchmarks.md).
+    /// The quality used if the recipe gives none, 1…100: the one that scores the same as JPEG 80 (docs/benchmarks.md).
     static var defaultQuality: Int { get }
-    /// Whether `progressive` means something.
+    /// Whether `progressive` has an effect.
     static var canBeProgressive: Bool { get }
-    /// The metadata a file of this format has a place for.
+    /// The metadata that this format can store.
     static var holds: KeptMetadata { get }
-    /// The libvips operation it needs, and the Debian package that brings it; nil where it needs none.
+    /// The libvips operation it needs, and the Debian package that provides it; nil if it needs none.
     static var saver: (operation: String, package: String)? { get }
 
     init(_ job: EncodeJob)
-    /// The file. `quality` counts in lossy outputs; the same input always gives the same bytes.
+    /// Encodes a file. `quality` applies to lossy outputs only. The same input always gives the same bytes.
     func encode(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8]
 }
 
-/// Whether every visible pixel survives.
+/// Whether every visible pixel is preserved.
 enum Losslessness: Sendable {
     case never, onRequest, always
-    /// No, though there is no quality to choose.
+    /// Never lossless, although there is no quality to choose.
     case neverWithoutQuality
 
     var hasQuality: Bool { self == .never || self == .onRequest }
 }
 
-/// What an encoder is told beside the pixels.
+/// What an encoder receives besides the pixels.
 struct EncodeJob: Sendable {
     var output: ResolvedOutput
     var kept: KeptBlobs
@@ -47,9 +47,9 @@ extension OutputEncoder {
     static var saver: (operation: String, package: String)? { nil }
 }
 
-/// From pixels to the bytes of a file.
+/// Encodes pixels in any output format.
 enum Encoding {
-    /// Refuses an output that cannot be written here, before anything is decoded.
+    /// Throws if the installed libvips cannot write this output. Called before anything is decoded.
     static func checkAvailability(_ output: ResolvedOutput) throws(RenderError) {
         guard let encoder = Catalogue.output(of: output.format) else {
             throw RenderError(.notAvailable, "`\(output.format.rawValue)` is no output")
@@ -62,7 +62,7 @@ enum Encoding {
         }
     }
 
-    /// The file, within the output's byte budget.
+    /// Encodes a file within the output's byte budget.
     static func encode(_ pixels: EncodablePixels, _ job: EncodeJob) throws(RenderError) -> [UInt8] {
         guard let type = Catalogue.output(of: job.output.format) else {
             throw RenderError(.notAvailable, "`\(job.output.format.rawValue)` is no output")
@@ -86,7 +86,7 @@ enum Encoding {
 }
 
 extension Image {
-    /// What a saver makes of this image; both stop when the render does.
+    /// The file that a libvips saver makes of this image. Stopping the render stops the image and the saver.
     func saved(
         by nickname: String, _ arguments: KeyValuePairs<String, VipsArgument>, _ control: RenderControl
     ) throws(RenderError) -> [UInt8] {

@@ -1,11 +1,12 @@
 /// PNG through libpng.
 ///
-/// Written in the smallest of the colour types that hold the picture (docs/benchmarks.md has sizes and times):
-/// - up to 256 colours: a palette of 1, 2, 4 or 8 bits, rows unfiltered, as filters only hurt indexes;
-/// - greys: 8-bit grey, with alpha where there is some, unless a profile is kept, which is one of RGB;
-/// - else RGB or RGBA. Each row takes the filter that suits it: libvips' default of none makes photographs a third larger.
+/// Picks the smallest colour type that can hold the picture (docs/benchmarks.md has sizes and times):
+/// - up to 256 colours (16 opaque greys): a palette of 1, 2, 4 or 8 bits, unfiltered, as filters only hurt indexes;
+/// - only greys: 8-bit grey, with alpha if needed, unless a profile is kept, because that is an RGB profile;
+/// - otherwise RGB or RGBA.
 ///
-/// What is under an alpha of 0 is never seen: it is written as black, which takes no space.
+/// Without a palette each row uses the filter that suits it: libvips' default of none makes photographs a third larger.
+/// Fully transparent pixels are never seen: they are written as black, which takes no space.
 struct PNGOutput: OutputEncoder {
     static let format = ImageFormat.png
     static let summary = "PNG, always lossless."
@@ -41,9 +42,9 @@ struct PNGOutput: OutputEncoder {
             ], job.control)
     }
 
-    /// Rows of indexes have the layout of 8-bit grey rows, as which libvips compresses them; the header is put right after.
+    /// Packed index rows have the layout of 8-bit grey rows: libvips compresses them as such; then the header is set.
     private func write(_ palette: PNGPalette, _ pixels: EncodablePixels) throws(RenderError) -> [UInt8] {
-        // Interlacing takes pixels apart, so there they stay whole bytes.
+        // Interlacing rearranges single pixels, so interlaced indexes stay whole bytes.
         let depth = job.output.isProgressive ? 8 : palette.depth
         let rows = try palette.rows(of: pixels, depth: depth, job.control)
         let rowBytes = (pixels.width * depth + 7) / 8
@@ -52,13 +53,13 @@ struct PNGOutput: OutputEncoder {
     }
 }
 
-/// The colours of a picture that has few.
+/// The palette of a picture with few colours.
 struct PNGPalette {
-    /// Red, green, blue, alpha from the highest byte down; the transparent first, which keeps `tRNS` short.
+    /// Red, green, blue, alpha from the highest byte down. Transparent colours come first, which keeps `tRNS` short.
     let colours: [UInt32]
     private let hasAlpha: Bool
 
-    /// nil above 256 colours.
+    /// Fails if the picture has more than 256 colours.
     init?(_ pixels: EncodablePixels, _ control: RenderControl) throws(RenderError) {
         var seen = ColourTable()
         var last: UInt32?
@@ -72,10 +73,10 @@ struct PNGPalette {
         hasAlpha = pixels.bands == 4
     }
 
-    /// Bits an index takes: 1, 2, 4 or 8.
+    /// Bits per index: 1, 2, 4 or 8.
     var depth: Int { [1, 2, 4].first { colours.count <= 1 << $0 } ?? 8 }
 
-    /// Indexes, packed from the highest bit down, each row on a byte of its own.
+    /// The indexes of all pixels, packed from the highest bit down. Each row starts at a new byte.
     func rows(
         of pixels: EncodablePixels, depth: Int, _ control: RenderControl
     ) throws(RenderError) -> [UInt8] {
@@ -94,9 +95,9 @@ struct PNGPalette {
         return rows
     }
 
-    /// A grey PNG of these rows with the header of a palette picture, `PLTE` and `tRNS` (PNG third edition, 11.2, 11.3.1.1).
+    /// Turns a grey PNG of these rows into a palette PNG: header, `PLTE`, `tRNS` (PNG third edition, 11.2, 11.3.1.1).
     func header(in png: [UInt8], width: Int, depth: Int) throws(RenderError) -> [UInt8] {
-        // Signature, then IHDR of 13 bytes: its data starts at 16.
+        // IHDR follows the signature; its 13 bytes of data start at 16.
         guard png.count > 33, png[12..<16].elementsEqual("IHDR".utf8) else {
             throw RenderError(.encodingFailed, "libpng's file does not begin with a header")
         }
@@ -110,12 +111,12 @@ struct PNGPalette {
     }
 }
 
-/// Up to 256 colours and their order of arrival, by open addressing.
+/// Up to 256 colours in the order of their insertion, in a hash table with open addressing.
 private struct ColourTable {
     private var slots = [Int16](repeating: -1, count: 1024)
     private(set) var colours: [UInt32] = []
 
-    /// false once there are too many.
+    /// Returns false if the colour is new and the table is full.
     @discardableResult mutating func insert(_ colour: UInt32) -> Bool {
         let slot = slot(of: colour)
         if slots[slot] >= 0 { return true }
@@ -125,7 +126,7 @@ private struct ColourTable {
         return true
     }
 
-    /// Of a colour that was inserted.
+    /// The index of a colour that has been inserted.
     func index(of colour: UInt32) -> Int { Int(slots[slot(of: colour)]) }
 
     private func slot(of colour: UInt32) -> Int {
@@ -137,7 +138,7 @@ private struct ColourTable {
 }
 
 extension EncodablePixels {
-    /// Calls `body` with red, green, blue and alpha of each pixel until it returns false; whether it never did.
+    /// Calls `body` with red, green, blue and alpha of each pixel until it returns false. Returns whether it never did.
     fileprivate func forEachColour(
         _ control: RenderControl, _ body: (UInt32) -> Bool
     ) throws(RenderError) -> Bool {
@@ -157,7 +158,7 @@ extension EncodablePixels {
         try forEachColour(control) { $0 >> 24 == $0 >> 16 & 0xFF && $0 >> 24 == $0 >> 8 & 0xFF }
     }
 
-    /// One band, two with alpha.
+    /// The pixels with one colour band, plus alpha if they have it.
     fileprivate func grey(_ control: RenderControl) throws(RenderError) -> EncodablePixels {
         let result = PixelStorage(byteCount: storage.count / bands * (bands - 2))
         let (from, to) = (storage.bytes, result.mutableBytes)
@@ -173,7 +174,7 @@ extension EncodablePixels {
         return EncodablePixels(storage: result, width: width, height: height, bands: bands - 2)
     }
 
-    /// Black where alpha is 0.
+    /// The pixels with black wherever alpha is 0.
     fileprivate func blackWhereUnseen(_ control: RenderControl) throws(RenderError) -> EncodablePixels {
         if bands < 4 { return self }
         let isBlack = try forEachColour(control) { $0 & 0xFF != 0 || $0 == 0 }
@@ -194,7 +195,7 @@ extension EncodablePixels {
 }
 
 extension KeptBlobs {
-    /// As `iCCP`, `eXIf` and `iTXt` chunks behind IHDR (PNG third edition, 11.3).
+    /// Inserts `iCCP`, `eXIf` and `iTXt` chunks after IHDR (PNG third edition, 11.3).
     func inserted(intoPNG png: [UInt8]) -> [UInt8] {
         let endOfHeader = 8 + 25
         guard !isEmpty, png.count > endOfHeader else { return png }
@@ -206,7 +207,7 @@ extension KeptBlobs {
     }
 }
 
-/// Chunks, and what they need: CRC-32 (ISO 3309) and a zlib stream of stored blocks (RFC 1950, RFC 1951 §3.2.4).
+/// PNG chunks, with the CRC-32 (ISO 3309) and the zlib stream of stored blocks (RFC 1950, RFC 1951 §3.2.4) they need.
 enum PNGChunk {
     private static let table: [UInt32] = (0..<256).map { index in
         (0..<8).reduce(UInt32(index)) { value, _ in value & 1 == 1 ? 0xEDB8_8320 ^ (value >> 1) : value >> 1 }
@@ -217,7 +218,7 @@ enum PNGChunk {
         return Bytes.bigEndian(body.count) + checked + Bytes.bigEndian(Int(crc32(checked)))
     }
 
-    /// A file without the chunks of a type that stand before the pixels. libvips writes `pHYs` for the resolution that every
+    /// Removes the first chunk of a type that precedes the pixels. libvips writes `pHYs` for the resolution that every
     /// image in memory has.
     static func removing(_ type: String, from png: [UInt8]) -> [UInt8] {
         var at = 8

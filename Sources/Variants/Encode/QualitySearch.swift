@@ -2,24 +2,24 @@ import Glibc
 
 /// Finds the largest quality whose file meets a byte budget, in at most six encodes.
 ///
-/// The first encode is at the highest quality allowed, and often fits. Each further one is placed between the nearest sizes
-/// known by interpolation (regula falsi) along the typical growth of files with quality; where the same end moved twice, a
-/// quarter of the way to the other is added (as the Illinois method keeps an end from standing still). The search ends with a
-/// file that fills at least 95 % of the budget, with two neighbouring qualities, or with the best of six. On JPEG, WebP and
-/// AVIF files it takes 2.5 encodes on average.
+/// The first encode is at the highest quality allowed, and often fits. Each further guess interpolates (regula falsi)
+/// between the nearest known sizes, along the typical growth of files with quality. If the same end moves twice, the
+/// guess shifts a quarter of the way to the other end (as the Illinois method keeps an end from standing still). The
+/// search stops at a file that fills at least 95 % of the budget, at two neighbouring qualities, or with the best of
+/// six encodes. On JPEG, WebP and AVIF files it takes 2.5 encodes on average.
 struct QualitySearch {
     /// Bytes, ≥ 1.
     let budget: Int
     /// The highest quality tried, 1…100.
     let highest: Int
 
-    /// Encodes made at most.
+    /// The maximum number of encodes.
     static let encodeLimit = 6
 
-    /// The file. Throws `overBudget`, naming the smallest size reached, or what `save` throws.
+    /// Returns the file. Throws `overBudget`, naming the smallest size reached, or what `save` throws.
     func result(_ save: (Int) throws(RenderError) -> [UInt8]) throws(RenderError) -> [UInt8] {
         var best: (quality: Int, bytes: [UInt8])?
-        // Ever smaller.
+        // Encodes that exceeded the budget, in order of falling quality.
         var over: [(quality: Int, size: Int)] = []
         var quality = highest
         var fittedLast: Bool?
@@ -52,7 +52,7 @@ struct QualitySearch {
                 + "frames, another output (`webp`, `avif`) or a larger `max=` would help")
     }
 
-    /// The quality that should fill the budget but for a little, by the typical growth stretched to go through both sizes.
+    /// The quality expected to just fill the budget, by the typical growth curve scaled to pass through both sizes.
     private func guess(_ upper: (quality: Int, size: Int), _ lower: (quality: Int, size: Int)?) -> Int {
         let top = log(Double(upper.size))
         var stretch = 1.0
@@ -64,8 +64,8 @@ struct QualitySearch {
         return (1...100).last { Self.typicalLogSizes[$0] <= wanted } ?? 1
     }
 
-    /// By quality, the logarithm of a file's size against that at 100: the mean over JPEG, WebP and AVIF files of three
-    /// pictures, in straight lines between a few qualities.
+    /// Indexed by quality, the logarithm of a file's size relative to that at 100: the mean over JPEG, WebP and AVIF
+    /// files of three pictures, interpolated linearly between a few qualities.
     private static let typicalLogSizes: [Double] = {
         let known = [
             (0, -3.45), (5, -3.2), (10, -3.0), (20, -2.7), (30, -2.5), (50, -2.1), (70, -1.7), (80, -1.5), (90, -1.0),

@@ -1,8 +1,8 @@
 import CWebP
 
 extension WebPOutput {
-    /// An animation. libwebp's own encoder finds what changes from frame to frame; frames that change nothing lengthen the
-    /// one before them.
+    /// Encodes an animation. libwebp's animation encoder finds what changes from frame to frame; a frame that changes
+    /// nothing lengthens the previous one.
     func animation(
         _ pixels: EncodablePixels, _ timing: FrameTiming, quality: Int
     ) throws(RenderError) -> [UInt8] {

@@ -1,8 +1,8 @@
 import CWebP
 
-/// WebP, still or animated, through libwebp itself: unlike libvips' saver it can be stopped while it encodes.
+/// WebP, still or animated, through libwebp directly: unlike libvips' saver, it can be stopped while it encodes.
 ///
-/// Lossless files keep every pixel that can be seen; what is under an alpha of 0 is smoothed away.
+/// Lossless files keep every visible pixel; the colours of fully transparent pixels are smoothed away.
 struct WebPOutput: OutputEncoder {
     static let format = ImageFormat.webp
     static let summary = "WebP, also animated (`frames:all`)."
@@ -34,7 +34,7 @@ struct WebPOutput: OutputEncoder {
     func configuration(quality: Int) throws(RenderError) -> WebPConfig {
         var config = WebPConfig()
         guard WebPConfigInit(&config) != 0 else { throw Self.versionMismatch }
-        // Of a lossless file the quality is the effort.
+        // For a lossless file, `quality` is the compression effort.
         config.quality = job.output.isLossless ? 75 : Float(quality)
         config.lossless = job.output.isLossless ? 1 : 0
         return config
@@ -44,7 +44,7 @@ struct WebPOutput: OutputEncoder {
         RenderError(.encodingFailed, "libwebp is of another version than its headers")
     }
 
-    /// Calls `body` with a picture of the pixels of one frame that stops when the render does.
+    /// Calls `body` with one frame as a libwebp picture whose encoding stops when the render does.
     func withPicture<Value>(
         _ pixels: EncodablePixels, frame: Int, usesARGB: Bool,
         _ body: (inout WebPPicture) throws(RenderError) -> Value
@@ -75,7 +75,7 @@ struct WebPOutput: OutputEncoder {
 
     private func still(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8] {
         var config = try configuration(quality: quality)
-        // Predicting alpha from its neighbours is tried beside taking it as it is, and never chosen for a mask's.
+        // libwebp would also try predicting alpha from its neighbours, but never picks that for a mask's.
         if try pixels.hasPlainAlpha(job.control) { config.alpha_filtering = 0 }
         return try withPicture(pixels, frame: 0, usesARGB: job.output.isLossless) { picture throws(RenderError) in
             var writer = WebPMemoryWriter()
@@ -97,7 +97,7 @@ struct WebPOutput: OutputEncoder {
 }
 
 extension KeptBlobs {
-    /// As ICCP, EXIF and XMP chunks of an extended file (RFC 9649 §2.7) around the chunks of another.
+    /// Makes an extended file (RFC 9649 §2.7) with ICCP, EXIF and XMP chunks around the chunks of `file`.
     func wrapped(webP file: [UInt8], _ pixels: EncodablePixels) -> [UInt8] {
         guard !isEmpty else { return file }
         var chunks: [UInt8] = []
@@ -107,7 +107,7 @@ extension KeptBlobs {
         }
         var flags: UInt8 = pixels.bands == 4 ? 0x10 : 0
         let isExtended = file.count > 20 && file[12..<16].elementsEqual("VP8X".utf8)
-        // Animation and alpha stay as they are said to be.
+        // Keep the animation and alpha flags of an extended file.
         if isExtended { flags |= file[20] & 0x12 }
         if profile != nil { flags |= 0x20 }
         if exif != nil { flags |= 0x08 }

@@ -4,13 +4,13 @@ struct NamedPixels: Sendable {
     let size: PixelSize
 }
 
-/// Masks and overlays: pictures that a recipe names and that come along as encoded bytes.
+/// Masks and overlays: pictures that a recipe refers to by name, and that are supplied as encoded bytes.
 enum NamedPicture {
-    /// Opens `bytes` and makes pixels of the picture, which is upright and in sRGB, or takes those made before.
+    /// Opens `bytes` and lets `make` turn the picture, upright and in sRGB, into pixels, or returns cached ones.
     ///
     /// - Parameters:
-    ///   - what: for messages, such as "mask `star`". What is wrong with the bytes is its fault, not the original's.
-    ///   - form: all that the pixels depend on beside the bytes, such as "mask:stretch:300x200".
+    /// - what: the name in messages, such as "mask `star`". Errors in the bytes are blamed on it, not on the original.
+    /// - form: everything besides the bytes that the pixels depend on, such as "mask:stretch:300x200".
     static func pixels(
         of bytes: [UInt8]?, _ what: String, form: String, _ context: RenderContext,
         _ make: (Picture) throws(RenderError) -> Image
@@ -33,7 +33,7 @@ enum NamedPicture {
         }
     }
 
-    /// The picture's limits are those of an original.
+    /// Opens the picture under the same limits as an original.
     private static func open(
         _ bytes: UnsafeRawBufferPointer, _ context: RenderContext
     ) throws(RenderError) -> Picture {

@@ -1,6 +1,6 @@
 extension PixelBuffer {
-    /// The picture with its alpha multiplied by `mask`: by the mask's alpha, or where that is opaque everywhere by its
-    /// luminance (Rec. 709 weights). A mask of another size is stretched, bilinearly.
+    /// The picture with its alpha multiplied by `mask`: by the mask's alpha or, if that is opaque everywhere, by its
+    /// luminance (Rec. 709 weights). A mask of another size is stretched bilinearly.
     public func masked(by mask: PixelBuffer) -> PixelBuffer {
         guard !pixels.isEmpty, !mask.pixels.isEmpty else { return self }
         let values = mask.maskValues
@@ -30,7 +30,7 @@ extension PixelBuffer {
         return result
     }
 
-    /// One value a pixel: alpha, else luminance.
+    /// One value per pixel: alpha or, if that is opaque everywhere, luminance.
     private var maskValues: [UInt8] {
         let hasAlpha = stride(from: 3, to: pixels.count, by: 4).contains { pixels[$0] < 255 }
         return stride(from: 0, to: pixels.count, by: 4).map { at in
@@ -41,7 +41,7 @@ extension PixelBuffer {
         }
     }
 
-    /// The two samples a position falls between, pixel centres mapped onto each other.
+    /// The two samples that a position falls between when pixel centres are aligned, and its distance from the first.
     private static func neighbours(_ index: Int, of count: Int, in samples: Int) -> (Int, Int, Double) {
         let position = min(
             max((Double(index) + 0.5) * Double(samples) / Double(count) - 0.5, 0), Double(samples - 1))

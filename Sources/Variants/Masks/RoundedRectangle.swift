@@ -11,7 +11,7 @@ struct RoundedRectangle: Sendable {
         var rx: Double
         var ry: Double
 
-        /// How far the ellipse reaches to the side at `v` above or below its centre.
+        /// Half the width of the ellipse at distance `v` above or below its centre.
         func reach(_ v: Double) -> Double { v >= ry ? 0 : rx * sqrt(1 - (v / ry) * (v / ry)) }
     }
 
@@ -20,7 +20,7 @@ struct RoundedRectangle: Sendable {
     /// Clockwise from top left.
     let corners: [Corner]
 
-    /// Radii clockwise from top left; where neighbours overlap, all shrink by one factor (CSS Backgrounds 3, §4.5).
+    /// Radii clockwise from top left; if neighbours overlap, all shrink by the same factor (CSS Backgrounds 3, §4.5).
     init(width: Int, height: Int, radii: [EdgeLength]) {
         let edge = Double(min(width, height))
         var lengths = radii.map { radius in
@@ -56,7 +56,7 @@ struct RoundedRectangle: Sendable {
         for (index, corner) in corners.enumerated() where corner.rx > 0 && corner.ry > 0 {
             let isRight = index == 1 || index == 2
             let isBottom = index >= 2
-            // Distance of the row from its nearer edge, then outward from the ellipse's centre.
+            // The row's distance from the nearer edge gives v, which counts outward from the ellipse's centre.
             let fromEdge = Double(isBottom ? height - 1 - row : row)
             let v1 = corner.ry - fromEdge
             guard v1 > 0 else { continue }
@@ -68,7 +68,7 @@ struct RoundedRectangle: Sendable {
                 let part = (u1 - u0) * (v1 - v0)
                 let outside = u0 >= reach ? part : part - Self.inside(corner, u0, u1, v0, v1)
                 let x = isRight ? width - 1 - column : column
-                // Farther in on this row nothing is cut any more.
+                // Nothing is cut farther in on this row.
                 if outside <= 0 { break }
                 cut[x] += outside
             }
@@ -83,14 +83,14 @@ struct RoundedRectangle: Sendable {
             let t = min(1, max(0, u / rx))
             return rx * ry / 2 * (t * sqrt(1 - t * t) + asin(t))
         }
-        // Up to `full` the curve lies above the pixel, from `none` on below it.
+        // Up to `full` the curve lies above the pixel; from `none` on it lies below.
         let full = min(u1, max(u0, corner.reach(v1)))
         let none = min(u1, max(u0, corner.reach(v0)))
         let curved = integral(none) - integral(full) - v0 * (none - full)
         return (full - u0) * (v1 - v0) + max(0, curved)
     }
 
-    /// Multiplies the alpha of `pixels` (4 bands) with the coverage; `check` is called before each row.
+    /// Multiplies the alpha of `pixels` (4 bands) by the coverage; calls `check` before each row.
     func multiply<Failure: Error>(
         into pixels: UnsafeMutableBufferPointer<UInt8>, _ check: () throws(Failure) -> Void
     ) throws(Failure) {
@@ -106,5 +106,5 @@ struct RoundedRectangle: Sendable {
     }
 }
 
-/// The product of two shares of 255, rounded.
+/// The product of two values in units of 1/255, rounded.
 func alphaProduct(_ a: UInt8, _ b: UInt8) -> UInt8 { UInt8((Int(a) * Int(b) + 127) / 255) }

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// The pixels of named pictures at the sizes they were used at, so that a mask is not decoded and scaled for each
-/// picture of a series.
+/// A cache of the pixels of named pictures at the sizes they were used at, so that a mask is not decoded and scaled
+/// again for each picture of a series.
 final class ScaledPictures: Sendable {
     static let shared = ScaledPictures(byteLimit: 32 << 20)
 
@@ -15,12 +15,12 @@ final class ScaledPictures: Sendable {
     private let entries = Mutex<[Entry]>([])
     /// Encoded and decoded bytes together.
     private let byteLimit: Int
-    /// So that finding one stays cheap.
+    /// Keeps the linear search cheap.
     private static let countLimit = 64
 
     init(byteLimit: Int) { self.byteLimit = byteLimit }
 
-    /// The bytes are compared rather than a digest of them: equal arrays are mostly one array, which `==` sees at once.
+    /// Compares the bytes, not a digest of them: equal arrays usually share their storage, which `==` detects at once.
     func pixels(of bytes: [UInt8], _ form: String) -> NamedPixels? {
         entries.withLock { entries in
             guard let index = entries.firstIndex(where: { $0.form == form && $0.bytes == bytes }) else { return nil }
@@ -32,7 +32,7 @@ final class ScaledPictures: Sendable {
 
     func keep(_ pixels: NamedPixels, of bytes: [UInt8], _ form: String) {
         let entry = Entry(bytes: bytes, form: form, pixels: pixels)
-        // One that would push out most others is not worth it.
+        // A picture that would evict most others is not worth keeping.
         guard entry.size <= byteLimit / 4 else { return }
         entries.withLock { entries in
             entries.removeAll { $0.form == form && $0.bytes == bytes }
