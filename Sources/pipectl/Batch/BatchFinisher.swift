@@ -141,8 +141,7 @@ final class BatchFinisher: @unchecked Sendable {
         return summary
     }
 
-    /// Why a source guard forbids replacing the file at `path`; nil for devices and empty files, which hold no data to
-    /// lose.
+    /// Why `path` must not be overwritten; nil if it may be. Devices and empty files hold nothing to lose.
     private static func refusal(_ path: String, _ sources: SourceGuard) -> String? {
         var status = stat()
         guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size > 0 else { return nil }

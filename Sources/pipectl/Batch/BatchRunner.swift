@@ -207,8 +207,7 @@ final class BatchProducer: @unchecked Sendable {
     private var seen: Set<Int> = []
     private var canonical: [String: Result<String, BatchFailure>] = [:]
     private(set) var duplicates = 0
-    /// A source with more recipes is split into portions, so that a manifest cannot start any number of renders at
-    /// once.
+    /// A source with more recipes is split into portions, so that few render at once however many a manifest names.
     static let recipesAtOnce = 16
 
     private let sources: SourceGuard
