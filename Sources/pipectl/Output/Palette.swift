@@ -1,11 +1,11 @@
 import Variants
 
-/// The colours a picture mostly has, found by cutting its pixels at the median (Heckbert 1982).
+/// The dominant colours of a picture, found by median cut (Heckbert 1982).
 enum Palette {
     private typealias Colour = [UInt8]
 
-    /// At most `count` colours as `rrggbb`, the most frequent first. Pixels less than half opaque do not count; colours
-    /// that look alike are one.
+    /// At most `count` colours as `rrggbb`, the most frequent first. Pixels less than half opaque do not count; similar
+    /// colours are merged.
     static func colours(of picture: PixelBuffer, count: Int = 5) -> [String] {
         var pixels: [Colour] = []
         for at in stride(from: 0, to: picture.pixels.count, by: 4) where picture.pixels[at + 3] >= 128 {
