@@ -50,9 +50,7 @@ enum Interruption {
         pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     }
 
-    /// Calls `handler` when a stop is requested, or at once if it has been.
-    ///
-    /// - Returns: the number to pass to `remove`.
+    /// Calls `handler` when a stop is requested, or at once if it has been. Returns the number to pass to `remove`.
     @discardableResult
     static func onRequest(_ handler: @escaping @Sendable () -> Void) -> Int {
         let number = handlers.withLock { handlers in

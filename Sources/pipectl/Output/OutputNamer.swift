@@ -47,8 +47,7 @@ struct OutputNamer {
     private static let componentLimit = 240
 
     /// - Parameters:
-    ///   - template: the template; nil for `{stem}.{ext}`, or `{stem}-{recipe}.{ext}` for a source with several
-    ///     recipes.
+    ///   - template: nil for `{stem}.{ext}`, or `{stem}-{recipe}.{ext}` for a source with several recipes.
     ///   - sha256Hex: returns SHA-256 of a text's UTF-8 as 64 lower-case hexadecimal digits.
     init(template: String? = nil, sha256Hex: @escaping @Sendable (String) -> String) throws(NameError) {
         self.template = try template.map { text throws(NameError) in try Self.parse(text) }
@@ -74,8 +73,7 @@ struct OutputNamer {
             "", "-" + sha256Hex(item.source).prefix(8),
             "-" + sha256Hex(item.source + "\n" + item.recipe.canonical).prefix(8),
         ]
-        // The second suffix resolves a collision with another source, the third one with another recipe of the same
-        // source.
+        // The second suffix is for a collision with another source, the third for another recipe of the same source.
         let isOwn = given[Self.hash(path)] == source
         for suffix in isOwn ? [suffixes[2]] : suffixes {
             let candidate = Self.insert(suffix, into: path)
@@ -129,8 +127,8 @@ struct OutputNamer {
         }
     }
 
-    /// The percent-decoded last path component without extension, `/`, NUL and leading dots; if that is empty, the
-    /// host; if there is none, `image`.
+    /// The last path component (of a URL, percent-decoded) without extension, `/`, NUL and leading dots; if that is
+    /// empty, the host; if there is none, `image`.
     static func stem(of source: String) -> String {
         var component: String
         var host = ""
@@ -180,8 +178,7 @@ struct OutputNamer {
         }
     }
 
-    /// The preset's name if the recipe is a single preset; else the canonical text with other characters replaced by
-    /// `_`.
+    /// The preset's name if the recipe is a single preset; else the canonical text, made safe for a file name.
     func recipePart(_ written: String, _ canonical: String) -> String {
         if written.hasPrefix("@"), !written.contains(",") { return String(written.dropFirst()) }
         var result: [UInt8] = []
@@ -202,9 +199,7 @@ struct OutputNamer {
 
     // MARK: Safety
 
-    /// The path without empty and `.` components.
-    ///
-    /// - Throws: `NameError` if the path would leave the output folder or names no file.
+    /// The path without empty and `.` components. Throws if it would leave the output folder or names no file.
     private func contained(_ text: String) throws(NameError) -> String {
         guard !text.utf8.contains(0) else { throw NameError(message: "an output name holds a NUL") }
         guard text.utf8.first != UInt8(ascii: "/") else {
@@ -226,8 +221,7 @@ struct OutputNamer {
         return components.joined(separator: "/")
     }
 
-    /// Shortens a component that is too long: file systems allow 255 bytes, some of which are reserved for a collision
-    /// suffix.
+    /// Shortens an overlong component: file systems allow 255 bytes, some of which a collision suffix may need.
     private func shortened(_ component: String) -> String {
         guard component.utf8.count > Self.componentLimit else { return component }
         let (stem, ending) = Self.split(component)
