@@ -3,7 +3,7 @@ import Glibc
 import Synchronization
 import Variants
 
-/// The command: `pipectl get | batch | info | recipe | recipes | cache | serve`.
+/// The command: `pipectl get | batch | info | explain | recipe | recipes | cache | serve | settings`.
 @main
 struct Pipectl: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

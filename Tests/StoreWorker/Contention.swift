@@ -89,7 +89,7 @@ enum Contention {
         faulty_watch(counters)
         let process = Int(getpid())
         for number in 0..<count {
-            // Each body takes some ten pages, so a checkpoint runs about every two hundred bodies.
+            // Each put writes some ten pages to the WAL, so a checkpoint runs about every two hundred puts.
             let body =
                 [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: 60_000)
                 + Array("\(process) \(number)".utf8)

@@ -84,7 +84,7 @@ public struct CameraEXIF: Sendable {
             ])
     }
 
-    /// The JPEG with the block as its first segment.
+    /// The JPEG with the EXIF block inserted as its first segment.
     public static func inserted(_ block: [UInt8], into jpeg: [UInt8]) -> [UInt8] {
         let length = block.count + 8
         return jpeg[..<2] + [0xFF, 0xE1, UInt8(length >> 8), UInt8(length & 255)] + Array("Exif\0\0".utf8) + block

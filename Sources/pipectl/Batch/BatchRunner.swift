@@ -53,7 +53,7 @@ enum BatchOutcome: Sendable {
     case failure(BatchFailure)
 }
 
-/// How a batch runs.
+/// The options of a batch.
 struct BatchOptions: Sendable {
     /// The recipes as written on the command line; those of a manifest replace them.
     var recipes: [String]

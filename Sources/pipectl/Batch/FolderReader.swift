@@ -6,9 +6,9 @@ import Glibc
 /// Each level holds the names of one folder at a time, as bytes: 100,000 names take a few megabytes.
 final class FolderReader: EntryReader {
     private struct Level {
-        /// With a final `/`.
+        /// The folder's path, with a final `/`.
         var path: String
-        /// Relative to the argument, without a final `/`.
+        /// The path relative to the argument, without a final `/`.
         var relative: String
         var names: FolderNames
         var at = 0

@@ -146,7 +146,7 @@ extension PipelineError.Code {
 }
 
 extension ImagePipeline {
-    /// Answers a request; SIGINT cancels it.
+    /// Answers a request; SIGINT or SIGTERM cancels it.
     func answer(
         _ request: ImageRequest, events: @escaping @Sendable (LoadEvent) -> Void = { _ in }
     ) async throws(PipelineError) -> ImageResponse {

@@ -20,7 +20,7 @@ enum NearestName {
         of(word, in: names).map { "; did you mean `\($0)`?" } ?? ""
     }
 
-    /// Optimal string alignment distance.
+    /// The optimal string alignment distance.
     static func distance(_ first: [UInt8], _ second: [UInt8]) -> Int {
         if first.isEmpty || second.isEmpty { return max(first.count, second.count) }
         var before = [Int](repeating: 0, count: second.count + 1)

@@ -35,7 +35,7 @@ enum Palette {
         }
     }
 
-    /// The band in which the colours differ most.
+    /// The band in which the colours differ most, and the range of its values.
     private static func band(of box: [Colour]) -> (index: Int, range: Int) {
         let ranges = (0..<3).map { band -> Int in
             let values = box.map { Int($0[band]) }
