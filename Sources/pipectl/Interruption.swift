@@ -1,24 +1,25 @@
 import Glibc
 import Synchronization
 
-/// SIGINT and SIGTERM as an event: the first asks for a clean stop, the second ends the process.
+/// Turns SIGINT and SIGTERM into events: the first requests a clean stop, the second terminates the process.
 enum Interruption {
     private static let handlers = Mutex<(next: Int, waiting: [(number: Int, call: @Sendable () -> Void)])>((0, []))
     private static let arrived = Atomic<Bool>(false)
-    /// Ends of the pipe. Plain memory, which a signal handler may read; set before there is a handler or a thread.
+    /// Ends of the pipe. They are plain memory, which a signal handler may read, and set before the handler and thread
+    /// exist.
     nonisolated(unsafe) private static var reader: Int32 = -1
     nonisolated(unsafe) private static var writer: Int32 = -1
 
-    /// Whether a stop was asked for.
+    /// Whether a stop was requested.
     static var isRequested: Bool { arrived.load(ordering: .acquiring) }
 
-    /// Catches the signals from here on.
+    /// Starts catching the signals.
     ///
-    /// A handler that writes to a pipe, and a thread that reads it: whichever thread lets the signal through, libraries'
-    /// own ones among them.
+    /// The handler writes to a pipe that a thread reads. That works whichever thread the signal is delivered to,
+    /// including threads that libraries start.
     static func arm() {
         var ends: [Int32] = [-1, -1]
-        // Without a pipe the signals end the process, as they would have anyway.
+        // Without a pipe, the signals keep their default action and terminate the process.
         guard pipe(&ends) == 0 else { return }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         (reader, writer) = (ends[0], ends[1])
@@ -39,7 +40,7 @@ enum Interruption {
             errno = saved
         })
         action.sa_flags = SA_RESTART
-        // Whoever started this may have had them blocked, which is handed on.
+        // A parent process may have blocked the signals; a child inherits the mask.
         var signals = sigset_t()
         sigemptyset(&signals)
         for signal in [SIGINT, SIGTERM] {
@@ -49,7 +50,7 @@ enum Interruption {
         pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     }
 
-    /// Calls `handler` when a stop is asked for; at once if it has been. Gives what `remove` takes.
+    /// Calls `handler` when a stop is requested, or at once if it has been. Returns the number to pass to `remove`.
     @discardableResult
     static func onRequest(_ handler: @escaping @Sendable () -> Void) -> Int {
         let number = handlers.withLock { handlers in
@@ -61,7 +62,7 @@ enum Interruption {
         return number
     }
 
-    /// Forgets a handler.
+    /// Unregisters a handler.
     static func remove(_ number: Int) {
         handlers.withLock { $0.waiting.removeAll { $0.number == number } }
     }

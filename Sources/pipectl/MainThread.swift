@@ -1,19 +1,19 @@
 import Glibc
 import Synchronization
 
-/// Runs tasks on the main thread, one job after another: a command that does one thing needs none of the cooperative
-/// pool's threads, nor those that libdispatch starts to look after them.
+/// Runs tasks on the main thread, one job after another, so that a command that does one thing starts neither the
+/// cooperative pool's threads nor those with which libdispatch manages them.
 final class MainThread: TaskExecutor {
-    /// For tasks of such a command, once it runs; nil, the cooperative pool, for the others.
+    /// The executor for tasks of such a command once it runs; nil for other commands, which use the cooperative pool.
     static var executor: (any TaskExecutor)? { current.withLock { $0 } }
 
     private static let current = Mutex<MainThread?>(nil)
 
     private let jobs = Jobs()
 
-    /// Waits on the calling thread until `work` has ended.
+    /// Blocks the calling thread until `work` has finished.
     ///
-    /// - Parameter isAlone: whether `work` runs on this thread too; else it has the cooperative pool.
+    /// - Parameter isAlone: whether `work` runs on the calling thread; otherwise it runs on the cooperative pool.
     static func run(isAlone: Bool, _ work: @escaping @Sendable () async -> Void) {
         let thread = MainThread()
         if isAlone { current.withLock { $0 = thread } }
@@ -27,9 +27,9 @@ final class MainThread: TaskExecutor {
     func enqueue(_ job: consuming ExecutorJob) { jobs.append(UnownedJob(job)) }
 }
 
-/// Jobs in the order they came.
+/// A queue of jobs, first in, first out.
 ///
-/// @unchecked Sendable: everything mutable is touched only with `mutex` held.
+/// `@unchecked Sendable`: mutable state is accessed only with `mutex` held.
 private final class Jobs: @unchecked Sendable {
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
@@ -62,7 +62,7 @@ private final class Jobs: @unchecked Sendable {
         }
     }
 
-    /// The first that waits, once there is one; nil when nothing waits after the end.
+    /// Waits for the next job; returns nil once the queue is closed and empty.
     func next() -> UnownedJob? {
         locked {
             while waiting.isEmpty {

@@ -3,7 +3,7 @@ import Glibc
 import Synchronization
 import Variants
 
-/// The command: `pipectl get | batch | info | recipe | recipes | cache | serve`.
+/// The command: `pipectl get | batch | info | explain | recipe | recipes | cache | serve | settings`.
 @main
 struct Pipectl: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -32,11 +32,11 @@ struct Pipectl: AsyncParsableCommand {
         ])
 
     static func main() {
-        // Before anything else, and before there is a second thread: a worker knows no commands.
+        // Must come first, before a second thread exists: a worker process does not parse commands.
         RenderWorker.runIfAsked()
-        // A reader that goes away is an error of the write, not the end of the process.
+        // If a pipe's reader goes away, let the write fail instead of killing the process.
         signal(SIGPIPE, SIG_IGN)
-        // So is a file that may not become as long (`ulimit -f`).
+        // Likewise for a file that exceeds the size limit (`ulimit -f`).
         signal(SIGXFSZ, SIG_IGN)
         Interruption.arm()
         let arguments = Array(CommandLine.arguments.dropFirst())
@@ -75,7 +75,7 @@ struct Pipectl: AsyncParsableCommand {
     }
 }
 
-/// A command's end other than success: what to tell, and the exit code.
+/// The error of a failed command: the message to print and the exit code.
 struct CommandFailure: Error {
     var exit: ProgramExit
     var message: String
@@ -86,15 +86,15 @@ struct CommandFailure: Error {
     }
 }
 
-/// Where results and everything else go: results on stdout, the rest on stderr.
+/// Output of the program: results go to stdout, everything else to stderr.
 enum Console {
-    /// Set by a server: what goes to stderr is its log then.
+    /// The log format; set by a server, whose stderr is its log.
     private static let log = Mutex<LogFormat?>(nil)
 
-    /// From now on stderr is a log.
+    /// Makes stderr a log from now on.
     static func beginLog(_ format: LogFormat) { log.withLock { $0 = format } }
 
-    /// A message, or a line of the log where one was begun.
+    /// Writes a message to stderr; as a log line if `beginLog` was called.
     static func error(_ text: String, _ level: LogLine.Level = .warning) {
         tell(LogLine(level: level, message: text))
     }
@@ -107,14 +107,14 @@ enum Console {
     }
 
     private static func write(toErrors text: String) {
-        // Words of origins may be among them, and must not steer the terminal.
+        // The text may quote an origin, whose control characters must not reach the terminal.
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { TextTable.plain(String($0)) }
         let bytes = Array((lines.joined(separator: "\n") + "\n").utf8)
-        // A closed stderr has nobody to be told of it.
+        // Ignore errors: if stderr is closed, there is nowhere to report them.
         try? AtomicOutput.write(bytes, toDescriptor: STDERR_FILENO, named: "standard error")
     }
 
-    /// A result's bytes on stdout.
+    /// Writes a result's bytes to stdout.
     static func write(_ bytes: [UInt8]) throws(CommandFailure) {
         fflush(nil)
         do throws(OutputError) {

@@ -20,7 +20,7 @@ static char log_path[4096];
 static atomic_int kinds, error_number, interval, renames_left;
 static atomic_long calls, failures;
 
-// What the C library would have run. The lookup is repeated rather than kept: nobody measures these programs.
+// The C library's own function. It is looked up on each call: performance does not matter in these programs.
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
 void faulty_fail(const char *path, int which, int error, int every) {
@@ -85,7 +85,8 @@ static int ends_with(const char *text, const char *end) {
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-// A write transaction writes to the log, a checkpoint to the database: what one of them is doing while the other does.
+// A write transaction writes to the WAL, a checkpoint to the database; this counts writes of one kind that overlap with
+// the other.
 static atomic_long *begin_watched(int file) {
     if (!watched) return NULL;
     char link[64], path[4096];

@@ -4,7 +4,7 @@ import Pipeline
 import Synchronization
 import Variants
 
-/// Look-ups beside writers, checkpoints and held system calls.
+/// Runs look-ups concurrently with writers, checkpoints and blocked system calls.
 enum Contention {
     struct Problem: Error, CustomStringConvertible {
         var description: String
@@ -15,7 +15,8 @@ enum Contention {
 
     private static let look = 0..<24
 
-    /// Holds calls of a thread that stores, deletes and commits, and calls of three look-ups.
+    /// Blocks system calls of a thread that stores, deletes and commits, then of three look-ups, and checks that other
+    /// look-ups still succeed.
     static func lookUpWhileHeld(_ folder: String) throws -> String {
         var configuration = DiskStoreConfiguration()
         configuration.fsync = true
@@ -39,7 +40,7 @@ enum Contention {
             writer.drain()
             try put(5, in: store)
         }
-        // Three look-ups in the read of a body file; a fourth finds a small body.
+        // Block three look-ups while they read a body file; a fourth must still find a small body.
         let readers = OwnedThreads(count: 3)
         let ended = Atomic<Int>(0)
         faulty_hold("/bodies/", Int32(faulty_reads))
@@ -61,14 +62,14 @@ enum Contention {
     }
 
     private static func put(_ number: Int, in store: DiskStore) throws {
-        // Every eighth is a file.
+        // Every eighth body is large enough for a file.
         let body = Contents.body(number)
         _ = try store.storeVariant(
             Contents.variant(0, number, body: body), body: body, generation: store.generationNow(),
             source: Contents.source(0, number))
     }
 
-    /// How many of so many look-ups on four threads find small bodies.
+    /// How many of `count` look-ups of small bodies, on four threads, succeed.
     private static func found(_ count: Int, in store: DiskStore) throws -> Int {
         let threads = OwnedThreads(count: 4)
         let found = Atomic<Int>(0)
@@ -88,7 +89,7 @@ enum Contention {
         faulty_watch(counters)
         let process = Int(getpid())
         for number in 0..<count {
-            // Some ten pages each: a checkpoint follows about every two hundred.
+            // Each put writes some ten pages to the WAL, so a checkpoint runs about every two hundred puts.
             let body =
                 [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: 60_000)
                 + Array("\(process) \(number)".utf8)
@@ -159,7 +160,8 @@ enum Contention {
     private static let keyOf = (0..<2_000).map { Contents.key(9, $0) }
     private static let originalOf = (0..<2_000).map { Contents.digest(Array("original \($0)".utf8)) }
 
-    /// The number of its key in the first eight bytes, then its version throughout; files among them.
+    /// A body with its key's number in the first eight bytes and its version in all others; some are large enough for
+    /// files.
     private static func stressBody(_ number: Int, version: Int) -> [UInt8] {
         var body = [UInt8](
             repeating: UInt8(version), count: (number * 7 + version) % 97 == 0 ? 80_000 : 500 + number * 13 % 20_000)

@@ -2,14 +2,14 @@ import struct Crypto.SHA256
 import Pipeline
 import Variants
 
-/// What workers store: everything follows from a seed, so that whoever reads it knows what it must be.
+/// What workers store: everything is derived from a seed, so that a reader knows what it must find.
 enum Contents {
-    /// Of bodies that several workers use at once.
+    /// Seeds of bodies that several workers use at once.
     static let sharedSeeds = 0..<12
     static let keysPerWorker = 24
     static let sourcesPerWorker = 8
 
-    /// Inside the index, at its limit, and files.
+    /// Lengths of bodies inside the index, at the limit for that, and in files.
     private static let lengths = [0, 1, 700, 20_000, 32_768, 32_769, 90_000, 250_000]
 
     static func body(_ seed: Int) -> [UInt8] {
@@ -27,7 +27,7 @@ enum Contents {
     }
 
     static func key(_ worker: Int, _ number: Int) -> String { digest(Array("\(worker)/\(number)".utf8)) }
-    /// Seed of what the variant with a key is made from: a key stands for one original, which several workers use.
+    /// The seed of the original of a variant: a key determines its original, which several workers share.
     static func original(_ worker: Int, _ number: Int) -> Int {
         sharedSeeds.lowerBound + (worker + number) % sharedSeeds.count
     }
@@ -49,7 +49,7 @@ enum Contents {
             format: .webp, width: 3, height: 2, recipe: "thumbnail:3x2", cost: Double(1 + original % 20), created: 1)
     }
 
-    /// What a store has under a key.
+    /// The variant that a store holds under a worker's key.
     static func variant(
         _ worker: Int, _ number: Int, in store: DiskStore
     ) throws(StoreError) -> (entry: VariantEntry, body: [UInt8])? {
@@ -57,7 +57,7 @@ enum Contents {
     }
 }
 
-/// Repeatable numbers (SplitMix64).
+/// Repeatable pseudorandom numbers (SplitMix64).
 struct Numbers: RandomNumberGenerator {
     private var state: UInt64
     init(_ seed: Int) { state = UInt64(truncatingIfNeeded: seed) }

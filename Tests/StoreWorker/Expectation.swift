@@ -1,8 +1,8 @@
 import Pipeline
 
-/// What a folder must hold according to the ledgers of those who worked in it.
+/// What a folder must hold according to the ledgers of the workers that used it.
 struct Expectation {
-    /// The seeds a body may have, and whether it may be gone.
+    /// The seeds a body may have, and whether it may be missing.
     struct Allowed {
         var seeds: Set<Int> = []
         var mayBeAbsent = true
@@ -17,7 +17,7 @@ struct Expectation {
         purges = operations.filter { $0.kind == .purge }
     }
 
-    /// What may be found under the key of a variant.
+    /// The bodies that may be found under the key of a variant.
     func variant(_ worker: Int, _ number: Int) -> Allowed {
         var allowed = Allowed()
         var last: Operation?
@@ -25,7 +25,7 @@ struct Expectation {
         where operation.kind == .variant && operation.worker == worker && operation.number == number {
             switch operation.end {
             case nil:
-                // Killed, or it threw: the old one or the new one.
+                // The worker was killed or the call threw: the old or the new variant may be there.
                 allowed.seeds.insert(operation.body)
                 if let before = last, purged(before.original, since: before) != .no { allowed.mayBeAbsent = true }
                 if purged(operation.original, since: operation) != .no { allowed.mayBeAbsent = true }
@@ -43,7 +43,7 @@ struct Expectation {
         return allowed
     }
 
-    /// What may be the digest in the record of a source.
+    /// The bodies whose digest the record of a source may name.
     func record(_ worker: Int, _ number: Int) -> Allowed {
         var allowed = Allowed()
         for operation in operations
@@ -59,7 +59,8 @@ struct Expectation {
         return allowed
     }
 
-    /// Whether the body of a source's original must be there: its record is, and nothing can have removed it since.
+    /// The seed of the body of a source's original if it must be there: it was stored, and no purge can have removed it
+    /// since.
     func mustHaveBody(_ worker: Int, _ number: Int) -> Int? {
         let last = operations.last { $0.kind != .variant && $0.worker == worker && $0.number == number }
         guard let last, last.kind == .original, last.isDone else { return nil }
@@ -68,13 +69,13 @@ struct Expectation {
 
     private enum Answer { case no, perhaps, surely }
 
-    /// Whether a purge has removed what is made from an original, stored by `operation`.
+    /// Whether a purge has removed the entry that `operation` stored, which was made from `original`.
     private func purged(_ original: Int, since operation: Operation) -> Answer {
         let digest = Contents.digest(original)
         var answer = Answer.no
         for purge in purges {
             guard let end = purge.end else {
-                // Killed in the middle: it may have removed anything that was there before its worker's next call.
+                // Killed during the purge: it may have removed anything stored before its worker's next call.
                 if isUnended(purge, after: operation) { answer = .perhaps }
                 continue
             }

@@ -1,23 +1,24 @@
 import Glibc
 
-/// One call of a worker as its ledger has it.
+/// One call of a worker as recorded in its ledger.
 struct Operation: Sendable {
     enum Kind: String { case variant, original, removal, purge }
 
     var kind: Kind
-    /// Which key or source, among those of its worker: nobody else changes it.
+    /// Which key or source of its worker; no other worker changes it.
     var number: Int
     var worker: Int
-    /// Seed of the body and, for a variant, that of the original it is said to be made from.
+    /// The seed of the body and, for a variant, the seed of its original.
     var body = 0
     var original = 0
-    /// Nanoseconds of the clock that all processes share.
+    /// Start of the call in nanoseconds of the monotonic clock, which all processes share.
     var begin: UInt64
-    /// nil when the worker was killed before it had noted the end: it may have happened or not.
+    /// End of the call; nil if the worker was killed or the call threw before it was recorded: it may or may not have
+    /// taken effect.
     var end: UInt64?
-    /// Whether the store took it in; a purge always does.
+    /// Whether the store accepted it; always true for a completed removal or purge.
     var isDone = false
-    /// Digests that a purge found to be the source's.
+    /// The digests that a purge found for the source.
     var digests: Set<String> = []
 
     static func now() -> UInt64 {
@@ -27,8 +28,8 @@ struct Operation: Sendable {
     }
 }
 
-/// What a worker has begun and ended, a line each, appended before and after the call. A killed process loses nothing of
-/// what it has written, so the lines need no syncing.
+/// A worker's record of its calls: one line appended before each call and one after it. Killing a process does not lose
+/// completed writes, so the lines need no fsync.
 struct Ledger {
     private let file: Int32
 
@@ -52,7 +53,7 @@ struct Ledger {
         _ = write(file, bytes, bytes.count)
     }
 
-    /// Reads what the workers of one folder have noted, in the order of each.
+    /// Reads the operations of one ledger, in order.
     static func read(_ path: String) -> [Operation] {
         guard let file = fopen(path, "r") else { return [] }
         defer { fclose(file) }

@@ -2,13 +2,13 @@ import Glibc
 import Pipeline
 import Variants
 
-/// Stores, looks up, removes and purges at random in one cache folder until it is killed or has made its calls.
+/// A worker that stores, looks up, removes and purges random entries in one cache folder, one call per `step`.
 struct Worker {
     let folder: String
     let ledger: Ledger
     let id: Int
     var numbers: Numbers
-    /// Errors that calls threw, by code: how many, and the last of them.
+    /// Errors that calls threw, by code: their number and the last one.
     private(set) var troubles: [String: (count: Int, last: StoreError)] = [:]
 
     init(folder: String, ledger: Ledger, id: Int, seed: Int) {
@@ -24,12 +24,14 @@ struct Worker {
         configuration.variants = budget
         configuration.graceSeconds = graceSeconds
         configuration.touchBatch = 16
-        // Kills are what is tried, not patience: on a loaded machine a process may be without its turn for seconds.
+        // The test is about kills, not timeouts: on a loaded machine a process may not be scheduled for seconds.
         configuration.busyMilliseconds = 120_000
         return try DiskStore(folder: folder, configuration: configuration)
     }
 
-    /// - Returns: what is wrong with something that was found; nil when nothing is.
+    /// Makes one random call.
+    ///
+    /// - Returns: what is wrong with an entry that was found; nil if nothing is.
     mutating func step(_ store: DiskStore) -> String? {
         do throws(StoreError) {
             switch numbers.below(100) {

@@ -1,8 +1,8 @@
 import Glibc
 
-/// Where a program of this package lies: beside the one that runs, as `swift build --build-tests` puts it.
+/// The path of a program of this package, which `swift build --build-tests` puts beside the running one.
 ///
-/// - Throws: when it has not been built.
+/// - Throws: `ProgramError` if it has not been built.
 public func builtProgram(_ name: String) throws(ProgramError) -> String {
     guard let own = realpath("/proc/self/exe", nil) else { throw ProgramError("/proc is not there: \(errno)") }
     defer { free(own) }

@@ -1,6 +1,6 @@
 /// Builds EXIF blocks as cameras write them.
 public struct CameraEXIF: Sendable {
-    /// One entry of a directory.
+    /// One entry of an image file directory (IFD).
     public struct Entry: Sendable {
         var tag: Int
         var type: Int
@@ -10,7 +10,7 @@ public struct CameraEXIF: Sendable {
 
     private let isBigEndian: Bool
 
-    /// - Parameter isBigEndian: the order of bytes in numbers.
+    /// - Parameter isBigEndian: whether numbers are big-endian.
     public init(isBigEndian: Bool = true) { self.isBigEndian = isBigEndian }
 
     private func number(_ value: Int, _ bytes: Int) -> [UInt8] {
@@ -31,7 +31,7 @@ public struct CameraEXIF: Sendable {
         Entry(tag: tag, type: 5, count: values.count, data: values.flatMap { number($0.0, 4) + number($0.1, 4) })
     }
 
-    /// A directory that lies at `offset`, what does not fit in its entries behind it.
+    /// A directory located at `offset`, followed by the values that do not fit in its entries.
     private func directory(_ entries: [Entry], at offset: Int) -> [UInt8] {
         var place = offset + 2 + entries.count * 12 + 4
         var (head, tail) = (number(entries.count, 2), [UInt8]())
@@ -48,9 +48,9 @@ public struct CameraEXIF: Sendable {
         return head + number(0, 4) + tail
     }
 
-    /// The block from its TIFF header on: the first directory, and those of exposure and position.
+    /// The block, starting with its TIFF header: the first directory, then those of exposure and position.
     public func block(_ first: [Entry], photo: [Entry] = [], position: [Entry] = []) -> [UInt8] {
-        // Laid out once to learn the sizes, and again with the places.
+        // Lay out the first directory once to learn its size, and again with the real offsets.
         func layout(_ photoPlace: Int, _ positionPlace: Int) -> [UInt8] {
             let entries =
                 first + [
@@ -66,7 +66,7 @@ public struct CameraEXIF: Sendable {
             + layout(photoPlace, positionPlace) + photoBytes + directory(position, at: positionPlace)
     }
 
-    /// A picture of a known place and time.
+    /// The EXIF block of a picture with known place and time.
     public var complete: [UInt8] {
         block(
             [
@@ -84,7 +84,7 @@ public struct CameraEXIF: Sendable {
             ])
     }
 
-    /// The JPEG with the block as its first segment.
+    /// The JPEG with the EXIF block inserted as its first segment.
     public static func inserted(_ block: [UInt8], into jpeg: [UInt8]) -> [UInt8] {
         let length = block.count + 8
         return jpeg[..<2] + [0xFF, 0xE1, UInt8(length >> 8), UInt8(length & 255)] + Array("Exif\0\0".utf8) + block

@@ -1,17 +1,17 @@
 import Glibc
 import Synchronization
 
-/// An origin that serves the files of a folder with validators, as a plain web server does.
+/// An origin that serves the files of a folder with validators, like a plain web server.
 public final class FolderOrigin: Sendable {
     private let origin: LoopbackOrigin
 
     /// Starts serving.
     ///
     /// - Parameters:
-    ///   - folder: what is served; links that lead out of it are not followed.
-    ///   - port: 0, the default, for one the system chooses.
-    ///   - maxAge: seconds in `Cache-Control: max-age`; nil to send none.
-    ///   - log: called for every answer with `METHOD TARGET STATUS BODY-BYTES`, on the connection's thread.
+    ///   - folder: the folder to serve; symbolic links that lead out of it are not followed.
+    ///   - port: the port; 0, the default, for one the system chooses.
+    ///   - maxAge: seconds in `Cache-Control: max-age`; nil to omit the field.
+    ///   - log: called for every response with `METHOD TARGET STATUS BODY-BYTES`, on the connection's thread.
     public init(
         folder: String, port: UInt16 = 0, maxAge: Int? = nil, log: (@Sendable (String) -> Void)? = nil
     ) throws(OriginError) {
@@ -34,7 +34,7 @@ public final class FolderOrigin: Sendable {
     /// Every request so far.
     public var requests: [OriginRequest] { origin.requests }
 
-    /// Ends every connection and waits for all threads.
+    /// Closes every connection and waits for all threads.
     public func stop() { origin.stop() }
 
     private struct Answer {
@@ -68,7 +68,7 @@ public final class FolderOrigin: Sendable {
         return Answer(status: 200, fields: fields, body: body)
     }
 
-    /// `If-None-Match` decides where it is there (RFC 9110 §13.2.2); dates are compared as text, as sent before.
+    /// `If-None-Match` takes precedence if present (RFC 9110 §13.2.2); dates are compared as text, as they were sent.
     private static func isUnchanged(_ request: OriginRequest, tag: String, modified: String) -> Bool {
         if let wanted = request["if-none-match"] {
             return wanted.split(separator: ",").contains { member in
@@ -108,7 +108,7 @@ public final class FolderOrigin: Sendable {
         return String(cString: pointer)
     }
 
-    /// A percent-decoded path; nil for encodings that are malformed, or hold a NUL.
+    /// The percent-decoded path; nil if the encoding is malformed, the path contains a NUL or does not begin with `/`.
     private static func decoded(_ path: String) -> String? {
         var bytes: [UInt8] = []
         var rest = Array(path.utf8)[...]

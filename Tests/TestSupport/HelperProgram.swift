@@ -1,14 +1,14 @@
 import Glibc
 import Synchronization
 
-/// Why a helper program did not do what it was started for.
+/// The error for a helper program that failed.
 public struct ProgramError: Error, Sendable, CustomStringConvertible {
     /// What happened.
     public let description: String
     init(_ description: String) { self.description = description }
 }
 
-/// A program of the system run by a test: its output is read from a pipe, its end is waited for.
+/// A program run by a test: the test reads its output from a pipe and waits for it to exit.
 public final class HelperProgram: Sendable {
     private struct State {
         var output: [UInt8] = []
@@ -19,7 +19,7 @@ public final class HelperProgram: Sendable {
     private let output: Int32
     private let state = Mutex(State())
 
-    /// Starts a program found in `PATH` or in `/usr/sbin`, with both outputs in one pipe.
+    /// Starts a program found in `PATH`, `/usr/sbin` or `/sbin`, with stdout and stderr in one pipe.
     public init(_ words: [String], folder: String = "/") throws(ProgramError) {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { throw ProgramError("no pipe: \(errno)") }
@@ -51,10 +51,10 @@ public final class HelperProgram: Sendable {
         close(output)
     }
 
-    /// What it has printed so far, as far as it was read.
+    /// The output read so far.
     public var text: String { state.withLock { String(decoding: $0.output, as: UTF8.self) } }
 
-    /// Reads until a line begins so, and returns the rest of the line; nil when the program ends without one.
+    /// Reads until a line begins with `start` and returns the rest of that line; nil if the output ends without one.
     public func line(startingWith start: String) -> String? {
         repeat {
             let lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
@@ -63,13 +63,13 @@ public final class HelperProgram: Sendable {
         return nil
     }
 
-    /// Reads to the end and returns the exit status; 128 + the signal's number when a signal ended it.
+    /// Reads to the end and returns the exit status; 128 + the signal's number if a signal killed the program.
     public func waitForEnd() -> Int32 {
         while read() {}
         return reap()
     }
 
-    /// The same, for what takes long: no thread of the cooperative pool waits meanwhile.
+    /// As `waitForEnd`, for programs that take long: it does not block a thread of the cooperative pool.
     public func end() async -> Int32 {
         await withCheckedContinuation { continuation in
             let thread = LoopbackOrigin.start { [self] in continuation.resume(returning: waitForEnd()) }
@@ -77,7 +77,7 @@ public final class HelperProgram: Sendable {
         }
     }
 
-    /// Kills it, unless it has ended.
+    /// Kills the program, unless it was already waited for.
     public func stop() {
         let isRunning = state.withLock { $0.status == nil }
         guard isRunning else { return }

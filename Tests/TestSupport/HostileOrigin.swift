@@ -1,10 +1,10 @@
 import Synchronization
 
-/// An origin on loopback that breaks every rule it can, one for each path, and behaves at any other path.
+/// An origin on loopback that breaks rules of HTTP, a different one at each path, and behaves well at any other path.
 ///
-/// Repeated requests for one path are counted, so that an answer can depend on how often it was asked for.
+/// It counts the requests for each path, so that a response can depend on how often it was requested.
 public final class HostileOrigin: Sendable {
-    /// What it does at the path `/` + name.
+    /// The misbehaviour at the path `/` + name.
     public enum Misbehaviour: String, CaseIterable, Sendable, CustomStringConvertible {
         case slowHead, endlessFields, silentAfterConnect, closesAtOnce, closesInHead, resetsBeforeHead
         case slowBody, trickle, endlessChunks, endlessBody, endlessChunkExtension, endlessTrailers
@@ -25,7 +25,7 @@ public final class HostileOrigin: Sendable {
 
     private final class Counts: Sendable {
         private let counts = Mutex<[String: Int]>([:])
-        /// How often the name was counted before.
+        /// Counts the name and returns how often it was counted before.
         func next(_ name: String) -> Int {
             counts.withLock { counts in
                 defer { counts[name, default: 0] += 1 }
@@ -36,7 +36,7 @@ public final class HostileOrigin: Sendable {
 
     /// Starts listening.
     ///
-    /// - Parameter good: the body of good answers, a JPEG say.
+    /// - Parameter good: the body of good responses, for example a JPEG.
     public init(good: [UInt8]) throws(OriginError) {
         let counts = Counts()
         self.counts = counts
@@ -47,24 +47,24 @@ public final class HostileOrigin: Sendable {
         }
     }
 
-    /// The URL at which it misbehaves so.
+    /// The URL of a misbehaviour.
     public func url(_ misbehaviour: Misbehaviour) -> String { origin.url("/" + misbehaviour.rawValue) }
 
-    /// A URL at which it behaves; each name is another source.
+    /// A URL at which the origin behaves well; each name is a different source.
     public func goodURL(_ name: String) -> String { origin.url("/good-" + name) }
 
     /// Every request so far.
     public var requests: [OriginRequest] { origin.requests }
 
-    /// Ends every connection and waits for all threads.
+    /// Closes every connection and waits for all threads.
     public func stop() { origin.stop() }
 
     /// A gzip file of some 60 kB that unpacks to ten million zeros.
     public static let bomb: [UInt8] = {
-        // RFC 1952 head, then one block of fixed codes (RFC 1951 §3.2.6): a zero, and copies of it.
+        // An RFC 1952 header, then one block with fixed Huffman codes (RFC 1951 §3.2.6): a zero byte and copies of it.
         var bits = BitWriter(bytes: [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 255])
         bits.append(0b011, count: 3)  // last block, fixed codes
-        bits.append(0b0000_1100, count: 8)  // literal 0, whose code 00110000 goes in from its highest bit
+        bits.append(0b0000_1100, count: 8)  // literal 0, whose code 00110000 is packed starting with its highest bit
         for _ in 0..<38_760 {
             bits.append(0b1010_0011, count: 8)  // length 258, code 11000101
             bits.append(0, count: 5)  // distance 1
@@ -105,7 +105,7 @@ extension HostileOrigin {
             200, Array(extra) + [("Content-Type", "image/jpeg"), ("Cache-Control", "max-age=600")], body: body)
     }
 
-    /// A 200 of which only the first half of the body comes before the connection ends.
+    /// A 200 whose connection closes after the first half of the body.
     private static func half(_ body: [UInt8], tag: String) -> OriginReply {
         let head = ok + "Content-Length: \(body.count)\r\nETag: \(tag)\r\nAccept-Ranges: bytes\r\n\r\n"
         return .raw(head, then: [.bytes(Array(body.prefix(body.count / 2)))])
@@ -188,7 +188,8 @@ extension HostileOrigin {
             request["range"] != nil && request["if-range"] == "\"same\""
                 ? rest(good, request, tag: "\"same\"") : half(good, tag: "\"same\"")
         case .changesWhileBroken:
-            // A range of another version, though If-Range forbids it; then everything.
+            // Answers a range request with a range of another version, which If-Range forbids; later sends the whole
+            // body.
             request["range"] != nil
                 ? rest(good, request, tag: "\"other\"") : count == 0 ? half(good, tag: "\"one\"") : whole(good)
         case .changesTags: half(good, tag: "\"\(count)\"")

@@ -1,13 +1,14 @@
 import Glibc
 
-/// A network namespace that has nothing but its own loopback interface, which carries whatever addresses a test plants
-/// there: what goes to a forbidden address arrives at the test's own server, and nowhere else.
+/// A network namespace with only a loopback interface, to which a test assigns addresses: traffic to a forbidden
+/// address reaches the test's own server and nothing else.
 ///
-/// Linux keeps the namespace of each thread apart: a thread that has `enter`ed opens its sockets inside.
+/// In Linux each thread has its own current namespace: a thread that has called `enter` opens its sockets inside.
 public final class LoneNetwork: Sendable {
     private let descriptor: Int32
 
-    /// Makes one whose loopback interface has `127.0.0.1` and these IPv4 addresses; nil where that is not permitted.
+    /// Creates a namespace whose loopback interface has `127.0.0.1` and these IPv4 addresses; nil if that is not
+    /// permitted.
     public init?(addresses: [String]) {
         let descriptor = LoopbackOrigin.onOwnThread { () -> Int32 in
             guard Self.call("unshare", { unsafeBitCast($0, to: Unshare.self)(Self.newNetwork) }),
@@ -21,10 +22,10 @@ public final class LoneNetwork: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Whether this process may make one (it needs CAP_SYS_ADMIN).
+    /// Whether this process may create a network namespace (it needs CAP_SYS_ADMIN).
     public static let isPermitted = LoneNetwork(addresses: []) != nil
 
-    /// The calling thread opens its sockets in this network from now on; false when that failed.
+    /// Makes the calling thread open its sockets in this network from now on; false if that failed.
     public func enter() -> Bool {
         Self.call("setns") { unsafeBitCast($0, to: SetNamespace.self)(descriptor, Self.newNetwork) }
     }
@@ -43,7 +44,7 @@ public final class LoneNetwork: Sendable {
         return try started.get()
     }
 
-    // The C library declares both for GNU sources alone, which Swift's module of it is not.
+    // The C library declares both functions only with _GNU_SOURCE, which Swift's module of it does not define.
     private typealias Unshare = @convention(c) (Int32) -> Int32
     private typealias SetNamespace = @convention(c) (Int32, Int32) -> Int32
 
@@ -55,12 +56,12 @@ public final class LoneNetwork: Sendable {
     /// CLONE_NEWNET of <linux/sched.h>.
     private static let newNetwork: Int32 = 0x4000_0000
 
-    /// Sets the interface `lo` and one alias an address up, by the ioctls of netdevice(7).
+    /// Brings up the interface `lo` and one alias per address, with the ioctls of netdevice(7).
     private static func bringUp(_ addresses: [String]) -> Bool {
         let socket = Glibc.socket(AF_INET, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard socket >= 0 else { return false }
         defer { close(socket) }
-        // struct ifreq: 16 bytes of name, then a union of 24.
+        // struct ifreq: 16 bytes of name, then a union of 24 bytes.
         func request(_ code: UInt, _ name: String, _ fill: (inout [UInt8]) -> Void) -> Bool {
             var bytes = [UInt8](repeating: 0, count: 40)
             bytes.replaceSubrange(0..<name.utf8.count, with: name.utf8)
@@ -83,7 +84,7 @@ public final class LoneNetwork: Sendable {
 }
 
 extension LoopbackOrigin {
-    /// Runs `body` on a thread made for it and returns what it returns; nil when no thread can be started.
+    /// Runs `body` on a new thread and returns its result; nil if no thread can be started.
     static func onOwnThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) -> Value? {
         let box = ValueBox<Value>()
         guard let thread = start({ box.value = body() }) else { return nil }
@@ -91,6 +92,6 @@ extension LoopbackOrigin {
         return box.value
     }
 
-    // @unchecked Sendable: written before the thread ends, read after it was joined.
+    // `@unchecked Sendable`: the thread writes the value; it is read only after the thread was joined.
     private final class ValueBox<Value>: @unchecked Sendable { var value: Value? }
 }

@@ -1,7 +1,8 @@
 import Glibc
 import Synchronization
 
-/// A real HTTP/1.1 origin on 127.0.0.1 that answers as a closure says. One thread accepts, one serves each connection.
+/// A real HTTP/1.1 origin on loopback whose responses come from a closure. One thread accepts; each connection has its
+/// own.
 public final class LoopbackOrigin: Sendable {
     private struct State {
         var requests: [OriginRequest] = []
@@ -24,9 +25,9 @@ public final class LoopbackOrigin: Sendable {
     /// Starts listening.
     ///
     /// - Parameters:
-    ///   - host: an IPv4 address of loopback, `127.0.0.1` by default.
-    ///   - port: 0, the default, for one the system chooses.
-    ///   - handler: called on the connection's thread, once a request.
+    ///   - host: an IPv4 address of the loopback interface, `127.0.0.1` by default.
+    ///   - port: the port; 0, the default, for one the system chooses.
+    ///   - handler: called once per request, on the connection's thread.
     public init(
         host: String = "127.0.0.1", port: UInt16 = 0, handler: @escaping @Sendable (OriginRequest) -> OriginReply
     ) throws(OriginError) {
@@ -70,7 +71,8 @@ public final class LoopbackOrigin: Sendable {
     /// How many connections were accepted so far.
     public var connections: Int { state.withLock { $0.nextConnection } }
 
-    /// Ends every connection and waits for all threads. Calling again does nothing. Until then the origin stays alive.
+    /// Closes every connection and waits for all threads. Calling it again does nothing. The origin stays alive until
+    /// then.
     public func stop() {
         let thread = acceptor.withLock { acceptor in
             defer { acceptor = nil }
@@ -95,7 +97,7 @@ public final class LoopbackOrigin: Sendable {
                 if errno == EINTR || errno == ECONNABORTED { continue }
                 return
             }
-            // A program that is started beside it would keep the connection open.
+            // A child process that inherits the descriptor would keep the connection open.
             _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
             var yes: Int32 = 1
             setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &yes, socklen_t(MemoryLayout<Int32>.size))
@@ -104,7 +106,7 @@ public final class LoopbackOrigin: Sendable {
                 state.finished = []
                 let id = state.nextConnection
                 state.nextConnection += 1
-                // The thread is entered into the table before it can leave: leaving needs the lock.
+                // The thread is in the table before it can finish, because finishing needs the lock.
                 if !state.isStopping, let thread = Self.start({ [self] in serve(descriptor, id: id) }) {
                     state.descriptors[id] = descriptor
                     state.threads[id] = thread
@@ -146,7 +148,7 @@ public final class LoopbackOrigin: Sendable {
                 while Self.sendAll(bytes, to: descriptor), poll(&state, 1, milliseconds) == 0 {}
                 return false
             case .reset:
-                // Closing with no time to linger sends a reset instead of an orderly end.
+                // Closing with a linger time of zero sends a reset instead of a FIN.
                 var now = linger(l_onoff: 1, l_linger: 0)
                 setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &now, socklen_t(MemoryLayout<linger>.size))
                 return false
@@ -173,7 +175,7 @@ public final class LoopbackOrigin: Sendable {
         }
     }
 
-    /// The next request, with its body where `Content-Length` says that it has one; what follows stays in the buffer.
+    /// The next request, with its body if `Content-Length` announces one; the bytes after it stay in the buffer.
     private static func receive(_ descriptor: Int32, _ buffer: inout [UInt8]) -> OriginRequest? {
         let end: [UInt8] = [13, 10, 13, 10]
         var searched = 0
@@ -191,7 +193,7 @@ public final class LoopbackOrigin: Sendable {
                     return request
                 }
             }
-            // What begins like no method, a TLS handshake say, is not waited for.
+            // Do not wait for the rest of something that cannot be a method, such as a TLS handshake.
             if let first = buffer.first, !(0x41...0x5A).contains(first) { return nil }
             searched = buffer.count
             guard searched < 65_536, receiveMore(descriptor, &buffer) else { return nil }

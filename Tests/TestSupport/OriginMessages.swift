@@ -6,23 +6,23 @@ public struct OriginRequest: Sendable, Hashable {
     public let method: String
     /// Path and query, as sent.
     public let target: String
-    /// Field lines in order: lower-case name and value.
+    /// The field lines in order.
     public let lines: [Line]
-    /// What came with it.
+    /// The request's body.
     public internal(set) var body: [UInt8] = []
 
     /// One field line.
     public struct Line: Sendable, Hashable {
-        /// Lower-case name.
+        /// The name in lower case.
         public let name: String
-        /// Value without whitespace around it.
+        /// The value without leading spaces.
         public let value: String
     }
 
     /// The target without its query.
     public var path: String { String(target.prefix { $0 != "?" }) }
 
-    /// The first value of a field, by name in any case.
+    /// The first value of a field; the name's case does not matter.
     public subscript(name: String) -> String? {
         let wanted = name.lowercased()
         return lines.first { $0.name == wanted }?.value
@@ -43,45 +43,46 @@ public struct OriginRequest: Sendable, Hashable {
     }
 }
 
-/// What the origin answers, in parts sent one after the other.
+/// The origin's response, as parts sent one after the other.
 public struct OriginReply: Sendable {
-    /// One thing to do.
+    /// One action of the origin.
     public enum Part: Sendable {
         /// Send these bytes.
         case bytes([UInt8])
-        /// Send these bytes over and over until the client is gone.
+        /// Send these bytes over and over until the client disconnects.
         case endless([UInt8])
-        /// Send these bytes, then wait so many milliseconds or until the client is gone; over and over.
+        /// Repeatedly send these bytes and wait the given milliseconds, until the client sends something or
+        /// disconnects.
         case slowly([UInt8], milliseconds: Int32)
-        /// Break the connection off with a reset. What was sent may or may not arrive.
+        /// Reset the connection. Bytes sent before may or may not arrive.
         case reset
-        /// Send nothing more until the client is gone or the origin is stopped.
+        /// Send nothing more until the client disconnects or the origin is stopped.
         case hang
     }
 
-    /// What to send.
+    /// The actions, in order.
     public var parts: [Part]
-    /// Whether the connection takes another request afterwards.
+    /// Whether the connection accepts another request afterwards.
     public var keepsAlive: Bool
 
-    /// Does these things, then takes another request on the connection or closes it.
+    /// Performs these actions, then accepts another request on the connection or closes it.
     public init(parts: [Part], keepsAlive: Bool) {
         self.parts = parts
         self.keepsAlive = keepsAlive
     }
 
-    /// Bytes as they are, head included.
+    /// A response given as raw bytes, including its header section.
     public static func raw(_ text: String, then parts: [Part] = [], keepsAlive: Bool = false) -> OriginReply {
         OriginReply(parts: [.bytes(Array(text.utf8))] + parts, keepsAlive: keepsAlive)
     }
 
-    /// Nothing: the connection is closed without an answer.
+    /// Closes the connection without a response.
     public static let close = OriginReply(parts: [], keepsAlive: false)
 
-    /// No answer until the client is gone or the origin is stopped.
+    /// Sends no response until the client disconnects or the origin is stopped.
     public static let hang = OriginReply(parts: [.hang], keepsAlive: false)
 
-    /// A proper response. `Content-Length` and `Date` are added where `fields` has none.
+    /// A well-formed response. `Content-Length` and `Date` are added if `fields` lacks them.
     public static func response(
         _ status: Int, _ fields: KeyValuePairs<String, String> = [:], body: [UInt8] = [], sendsDate: Bool = true
     ) -> OriginReply {
@@ -105,12 +106,12 @@ public struct OriginReply: Sendable {
     }
 }
 
-/// Dates as an origin writes them.
+/// Formats dates for HTTP fields.
 public enum OriginDate {
-    /// IMF-fixdate of a time in Unix seconds.
+    /// A time in Unix seconds as an IMF-fixdate.
     public static func text(_ seconds: Int) -> String { text(seconds, "%a, %d %b %Y %H:%M:%S GMT") }
 
-    /// The same as RFC 850 wrote dates.
+    /// A time in Unix seconds in the obsolete RFC 850 format.
     public static func text850(_ seconds: Int) -> String { text(seconds, "%A, %d-%b-%y %H:%M:%S GMT") }
 
     private static func text(_ seconds: Int, _ format: String) -> String {
@@ -123,7 +124,7 @@ public enum OriginDate {
     }
 }
 
-/// Why an origin cannot start.
+/// The error for an origin that cannot start.
 public struct OriginError: Error, Sendable, CustomStringConvertible {
     /// What failed, with the system's reason.
     public let message: String

@@ -1,12 +1,13 @@
 import Glibc
 
-/// A port of 127.0.0.1 that refuses connections, and that nobody else can take meanwhile: bound, but not listened on.
+/// A port of 127.0.0.1 that refuses connections. It is bound but not listening, so that no other process can acquire
+/// it.
 public final class RefusingPort: Sendable {
     private let descriptor: Int32
-    /// The port.
+    /// The port number.
     public let port: Int
 
-    /// Takes a port the system chooses.
+    /// Binds a port that the system chooses.
     public init() throws(OriginError) {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw OriginError("cannot open a socket", errno) }
@@ -30,6 +31,6 @@ public final class RefusingPort: Sendable {
 
     deinit { close(descriptor) }
 
-    /// The absolute URL of a path there.
+    /// The absolute URL of a path on this port.
     public func url(_ path: String) -> String { "http://127.0.0.1:\(port)\(path)" }
 }

@@ -1,13 +1,11 @@
 import Glibc
 
-/// A file system of few bytes, in memory.
+/// A small in-memory file system (tmpfs).
 public struct SmallDisk: Sendable {
     /// Where it is mounted.
     public let path: String
 
-    /// Mounts one on a folder, which is made if need be.
-    ///
-    /// - Returns: nil where that is not permitted.
+    /// Mounts the file system on a folder, which is created if needed; nil if that is not permitted.
     public init?(at path: String, kilobytes: Int) {
         self.path = path
         guard mkdir(path, 0o700) == 0 || errno == EEXIST else { return nil }
@@ -17,22 +15,22 @@ public struct SmallDisk: Sendable {
         }
     }
 
-    /// Takes it away, also while somebody has files on it open.
+    /// Unmounts it, even if files on it are open.
     public func unmount() { umount2(path, Int32(MNT_DETACH)) }
 
-    /// Makes it one that can only be read, or writable again; false where that fails.
+    /// Remounts it read-only or writable; false if that fails.
     public func mayWrite(_ mayWrite: Bool) -> Bool {
         let flags = UInt(MS_REMOUNT) | (mayWrite ? 0 : UInt(MS_RDONLY))
         return mount(nil, path, nil, flags, nil) == 0
     }
 
-    /// Bytes that are free.
+    /// Free bytes.
     public var free: Int {
         var status = statvfs()
         return statvfs(path, &status) == 0 ? Int(status.f_bavail) * Int(status.f_frsize) : 0
     }
 
-    /// Adds to a file on it until not a byte is free, as another program would.
+    /// Appends to a file on it until no byte is free, as another program might.
     public func fill(_ name: String) {
         let file = open("\(path)/\(name)", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
         let bytes = [UInt8](repeating: 1, count: 1 << 16)
@@ -40,7 +38,7 @@ public struct SmallDisk: Sendable {
         close(file)
     }
 
-    /// Whether this process may mount at all.
+    /// Whether this process may mount file systems.
     public static let isPermitted: Bool = {
         var template = Array("/tmp/small-disk-XXXXXX".utf8CString)
         guard mkdtemp(&template) != nil else { return false }

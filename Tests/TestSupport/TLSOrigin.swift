@@ -1,13 +1,13 @@
 import Glibc
 
-/// A certificate authority in a folder of its own, made and used with the `openssl` command.
+/// A certificate authority in its own folder, created and used with the `openssl` command.
 public final class TestAuthority: Sendable {
     /// The folder, removed with the authority.
     public let folder: String
-    /// The authority's own certificate, to be trusted.
+    /// The authority's own certificate, which clients must trust.
     public var certificate: String { folder + "/authority.pem" }
 
-    /// Makes the authority.
+    /// Creates the authority.
     public init() throws(ProgramError) {
         var name = Array("/tmp/test-authority-XXXXXX".utf8CString)
         guard mkdtemp(&name) != nil else { throw ProgramError("cannot make a folder: \(errno)") }
@@ -19,15 +19,15 @@ public final class TestAuthority: Sendable {
     }
 
     deinit {
-        // What stays behind in /tmp hurts nobody.
+        // Ignore errors: a leftover folder in /tmp does no harm.
         _ = try? HelperProgram(["rm", "-rf", folder]).waitForEnd()
     }
 
-    /// Issues a certificate, returns the paths of it and its key.
+    /// Issues a certificate and returns the paths of it and its key.
     ///
     /// - Parameters:
-    ///   - names: such as `DNS:localhost` or `IP:127.0.0.1`.
-    ///   - days: how long it is valid, from now; a negative number has it expired.
+    ///   - names: subject alternative names, such as `DNS:localhost` or `IP:127.0.0.1`.
+    ///   - days: how many days from now it is valid; a negative number makes it expired.
     public func issue(
         _ name: String, names: String = "IP:127.0.0.1,DNS:localhost", days: Int = 2
     ) throws(ProgramError) -> (certificate: String, key: String) {
@@ -63,7 +63,7 @@ public final class TLSOrigin: Sendable {
 
     /// Starts a server that answers `GET /NAME` with the file NAME of `folder`.
     ///
-    /// Over HTTP/1.1 the file is the whole response, head included; over HTTP/2 it is the body.
+    /// Over HTTP/1.1 the file is the whole response, including its header section; over HTTP/2 it is the body.
     public init(
         _ identity: (certificate: String, key: String), folder: String, http2: Bool = false
     ) throws(ProgramError) {
@@ -79,7 +79,7 @@ public final class TLSOrigin: Sendable {
             self.port = port
             return
         }
-        // It takes no port of the system's choice: one that was free a moment ago is tried, several times if need be.
+        // nghttpd cannot let the system choose a port: try one that was free a moment ago, several times if needed.
         for _ in 0..<8 {
             let port = Self.freePort()
             let program = try HelperProgram(
@@ -102,7 +102,7 @@ public final class TLSOrigin: Sendable {
     /// The URL of a file.
     public func url(_ name: String) -> String { "https://127.0.0.1:\(port)/\(name)" }
 
-    /// Ends the server.
+    /// Kills the server.
     public func stop() { program.stop() }
 
     private static func freePort() -> Int {

@@ -1,9 +1,9 @@
-/// Lets others go on for as long as `condition` holds.
+/// Yields to other tasks for as long as `condition` holds.
 ///
-/// What a test waits for may come late on a machine that stands still, but not never: a test that waited without end would
-/// take all others with it. Only for what stays once it has come: what comes and goes may have gone by the next look.
+/// On a stalled machine an event may come late, so the limit is generous; without one, a test that waits forever would
+/// block all others. Use it only for lasting changes: a transient state may be over before the next check.
 ///
-/// - Throws: `WaitedInVain` after five minutes, and when the task was cancelled.
+/// - Throws: `WaitedInVain` after five minutes, or if the task was cancelled.
 public func waitWhile(
     _ condition: () throws -> Bool, file: StaticString = #fileID, line: UInt = #line
 ) async throws {
@@ -16,7 +16,7 @@ public func waitWhile(
     }
 }
 
-/// What a test waited for has not come.
+/// The error for a condition that did not end in time.
 public struct WaitedInVain: Error, CustomStringConvertible {
     /// Where it waited.
     public let description: String

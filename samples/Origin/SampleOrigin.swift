@@ -1,7 +1,7 @@
 import Glibc
 import TestSupport
 
-/// Serves a folder on 127.0.0.1 with validators, for the demonstration: a real origin whose log shows what it sent.
+/// Serves a folder on 127.0.0.1 with validators, for demonstrations: a real origin whose log shows what it sent.
 @main
 struct SampleOrigin {
     static let usage = "usage: sample-origin FOLDER --port-file FILE --log FILE [--max-age SECONDS]"
@@ -25,7 +25,8 @@ struct SampleOrigin {
         let descriptor = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644)
         guard descriptor >= 0 else { leave("cannot write \(log): \(String(cString: strerror(errno)))", code: 8) }
 
-        // Blocked before any thread starts, so that all inherit it and only `sigwait` below sees the signals.
+        // Block the signals before any thread starts, so that all threads inherit the mask and only `sigwait` sees
+        // them.
         var signals = sigset_t()
         sigemptyset(&signals)
         sigaddset(&signals, SIGTERM)
@@ -33,7 +34,7 @@ struct SampleOrigin {
         pthread_sigmask(SIG_BLOCK, &signals, nil)
         do {
             let origin = try FolderOrigin(folder: folder, maxAge: maxAge) { line in
-                // One write a line, appended: lines of several connections never mix.
+                // Append each line with a single write, so that lines of several connections never mix.
                 let bytes = Array((line + "\n").utf8)
                 _ = write(descriptor, bytes, bytes.count)
             }
@@ -46,7 +47,7 @@ struct SampleOrigin {
         }
     }
 
-    /// Writes the port where readers see all of it or nothing.
+    /// Writes the port to a file atomically: readers see all of it or nothing.
     private static func publish(_ port: Int, to path: String) {
         let temporary = path + ".new"
         let descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)

@@ -1,18 +1,18 @@
 import Glibc
 
-/// Why a trace cannot be read or replayed.
+/// The error for a trace that cannot be read or replayed.
 public struct ReplayError: Error {
-    /// What happened, to what, and what was expected.
+    /// What failed, on what input, and what was expected.
     public var message: String
     public init(_ message: String) { self.message = message }
 }
 
-/// A request trace in memory: keys in the order asked for, and the size and cost of each. `replay` describes the form.
+/// A request trace in memory: keys in request order, and the size and cost of each. `Replay` documents the file format.
 public struct Trace {
     public var requests: [UInt32] = []
     /// Bytes, by key.
     public var sizes: [Int] = []
-    /// Milliseconds to make the object again, by key.
+    /// Milliseconds to recreate the object, by key.
     public var milliseconds: [Int] = []
 
     public var footprint: Int { sizes.reduce(0, +) }
@@ -21,7 +21,7 @@ public struct Trace {
 
     public init() {}
 
-    /// Unpacks a file through `gzip -dc` and reads it.
+    /// Decompresses a file with `gzip -dc` and parses it.
     public init(path: String) throws(ReplayError) {
         guard access(path, R_OK) == 0 else {
             throw ReplayError("cannot read \(path): \(String(cString: strerror(errno)))")

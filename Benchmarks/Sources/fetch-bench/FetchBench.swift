@@ -6,11 +6,11 @@ import Synchronization
 ///
 ///     fetch-bench fetch|original|revalidate URL [--count N] [--flight N] [--host ADDRESS]
 ///
-/// `fetch`: the transport alone. `original`: through the pipeline into a memory cache too small to keep anything, digest
-/// and record included. `revalidate`: a stored original validated every time.
+/// `fetch` measures the transport alone; `original` the pipeline, including digest and record, with a memory cache too
+/// small to keep anything; `revalidate` a stored original that is revalidated every time.
 ///
-/// One line on stdout: `<CPU µs a fetch> <fetches a second> <bytes received>`; user and system time of the whole process,
-/// without the first fetch.
+/// It prints one line: `<CPU µs per fetch> <fetches per second> <bytes received>`. CPU time is the user and system time
+/// of the whole process, without the first fetch.
 @main
 struct FetchBench {
     var mode = ""
@@ -76,7 +76,7 @@ struct FetchBench {
             let policy: CachePolicy = mode == "original" ? .reload : .revalidate
             let numbers = Counter()
             work = {
-                // A URL of its own each time, since equal ones that meet share one fetch.
+                // Vary the URL, since concurrent requests for the same one would share a fetch.
                 var request = OriginalRequest(url: "\(url)?\(numbers.next() % 1024)")
                 request.policy = policy
                 return try await pipeline.original(for: request).body.count
@@ -111,7 +111,7 @@ struct FetchBench {
     }
 }
 
-/// Numbers from 1, for any task.
+/// A thread-safe counter from 1.
 final class Counter: Sendable {
     private let value = Atomic(0)
 

@@ -7,17 +7,19 @@ import Variants
 ///     render-bench [--quality fast|balanced|best] [--recipe TEXT]... [--shared] [--repeat N] [--workers N]
 ///         [--cancel | --out FOLDER] FILE...
 ///
-/// One line on stdout: `<images> <CPU ms an image> <CPU ms before the first render> <wall ms an image> <peak MB>`. User and
-/// system time of the whole process and its workers, all threads; the time before and in the first, uncounted render
-/// (start of libvips) is the third number. Peak memory is this process's plus the largest worker's.
+/// It prints one line: `<images> <CPU ms per image> <CPU ms of start-up> <wall ms per image> <peak MB>`. CPU time is
+/// the user and system time of the process and its workers, all threads; start-up covers everything up to and including
+/// the first, uncounted renders (start of libvips). Peak memory is this process's plus the largest worker's.
 ///
-/// With several recipes an image is all of them, asked for at the same time; with `--shared` they share its decode.
+/// With several recipes, all of them are rendered at the same time for each image; with `--shared` they share its
+/// decode.
 ///
-/// With `--workers N` renders run in N worker processes, which are this program too, N images at a time. With `--cancel` each
-/// render is cancelled once it is under way, some early and some late, and the line is `<renders> <median ms> <99th percentile ms>
-/// <worst ms> <workers killed>`: from the cancellation to the answer of the next render, which is asked for at once and is of one
-/// pixel. With `--out FOLDER` every file is rendered once, into a file of its name there without the extension, or into
-/// `NAME-1`, `NAME-2`, … where there are several recipes, and nothing is printed.
+/// With `--workers N`, renders run in N worker processes, which run this same executable, N images at a time. With
+/// `--cancel`, each render is cancelled while it runs, some early and some late, and the line is `<renders> <median ms>
+/// <99th percentile ms> <worst ms> <workers killed>`: the time from the cancellation to the result of the next render,
+/// which is of a single pixel and requested at once. With `--out FOLDER`, every file is rendered once and nothing is
+/// printed; the output is named as the file without its extension, or `NAME-1`, `NAME-2`, … if there are several
+/// recipes.
 @main
 struct RenderBench {
     var quality = RenderQuality.balanced
@@ -80,7 +82,7 @@ struct RenderBench {
             configuration.executable = "/proc/self/exe"
             let pool = WorkerPool(configuration)
             try await pool.prepare()
-            // The one that stands by starts after those that work, and is no part of what a render costs.
+            // Wait for the warm spare, which starts after the others and must not count towards the cost of a render.
             while pool.statistics.started <= workers { try await Task.sleep(for: .milliseconds(1)) }
             renderer = pool
         } else {
@@ -94,7 +96,8 @@ struct RenderBench {
         let start = Self.cpuMilliseconds()
         let began = ContinuousClock.now
         let all = (0..<rounds).flatMap { _ in images }
-        // Whoever is done takes the next: pictures differ in size, and shares of their number would not be equal work.
+        // Each task takes the next image when it is done: images differ in size, so equal shares would not be equal
+        // work.
         let turns = Turns()
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<max(1, workers) {
@@ -114,7 +117,7 @@ struct RenderBench {
             Self.peakMegabytes())
     }
 
-    /// All recipes of one file.
+    /// One job per recipe for a file.
     private func jobs(_ file: String, _ recipes: [Recipe]) throws -> [RenderJob] {
         let bytes = try Self.read(file)
         let header = try ImageHeader.probe(bytes)
@@ -131,7 +134,7 @@ struct RenderBench {
         return jobs
     }
 
-    /// One image: all its recipes at the same time.
+    /// Renders one image, all its recipes at the same time.
     private static func render(_ jobs: [RenderJob], _ renderer: any Rendering) async throws {
         if jobs.count == 1 {
             _ = try await renderer.render(jobs[0])
@@ -155,7 +158,7 @@ struct RenderBench {
         await renderer.shutdown()
     }
 
-    /// How long after a render was cancelled on its way the next one has been done, one of a single pixel.
+    /// Measures the time from cancelling a running render to the result of the next one, which is of a single pixel.
     private func cancelled(_ renderer: any Rendering, _ jobs: [RenderJob]) async throws {
         let next = try Self.pixel()
         var whole: [Duration] = []
@@ -166,7 +169,7 @@ struct RenderBench {
         }
         var times: [Double] = []
         for round in 0..<rounds {
-            // From a twentieth to nineteen of them, evenly and in no order.
+            // Cancel after 5 % to 95 % of the render's time, evenly spread and in no particular order.
             let share = 0.05 + 0.9 * (Double(round) * 0.618_034).truncatingRemainder(dividingBy: 1)
             for (job, whole) in zip(jobs, whole) {
                 let task = Task { try await renderer.render(job) }
@@ -175,7 +178,7 @@ struct RenderBench {
                 task.cancel()
                 _ = try await renderer.render(next)
                 let time = Self.milliseconds(asked.duration(to: .now))
-                // One that was done by then took no time to stop.
+                // Skip renders that finished before the cancellation: they had nothing to stop.
                 if case .failure = await task.result { times.append(time) }
                 try await Self.rest(renderer)
             }
@@ -191,7 +194,7 @@ struct RenderBench {
             killed)
     }
 
-    /// Returns when what was cancelled has stopped or was killed, and another worker has started for each that was.
+    /// Waits until cancelled renders have stopped or their workers were killed, and every killed worker was replaced.
     private static func rest(_ renderer: any Rendering) async throws {
         try await Task.sleep(for: .milliseconds(110))
         guard let pool = renderer as? WorkerPool else { return }
@@ -200,7 +203,7 @@ struct RenderBench {
         }
     }
 
-    /// The least there is to render: a grey pixel.
+    /// The smallest possible job: a grey pixel.
     private static func pixel() throws -> RenderJob {
         let bytes: [UInt8] = [
             137, 80, 78, 71, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 0, 0, 0, 1, 0, 0, 0, 1, 8, 0, 0, 0, 0,
@@ -219,7 +222,7 @@ struct RenderBench {
 
     private static func rounded(_ value: Double) -> Double { (value * 100).rounded() / 100 }
 
-    /// User and system time so far of this process and of its workers, those that run and those that have ended.
+    /// User and system time so far of this process and of all its workers, running and exited.
     private static func cpuMilliseconds() -> Double {
         usage(RUSAGE_SELF.rawValue).cpu + usage(RUSAGE_CHILDREN.rawValue).cpu
             + children().reduce(0, +)
@@ -237,7 +240,8 @@ struct RenderBench {
         (usage(RUSAGE_SELF.rawValue).peak + usage(RUSAGE_CHILDREN.rawValue).peak) / 1024
     }
 
-    /// CPU milliseconds of each running child so far, by its own clock: /proc counts in hundredths of a second.
+    /// CPU milliseconds of each running child so far, from its CPU clock, since /proc counts only in hundredths of a
+    /// second.
     private static func children() -> [Double] {
         guard let processes = opendir("/proc") else { return [] }
         defer { closedir(processes) }
@@ -249,7 +253,7 @@ struct RenderBench {
             guard let process = pid_t(name), let bytes = try? read("/proc/\(name)/stat") else { continue }
             let text = String(decoding: bytes, as: UTF8.self)
             guard let end = text.lastIndex(of: ")") else { continue }
-            // From field 3, the state, on.
+            // Fields from the third, the state, on; the next one is the parent's process ID.
             let fields = text[text.index(after: end)...].split(separator: " ")
             guard fields.count > 1, Int(fields[1]) == Int(getpid()) else { continue }
             var clock = clockid_t()
@@ -279,7 +283,7 @@ struct RenderBench {
     }
 }
 
-/// Numbers from 0, each given once.
+/// A thread-safe counter from 0.
 private final class Turns: Sendable {
     private let count = Atomic(0)
     func next() -> Int { count.add(1, ordering: .relaxed).oldValue }

@@ -5,12 +5,12 @@ import Traces
 /// Replays a request trace against an HTTP cache and checks every answer.
 ///
 ///     replay-http origin TRACE.gz COUNT              serves the objects; prints its port
-///     replay-http ask TRACE.gz COUNT PORT PREFIX     the first COUNT requests, 8 connections taking turns
-///     replay-http held TRACE.gz COUNT PORT PREFIX    asks for each of these objects with `only-if-cached`
+///     replay-http ask TRACE.gz COUNT PORT PREFIX     sends the first COUNT requests over 8 connections
+///     replay-http held TRACE.gz COUNT PORT PREFIX    requests each of these objects with `only-if-cached`
 ///
-/// An object's path is PREFIX and its key; a port is one of 127.0.0.1. `ask` fails unless every answer is a 200 with the
-/// object's length and first bytes, which are its key. `held` prints how many objects the cache answers with a 200, and
-/// their bytes. The origin answers `/count` with the number of requests for objects so far.
+/// An object's path is PREFIX followed by its key; ports are on 127.0.0.1. `ask` fails unless every response is a 200
+/// with the object's length and first bytes, which are its key. `held` prints how many objects the cache answers with a
+/// 200, and their total bytes. The origin answers `/count` with the number of object requests so far.
 @main
 struct ReplayHTTP {
     static func main() {
@@ -64,7 +64,7 @@ struct ReplayHTTP {
         if let failure = work.failure.withLock({ $0 }) { throw failure }
     }
 
-    /// The first bytes of an object, so that no two have the same digest; zeros follow.
+    /// The first bytes of an object, which make its digest unique; zeros follow.
     static func start(of key: UInt32, size: Int) -> [UInt8] { Array("\(key) ".utf8.prefix(size)) }
 }
 
@@ -84,7 +84,7 @@ func startThread(_ run: @escaping @Sendable () -> Void) -> pthread_t {
     return thread
 }
 
-/// Keys that threads take one by one.
+/// A queue of keys that threads take one by one.
 final class Work: Sendable {
     let keys: [UInt32]
     let port: UInt16
@@ -110,7 +110,7 @@ final class Work: Sendable {
     }
 }
 
-/// A kept-alive connection to a port of this machine.
+/// A persistent connection to a port of this machine.
 final class Connection {
     struct Answer {
         var status: Int
@@ -185,17 +185,17 @@ func withLoopbackAddress<Result>(port: UInt16, _ body: (UnsafePointer<sockaddr>,
     }
 }
 
-/// A small write must not wait for the answer to the one before.
+/// Disables Nagle's algorithm, so that a small write does not wait for the acknowledgement of the previous one.
 func sendAtOnce(_ socket: CInt) {
     var on: CInt = 1
     setsockopt(socket, CInt(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<CInt>.size))
 }
 
-/// Serves objects by their key, fresh for a day: a thread for each connection.
+/// Serves objects by key, fresh for a day, with one thread per connection.
 final class Origin: Sendable {
     private let sizes: [Int]
     private let requests = Atomic<Int>(0)
-    /// Longer than any object.
+    /// As long as the longest object.
     private let zeros: [UInt8]
 
     init(sizes: [Int]) {

@@ -2,15 +2,15 @@ import Glibc
 import Pipeline
 import Traces
 
-/// Replays a request trace through the product's eviction and sums what the hits were worth.
+/// Replays a request trace through the stores' eviction policy and sums the value of the hits.
 ///
 ///     replay TRACE.gz CAPACITY_BYTES size|cost [gdsf-p|lru [COUNT [OVERHEAD]]]
 ///
-/// A trace is gzip'd text, one request a line: `KEY SIZE MS` the first time a key is asked for, `KEY` later; keys are
-/// 0, 1, 2, … in order of first appearance. `size`: every object costs the same to make again; `cost`: its MS. A miss
-/// is followed by an insertion. COUNT takes the first requests only; OVERHEAD bytes are charged for each object beside
-/// its size. On stdout one line about the trace, one about the run, and last `HITS HIT_BYTES
-/// HIT_MS`, summed over the hits.
+/// A trace is gzip-compressed text with one request per line: `KEY SIZE MS` on a key's first request, `KEY` later; keys
+/// are 0, 1, 2, … in order of first appearance. With `size`, every object costs the same to recreate; with `cost`, its
+/// MS. A miss is followed by an insertion. COUNT limits the run to the first requests; OVERHEAD bytes are charged for
+/// each object in addition to its size. The output is a line about the trace, a line about the run, and last `HITS
+/// HIT_BYTES HIT_MS`, summed over the hits.
 @main
 struct Replay {
     var trace = Trace()

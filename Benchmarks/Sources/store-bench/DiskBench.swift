@@ -2,13 +2,13 @@ import Glibc
 import Pipeline
 import Variants
 
-/// What the disk tier costs with so many entries in it.
+/// Measures the disk tier with a given number of entries in it.
 struct DiskBench {
     let folder: String
     let entries: Int
     let hasOriginals: Bool
     private let workload = Workload()
-    /// Entries that each figure of a put is taken over.
+    /// The number of entries over which puts are measured.
     private var sample: Int { min(20_000, entries / 2) }
     private var name: String { hasOriginals ? "mix" : "disk" }
 
@@ -42,7 +42,7 @@ struct DiskBench {
         }
     }
 
-    /// What a put and a hit cost in a folder that `run` has filled, whatever has been put there since.
+    /// Measures puts and hits in a folder that `run` has filled, whatever was put there since.
     func more() throws {
         let store = try store(1 << 50)
         let first = 20 * entries + (try store.statistics().variants.entries)
@@ -56,21 +56,22 @@ struct DiskBench {
         store.close()
     }
 
-    /// What eviction costs in a folder that `run` has filled, with its files in memory.
+    /// Measures eviction in a folder that `run` has filled, with its files in the page cache.
     func evict() throws {
         try readAll()
         let bytes = try store(1 << 50).statistics().variants.bytes
-        // Full to the brim: each newcomer, worth more than what is there, sends about one entry away.
+        // The store is exactly full: each new entry, worth more than the stored ones, evicts about one of them.
         var store = try self.store(bytes)
         let count = min(5_000, sample)
         let begun = cpu()
-        // Numbers that nobody else has put.
+        // Use numbers that no other measurement has put.
         let first = 10 * entries
         try put(first..<first + count, in: store, cost: 5_000, together: 16)
         report(name, entries, "put-when-full", (cpu() - begun) / Double(count), "us")
         store.close()
 
-        // Few at first, whose pages stay for reuse, as those of the plain table do. Then half, whose pages go back to the file system.
+        // Evict a few first, so that their pages stay in the file for reuse, as in `PeerBench`. Then evict half, whose pages
+        // are returned to the file system.
         for (measure, fewest) in [("evict", min(1_000, entries / 10)), ("evict-give-back", entries / 2)] {
             store = try self.store(1 << 50)
             var request = TrimRequest()
@@ -83,7 +84,7 @@ struct DiskBench {
         }
     }
 
-    /// Puts all entries; the last of them are what is measured.
+    /// Puts all entries and measures the last `sample` of them.
     private func fill(_ store: DiskStore) throws {
         let half = sample / 2
         try put(0..<entries - sample, in: store, together: 16)
@@ -97,7 +98,7 @@ struct DiskBench {
         }
     }
 
-    /// - Parameter count: how many share a transaction, as they do behind an answer.
+    /// - Parameter count: how many entries share a transaction, as they do when stored after an answer.
     private func put(
         _ numbers: Range<Int>, in store: DiskStore, cost: Double? = nil, together count: Int = 1
     ) throws {
@@ -126,7 +127,7 @@ struct DiskBench {
             source: Workload.source(number))
     }
 
-    /// Reads the files of the folder, so that they are in memory.
+    /// Reads the files of the folder into the page cache.
     private func readAll() throws {
         try forEachFile { file in
             var buffer = [UInt8](repeating: 0, count: 1 << 20)
@@ -134,7 +135,7 @@ struct DiskBench {
         }
     }
 
-    /// Hits with the files of the folder in memory, and with none of them.
+    /// Measures hits with the folder's files in the page cache, and with none of them there.
     private func hits(_ store: DiskStore) throws {
         try readAll()
         try hits(store, "hit", count: 100_000, seed: 7)
@@ -147,8 +148,8 @@ struct DiskBench {
         }
     }
 
-    /// The index and its WAL, open for reading; they stay so, since closing them would release the
-    /// locks of the store that has them open.
+    /// Opens the index and its WAL for reading and never closes them: closing would release the POSIX locks of the
+    /// store, which has the same files open in this process.
     private func forEachFile(_ body: (CInt) -> Void) throws {
         for name in ["cache.sqlite", "cache.sqlite-wal"] {
             let file = Glibc.open("\(folder)/\(name)", O_RDONLY)
@@ -157,7 +158,7 @@ struct DiskBench {
         }
     }
 
-    /// Hits on keys drawn evenly from all.
+    /// Measures hits on uniformly random keys.
     private func hits(_ store: DiskStore, _ measure: String, count: Int, seed: UInt64) throws {
         var random = SplitMix(seed: seed)
         let keys = (0..<count).map { _ in
@@ -170,7 +171,7 @@ struct DiskBench {
         let begun = (cpu(), wall())
         var found = 0
         for (key, original) in keys where try store.variant(key: key, of: original) != nil { found += 1 }
-        // The use of each hit is written within what is measured.
+        // Include writing the access counts of the hits in the measurement.
         try store.flush()
         report(name, entries, measure, (cpu() - begun.0) / Double(count), "us")
         report(name, entries, measure + "-wall", (wall() - begun.1) / Double(count), "us")

@@ -1,10 +1,10 @@
 import Glibc
 import Pipeline
 
-/// Bodies inside the index against bodies in files: what a put and a get cost, by length.
+/// Compares bodies inside the index with bodies in files: the cost of a put and a get, by length.
 struct InlineBench {
     let folder: String
-    /// Entries of each length; fewer where they would take more than 256 MB.
+    /// Entries of each length; fewer (but at least 100) if they would take more than 256 MiB.
     let count: Int
     private let workload = Workload()
     private static let rounds = 3
@@ -34,7 +34,7 @@ struct InlineBench {
         }
     }
 
-    /// Microseconds of a put and of a get, CPU, and of a put by the clock.
+    /// Microseconds of CPU per put and per get, and of wall time per put.
     private func measure(
         _ place: String, _ length: Int, _ entries: Int, inlineLimit: Int
     ) throws -> (put: Double, get: Double, putWall: Double) {
@@ -62,7 +62,7 @@ struct InlineBench {
             }
         }
         let get = (cpu() - before) / Double(entries)
-        // Emptied, so that the bodies of the next measurement do not fill the disk as well.
+        // Empty the store, so that the bodies of successive measurements do not add up on the disk.
         try store.clear()
         store.close()
         return (put.0, get, put.1)

@@ -2,23 +2,24 @@ import Glibc
 @_spi(Benchmarks) import Pipeline
 import Synchronization
 
-/// Wall-clock latency of disk hits at a fixed rate, idle and beside a writer.
+/// Measures the wall-clock latency of disk hits at a fixed rate, without and with a concurrent writer.
 ///
-/// Look-ups begin at fixed times whether or not earlier ones have ended, so that waiting counts (no coordinated omission).
-/// Idle and busy turns alternate because the machine's speed drifts; each figure is the median over the turns.
+/// Look-ups start at fixed times whether or not earlier ones have finished, so that waiting counts (no coordinated
+/// omission). Idle and busy turns alternate because the machine's speed drifts; each figure is the median over the
+/// turns.
 struct LatencyBench {
-    /// What is stored meanwhile.
+    /// Who writes in the busy turns: this process, this process with fsync, or another process.
     enum Writer: String, CaseIterable { case same, fsync, other }
 
     let folder: String
-    /// Entries of `store-bench disk` that are there.
+    /// The number of entries that `store-bench disk` put there.
     let entries: Int
-    /// Seconds of a turn.
+    /// The length of a turn in seconds.
     let seconds: Double
     let turns: Int
-    /// Look-ups a second.
+    /// Look-ups per second.
     private static let rate = 2000.0
-    /// Entries stored a second.
+    /// Entries stored per second.
     private static let stores = 100.0
 
     func run() async throws {
@@ -27,7 +28,7 @@ struct LatencyBench {
 
     private func run(_ writer: Writer) async throws {
         let probe = try DiskTierProbe(folder: folder, fsync: writer == .fsync)
-        // The folder comes into memory first.
+        // Warm the page cache first.
         _ = await turn(probe, seconds: 3) { _ in }
         var figures: [[[Double]]] = [[], []]
         for number in 0..<turns {
@@ -55,7 +56,7 @@ struct LatencyBench {
         }
     }
 
-    /// What the second process does.
+    /// Stores entries at the fixed rate; the second process runs this.
     func write(first: Int) async throws {
         let probe = try DiskTierProbe(folder: folder, fsync: false)
         let workload = Workload()
@@ -77,7 +78,8 @@ struct LatencyBench {
             of: Workload.source(number))
     }
 
-    /// Looks up at the fixed rate; p50, p99 and p99.9 in microseconds. `store` is called at its own rate with 0, 1, ….
+    /// Looks up at the fixed rate and returns p50, p99 and p99.9 in microseconds. Calls `store` with 0, 1, … at its own
+    /// rate.
     private func turn(_ probe: DiskTierProbe, seconds: Double, store: @escaping @Sendable (Int) -> Void) async
         -> [Double]
     {
@@ -121,7 +123,7 @@ struct LatencyBench {
     }
 }
 
-/// Microseconds that look-ups took; infinite for what was not there.
+/// The microseconds that look-ups took; infinity for an entry that was not found.
 private final class Samples: Sendable {
     private let taken = Mutex<[Double]>([])
 
@@ -129,7 +131,7 @@ private final class Samples: Sendable {
     func sorted() -> [Double] { taken.withLock { $0 }.sorted() }
 }
 
-/// A thread that calls at fixed times.
+/// A thread that calls a closure at fixed times.
 private final class Pacer: Sendable {
     private let thread: pthread_t
 

@@ -1,7 +1,7 @@
 import Pipeline
 import Synchronization
 
-/// The memory tier on one thread. All entries share one body, so that what memory grows by is bookkeeping.
+/// Measures the memory tier on one thread. All entries share one body, so that memory grows only by bookkeeping.
 struct MemoryBench {
     let entries: Int
 
@@ -25,7 +25,8 @@ struct MemoryBench {
         report("memory", entries, "charged", Double(store.counters.bytes) / Double(entries) - 8_000, "B/entry")
 
         try gets("gets") { store.entry(for: $0) != nil }
-        // The least that keeps entries for threads: what a figure above means on a machine is told by its ratio to this one.
+        // A minimal thread-safe store as a baseline: the ratio to it makes the figures above comparable across
+        // machines.
         let shards = (0..<16).map { _ in Shard() }
         for number in 0..<entries {
             let entry = Workload.variant(number, length: body.count)
@@ -36,7 +37,8 @@ struct MemoryBench {
         }
     }
 
-    /// Keys as a server has them: made a moment ago, by the hundred so that making them is not measured.
+    /// Measures gets with freshly made keys, as a server has them; they are made in batches of a hundred, outside the
+    /// measured time.
     private func gets(_ measure: String, isThere: (String) -> Bool) throws {
         var random = SplitMix(seed: 3)
         var found = 0
@@ -53,11 +55,11 @@ struct MemoryBench {
     }
 }
 
-/// One of several dictionaries, each behind a lock of its own.
+/// One of several dictionaries, each with its own lock.
 private final class Shard: Sendable {
     let entries = Mutex<[String: Kept]>([:])
 
-    /// Which of 16 a key is in.
+    /// The index of the shard, of 16, that a key belongs to.
     static func of(_ key: String) -> Int { Int(key.utf8.last ?? 0) & 15 }
 }
 

@@ -1,8 +1,8 @@
 import CPeer
 
-/// What the same entries cost where nothing is done but keep them: a table of keys and bodies in SQLite with an index on
-/// the order in which they go, nothing counted, checked, shared or budgeted. What a figure of the disk tier means on a machine is
-/// told by its ratio to this one, measured beside it.
+/// A baseline for the disk tier: the same entries in a plain SQLite table of keys and bodies with an index on the
+/// eviction order, without any counters, checks, sharing or budgets. The ratio to this baseline, measured beside it,
+/// makes the disk tier's figures comparable across machines.
 struct PeerBench {
     let path: String
     let entries: Int
@@ -63,7 +63,7 @@ struct PeerBench {
         guard bytes == count * Workload.length else { throw BenchError("bodies are missing") }
     }
 
-    /// The tenth that was put first, in one transaction.
+    /// Deletes the oldest tenth in one transaction.
     private func evict(_ database: OpaquePointer) throws {
         let delete = try Statement(
             "DELETE FROM bodies WHERE rowid IN (SELECT rowid FROM bodies ORDER BY turn LIMIT ?1)", database)
@@ -100,7 +100,7 @@ private final class Statement {
     deinit { sqlite3_finalize(handle) }
 
     func bind(_ bytes: [UInt8], at position: Int32) {
-        // SQLITE_TRANSIENT: SQLite copies them.
+        // SQLITE_TRANSIENT: SQLite copies the bytes.
         let transient = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
         bytes.withUnsafeBytes { _ = sqlite3_bind_blob(handle, position, $0.baseAddress, Int32($0.count), transient) }
     }

@@ -1,17 +1,17 @@
 import Glibc
 import Pipeline
 
-/// Two processes on one folder: how fast one reads alone, and how fast while the other writes.
+/// Measures how fast one process reads a folder alone, and while another process writes to it.
 ///
-/// The machine's own speed changes from second to second. So one process reads all the time, in slices of half a second: in
-/// every second one nobody writes, and each of the others is compared with the two beside it.
+/// The machine's speed changes from second to second. So one process reads all the time, in slices of half a second; in
+/// every other slice nothing is written, and each slice with writes is compared with its two neighbours.
 struct SharedFolder {
     let folder: String
-    /// Entries of `store-bench disk` that are there.
+    /// The number of entries that `store-bench disk` put there.
     let entries: Int
-    /// Microseconds.
+    /// The length of a slice in microseconds.
     private static let slice = 500_000.0
-    /// Microseconds at the beginning of a slice that do not count: what the one before left in caches goes.
+    /// Microseconds at the start of a slice that do not count, while the previous slice's data leaves the CPU caches.
     private static let settling = 100_000.0
 
     init(_ folder: String, _ entries: Int) throws {
@@ -25,13 +25,13 @@ struct SharedFolder {
         return try DiskStore(folder: folder, configuration: configuration)
     }
 
-    /// Beside it, what the reader keeps while the other writes to a folder of its own, `FOLDER-elsewhere`: what is lost then
-    /// is the machine's doing, whose processors share caches and memory.
+    /// Also measures the reader while the writer writes to a separate folder, `FOLDER-elsewhere`: that slowdown is due
+    /// to the processors sharing caches and memory, not to the store.
     func run(rounds: Int) throws {
         let elsewhere = folder + "-elsewhere"
         let stores = [(try store(folder), "reads-kept"), (try store(elsewhere), "reads-kept-elsewhere")]
         var next = entries * 2
-        // Opening takes a moment, and the first look-ups read what is on the disk alone.
+        // Start later: opening takes a moment, and the first look-ups read from the disk.
         let start = wall() + 1e6
         let slices = rounds * 4 + 1
         let reader = try startReader(slices: slices, start: start)
@@ -66,7 +66,7 @@ struct SharedFolder {
         if rest > 0 { usleep(UInt32(rest)) }
     }
 
-    /// - Returns: how many were put.
+    /// - Returns: how many entries were put.
     private func write(to store: DiskStore, from next: inout Int, until end: Double) throws -> Int {
         let workload = Workload()
         let generation = try store.generationNow()
@@ -101,9 +101,9 @@ struct SharedFolder {
         return rates
     }
 
-    /// What the second process does: reads for so many slices and prints how many a second in each.
+    /// Reads for the given number of slices and prints the reads per second of each; the second process runs this.
     ///
-    /// - Parameter start: of the first slice, in microseconds of the clock that only goes forward.
+    /// - Parameter start: start of the first slice, in microseconds of the monotonic clock.
     func read(slices: Int, start: Double) throws {
         let store = try store(folder)
         var random = SplitMix(seed: 11)

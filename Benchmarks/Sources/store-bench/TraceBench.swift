@@ -1,11 +1,11 @@
 import Pipeline
 import Traces
 
-/// A request trace through the disk tier, whole bodies included, beside the policy alone.
+/// Replays a request trace through the disk tier, with real bodies, and through the eviction policy alone.
 ///
-/// The budget is a share of what all objects asked for take. The disk tier charges small bodies more than their bytes, so
-/// the policy is replayed twice: with the bytes of the bodies (`replay` does the same), and with the bytes charged, the
-/// budget being the same.
+/// The budget is a share of the total size of all requested objects. The disk tier charges small bodies more than their
+/// bytes, so the policy is replayed twice with the same budget: with the bytes of the bodies (as `replay` does), and
+/// with the bytes charged.
 struct TraceBench {
     let folder: String
     let trace: Trace
@@ -44,7 +44,7 @@ struct TraceBench {
         return try DiskStore(folder: folder, configuration: configuration)
     }
 
-    /// Bytes an entry without a body is charged.
+    /// The bytes charged for an entry with an empty body.
     private func leastCharge(of store: DiskStore) throws -> Int {
         try store.storeVariant(Workload.variant(0, length: 0), body: [], generation: 1)
         return try store.statistics().variants.bytes
@@ -60,7 +60,7 @@ struct TraceBench {
         return 100 * Double(hits) / Double(requests.count)
     }
 
-    /// Every miss is followed by a put of a body of the object's length.
+    /// The hit rate in percent; every miss is followed by a put of a body of the object's length.
     private func replay(_ store: DiskStore, _ usesCost: Bool) throws -> Double {
         var hits = 0
         for key in requests {

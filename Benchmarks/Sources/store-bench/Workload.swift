@@ -1,13 +1,13 @@
 import Pipeline
 import Variants
 
-/// Entries as a server makes them: by number, always the same ones.
+/// Generates entries like those a server makes; equal numbers give equal entries.
 struct Workload {
-    /// Bytes of a variant's body.
+    /// Length of a variant's body in bytes.
     static let length = 8_000
-    /// Bytes of an original's body.
+    /// Length of an original's body in bytes.
     static let originalLength = 1_000_000
-    /// Variants of one original.
+    /// How many variants one original has.
     private static let variantsOfOriginal = 5
 
     private let body: [UInt8]
@@ -19,10 +19,10 @@ struct Workload {
 
     static func key(_ number: Int) -> String { hexadecimal(number, of: 1) }
 
-    /// The digest of what a variant is made from.
+    /// The digest of a variant's original.
     static func original(of number: Int) -> String { hexadecimal(number / variantsOfOriginal, of: 2) }
 
-    /// A body that no other number has.
+    /// A body that is unique to the number.
     func bytes(_ number: Int, length: Int) -> [UInt8] {
         var bytes = Array(body[..<length])
         withUnsafeBytes(of: number) { bytes.replaceSubrange(0..<min(8, length), with: $0.prefix(length)) }
@@ -33,7 +33,7 @@ struct Workload {
         "https://pictures.example.org/albums/2026/picture-\(number / variantsOfOriginal).jpg"
     }
 
-    /// - Parameter cost: milliseconds; nil for one between 10 and 100.
+    /// - Parameter cost: milliseconds; nil for a pseudorandom value from 10 to 99.
     static func variant(_ number: Int, length: Int, cost: Double? = nil) -> VariantEntry {
         var random = SplitMix(seed: UInt64(number))
         return VariantEntry(
@@ -68,7 +68,8 @@ struct Workload {
     }
 }
 
-/// Source: G. Steele, D. Lea, C. Flood: Fast Splittable Pseudorandom Number Generators. OOPSLA 2014.
+/// The SplitMix64 generator. Source: G. Steele, D. Lea, C. Flood: Fast Splittable Pseudorandom Number Generators.
+/// OOPSLA 2014.
 struct SplitMix: RandomNumberGenerator {
     private var state: UInt64
 

@@ -16,8 +16,8 @@ final class BatchFinisher: @unchecked Sendable {
     private let clock = ContinuousClock()
     private let began: ContinuousClock.Instant
 
-    /// Makes the output folder, the report and the gallery, so that a batch that could not keep its results never
-    /// begins.
+    /// Creates the output folder, the report and the gallery up front, so that a batch that cannot save its results
+    /// never starts.
     init(_ options: BatchOptions, sources: SourceGuard) throws(BatchStartError) {
         self.options = options
         self.sources = sources
@@ -34,7 +34,7 @@ final class BatchFinisher: @unchecked Sendable {
             try AtomicOutput.makeFolder(folder)
             guard access(folder, W_OK | X_OK) == 0 else { throw OutputError(folder, errno: errno) }
             for path in [options.galleryPath, options.reportPath] {
-                // A source that one of them would empty is found before anything is opened.
+                // Opening truncates: check first that neither path is one of the sources.
                 if let path, path != "-", let reason = Self.refusal(path, sources) { throw OutputError(path, reason) }
             }
             if let path = options.galleryPath {
@@ -108,7 +108,7 @@ final class BatchFinisher: @unchecked Sendable {
         show()
     }
 
-    /// Says what failed as it happens; the summary says the first ones otherwise.
+    /// Reports a failed item right away if `onFailure` is set; otherwise keeps the first few for the summary.
     private func tell(_ line: ItemJSON) {
         guard let failure = line.failureText else { return }
         if let onFailure = options.onFailure {
@@ -141,7 +141,7 @@ final class BatchFinisher: @unchecked Sendable {
         return summary
     }
 
-    /// Devices and empty files hold nothing to lose.
+    /// Why `path` must not be overwritten; nil if it may be. Devices and empty files hold nothing to lose.
     private static func refusal(_ path: String, _ sources: SourceGuard) -> String? {
         var status = stat()
         guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_size > 0 else { return nil }
@@ -164,7 +164,7 @@ final class BatchFinisher: @unchecked Sendable {
         if let text = progress?.update(summary, seconds: seconds) { send(text) }
     }
 
-    /// A terminal that went away is no reason to stop a batch.
+    /// Writes to the terminal. If the terminal is gone, the batch continues without a progress line.
     private func send(_ text: String) {
         guard let descriptor = options.progressDescriptor else { return }
         do {

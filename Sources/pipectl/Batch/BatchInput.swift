@@ -3,15 +3,15 @@ import Pipeline
 
 /// One source of a batch.
 struct BatchSource: Sendable, Hashable {
-    /// As given; for folders DIR/relative path.
+    /// The source as given; for a file found in a folder, DIR/relative path.
     var source: String
-    /// Folder relative to the folder argument; empty otherwise.
+    /// The file's folder relative to the folder argument; empty for other sources.
     var folder = ""
-    /// A manifest's own output name.
+    /// The output name that a manifest sets for this source.
     var name: String?
-    /// A manifest's recipes, in place of `-r`; nil: none given.
+    /// The recipes that a manifest sets in place of `-r`; nil if it sets none.
     var recipes: [String]?
-    /// Whether nobody named it: it was met while a folder was read.
+    /// Whether the source was found while reading a folder rather than named by the user.
     var isFound = false
 
     init(
@@ -25,24 +25,25 @@ struct BatchSource: Sendable, Hashable {
     }
 }
 
-/// What the input yields: a source, or a line or folder that cannot be used, which is a failed item and not the end.
+/// What the input yields: a source, or an unusable line or folder, which becomes a failed item and does not stop the
+/// batch.
 enum BatchEntry: Sendable, Hashable {
     case source(BatchSource)
     /// `source` names the line, for example `list.csv:12`.
     case failure(source: String, BatchFailure)
 }
 
-/// The sources of a batch, pulled one at a time: neither lists nor manifests are ever held whole.
+/// The sources of a batch, pulled one at a time: neither lists nor manifests are ever loaded whole.
 ///
-/// An argument is, in this order: `-` (standard input; its kind shows in its first line), a URL, an existing folder
-/// (read recursively, in byte order of names), an existing file (`.jsonl`, `.ndjson`: JSON Lines; `.csv`: CSV; `.txt`,
-/// `.list`, `.urls`: a source a line; others: a picture), a glob (`*`, `?`, `[`); else a source that the pipeline will
-/// not find.
+/// An argument is tried, in this order, as: `-` (standard input; its format is detected from its first line), a URL, an
+/// existing folder (read recursively, in byte order of names), an existing file (`.jsonl`, `.ndjson`: JSON Lines;
+/// `.csv`: CSV; `.txt`, `.list`, `.urls`: one source per line; others: a picture), a glob (`*`, `?`, `[`). Anything
+/// else is passed on as a source that the pipeline will report as not found.
 struct BatchInput: Sequence {
     var arguments: [String]
     /// Folders skipped inside folder arguments: the output and the cache, so that a run does not read its own results.
     var excludedFolders: [String]
-    /// Asked while waiting for standard input; true ends the input.
+    /// Polled while waiting for standard input; true ends the input.
     var isInterrupted: @Sendable () -> Bool = { false }
 
     init(
@@ -54,7 +55,7 @@ struct BatchInput: Sequence {
         self.isInterrupted = isInterrupted
     }
 
-    /// Whether some argument may carry recipes of its own, so that `-r` may be missing.
+    /// Whether some argument may carry its own recipes, so that `-r` may be omitted.
     var mayCarryRecipes: Bool {
         arguments.contains { argument in
             argument == "-" || InputKind.glob(argument)
@@ -62,8 +63,8 @@ struct BatchInput: Sequence {
         }
     }
 
-    /// Number of items with `defaultRecipes` recipes where a source names none; nil when standard input is read, which
-    /// can be read only once. Walks the whole input.
+    /// The number of items, counting `defaultRecipes` for each source without recipes of its own; nil if standard input
+    /// is among the arguments, since it can be read only once. Walks the whole input.
     func itemCount(defaultRecipes: Int) -> Int? {
         if arguments.contains("-") { return nil }
         return reduce(0) { total, entry in
@@ -72,7 +73,7 @@ struct BatchInput: Sequence {
         }
     }
 
-    /// Why the input yields no item, for people.
+    /// A message explaining why the input yields no items.
     var whyNothing: String {
         let reasons = arguments.map { argument in
             switch InputKind.of(path: argument) {
@@ -87,7 +88,7 @@ struct BatchInput: Sequence {
         return "nothing to do: " + reasons.joined(separator: "; ")
     }
 
-    /// Whether a folder is another one or lies below it.
+    /// Whether `other` is `folder` itself or lies below it.
     private static func contains(_ folder: String, _ other: String) -> Bool {
         func resolved(_ path: String) -> String? {
             guard let real = realpath(path, nil) else { return nil }
@@ -124,7 +125,7 @@ struct BatchInput: Sequence {
             }
         }
 
-        /// A single source, or nil after setting the reader of a source that yields many.
+        /// Returns the entry of an argument that yields just one; otherwise sets `current` to a reader and returns nil.
         private mutating func start(_ argument: String, mayExpand: Bool) -> BatchEntry? {
             if argument == "-" {
                 let lines = LineReader(descriptor: STDIN_FILENO, name: "stdin", isInterrupted: input.isInterrupted)
@@ -156,12 +157,12 @@ struct BatchInput: Sequence {
     }
 }
 
-/// Yields entries until it is empty.
+/// Yields entries, then nil at the end.
 protocol EntryReader: AnyObject {
     func next() -> BatchEntry?
 }
 
-/// Device and inode.
+/// A file's device and inode, which identify it under any path.
 struct FileIdentity: Hashable {
     var device: UInt
     var inode: UInt
@@ -178,7 +179,7 @@ struct FileIdentity: Hashable {
     }
 }
 
-/// What an argument of a batch is.
+/// The kind of a batch argument.
 enum InputKind: Hashable {
     case folder, picture, lines, jsonLines, csv, glob, absent
 
@@ -204,7 +205,7 @@ enum InputKind: Hashable {
         text.firstRange(of: "://") == nil && text.contains { "*?[".contains($0) }
     }
 
-    /// Matching paths in the order of bytes.
+    /// The matching paths, in byte order.
     static func expand(_ pattern: String) -> [String] {
         var matches = glob_t()
         defer { globfree(&matches) }
@@ -248,7 +249,7 @@ final class RelativeReader: EntryReader {
     }
 }
 
-/// The matches of a glob: files as they are, folders walked, manifests read.
+/// The matches of a glob: plain files are sources, folders are walked, manifests are read.
 final class GlobReader: EntryReader {
     private var matches: [String]
     private var at = 0

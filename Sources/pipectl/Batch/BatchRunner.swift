@@ -2,22 +2,22 @@ import Glibc
 import Pipeline
 import Variants
 
-/// What a batch needs of the pipeline.
+/// What a batch needs from the pipeline.
 protocol BatchRendering: Sendable {
-    /// Never throws: a failure is an outcome like any other.
+    /// Renders one item. Never throws: a failure is an outcome like any other.
     ///
     /// - Parameters:
-    ///   - recipe: canonical text.
-    ///   - companions: the other recipes of the same source, which are asked for at the same time.
+    ///   - recipe: the recipe's canonical text.
+    ///   - companions: the source's other recipes, which are requested at the same time.
     func render(source: BatchSource, recipe: String, companions: [String]) async -> BatchOutcome
 }
 
-/// A variant on its way to a file.
+/// A rendered variant that is about to be written to a file.
 struct BatchVariant: Sendable {
     var bytes: [UInt8]
     /// `jpeg`, `png`, …
     var format: String
-    /// Without a dot.
+    /// The extension without its dot.
     var fileExtension: String
     var width: Int
     var height: Int
@@ -47,30 +47,30 @@ struct BatchVariant: Sendable {
     }
 }
 
-/// What became of one source and recipe.
+/// The result for one source and recipe.
 enum BatchOutcome: Sendable {
     case variant(BatchVariant)
     case failure(BatchFailure)
 }
 
-/// How a batch runs.
+/// The options of a batch.
 struct BatchOptions: Sendable {
-    /// As written on the command line; a manifest's own replace them.
+    /// The recipes as written on the command line; those of a manifest replace them.
     var recipes: [String]
     var outputFolder: String
-    /// nil: by design §5.
+    /// The template of output names; nil for the default of `OutputNamer`.
     var nameTemplate: String?
     var reportPath: String?
     var galleryPath: String?
     /// Sources rendered at once, each with up to `BatchProducer.recipesAtOnce` of its recipes.
     var concurrency = 4
-    /// Descriptor of a terminal for the progress line; nil: none is shown.
+    /// Descriptor of the terminal to show the progress line on; nil for no progress line.
     var progressDescriptor: Int32?
-    /// Told of each failed item as it fails, in input order; nil: the summary has the first ones.
+    /// Called for each failed item, in input order; if nil, the summary lists the first failures.
     var onFailure: (@Sendable (String) -> Void)?
-    /// Items expected, for the time left.
+    /// The number of items expected, for estimating the time left.
     var total: Int?
-    /// Checks a recipe and gives its canonical text.
+    /// Validates a recipe and returns its canonical text.
     var canonicalRecipe: @Sendable (String) -> Result<String, BatchFailure>
     var sha256Hex: @Sendable (String) -> String
     var isInterrupted: @Sendable () -> Bool = { false }
@@ -86,17 +86,17 @@ struct BatchOptions: Sendable {
     }
 }
 
-/// A batch that cannot begin.
+/// The error thrown when a batch cannot start.
 struct BatchStartError: Error, Sendable, CustomStringConvertible {
     var exit: ProgramExit
     var description: String
 }
 
-/// Runs a batch: sources are pulled as there is room, the recipes of one rendered at the same time so that they share its
-/// decode, and items named, written and reported in input order. One bad item never stops the rest.
+/// Runs a batch: it pulls sources as room allows, renders the recipes of each source concurrently so that they share
+/// its decode, and names, writes and reports items in input order. One bad item never stops the rest.
 ///
-/// At most `concurrency` sources render; no source is pulled while four times as many items are between being pulled and
-/// being written, which bounds memory when an early item is slow. Input and output each have a thread of their own.
+/// At most `concurrency` sources render at once. No source is pulled while four times as many items are pulled but not
+/// yet written, which bounds memory when an early item is slow. Input and output each have their own thread.
 struct BatchRunner<Renderer: BatchRendering>: Sendable {
     let renderer: Renderer
     let options: BatchOptions
@@ -108,13 +108,13 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
 
     private enum Step: Sendable {
         case pulled([BatchItem])
-        /// The second number is the first item's of those pulled together.
+        /// The first number is the item's; the second is that of the first item in the group pulled with it.
         case rendered(Int, Int, BatchItem, BatchOutcome)
     }
 
-    /// Runs until the input ends or the flag of interruption is set; what runs then is waited for.
+    /// Runs until the input ends or an interruption is requested, then waits for the renders in progress.
     func run(_ input: BatchInput) async throws(BatchStartError) -> BatchSummary {
-        // Made before the output folder is, which may not exist yet.
+        // Created first: `BatchFinisher` creates the output folder.
         let sources = SourceGuard(input, outputFolder: options.outputFolder)
         let finisher = try BatchFinisher(options, sources: sources)
         let producer = BatchProducer(input, options, sources: sources)
@@ -125,7 +125,8 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
         let renderer = renderer
         let isInterrupted = options.isInterrupted
         await withTaskGroup(of: Step.self) { group in
-            /// Items not rendered yet of those pulled together, by the number of the first.
+            /// How many items of each group pulled together are still rendering, keyed by the number of the group's
+            /// first item.
             var running: [Int: Int] = [:]
             var isPulling = false
             var hasEnded = false
@@ -183,7 +184,7 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
 /// One source and one recipe.
 struct BatchItem: Sendable {
     var source: BatchSource
-    /// Position of the source, from 1.
+    /// Position of the source in the input, from 1.
     var index: Int
     var written: String
     var canonical: String
@@ -194,7 +195,7 @@ struct BatchItem: Sendable {
     var failure: BatchFailure?
 }
 
-/// Turns entries into items, the recipes of a source together, each pair once.
+/// Turns entries into items: all recipes of a source together, and each pair of source and recipe once.
 ///
 /// `@unchecked Sendable`: only jobs of the runner's reading thread touch it.
 final class BatchProducer: @unchecked Sendable {
@@ -202,11 +203,11 @@ final class BatchProducer: @unchecked Sendable {
     private let options: BatchOptions
     private var pending: [BatchItem] = []
     private var index = 0
-    /// Hashes of source and recipe; 8 bytes an item.
+    /// Hashes of source and recipe; 8 bytes per item.
     private var seen: Set<Int> = []
     private var canonical: [String: Result<String, BatchFailure>] = [:]
     private(set) var duplicates = 0
-    /// A source with more comes in portions: however many a manifest names, few are rendered at once.
+    /// A source with more recipes is split into portions, so that few render at once however many a manifest names.
     static let recipesAtOnce = 16
 
     private let sources: SourceGuard
@@ -217,7 +218,7 @@ final class BatchProducer: @unchecked Sendable {
         self.sources = sources
     }
 
-    /// Items of the next source; none when the input has ended.
+    /// The next source's items, or the next portion of them; empty at the end of the input.
     func next() -> [BatchItem] {
         while pending.isEmpty {
             guard let entry = entries.next() else { return [] }
@@ -244,7 +245,7 @@ final class BatchProducer: @unchecked Sendable {
     }
 
     private func expand(_ source: BatchSource, _ recipes: [String]) {
-        // Two spellings of one source are one source (design §3).
+        // Compare stored names: two spellings of one source are the same source to the cache.
         let identity = ImageSource(source.source).storedName ?? source.source
         for recipe in recipes {
             let known = canonicalText(recipe)
@@ -275,7 +276,8 @@ final class BatchProducer: @unchecked Sendable {
         )
     }
 
-    /// Manifests repeat a few recipes; a bound keeps one with a recipe of its own on each line from filling memory.
+    /// Canonicalises a recipe, with a cache because manifests repeat a few recipes. The cache is bounded, so that a
+    /// manifest with a different recipe on each line cannot fill memory.
     private func canonicalText(_ recipe: String) -> Result<String, BatchFailure> {
         if let known = canonical[recipe] { return known }
         if canonical.count >= 1000 { canonical.removeAll(keepingCapacity: true) }

@@ -1,13 +1,14 @@
 import Glibc
 
-/// Every regular file below a folder, in byte order of names, folders where their names fall. Links are not followed.
+/// Yields every regular file below a folder in byte order of names; a subfolder is read where its name sorts. Symbolic
+/// links are not followed.
 ///
-/// One folder's names are held at a time for each level, as bytes: 100,000 names are a few megabytes.
+/// Each level holds the names of one folder at a time, as bytes: 100,000 names take a few megabytes.
 final class FolderReader: EntryReader {
     private struct Level {
-        /// With a final `/`.
+        /// The folder's path, with a final `/`.
         var path: String
-        /// Relative to the argument, without a final `/`.
+        /// The path relative to the argument, without a final `/`.
         var relative: String
         var names: FolderNames
         var at = 0
@@ -44,7 +45,7 @@ final class FolderReader: EntryReader {
             if AtomicOutput.isTemporary(name) { continue }
             let path = level.path + name
             var status = stat()
-            guard lstat(path, &status) == 0 else { continue }  // Gone since the folder was read.
+            guard lstat(path, &status) == 0 else { continue }  // Deleted since the folder was read.
             switch status.st_mode & S_IFMT {
             case S_IFREG: return .source(BatchSource(path, folder: level.relative, isFound: true))
             case S_IFDIR:
@@ -91,10 +92,10 @@ struct FolderNames {
 
     var count: Int { starts.count }
 
-    /// The name; nil when it is not UTF-8, and thus no Swift text could open it.
+    /// The name; nil if it is not UTF-8, since a Swift string could not open such a file.
     subscript(position: Int) -> String? { String(validating: slice(position), as: UTF8.self) }
 
-    /// The name with what is not UTF-8 replaced.
+    /// The name with invalid UTF-8 replaced by U+FFFD.
     func repaired(_ position: Int) -> String { String(decoding: slice(position), as: UTF8.self) }
 
     private func slice(_ position: Int) -> ArraySlice<UInt8> {

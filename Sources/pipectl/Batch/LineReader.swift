@@ -1,6 +1,6 @@
 import Glibc
 
-/// Bytes of a file in pieces of 64 KiB, with the number of the line they are on.
+/// Reads a file in pieces of 64 KiB and counts lines.
 final class LineReader {
     let name: String
     private let descriptor: Int32
@@ -11,9 +11,9 @@ final class LineReader {
     private var end = 0
     private var isAtEnd = false
     private var hasBegun = false
-    /// Line of the next byte, from 1.
+    /// The line number of the next byte, from 1.
     private(set) var line = 1
-    /// Set once reading failed; what follows is lost.
+    /// Set if a read has failed; the rest of the input is lost.
     private(set) var failure: SystemError?
     static let lineLimit = 1 << 20
 
@@ -29,7 +29,7 @@ final class LineReader {
 
     deinit { if ownsDescriptor { close(descriptor) } }
 
-    /// The next byte without taking it; nil at the end. A byte order mark at the start is skipped.
+    /// The next byte without consuming it; nil at the end. A byte order mark at the start is skipped.
     func peek() -> UInt8? {
         guard start == end else { return buffer[start] }
         guard fill() else { return nil }
@@ -50,7 +50,8 @@ final class LineReader {
         return byte
     }
 
-    /// Whether what has arrived begins with a CSV header of ours: column names joined by commas, `source` among them.
+    /// Whether the data buffered so far begins with a manifest's CSV header: known column names joined by commas,
+    /// `source` among them.
     var beginsWithHeader: Bool {
         guard peek() != nil else { return false }
         let first = buffer[start..<end].prefix { $0 != 0x0A && $0 != 0x0D }.prefix(64)
@@ -60,7 +61,7 @@ final class LineReader {
 
     enum Line { case text(String), failure(String) }
 
-    /// The next line without its end (LF or CR LF); nil at the end.
+    /// The next line without its terminator (LF or CR LF); nil at the end.
     func nextLine() -> Line? {
         guard peek() != nil else { return nil }
         var bytes: [UInt8] = []
@@ -87,7 +88,7 @@ final class LineReader {
         end = 0
         while true {
             var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-            // Short waits: a signal may reach another thread than this one.
+            // Poll with a short timeout: the signal may be delivered to another thread and not interrupt this one.
             let ready = poll(&waiting, 1, 200)
             if isInterrupted() { break }
             if ready == 0 || (ready < 0 && errno == EINTR) { continue }

@@ -1,12 +1,12 @@
 extension LineReader {
-    /// A failed item that names the line.
+    /// A failed item whose source names the line.
     func failed(line: Int, _ message: String) -> BatchEntry {
         .failure(
             source: "\(name):\(line)",
             BatchFailure(code: "badManifestLine", message: "\(name), line \(line): \(message)"))
     }
 
-    /// The read that failed, once, as a failed item.
+    /// The read error as a failed item, reported once.
     func takeFailure(_ isReported: inout Bool) -> BatchEntry? {
         guard let failure, !isReported else { return nil }
         isReported = true
@@ -14,7 +14,7 @@ extension LineReader {
     }
 }
 
-/// A source a line; blank lines and lines that begin with `#` are skipped.
+/// A list with one source per line; blank lines and lines that begin with `#` are skipped.
 final class SourceLinesReader: EntryReader {
     private let lines: LineReader
     private var isReported = false
@@ -98,8 +98,8 @@ final class JSONLinesReader: EntryReader {
     }
 }
 
-/// CSV (RFC 4180) with the header `source,name,recipes`, in any order, `name` and `recipes` optional; several recipes
-/// are joined by `;`. Quoted fields may hold commas, line ends and doubled quotes.
+/// CSV (RFC 4180) with the header columns `source`, `name` and `recipes` in any order, of which `name` and `recipes`
+/// are optional; several recipes are joined by `;`. Quoted fields may hold commas, line breaks and doubled quotes.
 final class CSVReader: EntryReader {
     private let lines: LineReader
     private var columns: [String]?
@@ -221,7 +221,8 @@ final class CSVReader: EntryReader {
     }
 }
 
-/// Standard input: JSON Lines when it begins with `{`, CSV when it begins with a header of ours, else a source a line.
+/// Standard input: JSON Lines if it begins with `{`, CSV if it begins with a manifest's header, else one source per
+/// line.
 final class SniffingReader: EntryReader {
     private let lines: LineReader
     private var reader: (any EntryReader)?
@@ -241,7 +242,7 @@ final class SniffingReader: EntryReader {
 }
 
 extension String {
-    /// Without white space at both ends.
+    /// The string without whitespace at both ends.
     var trimmed: String {
         guard let first = firstIndex(where: { !$0.isWhitespace }),
             let last = lastIndex(where: { !$0.isWhitespace })

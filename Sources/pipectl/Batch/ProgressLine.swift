@@ -1,10 +1,10 @@
 import Glibc
 
-/// The line on a terminal that says how far a batch is. Pure: time and counts come in, text goes out.
+/// The progress line of a batch on a terminal. It does no I/O: time and counts come in, text goes out.
 struct ProgressLine: Sendable {
-    /// Items expected; nil when nobody knows.
+    /// The number of items expected; nil if unknown.
     var total: Int?
-    /// Columns of the terminal; a longer line would wrap and could not be taken back.
+    /// Columns of the terminal; a longer line would wrap and could not be erased.
     var width = 80
     private var lastShown: Double?
     private var rate = 0.0
@@ -16,14 +16,14 @@ struct ProgressLine: Sendable {
         self.width = width
     }
 
-    /// The text to send, or nil when the last one is less than a tenth of a second old.
+    /// The text to send, or nil if the last one was sent less than a tenth of a second ago.
     mutating func update(_ summary: BatchSummary, seconds: Double) -> String? {
         if let lastShown, seconds - lastShown < 0.1 { return nil }
         lastShown = seconds
         let span = seconds - rateSince.seconds
         if span >= 1 || rate == 0 {
             let now = span > 0 ? Double(summary.items - rateSince.items) / span : 0
-            // Half old, half new: steady to read, yet follows within seconds.
+            // Average the old and new rates: steady to read, yet follows changes within seconds.
             rate = rate == 0 ? now : (rate + now) / 2
             if span >= 1 { rateSince = (seconds, summary.items) }
         }
@@ -45,11 +45,11 @@ struct ProgressLine: Sendable {
         return text
     }
 
-    /// Whether so much has been measured that a time left would not be a guess: workers start first, and the first items
-    /// may come from the caches.
+    /// Whether enough has been measured to estimate the time left: the start is not representative, as workers are
+    /// starting and the first items may come from the caches.
     private var isKnown: Bool { rateSince.seconds >= 2 && rateSince.items >= 5 }
 
-    /// Columns of the terminal behind a descriptor.
+    /// The width of the terminal in columns; 80 if it is unknown.
     static func columns(of descriptor: Int32) -> Int {
         var size = winsize()
         guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }

@@ -1,14 +1,15 @@
 import Glibc
 import Synchronization
 
-/// Keeps a batch from writing over its own sources.
+/// Keeps a batch from overwriting its own sources.
 ///
-/// Only a file about to be replaced by other bytes is looked up, so that a batch into a folder of its own pays nothing.
-/// The first look-up walks the input once and remembers device and inode of every local source, 8 bytes each. Standard
-/// input cannot be read ahead: where it has named a file below the output folder, no file there is replaced at all.
+/// Only a file about to be replaced by different bytes is looked up, so a batch into a separate folder pays nothing.
+/// The first look-up walks the input once and remembers a hash of each local source's device and inode, 8 bytes each.
+/// Standard input cannot be read ahead: once it has named a file in or below the output folder, no file there is
+/// replaced at all.
 final class SourceGuard: Sendable {
     private struct State {
-        /// Hashes of identities; nil before the first look-up.
+        /// Hashes of the sources' identities; nil before the first look-up.
         var identities: Set<Int>?
         var mixesWithOutput = false
     }
@@ -22,7 +23,7 @@ final class SourceGuard: Sendable {
         self.outputFolder = outputFolder
     }
 
-    /// Takes note of a source that standard input may have named.
+    /// Records whether a source that standard input may have named lies in or below the output folder.
     func note(_ source: BatchSource) {
         guard input.arguments.contains("-"), source.source.firstRange(of: "://") == nil else { return }
         let folder = source.source.lastIndex(of: "/").map { String(source.source[..<$0]) } ?? "."
@@ -32,7 +33,7 @@ final class SourceGuard: Sendable {
         state.withLock { $0.mixesWithOutput = true }
     }
 
-    /// Why the existing file at `path` must not be replaced; nil when it may be.
+    /// Why the existing file at `path` must not be replaced; nil if it may be.
     func refusal(replacing path: String) -> String? {
         guard let identity = FileIdentity(path: path) else { return nil }
         return state.withLock { state in
@@ -51,7 +52,7 @@ final class SourceGuard: Sendable {
         var found: Set<Int> = []
         var known = input
         known.arguments.removeAll { $0 == "-" }
-        // Manifests are sources of sources, and as dear.
+        // Protect manifests and other file arguments too, not only the sources they name.
         for path in known.arguments { if let identity = FileIdentity(path: path) { found.insert(identity.hashValue) } }
         for case .source(let source) in known where source.source.firstRange(of: "://") == nil {
             if let identity = FileIdentity(path: source.source) { found.insert(identity.hashValue) }

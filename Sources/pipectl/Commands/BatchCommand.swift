@@ -52,7 +52,7 @@ struct BatchCommand: AsyncParsableCommand {
             throw CommandFailure(.usage, "no recipe: give -r RECIPE, or a manifest with recipes")
         }
         let presets = try PipelineSettings.presets(settings)
-        // A recipe of the command line that does not parse is a usage error; a manifest's fails its own items.
+        // An invalid recipe on the command line is a usage error; one in a manifest fails only its own items.
         for text in recipe { _ = try PipelineSettings.recipe(text, presets) }
         let pipeline = try common.pipeline(settings, lookupThreads: 4)
         var options = BatchOptions(recipes: recipe, outputFolder: output, sha256Hex: sha256Hex) { text in
@@ -65,7 +65,8 @@ struct BatchCommand: AsyncParsableCommand {
         options.nameTemplate = name
         options.reportPath = report
         options.galleryPath = gallery
-        // Fetching waits on the network, rendering on the processor: some sources do one while others do the other.
+        // Fetching waits for the network, rendering for the CPU: with a few extra sources, some fetch while others
+        // render.
         options.concurrency = settings.renderWorkers(serves: false) + 3
         options.isInterrupted = { Interruption.isRequested }
         if verbose.isOn, !common.quiet { options.onFailure = { Console.error("failed: " + $0) } }
@@ -89,14 +90,14 @@ struct BatchCommand: AsyncParsableCommand {
     }
 }
 
-/// A batch's items through the pipeline.
+/// Renders a batch's items through the pipeline.
 private struct PipelineBatch: BatchRendering {
     let pipeline: ImagePipeline
     let policy: CachePolicy
 
     func render(source: BatchSource, recipe text: String, companions: [String]) async -> BatchOutcome {
         do {
-            // Canonical text has its presets expanded.
+            // The canonical text has its presets expanded already.
             var request = ImageRequest(ImageSource(source.source), recipe: try Recipe(text))
             request.policy = policy
             request.companions = companions.compactMap { try? Recipe($0) }

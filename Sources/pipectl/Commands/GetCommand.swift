@@ -75,7 +75,7 @@ struct GetCommand: AsyncParsableCommand {
         if json { print(item.line) }
     }
 
-    /// Answers the request; on a terminal with a progress line.
+    /// Answers the request, with a progress line if stderr is a terminal.
     private func answer(
         _ request: ImageRequest, _ pipeline: ImagePipeline
     ) async throws(PipelineError) -> ImageResponse {
@@ -88,13 +88,13 @@ struct GetCommand: AsyncParsableCommand {
         } catch {
             result = .failure(error)
         }
-        // The line is cleared before anything else is printed.
+        // Wait until the line is cleared before printing anything else.
         shown.cancel()
         await shown.value
         return try result.get()
     }
 
-    /// What to say when the file's extension promises another format than it holds.
+    /// A note to print if the file's extension names a different format than the file holds.
     static func extensionNote(_ output: String, _ format: ImageFormat) -> String? {
         guard let dot = output.lastIndex(of: "."), output[dot...].firstIndex(of: "/") == nil else { return nil }
         let written = output[output.index(after: dot)...].lowercased()
@@ -122,7 +122,8 @@ struct GetCommand: AsyncParsableCommand {
 }
 
 extension Recipe {
-    /// The same with the output that a file's extension stands for, if the recipe names none: `a.webp` takes `webp`.
+    /// This recipe with the output format named by the file's extension (`a.webp`: `webp`), if it has no output of its
+    /// own.
     func ending(for file: String?) -> Recipe {
         guard output == nil, let file, let dot = file.lastIndex(of: "."), file[dot...].firstIndex(of: "/") == nil else {
             return self
@@ -133,7 +134,7 @@ extension Recipe {
         else { return self }
         var recipe = self
         recipe.output = OutputSpecification(kind)
-        // One step more than a recipe may have would not be read again.
+        // The output adds a step; if that exceeds the step limit, keep the recipe as it is.
         return (try? Recipe(recipe.description)) ?? self
     }
 }
@@ -145,7 +146,7 @@ extension PipelineError.Code {
 }
 
 extension ImagePipeline {
-    /// Answers a request; SIGINT cancels it.
+    /// Answers a request; SIGINT or SIGTERM cancels it.
     func answer(
         _ request: ImageRequest, events: @escaping @Sendable (LoadEvent) -> Void = { _ in }
     ) async throws(PipelineError) -> ImageResponse {
@@ -163,13 +164,13 @@ extension ImagePipeline {
 }
 
 extension ItemJSON {
-    /// Takes over what is known of an answered request.
+    /// Copies the result of an answered request into the item.
     mutating func fill(_ response: ImageResponse) {
         outcome =
             switch response.outcome {
             case .memory: .memory
             case .disk: .disk
-            // The original itself: its bytes came from where `originalOutcome` says.
+            // `.original` is the original itself; `originalOutcome` says where its bytes came from.
             case .rendered, .original: .rendered
             }
         originalOutcome = OriginalOutcome(rawValue: response.originalOutcome.rawValue)

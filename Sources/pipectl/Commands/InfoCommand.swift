@@ -35,7 +35,7 @@ struct InfoCommand: AsyncParsableCommand {
         if let failure { throw failure }
     }
 
-    /// What is found in a small thumbnail.
+    /// Colours and placeholder hashes computed from a small thumbnail.
     private struct Colours {
         var average: String?
         var palette: [String]
@@ -43,7 +43,7 @@ struct InfoCommand: AsyncParsableCommand {
         var thumbHash: String
     }
 
-    /// nil where the pixels cannot be decoded; the rest is worth telling all the same.
+    /// The colours; nil if the pixels cannot be decoded, in which case the other facts are still printed.
     private func colours(_ pipeline: ImagePipeline) async -> Colours? {
         do {
             var request = ImageRequest(ImageSource(source), recipe: try Recipe("thumbnail:32x32,png"))
@@ -158,7 +158,7 @@ struct InfoCommand: AsyncParsableCommand {
         return table.text
     }
 
-    /// Seconds an original of the network stays fresh; nil for a file.
+    /// Seconds that an original from the network stays fresh; nil for a file.
     private func remaining(_ response: ImageResponse, _ settings: Settings) -> Int? {
         guard case .url = ImageSource(source) else { return nil }
         var caching = CachingConfiguration()
@@ -175,11 +175,11 @@ struct InfoCommand: AsyncParsableCommand {
 }
 
 extension EXIFSummary {
-    /// `1/250 s, f/2.8, ISO 100, 50 mm`; nil if nothing of it is known.
+    /// `1/250 s, f/2.8, ISO 100, 50 mm`, without the unknown parts; nil if all are unknown.
     var exposure: String? {
         var parts: [String] = []
         if let time = exposureTime, time > 0 {
-            // Cameras count in fractions of a second, up to half a second.
+            // Cameras show exposure times up to half a second as fractions.
             parts.append(time <= 0.5 ? "1/\(Readable.short(1 / time)) s" : "\(Readable.short(time)) s")
         }
         if let aperture, aperture > 0 { parts.append("f/\(Readable.short(aperture))") }
@@ -190,6 +190,6 @@ extension EXIFSummary {
 }
 
 extension String {
-    /// nil for an empty text.
+    /// The string; nil if it is empty.
     var nonEmpty: String? { isEmpty ? nil : self }
 }

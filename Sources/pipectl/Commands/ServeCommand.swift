@@ -33,13 +33,13 @@ struct ServeCommand: AsyncParsableCommand {
     @OptionGroup var verbose: VerboseOption
     @OptionGroup var common: CommonOptions
 
-    /// How long answers may take once the server is to stop, and then the stores.
+    /// How long to wait at shutdown for answers in progress, and then again for pending writes to the stores.
     private static let patience = Duration.seconds(10)
 
     func run() async throws {
         let settings = try common.settings(flags: listen.map { [("--listen", "listen", $0)] } ?? [])
         var configuration = try PipelineSettings.configuration(settings, serves: true)
-        // A server is asked for the same things again and again: its memory is what the settings say.
+        // Unlike a one-shot command, a server gets repeated requests, so it uses the memory budgets of the settings.
         configuration.memory = settings.memoryBudgets
         Console.beginLog(LogFormat(rawValue: settings.text("log.format")) ?? .text)
         let serving = try ServerSettings(settings, caching: configuration.caching, isVerbose: verbose.isOn)
@@ -73,7 +73,8 @@ struct ServeCommand: AsyncParsableCommand {
         }
     }
 
-    /// Starts the render workers, and says what keeps them in: not everything is to be had everywhere.
+    /// Starts the render workers and logs which sandbox mechanisms are in force, since not every system offers them
+    /// all.
     private static func prepareWorkers(of pipeline: ImagePipeline) async {
         do throws(PipelineError) {
             if let protection = try await pipeline.prepareWorkers() {
@@ -83,12 +84,12 @@ struct ServeCommand: AsyncParsableCommand {
                     "render workers: none (render.isolation is inProcess): a decoder that crashes ends the server")
             }
         } catch {
-            // Originals and what is cached can be served all the same.
+            // Originals and cached variants can still be served.
             Console.error("pipectl: nothing can be rendered: \(error.message)", .error)
         }
     }
 
-    /// Returns when a stop is asked for.
+    /// Returns when SIGINT or SIGTERM requests a stop.
     private static func interrupted() async {
         let (requests, request) = AsyncStream<Void>.makeStream()
         let handler = Interruption.onRequest { request.finish() }

@@ -23,7 +23,7 @@ struct SettingsCommand: ParsableCommand {
         }
     }
 
-    /// Secrets are set or not; what they are is not shown.
+    /// The value in force as JSON; a secret that is set is shown as "(secret)".
     private static func value(_ setting: Setting, _ settings: Settings) -> String {
         guard setting.isSecret, settings.isSet(setting.key) else { return settings.value(setting.key).json }
         return JSONText.quoted("(secret)")

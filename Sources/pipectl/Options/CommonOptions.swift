@@ -3,7 +3,7 @@ import Glibc
 import Pipeline
 import Variants
 
-/// The flags every command takes, and the settings they lead to.
+/// The options that every command takes, and the settings that result from them.
 struct CommonOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Cache folder (default $XDG_CACHE_HOME/image-pipeline).", valueName: "dir"))
     var cache: String?
@@ -16,7 +16,8 @@ struct CommonOptions: ParsableArguments {
     @Flag(name: .shortAndLong, help: "No progress and no summary on stderr.")
     var quiet = false
 
-    /// Refuses what other programs take for stdin: a source is a URL or a file, whose identity its answers are kept under.
+    /// Rejects `-`, which other programs read as stdin: a source must be a URL or a file, since results are cached
+    /// under its identity.
     static func checkSource(_ source: String) throws(ValidationError) {
         guard source == "-" else { return }
         throw ValidationError(
@@ -24,9 +25,9 @@ struct CommonOptions: ParsableArguments {
         )
     }
 
-    /// The settings in force: flag over environment over file over default.
+    /// The settings in force: a flag overrides the environment, which overrides the file, which overrides the default.
     ///
-    /// - Parameter flags: settings with a flag of a command's own: flag, setting, value.
+    /// - Parameter flags: settings given by a command's own flags: flag, setting, value.
     func settings(
         flags: [(flag: String, key: String, value: String)] = []
     ) throws(CommandFailure) -> Settings {
@@ -39,7 +40,7 @@ struct CommonOptions: ParsableArguments {
         }
     }
 
-    /// A pipeline as the settings say; by default for one request at a time.
+    /// A pipeline configured by the settings; by default for one request at a time.
     func pipeline(_ settings: Settings, lookupThreads: Int = 1) throws(CommandFailure) -> ImagePipeline {
         var configuration = try PipelineSettings.configuration(settings)
         configuration.lookupThreads = lookupThreads
@@ -64,7 +65,7 @@ struct CommonOptions: ParsableArguments {
     }
 }
 
-/// `-v`, of the commands that have more to say.
+/// The `-v` flag, for commands that have more to report.
 struct VerboseOption: ParsableArguments {
     @Flag(name: [.customShort("v"), .customLong("verbose")], help: "Say more on stderr.")
     var isOn = false
@@ -72,12 +73,12 @@ struct VerboseOption: ParsableArguments {
 
 /// Turns settings into the pipeline's configuration.
 enum PipelineSettings {
-    /// - Parameter serves: whether it is for a server.
+    /// - Parameter serves: whether the pipeline is for a server.
     static func configuration(
         _ settings: Settings, serves: Bool = false
     ) throws(CommandFailure) -> PipelineConfiguration {
-        // One pass over many sources asks for nothing twice but an original with several recipes: memory that grew with
-        // the list would serve nobody. What somebody set stays as set.
+        // A single pass over many sources requests nothing twice except an original with several recipes, so large
+        // memory tiers would be wasted: the defaults are small. Values that the user set apply unchanged.
         var configuration = PipelineConfiguration(
             memory: .init(
                 originals: settings.bytes("memory.originals", builtIn: 8_000_000),
@@ -112,7 +113,7 @@ enum PipelineSettings {
         configuration.limits.profileBytes = settings.bytes("limits.profileBytes")
         configuration.limits.seconds = settings.number("limits.seconds")
         configuration.limits.encodeSeconds = settings.number("limits.encodeSeconds")
-        // A slow encoder takes a worker from nobody else here.
+        // With no other clients waiting for a worker, a slow encoder may take longer.
         if !serves, case .builtIn = settings.origin("limits.encodeSeconds") { configuration.limits.encodeSeconds = 60 }
         configuration.limits.formats = try decoders(settings)
         configuration.fetch.slots = settings.integer("fetch.slots")
@@ -149,7 +150,7 @@ enum PipelineSettings {
         return configuration
     }
 
-    /// The formats that are decoded.
+    /// The formats that the setting `decoders` allows.
     private static func decoders(_ settings: Settings) throws(CommandFailure) -> Set<ImageFormat> {
         var formats: Set<ImageFormat> = []
         for name in settings.list("decoders") {
@@ -162,7 +163,7 @@ enum PipelineSettings {
         return formats
     }
 
-    /// Workers that are this very program.
+    /// Workers that run this same executable.
     private static func workers(
         _ settings: Settings, serves: Bool
     ) throws(CommandFailure) -> WorkerConfiguration {
@@ -172,13 +173,13 @@ enum PipelineSettings {
         workers.memory = settings.bytes("limits.workerMemory")
         do throws(RenderError) { try workers.checkMemory() } catch { throw CommandFailure(.usage, error.message) }
         workers.warn = { Console.error("pipectl: " + $0) }
-        // For tests of what a defective decoder may do (docs/workers.md); nothing else of the environment is handed on.
+        // Tests of defective decoders inject faults with this variable (docs/workers.md); workers inherit no other.
         let faults = WorkerConfiguration.faultsVariable
         if settings.environment[faults] != nil { workers.environment = [faults + "=1"] }
         return workers
     }
 
-    /// The recipe with the configured presets; nil stays nil.
+    /// Parses a recipe with the configured presets; an invalid one is a usage error.
     static func recipe(_ text: String, _ presets: RecipePresets) throws(CommandFailure) -> Recipe {
         do throws(RecipeError) {
             return try Recipe(text, presets: presets)
@@ -197,7 +198,7 @@ enum PipelineSettings {
 }
 
 extension ImageFormat {
-    /// One of several formats by its name or a file extension, in any case; nil if none of them is meant.
+    /// Finds one of several formats by its name or a file extension, ignoring case; nil if none matches.
     init?(name: String, among formats: [ImageFormat]) {
         let name = name.lowercased()
         guard let format = formats.first(where: { $0.rawValue == name || $0.fileExtensions.contains(name) }) else {
@@ -208,7 +209,7 @@ extension ImageFormat {
 }
 
 extension PipelineError {
-    /// The error with what a person who named that source on a command line probably meant.
+    /// The error with a hint at what the user probably meant by `source`, if there is one.
     func hinting(at source: String) -> PipelineError {
         guard code == .notFound || code == .fetchFailed, let hint = SourceHint.text(for: source) else { return self }
         var error = self

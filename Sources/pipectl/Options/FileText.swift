@@ -1,6 +1,6 @@
 import Glibc
 
-/// A call to the system that failed, in words.
+/// A failed system call, with an error message.
 struct SystemError: Error, Sendable, Hashable, CustomStringConvertible {
     var path: String
     var errno: Int32
@@ -16,7 +16,7 @@ struct SystemError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// Small text files: configuration and what the kernel tells.
+/// Reads small text files: configuration and files in /proc.
 enum FileText {
     /// Reads a whole file as UTF-8, up to `limit` bytes.
     static func read(_ path: String, limit: Int) throws(SystemError) -> String {
@@ -39,10 +39,10 @@ enum FileText {
     }
 }
 
-/// The variables this program was started with.
+/// The environment variables this program was started with.
 enum ProcessEnvironment {
     static func all() -> [String: String] {
-        // The kernel's copy: `environ` is a mutable global that Swift 6 does not let us read.
+        // Read the kernel's copy: `environ` is a mutable global, which Swift 6 does not let us read.
         guard let text = try? FileText.read("/proc/self/environ", limit: 8 << 20) else { return [:] }
         var result: [String: String] = [:]
         for entry in text.split(separator: "\0") {

@@ -1,4 +1,4 @@
-/// Why a JSON text cannot be read; `offset` counts bytes from 0.
+/// The error for malformed JSON; `offset` is in bytes from 0.
 struct JSONError: Error, Sendable, Equatable, CustomStringConvertible {
     var offset: Int
     var message: String
@@ -8,8 +8,8 @@ struct JSONError: Error, Sendable, Equatable, CustomStringConvertible {
 /// Reads one JSON text (RFC 8259) into a `SettingValue`.
 ///
 /// Strict: no comments, no trailing commas, no bytes after the value, no duplicate names, nesting at most 64. Numbers
-/// without fraction and exponent that fit an `Int` become `.int`, others `.double`. The command line needs JSON for
-/// settings and manifests only, and loading Foundation would cost more than answering from the cache.
+/// without fraction and exponent that fit an `Int` become `.int`, others `.double`. It exists because the command line
+/// needs JSON only for settings and manifests, and loading Foundation would cost more than answering from the cache.
 struct JSONReader {
     private let bytes: [UInt8]
     private var at = 0

@@ -1,7 +1,7 @@
-/// Finds the known name a mistyped one most likely meant.
+/// Finds the known name that a mistyped one most likely stands for.
 enum NearestName {
-    /// The closest of `names` by edit distance with neighbours swapped counting one, letters compared without case;
-    /// nil when even that differs in more than a third of its letters (at least two are always allowed).
+    /// The closest of `names` by edit distance, ignoring case and counting a swap of neighbouring letters as one edit;
+    /// nil if even that differs in more than a third of its letters (two are always allowed).
     static func of(_ word: String, in names: some Sequence<String>) -> String? {
         let wanted = Array(word.lowercased().utf8.prefix(64))
         var best: (name: String, distance: Int)?
@@ -11,16 +11,16 @@ enum NearestName {
             if found <= max(2, candidate.count / 3), best.map({ found < $0.distance }) ?? true { best = (name, found) }
         }
         if let best { return best.name }
-        // A last part alone ("slots" for "fetch.slots") is far away in letters, yet clear.
+        // The last component alone ("slots" for "fetch.slots") is many edits away, yet unambiguous enough.
         return names.first { $0.lowercased().hasSuffix("." + word.lowercased()) }
     }
 
-    /// " (did you mean `x`?)", or nothing.
+    /// "; did you mean `x`?", or an empty string.
     static func hint(_ word: String, in names: some Sequence<String>) -> String {
         of(word, in: names).map { "; did you mean `\($0)`?" } ?? ""
     }
 
-    /// Optimal string alignment distance.
+    /// The optimal string alignment distance.
     static func distance(_ first: [UInt8], _ second: [UInt8]) -> Int {
         if first.isEmpty || second.isEmpty { return max(first.count, second.count) }
         var before = [Int](repeating: 0, count: second.count + 1)

@@ -1,14 +1,14 @@
 import Variants
 
-/// One setting: its name, what it takes, its default and why that default.
+/// One setting: its name, the values it takes, its default, and the reason for that default.
 struct Setting: Sendable {
     var key: String
     var kind: SettingKind
     var fallback: SettingValue
     var reason: String
-    /// Never shown in messages.
+    /// Whether the value must never appear in messages.
     var isSecret = false
-    /// Where another default holds, and why; nil if nowhere.
+    /// Where a different default applies, and why; nil if nowhere.
     var departure: String?
 
     init(
@@ -38,7 +38,7 @@ struct Setting: Sendable {
     }
 }
 
-/// Every setting there is. Adding one is a line here and, where it is used, an accessor in `Settings`.
+/// Every setting there is. To add one, add a line here and, if needed, an accessor in `Settings`.
 enum SettingCatalogue {
     private static let positive = SettingKind.integer(1...Int.max)
     private static let seconds = SettingKind.number(0.001...1e9)
@@ -178,7 +178,7 @@ enum SettingCatalogue {
 }
 
 extension SettingCatalogue {
-    /// A Markdown table of all settings, as it stands in `docs/settings.md`.
+    /// The Markdown table of all settings in `docs/settings.md`.
     static var referenceText: String {
         let rows = all.map { setting in
             let cells = [

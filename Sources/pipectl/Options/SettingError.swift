@@ -1,4 +1,4 @@
-/// Where the value of a setting came from; named in every error about it.
+/// Where the value of a setting came from; every error about the setting names it.
 enum SettingOrigin: Sendable, Hashable, CustomStringConvertible {
     case flag(String)
     case environment(String)
@@ -15,7 +15,7 @@ enum SettingOrigin: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// A setting that cannot be used; the program ends with exit code 2.
+/// An unusable setting; the program exits with code 2.
 struct SettingError: Error, Sendable, Hashable, CustomStringConvertible {
     enum Code: String, Sendable {
         /// No setting has this name.
@@ -24,7 +24,7 @@ struct SettingError: Error, Sendable, Hashable, CustomStringConvertible {
         case badValue
         /// A `--set` without `=`.
         case malformedFlag
-        /// The configuration file cannot be read or is no YAML map.
+        /// The configuration file cannot be read or is not a YAML map.
         case badFile
     }
     var code: Code

@@ -1,19 +1,19 @@
-/// What values a setting takes.
+/// The kind of values a setting takes.
 indirect enum SettingKind: Sendable {
     case bool
     case integer(ClosedRange<Int>)
     case number(ClosedRange<Double>)
-    /// Bytes or a share (`512MB`, `10%`).
+    /// A number of bytes or a share (`512MB`, `10%`).
     case size
     case text
     case choice([String])
     case list
-    /// Names of the user's own choosing; set as a whole.
+    /// A map with names that the user chooses; set as a whole.
     case map
-    /// The first of these that takes the value.
+    /// Any of these; the first that accepts the value wins.
     case either([SettingKind])
 
-    /// What is expected, for error messages and the table of settings.
+    /// A description of the accepted values, for error messages and the table of settings.
     var expectation: String {
         switch self {
         case .bool: return "true or false"
@@ -34,7 +34,7 @@ indirect enum SettingKind: Sendable {
         }
     }
 
-    /// The value in the form this kind stores; nil when it does not fit.
+    /// The value in the form this kind stores; nil if the kind does not accept it.
     func accept(_ value: SettingValue) -> SettingValue? {
         switch (self, value) {
         case (.bool, .bool), (.text, .string), (.list, .list), (.map, .map): return value
@@ -57,7 +57,7 @@ indirect enum SettingKind: Sendable {
         }
     }
 
-    /// Reads what a flag or a variable of the environment says: JSON, or a bare word; a list also as `a,b,c`.
+    /// Parses the text of a flag or environment variable: JSON, or a bare word; a list also as `a,b,c`.
     func read(_ raw: String) -> SettingValue? {
         switch self {
         case .text:
@@ -67,7 +67,7 @@ indirect enum SettingKind: Sendable {
             if raw.hasPrefix("\""), let value = try? JSONReader.parse(raw) { return accept(value) }
             return accept(.string(raw))
         case .list:
-            // A text that is no JSON is a bare list; nothing is lost by dropping the reader's complaint.
+            // Text that is not JSON is a bare list, so the JSON error carries no information.
             if let value = try? JSONReader.parse(raw), case .list = value { return value }
             guard !raw.hasPrefix("["), !raw.hasPrefix("{") else { return nil }
             return .list(raw.split(separator: ",").map { .string(String($0)) })

@@ -1,15 +1,16 @@
-/// A size in bytes, or a share of what there is (`10%`).
+/// A size in bytes, or a share of the total memory or disk (`10%`).
 enum SettingSize: Sendable, Hashable {
     case bytes(Int)
     case share(Double)
 
-    /// Units by name, lower-cased: decimal ones are powers of 1000, the `i` ones of 1024.
+    /// Units by lower-case name: those with an `i` are powers of 1024, the others powers of 1000.
     private static let units: [(name: String, factor: Double)] = [
         ("", 1), ("b", 1), ("k", 1e3), ("kb", 1e3), ("m", 1e6), ("mb", 1e6), ("g", 1e9), ("gb", 1e9), ("t", 1e12),
         ("tb", 1e12), ("kib", 1024), ("mib", 1_048_576), ("gib", 1_073_741_824), ("tib", 1_099_511_627_776),
     ]
 
-    /// Reads `512MB`, `1.5 GiB`, `4096`, `10%`; nil when the text is no size, negative, above 100 % or above 2⁶² bytes.
+    /// Parses `512MB`, `1.5 GiB`, `4096`, `10%`; nil if the text is not a size, or is negative, above 100 % or above
+    /// 2⁶² bytes.
     init?(_ text: String) {
         let digits = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
         guard let first = digits.first, first != ".", digits.last != ".", let number = Double(digits) else {
@@ -28,7 +29,7 @@ enum SettingSize: Sendable, Hashable {
         self = .bytes(Int((number * factor).rounded()))
     }
 
-    /// Bytes, with a share taken of `total`.
+    /// The size in bytes; a share is taken of `total`.
     func bytes(of total: Int) -> Int {
         switch self {
         case .bytes(let count): count

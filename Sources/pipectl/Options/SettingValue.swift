@@ -1,4 +1,4 @@
-/// A value of a setting or of a JSON text. Maps keep the order they were written in.
+/// A value of a setting or of a JSON text. Maps keep their members in the order written.
 enum SettingValue: Sendable, Hashable {
     case null
     case bool(Bool)
@@ -14,7 +14,7 @@ enum SettingValue: Sendable, Hashable {
         return members.last { $0.name == name }?.value
     }
 
-    /// What the value is called in error messages.
+    /// The name of the value's kind in error messages.
     var kindName: String {
         switch self {
         case .null: "nothing"

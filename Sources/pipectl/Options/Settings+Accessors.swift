@@ -1,11 +1,11 @@
 import Glibc
 import Pipeline
 
-/// Which addresses of the inner network a source may lie at.
+/// Which private addresses may be fetched from.
 enum PrivateAddresses: Sendable, Hashable {
     case none
     case all
-    /// Address or CIDR, each with an optional port.
+    /// Addresses or CIDR blocks, each with an optional port.
     case list([String])
 }
 
@@ -41,7 +41,7 @@ extension Settings {
         return values.compactMap { if case .string(let text) = $0 { text } else { nil } }
     }
 
-    /// Texts of a map by name; other members are left out.
+    /// The text members of a map by name; other members are left out.
     func textMap(_ key: String) -> [String: String] {
         guard case .map(let members) = value(key) else { return [:] }
         var result: [String: String] = [:]
@@ -57,13 +57,14 @@ extension Settings {
         }
     }
 
-    /// A folder; nil when empty.
+    /// The folder that a setting names; nil if it is empty.
     func folder(_ key: String) -> String? {
         let path = text(key)
         return path.isEmpty ? nil : resolved(path, in: key)
     }
 
-    /// A path that a setting names: `~/` is the home folder, and a relative path in a settings file is relative to that file.
+    /// Resolves a path that a setting names: `~/` is the home folder; a relative path in a settings file is relative to
+    /// it.
     func resolved(_ path: String, in key: String) -> String {
         if path.hasPrefix("~/"), let home = environment["HOME"], !home.isEmpty { return home + path.dropFirst() }
         guard case .file(let file, _) = origin(key) else { return path }
@@ -72,8 +73,8 @@ extension Settings {
 
     // MARK: Named settings
 
-    /// The cache folder: `cache`, else `$XDG_CACHE_HOME/image-pipeline` where that is absolute (as the XDG base
-    /// directory specification demands), else `~/.cache/image-pipeline`, else a folder of this user under `/tmp`.
+    /// The cache folder: `cache`, else `$XDG_CACHE_HOME/image-pipeline` if that is absolute (as the XDG base directory
+    /// specification requires), else `~/.cache/image-pipeline`, else a folder of this user under `/tmp`.
     var cacheFolder: String {
         if let folder = folder("cache") { return folder }
         if let base = environment["XDG_CACHE_HOME"], base.hasPrefix("/") { return base + "/image-pipeline" }
@@ -86,8 +87,8 @@ extension Settings {
     var overlaysFolder: String? { folder("overlays") }
     var renderQuality: String { text("render.quality") }
 
-    /// Renders at once: the setting, or as many as there are processors. Where `serves`, one more: copying and waiting take
-    /// turns with computing, and a worker's start counts for nothing.
+    /// The number of concurrent renders: the setting, else the number of processors. A server adds one to the latter,
+    /// because workers also spend time copying and waiting, and the cost of starting one more does not matter to it.
     func renderWorkers(serves: Bool) -> Int {
         let workers = integer("render.workers")
         return workers > 0 ? workers : Int(max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))) + (serves ? 1 : 0)
@@ -101,14 +102,14 @@ extension Settings {
         }
     }
 
-    /// Budgets of the memory tiers in bytes; shares are of the memory there is.
+    /// Budgets of the memory tiers in bytes; shares are of the machine's memory.
     var memoryBudgets: PipelineConfiguration.MemoryBudgets {
         let keys = ["memory.originals", "memory.variants", "memory.pixels", "memory.records"]
         let sizes = keys.map { size($0) }
         let needsTotal = sizes.contains { if case .share = $0 { true } else { false } }
         let total = needsTotal ? MachineMemory.bytes : 0
         let originals = sizes[0].bytes(of: total)
-        // A tenth of what was set, unless it was set itself.
+        // Unless set, it is left to the pipeline: a tenth of `originals`.
         var records: Int? = sizes[3].bytes(of: total)
         if case .builtIn = origin("memory.records") { records = nil }
         return PipelineConfiguration.MemoryBudgets(
@@ -116,8 +117,8 @@ extension Settings {
             records: records)
     }
 
-    /// Budgets of the disk tiers and what stays free, in bytes; shares are of the file system that holds `folder`. What
-    /// stays free is left to the store, nil, where nobody set it.
+    /// Budgets of the disk tiers and the space to keep free, in bytes; shares are of the file system that holds
+    /// `folder`. The space to keep free is nil if it is not set: the store then chooses.
     func diskBudgets(folder: String) -> (originals: Int, variants: Int, freeSpace: Int?) {
         let sizes = ["disk.originals", "disk.variants", "disk.freeSpace"].map { size($0) }
         let needsTotal = sizes.contains { if case .share = $0 { true } else { false } }
@@ -127,7 +128,7 @@ extension Settings {
         return (sizes[0].bytes(of: total), sizes[1].bytes(of: total), freeSpace)
     }
 
-    /// A limit given as a size, in bytes; a share is of the memory there is.
+    /// A limit given as a size, in bytes; a share is of the machine's memory.
     func bytes(_ key: String) -> Int {
         switch size(key) {
         case .bytes(let bytes): bytes
@@ -135,7 +136,7 @@ extension Settings {
         }
     }
 
-    /// The same where somebody set it, else `builtIn`: what memory there is need not be found out then.
+    /// The limit if it is set, else `builtIn`, which avoids looking up the machine's memory.
     func bytes(_ key: String, builtIn: Int) -> Int {
         if case .builtIn = origin(key) { builtIn } else { bytes(key) }
     }
@@ -149,9 +150,9 @@ extension String {
     }
 }
 
-/// What the machine has.
+/// Sizes of the machine's resources.
 enum MachineLimits {
-    /// Size in bytes of the file system that holds `path` or its nearest existing parent.
+    /// Size in bytes of the file system that holds `path` or its nearest existing parent; 10 GB if that is unknown.
     static func fileSystemBytes(holding path: String) -> Int {
         var path = path
         while !path.isEmpty {

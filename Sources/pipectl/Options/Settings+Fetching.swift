@@ -2,7 +2,7 @@ import Glibc
 import Pipeline
 
 extension Settings {
-    /// Hosts, credentials, rate and breaker, as the settings say.
+    /// Applies the settings of sources, hosts with their credentials, rate and circuit breaker.
     func apply(to fetch: inout FetchConfiguration) throws(SettingError) {
         fetch.sources = HostPolicy(allow: try patterns("sources.allow"), deny: try patterns("sources.deny"))
         fetch.rate = number("fetch.rate")
@@ -61,7 +61,7 @@ extension Settings {
         return hosts
     }
 
-    /// One entry. Values are secrets and are in no message.
+    /// Parses one entry of `hosts`. Its values are secrets, so no message contains them.
     private func settings(of host: HostOrigin, _ value: SettingValue) throws(SettingError) -> HostSettings {
         guard case .map(let members) = value else {
             throw bad(host, "is \(value.kindName) where a map of headers, basic, bearer, ca and insecure is expected")

@@ -1,23 +1,23 @@
-/// The settings of one run: flag over environment over file over default.
+/// The settings of one run: a flag overrides the environment, which overrides the file, which overrides the default.
 struct Settings: Sendable {
-    /// A value and where it was said.
+    /// A value and where it was set.
     struct Entry: Sendable {
         var value: SettingValue
         var origin: SettingOrigin
     }
 
     private(set) var entries: [String: Entry] = [:]
-    /// Variables the accessors look at: `HOME`, `XDG_CACHE_HOME`.
+    /// The environment; the accessors read `HOME` and `XDG_CACHE_HOME`.
     let environment: [String: String]
 
-    /// Reads every source. The file is opened only when one is named, so that a run without one never starts the YAML
-    /// parser.
+    /// Reads the settings from every source. The file is opened only if one is named, so that a run without one never
+    /// starts the YAML parser.
     ///
     /// - Parameters:
-    ///   - assignments: the texts of `--set`, `key=VALUE`, in order; a later one wins.
-    ///   - flags: settings with a flag of their own (`--cache DIR`): flag, setting, value. They win over `--set`.
+    ///   - assignments: the arguments of `--set`, `key=VALUE`, in order; a later one overrides an earlier one.
+    ///   - flags: settings with their own flag (`--cache DIR`): flag, setting, value. They override `--set`.
     ///   - environment: all variables; those that begin with `PIPECTL_` must name a setting.
-    ///   - file: a YAML file.
+    ///   - file: the path of a YAML file.
     init(
         assignments: [String] = [], flags: [(flag: String, key: String, value: String)] = [],
         environment: [String: String] = [:], file: String? = nil
@@ -52,7 +52,7 @@ struct Settings: Sendable {
         }
     }
 
-    /// Takes a value written as text.
+    /// Sets a value written as text.
     private mutating func read(_ key: String, _ raw: String, _ origin: SettingOrigin) throws(SettingError) {
         let setting = try SettingCatalogue.setting(key, origin)
         guard let value = setting.kind.read(raw) else { throw Self.bad(setting, raw, origin) }
@@ -60,7 +60,7 @@ struct Settings: Sendable {
         try check(setting)
     }
 
-    /// Takes a value that has a kind already.
+    /// Sets a value that is already parsed.
     private mutating func set(_ key: String, _ value: SettingValue, _ origin: SettingOrigin) throws(SettingError) {
         let setting = try SettingCatalogue.setting(key, origin)
         guard let accepted = setting.kind.accept(value) else { throw Self.bad(setting, value.json, origin) }
@@ -68,7 +68,7 @@ struct Settings: Sendable {
         try check(setting)
     }
 
-    /// Lists hold texts, and the presets texts under valid names; everything else was checked by kind.
+    /// Checks that the members of lists and presets are text; the setting's kind covers everything else.
     private func check(_ setting: Setting) throws(SettingError) {
         guard let entry = entries[setting.key] else { return }
         switch entry.value {
@@ -106,9 +106,9 @@ struct Settings: Sendable {
         return setting.fallback
     }
 
-    /// Whether somebody has set it.
+    /// Whether the setting was set, rather than left at its default.
     func isSet(_ key: String) -> Bool { entries[key] != nil }
 
-    /// Where the value in force was said.
+    /// Where the value in force was set.
     func origin(_ key: String) -> SettingOrigin { entries[key]?.origin ?? .builtIn }
 }

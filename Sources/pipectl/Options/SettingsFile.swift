@@ -1,6 +1,6 @@
 import Yams
 
-/// The YAML file of `--config`: settings as `fetch.slots: 8` or nested as `fetch:` with `slots: 8` below.
+/// Reads the YAML file of `--config`: settings as `fetch.slots: 8` or nested as `fetch:` with `slots: 8` below.
 enum SettingsFile {
     struct Found {
         var key: String

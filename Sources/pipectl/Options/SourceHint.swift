@@ -1,8 +1,8 @@
 import Glibc
 
-/// What a person who named a source that is not there probably meant.
+/// Suggests what the user probably meant by a source that was not found.
 enum SourceHint {
-    /// A sentence that continues an error message; nil if there is nothing to suggest.
+    /// A clause that continues an error message; nil if there is nothing to suggest.
     static func text(for source: String) -> String? {
         var status = stat()
         if stat(source, &status) == 0 {
@@ -12,7 +12,7 @@ enum SourceHint {
         return looksLikeHost(source) ? "did you mean https://\(source)?" : nil
     }
 
-    /// Whether it begins with a name such as `example.org`, with or without a port, and goes on with a path.
+    /// Whether the text begins with a host name such as `example.org`, with or without a port, followed by a path.
     static func looksLikeHost(_ text: String) -> Bool {
         guard let slash = text.firstIndex(of: "/"), text[slash...].count > 1 else { return false }
         let parts = text[..<slash].split(separator: ":", omittingEmptySubsequences: false)

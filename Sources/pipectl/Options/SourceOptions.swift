@@ -1,7 +1,7 @@
 public import ArgumentParser
 public import Pipeline
 
-/// Which sources a command is about, told apart by their stored names: normalised URLs, `file:` and an absolute path.
+/// Selects the sources a command applies to by their stored names: a normalised URL, or `file:` and an absolute path.
 struct SourceOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -28,7 +28,7 @@ struct SourceOptions: ParsableArguments {
         return filter
     }
 
-    /// nil where neither is given.
+    /// The selection for a prefix or host; nil if neither is given.
     static func selection(prefix: String?, host: String?) throws(CommandFailure) -> SourceSelection? {
         do throws(PipelineError) {
             if let prefix { return try SourceSelection(prefix: prefix) }

@@ -17,19 +17,19 @@ struct OutputError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// Writes files so that nobody ever sees half of one.
+/// Writes files atomically: a reader never sees half of one.
 ///
-/// Where the target is absent or a regular file, bytes go to a temporary file beside it that is renamed over it; a
-/// symbolic link to a regular file is followed, so the link stays. Devices, FIFOs and sockets are written straight.
+/// If the target is absent or a regular file, bytes go to a temporary file beside it that is renamed over it; a
+/// symbolic link to a regular file is followed, so the link stays. Devices, FIFOs and sockets are written directly.
 enum AtomicOutput {
-    /// Whether a file name is one of ours that a killed program left behind.
+    /// Whether a file name is that of a temporary file of this program; a killed process leaves it behind.
     static func isTemporary(_ name: String) -> Bool { name.hasPrefix(".pipectl-") && name.hasSuffix(".tmp") }
 
-    /// Writes the bytes and says whether anything was written: false when the file held exactly these already.
+    /// Writes the bytes and returns whether anything was written: false if the file already held exactly these.
     ///
     /// - Parameters:
-    ///   - makeFolders: create the folders on the way that do not exist.
-    ///   - refusal: asked before a regular file with other bytes is replaced; why it must not be, or nil.
+    ///   - makeFolders: whether to create missing parent folders.
+    ///   - refusal: called before a regular file with different bytes is replaced; returns why it must not be, or nil.
     @discardableResult
     static func write(
         _ bytes: [UInt8], to path: String, makeFolders: Bool = false, refusal: (String) -> String? = { _ in nil }
@@ -56,7 +56,7 @@ enum AtomicOutput {
         }
     }
 
-    /// Writes all bytes to an open descriptor, waiting where it would block.
+    /// Writes all bytes to an open descriptor, waiting if it would block.
     static func write(_ bytes: [UInt8], toDescriptor file: Int32, named name: String) throws(OutputError) {
         var offset = 0
         while offset < bytes.count {
@@ -93,7 +93,8 @@ enum AtomicOutput {
         case S_IFREG:
             var link = stat()
             if lstat(path, &link) == 0, link.st_mode & S_IFMT == S_IFLNK {
-                // `/dev/stdout` redirected to a file is such a link: renaming over it would replace the device's name.
+                // `/dev/stdout` is such a link if stdout is redirected to a file; renaming over it would replace the
+                // link.
                 guard let real = realpath(path, nil) else { return .straight }
                 defer { free(real) }
                 return .file(path: String(cString: real), existing: Int(status.st_size))
@@ -103,7 +104,7 @@ enum AtomicOutput {
         }
     }
 
-    /// Whether the file holds exactly these bytes; a file that cannot be read does not.
+    /// Whether the file holds exactly these bytes; false if it cannot be read.
     private static func holds(_ bytes: [UInt8], at path: String) -> Bool {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return false }
@@ -121,7 +122,7 @@ enum AtomicOutput {
         return true
     }
 
-    /// Makes the folder and those above it.
+    /// Creates the folder and its missing parents.
     static func makeFolder(_ path: String) throws(OutputError) {
         if path.isEmpty || mkdir(path, 0o777) == 0 { return }
         if errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex {
@@ -154,7 +155,7 @@ struct AtomicFile: ~Copyable {
             file = open(name, flags, 0o666)
         }
         if file < 0, errno == EEXIST {
-            // Left by a program of the same number that was killed.
+            // Left behind by a killed process that had the same process ID.
             unlink(name)
             file = open(name, flags, 0o666)
         }
@@ -170,7 +171,7 @@ struct AtomicFile: ~Copyable {
         try AtomicOutput.write(bytes, toDescriptor: file, named: path)
     }
 
-    /// Gives the file its name.
+    /// Renames the file to its final path.
     consuming func commit() throws(OutputError) {
         let closed = close(file)
         if closed == 0, rename(temporary, path) == 0 {
@@ -183,7 +184,7 @@ struct AtomicFile: ~Copyable {
         throw OutputError(path, errno: failure)
     }
 
-    /// Drops what was written.
+    /// Deletes the temporary file.
     consuming func abandon() {
         close(file)
         unlink(temporary)

@@ -3,13 +3,13 @@ import Variants
 
 /// A picture's average colour and its BlurHash: a few dozen characters that decode to a blurred placeholder.
 ///
-/// The hash holds the lowest coefficients of a cosine transform of the picture in linear light, quantised and written in
-/// base 83. Source: the BlurHash algorithm description (woltapp/blurhash, Algorithm.md).
+/// The hash holds the lowest coefficients of a discrete cosine transform of the picture in linear light, quantised and
+/// written in base 83. Source: the BlurHash algorithm description (woltapp/blurhash, Algorithm.md).
 enum BlurHash {
     private static let digits = Array(
         "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz#$%*+,-.:;=?@[]^_{|}~".utf8)
 
-    /// The mean colour in linear light over what is not transparent, as `rrggbb`; nil when nothing is visible.
+    /// The mean colour in linear light, weighted by alpha, as `rrggbb`; nil if every pixel is fully transparent.
     static func averageColour(of picture: PixelBuffer) -> String? {
         var sum = (0.0, 0.0, 0.0)
         var weight = 0.0
@@ -27,7 +27,7 @@ enum BlurHash {
         }.joined()
     }
 
-    /// The hash with `across` × `down` components, each 1…9. Transparent pixels count as white.
+    /// The hash with `across` × `down` components, each 1…9. The picture is composited onto white.
     static func hash(of picture: PixelBuffer, across: Int = 4, down: Int = 3) -> String {
         var factors: [(Double, Double, Double)] = []
         for row in 0..<down {
@@ -67,7 +67,7 @@ enum BlurHash {
         return (sum.0 * scale, sum.1 * scale, sum.2 * scale)
     }
 
-    /// IEC 61966-2-1.
+    /// Decodes an sRGB component to linear light (IEC 61966-2-1).
     private static func linear(_ value: UInt8) -> Double {
         let share = Double(value) / 255
         return share <= 0.04045 ? share / 12.92 : pow((share + 0.055) / 1.055, 2.4)

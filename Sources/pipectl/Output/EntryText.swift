@@ -1,9 +1,9 @@
 import Pipeline
 import Variants
 
-/// Entries of the cache as lines for people or as JSON; docs/cache.md names the members.
+/// Formats cache entries as human-readable lines or as JSON; docs/cache.md documents the members.
 enum EntryText {
-    /// One line; as JSON it holds all that is known.
+    /// The entry on one line; the JSON form holds everything known about it.
     static func line(_ entry: ListedEntry, json: Bool, now: Double) -> String {
         switch entry {
         case .original(let item): json ? object(item) : text(item, now: now)
@@ -11,7 +11,7 @@ enum EntryText {
         }
     }
 
-    /// Further lines for people who look at one entry.
+    /// Further human-readable lines about one entry.
     static func details(_ entry: ListedEntry, now: Double) -> [String] {
         switch entry {
         case .original(let item):
@@ -56,7 +56,7 @@ enum EntryText {
         " used \(times(uses)), last \(ago(lastUsed, now))"
     }
 
-    /// They are counted up to 255.
+    /// The access count saturates at 255.
     private static func times(_ uses: Int) -> String {
         uses == 1 ? "once" : "\(uses) times" + (uses < 255 ? "" : " or more")
     }

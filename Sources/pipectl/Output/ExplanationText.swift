@@ -2,7 +2,7 @@ import Pipeline
 import Variants
 
 extension Explanation {
-    /// The reasoning for people, stage by stage.
+    /// The explanation as human-readable text, stage by stage.
     func text(_ given: String) -> String {
         var text = "source    \(TextTable.plain(given))\n"
         if source != given { text += "          stored as \(TextTable.plain(source))\n" }
@@ -37,7 +37,7 @@ extension Explanation {
         return text + "answer    \(answer)\n"
     }
 
-    /// The same as one JSON object.
+    /// The explanation as one JSON object.
     func json(_ given: String) -> String {
         var json = JSONText()
         json.add("source", given)

@@ -1,10 +1,10 @@
 import Glibc
 import Variants
 
-/// A contact sheet of a batch: one HTML file without scripts or outside parts, written as items finish.
+/// A contact sheet of a batch: one HTML file without scripts or external resources, written as items finish.
 ///
-/// Small variants are embedded (up to 64 kB each and 32 MB in all), the others linked by a path relative to the file.
-/// Cards are written at once; counts come last and are shown first by the style.
+/// Small variants are embedded (up to 64 kB each and 32 MB in all); the others are linked by a path relative to the
+/// file. Cards are written as items arrive; the counts come last in the file, and the style sheet shows them first.
 struct Gallery: ~Copyable {
     private let file: AtomicFile
     private let folder: String
@@ -18,7 +18,7 @@ struct Gallery: ~Copyable {
     private static let embedTotal = 32_000_000
     private static let listedFailures = 500
 
-    /// - Parameter groupsBySource: a heading for each source, for batches with several recipes.
+    /// - Parameter groupsBySource: whether to give each source a heading, for batches with several recipes.
     init(path: String, title: String, groupsBySource: Bool) throws(OutputError) {
         file = try AtomicFile(path: path, makeFolders: true)
         let absolute = Self.absolute(path)
@@ -36,7 +36,7 @@ struct Gallery: ~Copyable {
             """
     }
 
-    /// Adds a card; what was skipped has none.
+    /// Adds a card for the item, unless it was skipped.
     ///
     /// - Parameter bytes: the variant's bytes, for embedding; nil for failures.
     mutating func add(_ item: ItemJSON, bytes: [UInt8]?) throws(OutputError) {
@@ -78,7 +78,7 @@ struct Gallery: ~Copyable {
         if buffer.utf8.count >= 65_536 { try flush() }
     }
 
-    /// Writes the counts and gives the file its name.
+    /// Writes the failures and counts, then renames the file to its final path.
     consuming func finish(_ summary: BatchSummary) throws(OutputError) {
         closeSection()
         if !failures.isEmpty {
@@ -143,7 +143,8 @@ struct Gallery: ~Copyable {
 
     // MARK: Texts and paths
 
-    /// Safe between tags and inside double quotes; control characters HTML forbids are replaced.
+    /// The text escaped for use between tags and inside double quotes; control characters that HTML forbids are
+    /// replaced.
     static func escaped(_ text: String) -> String {
         var result = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
@@ -164,7 +165,7 @@ struct Gallery: ~Copyable {
         String(path.split(separator: "/").last ?? "")
     }
 
-    /// The path from `/`, without `.`, `..` and empty components; links are not looked at.
+    /// The absolute path, without `.`, `..` and empty components; symbolic links are not resolved.
     static func absolute(_ path: String) -> String {
         var full = path
         if !path.hasPrefix("/"), let current = getcwd(nil, 0) {

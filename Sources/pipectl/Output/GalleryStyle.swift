@@ -1,4 +1,4 @@
-/// The look of the contact sheet. Everything is inline: the file can be sent away and opened from disk.
+/// The style sheet of the contact sheet. It is inline, so that the file can be sent to others and opened from disk.
 enum GalleryStyle {
     static let css = """
         :root{color-scheme:light dark;--page:#f4f4f1;--card:#fff;--ink:#1d1d1f;--soft:#6c6c70;--line:#e2e2dc;\

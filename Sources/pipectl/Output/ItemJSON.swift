@@ -1,16 +1,16 @@
 /// Where the bytes of a variant came from.
 enum ItemOutcome: String, Sendable, Hashable, CaseIterable {
     case memory, disk, rendered
-    /// A file of no image format, met while a folder was read; no failure.
+    /// A file found while reading a folder that is not an image; this does not count as a failure.
     case skipped
     case failed
 }
 
-/// Where the original came from; `none`: not needed, its record was fresh.
+/// Where the original came from; `none` if it was not needed because its record was fresh.
 enum OriginalOutcome: String, Sendable, Hashable, CaseIterable {
     case memory, disk, revalidated, stale, network, none
 
-    /// For people, behind "original from".
+    /// The human-readable form, to follow "original from".
     var words: String {
         switch self {
         case .memory: "memory"
@@ -23,7 +23,7 @@ enum OriginalOutcome: String, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// Milliseconds of each stage; `total` is without `queue`.
+/// Milliseconds spent in each stage; `total` does not include `queue`.
 struct StageMilliseconds: Sendable, Hashable {
     var queue = 0.0
     var fetch = 0.0
@@ -34,7 +34,7 @@ struct StageMilliseconds: Sendable, Hashable {
     var total = 0.0
 }
 
-/// Why an item failed: a stable code and a sentence for people.
+/// Why an item failed: a stable code and a human-readable message.
 struct BatchFailure: Error, Sendable, Hashable {
     var code: String
     var message: String
@@ -45,7 +45,7 @@ struct BatchFailure: Error, Sendable, Hashable {
     }
 }
 
-/// One line of a report and the answer of `get --json` (design §5). What is not known is left out.
+/// One line of a report, and the output of `get --json`. Unknown members are left out.
 struct ItemJSON: Sendable, Hashable {
     var source: String
     var recipe: String
@@ -70,14 +70,14 @@ struct ItemJSON: Sendable, Hashable {
         self.outcome = outcome
     }
 
-    /// What failed and why, for people; nil unless it failed.
+    /// A human-readable description of the failure; nil if the item did not fail.
     var failureText: String? {
         guard outcome == .failed, let error else { return nil }
         let text = error.message.hasPrefix(source) ? error.message : "\(source): \(error.message)"
         return TextTable.plain(recipe.isEmpty ? text : "\(text) [\(recipe)]")
     }
 
-    /// Where the answer came from and how long each stage took, for people.
+    /// A human-readable sentence on where the answer came from and how long each stage took.
     var sentence: String {
         var text = "\(source): \(outcome.rawValue)"
         if let originalOutcome, originalOutcome != .none { text += ", original from \(originalOutcome.words)" }
@@ -91,7 +91,7 @@ struct ItemJSON: Sendable, Hashable {
         return stages.isEmpty ? text : text + " (" + stages.joined(separator: ", ") + ")"
     }
 
-    /// The object on one line, members in the order of design §5.
+    /// The object on one line, with its members in a fixed order.
     var line: String {
         var json = JSONText()
         json.add("source", source)

@@ -1,4 +1,4 @@
-/// Writes JSON with members in the order they were added, so that lines of a report can be compared as text.
+/// Writes a JSON object with its members in the order they were added, so that report lines can be compared as text.
 struct JSONText: Sendable {
     private var text = "{"
     private var isEmpty = true
@@ -32,7 +32,7 @@ struct JSONText: Sendable {
         if let value { add(name, raw: Self.number(value)) }
     }
 
-    /// Adds an object made in place.
+    /// Adds an object that the closure fills.
     mutating func add(_ name: String, with object: (inout JSONText) -> Void) {
         var inner = JSONText()
         object(&inner)
@@ -42,8 +42,8 @@ struct JSONText: Sendable {
     /// The finished object.
     var closed: String { text + "}" }
 
-    /// A JSON string with its quotes. Escaped is what RFC 8259 §7 demands, and every other control character, which could
-    /// steer a terminal; the rest stays as it is.
+    /// A JSON string with its quotes. It escapes what RFC 8259 §7 requires and every other control character, because
+    /// those could control a terminal.
     static func quoted(_ value: String) -> String {
         var result = "\""
         result.reserveCapacity(value.utf8.count + 2)
@@ -65,14 +65,14 @@ struct JSONText: Sendable {
         return result + "\""
     }
 
-    /// A number as JSON; what JSON cannot hold (infinity, NaN) is null. Whole numbers carry no fraction.
+    /// A number as JSON; infinity and NaN, which JSON cannot represent, become null. Whole numbers carry no fraction.
     static func number(_ value: Double) -> String {
         guard value.isFinite else { return "null" }
         if value == value.rounded(), abs(value) < 9_007_199_254_740_992 { return String(Int(value)) }
         return value.description
     }
 
-    /// A number rounded to thousandths: milliseconds are not known better.
+    /// A number rounded to thousandths, enough for measured times.
     static func thousandths(_ value: Double) -> String {
         number((value * 1000).rounded() / 1000)
     }

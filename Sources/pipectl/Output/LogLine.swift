@@ -1,11 +1,11 @@
 import Glibc
 import Synchronization
 
-/// How the lines of a server's log look. One-shot commands write plain messages.
+/// The format of the server's log lines. One-shot commands write plain messages.
 enum LogFormat: String, Sendable {
     /// The time, then the message.
     case text
-    /// One JSON object a line: `time`, `level`, `message`, and members of their own.
+    /// One JSON object per line: `time`, `level`, `message`, and members specific to the line.
     case json
 }
 
@@ -15,7 +15,7 @@ struct LogLine: Sendable {
 
     var level: Level
     var message: String
-    /// What a line has beside its message in JSON; in text the message says it.
+    /// Adds the line's own members to the JSON form; in the text form, the message contains that information.
     var members: @Sendable (inout JSONText) -> Void = { _ in }
 
     /// - Parameter time: Unix seconds.

@@ -1,12 +1,12 @@
-/// What the name of an output is made from.
+/// The values that the name of an output is made from.
 struct OutputNaming: Sendable {
-    /// As given.
+    /// The source as given.
     var source: String
     /// Folder relative to the folder argument the source was found in; empty otherwise.
     var folder: String
-    /// A manifest's own name for this source; replaces the template.
+    /// The name that a manifest sets for this source; it replaces the template.
     var name: String?
-    /// The recipe as written (`@card`) and canonically.
+    /// The recipe as written (`@card`) and in canonical form.
     var recipe: (written: String, canonical: String)
     var fileExtension: String
     var width: Int
@@ -14,40 +14,41 @@ struct OutputNaming: Sendable {
     var key: String
     /// Position of the source in the input, from 1.
     var index: Int
-    /// Whether this source is rendered by more than one recipe.
+    /// Whether this source is rendered with more than one recipe.
     var hasSeveralRecipes = false
 }
 
-/// A name that cannot be used.
+/// The error for a name that cannot be used.
 struct NameError: Error, Sendable, Hashable, CustomStringConvertible {
     var message: String
     var description: String { message }
 }
 
-/// Names outputs by a template (design §5) and never gives one name twice.
+/// Names outputs by a template and never gives the same name twice.
 ///
-/// Names already given are remembered as 8-byte hashes, so that 100,000 of them take a few megabytes. First in input
-/// order keeps a name; a later item of another source gets `-` and 8 hexadecimal digits of SHA-256 of its source before
-/// the extension, a later recipe of the same source 8 digits of SHA-256 of source, line feed and recipe.
+/// Names already given are remembered as 8-byte hashes, so that 100,000 of them take a few megabytes. The first item in
+/// input order keeps the plain name. A later item of another source gets `-` and 8 hexadecimal digits of SHA-256 of its
+/// source before the extension; a later recipe of the same source gets 8 digits of SHA-256 of source, line feed and
+/// recipe.
 struct OutputNamer {
     static let placeholders = ["stem", "ext", "dir", "width", "height", "key", "index", "recipe"]
 
     private enum Part: Sendable { case text(String), placeholder(String) }
 
-    /// nil: chosen by the number of the source's recipes.
+    /// The template; nil to choose a default by the number of the source's recipes.
     private let template: [Part]?
     private static let defaultTemplates: (one: [Part], several: [Part]) = (
         [.placeholder("stem"), .text("."), .placeholder("ext")],
         [.placeholder("stem"), .text("-"), .placeholder("recipe"), .text("."), .placeholder("ext")]
     )
     private let sha256Hex: @Sendable (String) -> String
-    /// Hash of each name given, to the hash of the source that has it.
+    /// The hash of each name given, mapped to the hash of the source that has it.
     private var given: [Int: Int] = [:]
     private static let componentLimit = 240
 
     /// - Parameters:
-    ///   - template: nil is `{stem}.{ext}`, or `{stem}-{recipe}.{ext}` for a source with several recipes.
-    ///   - sha256Hex: SHA-256 of a text's UTF-8 as 64 lower-case hexadecimal digits.
+    ///   - template: nil for `{stem}.{ext}`, or `{stem}-{recipe}.{ext}` for a source with several recipes.
+    ///   - sha256Hex: returns SHA-256 of a text's UTF-8 as 64 lower-case hexadecimal digits.
     init(template: String? = nil, sha256Hex: @escaping @Sendable (String) -> String) throws(NameError) {
         self.template = try template.map { text throws(NameError) in try Self.parse(text) }
         self.sha256Hex = sha256Hex
@@ -72,7 +73,7 @@ struct OutputNamer {
             "", "-" + sha256Hex(item.source).prefix(8),
             "-" + sha256Hex(item.source + "\n" + item.recipe.canonical).prefix(8),
         ]
-        // The second belongs to another source's collision, the third to another recipe of the same one.
+        // The second suffix is for a collision with another source, the third for another recipe of the same source.
         let isOwn = given[Self.hash(path)] == source
         for suffix in isOwn ? [suffixes[2]] : suffixes {
             let candidate = Self.insert(suffix, into: path)
@@ -126,7 +127,8 @@ struct OutputNamer {
         }
     }
 
-    /// Decoded last path component without extension, `/`, NUL and leading dots; empty → host, and `image` without one.
+    /// The last path component (of a URL, percent-decoded) without extension, `/`, NUL and leading dots; if that is
+    /// empty, the host; if there is none, `image`.
     static func stem(of source: String) -> String {
         var component: String
         var host = ""
@@ -140,7 +142,7 @@ struct OutputNamer {
         } else {
             component = String(source.split(separator: "/").last ?? "")
         }
-        // By scalars: a combining mark would hide a `/` from a comparison by characters.
+        // Compare scalars: a combining mark after a `/` would hide it from a comparison of characters.
         component = String(
             String.UnicodeScalarView(component.unicodeScalars.filter { $0 != "/" && $0 != "\0" }.drop { $0 == "." }))
         if let dot = component.lastIndex(of: "."), dot != component.startIndex { component = String(component[..<dot]) }
@@ -176,7 +178,7 @@ struct OutputNamer {
         }
     }
 
-    /// The preset's name when it is one preset; else the canonical text made fit for a file name.
+    /// The preset's name if the recipe is a single preset; else the canonical text, made safe for a file name.
     func recipePart(_ written: String, _ canonical: String) -> String {
         if written.hasPrefix("@"), !written.contains(",") { return String(written.dropFirst()) }
         var result: [UInt8] = []
@@ -197,14 +199,14 @@ struct OutputNamer {
 
     // MARK: Safety
 
-    /// The path without empty and `.` components; refused when it would leave the output folder.
+    /// The path without empty and `.` components. Throws if it would leave the output folder or names no file.
     private func contained(_ text: String) throws(NameError) -> String {
         guard !text.utf8.contains(0) else { throw NameError(message: "an output name holds a NUL") }
         guard text.utf8.first != UInt8(ascii: "/") else {
             throw NameError(message: "the output name `\(text)` is absolute; names lie below the output folder")
         }
         var components: [String] = []
-        // By bytes: a combining mark after `/` would hide it from a comparison by characters.
+        // Split by bytes: a combining mark after a `/` would hide it from a comparison of characters.
         for bytes in text.utf8.split(separator: UInt8(ascii: "/")) {
             let component = String(Substring(bytes))
             if component == "." { continue }
@@ -219,7 +221,7 @@ struct OutputNamer {
         return components.joined(separator: "/")
     }
 
-    /// File systems take 255 bytes; the rest is kept for a collision's suffix.
+    /// Shortens an overlong component: file systems allow 255 bytes, some of which a collision suffix may need.
     private func shortened(_ component: String) -> String {
         guard component.utf8.count > Self.componentLimit else { return component }
         let (stem, ending) = Self.split(component)
@@ -232,7 +234,7 @@ struct OutputNamer {
         return head + "-" + sha256Hex(component).prefix(8) + kept
     }
 
-    /// Name and extension with its dot.
+    /// Splits a component into its stem and its extension with the dot.
     private static func split(_ component: String) -> (stem: String, ending: String) {
         guard let dot = component.lastIndex(of: "."), dot != component.startIndex else { return (component, "") }
         return (String(component[..<dot]), String(component[dot...]))
@@ -248,7 +250,7 @@ struct OutputNamer {
 
     private static func hash(_ text: String) -> Int {
         var hasher = Hasher()
-        // Bytes, not characters: file systems tell canonically equivalent names apart.
+        // Hash bytes, not characters: to file systems, canonically equivalent names are different names.
         var text = text
         text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
         return hasher.finalize()

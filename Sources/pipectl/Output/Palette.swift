@@ -1,11 +1,11 @@
 import Variants
 
-/// The colours a picture mostly has, found by cutting its pixels at the median (Heckbert 1982).
+/// The dominant colours of a picture, found by median cut (Heckbert 1982).
 enum Palette {
     private typealias Colour = [UInt8]
 
-    /// At most `count` colours as `rrggbb`, the most frequent first. Pixels less than half opaque do not count; colours
-    /// that look alike are one.
+    /// At most `count` colours as `rrggbb`, the most frequent first. Pixels less than half opaque do not count; similar
+    /// colours are merged.
     static func colours(of picture: PixelBuffer, count: Int = 5) -> [String] {
         var pixels: [Colour] = []
         for at in stride(from: 0, to: picture.pixels.count, by: 4) where picture.pixels[at + 3] >= 128 {
@@ -35,7 +35,7 @@ enum Palette {
         }
     }
 
-    /// The band in which the colours differ most.
+    /// The band in which the colours differ most, and the range of its values.
     private static func band(of box: [Colour]) -> (index: Int, range: Int) {
         let ranges = (0..<3).map { band -> Int in
             let values = box.map { Int($0[band]) }

@@ -1,17 +1,17 @@
-/// What the program ends with (design §5).
+/// The program's exit codes, as listed by `pipectl --help`.
 enum ProgramExit: Int32, Sendable, CaseIterable {
     case done = 0
     /// Some or all items of a batch failed.
     case itemsFailed = 1
-    /// Usage or configuration, a missing mask included.
+    /// A usage or configuration error, including a missing mask.
     case usage = 2
-    /// The source is refused by policy.
+    /// Policy forbids the source.
     case refused = 3
-    /// Not found, fetch failed or timed out.
+    /// The source was not found, or fetching it failed or timed out.
     case fetchFailed = 4
-    /// Not an image, or over a limit.
+    /// The source is not an image, or exceeds a limit.
     case notAnImage = 5
-    /// Render failed, crashed or past its deadline.
+    /// The render failed, crashed or exceeded its deadline.
     case renderFailed = 6
     /// The cache folder cannot be created or opened, or is newer than this program.
     case cacheUnavailable = 7
@@ -19,7 +19,7 @@ enum ProgramExit: Int32, Sendable, CaseIterable {
     case outputFailed = 8
     case interrupted = 130
 
-    /// What a single-source command ends with after an error of this code; unknown codes count as failed renders.
+    /// The exit code of a single-source command for an error code; unknown codes count as failed renders.
     init(errorCode: String) {
         self = Self.byErrorCode[errorCode] ?? .renderFailed
     }

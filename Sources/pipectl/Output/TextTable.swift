@@ -1,11 +1,11 @@
-/// Columns for people: left-aligned texts, right-aligned numbers, two spaces between, nothing at the end of a line.
+/// A human-readable table: aligned columns separated by two spaces, without trailing spaces.
 struct TextTable: Sendable {
     enum Alignment: Sendable { case left, right }
 
     private let alignments: [Alignment]
     private var rows: [[String]] = []
 
-    /// - Parameter columns: title and alignment of each column; without any title no head is printed.
+    /// - Parameter columns: title and alignment of each column; if all titles are empty, no header row is printed.
     init(_ columns: [(title: String, alignment: Alignment)]) {
         alignments = columns.map(\.alignment)
         if columns.contains(where: { !$0.title.isEmpty }) { rows.append(columns.map(\.title)) }
@@ -19,7 +19,7 @@ struct TextTable: Sendable {
         rows.append(clean + Array(repeating: "", count: alignments.count - clean.count))
     }
 
-    /// The text without characters that would move a terminal's cursor.
+    /// The text with control characters, which could move a terminal's cursor, replaced by spaces.
     static func plain(_ text: String) -> String {
         guard text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else { return text }
         var result = String.UnicodeScalarView()
@@ -48,7 +48,7 @@ struct TextTable: Sendable {
     }
 }
 
-/// Numbers as people read them.
+/// Human-readable numbers.
 enum Readable {
     /// `1 body`, `7 bodies`.
     static func count(_ number: Int, _ one: String, _ many: String) -> String {
@@ -66,14 +66,14 @@ enum Readable {
         return tenths(value) + " TB"
     }
 
-    /// One decimal below 100, none above.
+    /// One decimal below 100, none from there on.
     static func tenths(_ value: Double) -> String {
         if value >= 99.95 { return String(Int(value.rounded())) }
         let scaled = Int((value * 10).rounded())
         return "\(scaled / 10).\(scaled % 10)"
     }
 
-    /// One decimal below 100 unless it is 0.
+    /// One decimal below 100, unless that decimal is 0.
     static func short(_ value: Double) -> String {
         let text = tenths(min(value, 1e9))
         return text.hasSuffix(".0") ? String(text.dropLast(2)) : text

@@ -1,22 +1,23 @@
 import Glibc
 import Variants
 
-/// A picture's ThumbHash: 5 to 25 bytes that decode to a blurred placeholder of about its shape, transparency included.
+/// A picture's ThumbHash: 5 to 25 bytes that decode to a blurred placeholder with about its aspect ratio and
+/// transparency.
 ///
-/// The hash holds the lowest coefficients of a cosine transform of brightness, two colour differences and alpha. Source: the
-/// ThumbHash reference (evanw/thumbhash).
+/// The hash holds the lowest coefficients of a discrete cosine transform of brightness, two colour differences and
+/// alpha. Source: the ThumbHash reference (evanw/thumbhash).
 enum ThumbHash {
-    /// One channel's transform.
+    /// The transform of one channel.
     private struct Channel {
         var constant = 0.0
-        /// Divided by `scale`, moved to 0…1.
+        /// The remaining coefficients, divided by `scale` and mapped to 0…1.
         var waves: [Double] = []
         var scale = 0.0
 
         init(_ samples: [Double], width: Int, height: Int, across: Int, down: Int) {
             for row in 0..<down {
                 let vertical = (0..<height).map { cos(.pi / Double(height) * Double(row) * (Double($0) + 0.5)) }
-                // The upper left triangle of coefficients.
+                // Take the upper left triangle of coefficients.
                 for column in 0..<across where column * down < across * (down - row) {
                     let horizontal = (0..<width).map { cos(.pi / Double(width) * Double(column) * (Double($0) + 0.5)) }
                     var sum = 0.0
@@ -53,7 +54,7 @@ enum ThumbHash {
         let hasAlpha = weight < Double(width * height)
         var (brightness, yellow, red, opacity) = ([Double](), [Double](), [Double](), [Double]())
         for pixel in 0..<(width * height) {
-            // On the mean colour, so that what cannot be seen adds nothing.
+            // Composite onto the mean colour, so that transparent pixels contribute nothing.
             let alpha = sample(pixel, 3)
             let r = mean.0 * (1 - alpha) + alpha * sample(pixel, 0)
             let g = mean.1 * (1 - alpha) + alpha * sample(pixel, 1)
@@ -88,7 +89,7 @@ enum ThumbHash {
             | (isLandscape ? 1 << 15 : 0)
         var hash = [first, first >> 8, first >> 16, second, second >> 8].map { UInt8(truncatingIfNeeded: $0) }
         if hasAlpha { hash.append(UInt8(whole(15 * channels[3].constant) | whole(15 * channels[3].scale) << 4)) }
-        // Two coefficients a byte, the first in the lower half.
+        // Pack two coefficients into each byte, the first in the lower four bits.
         var isHalf = false
         for wave in channels.flatMap(\.waves) {
             let value = UInt8(whole(15 * wave))

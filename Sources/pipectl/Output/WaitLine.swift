@@ -1,11 +1,11 @@
 import Pipeline
 import Synchronization
 
-/// The progress line of a command that waits for one answer; shown on a terminal after one second.
+/// The progress line of a command that waits for one answer; it appears on a terminal after one second.
 final class WaitLine: Sendable {
-    /// What the command is waiting for. Pure: events and elapsed time in, text out.
+    /// What the command is waiting for. It does no I/O: events and elapsed time come in, text goes out.
     struct Progress: Sendable {
-        /// What follows once the original has arrived; nil if it is only fetched.
+        /// The text to show once the original has arrived; nil if the command only fetches.
         var afterwards: String?
         private var isAsking = false
         private var received = 0
@@ -42,7 +42,7 @@ final class WaitLine: Sendable {
 
     /// Updates the line until the task is cancelled, then clears it.
     ///
-    /// - Parameter descriptor: of a terminal.
+    /// - Parameter descriptor: the terminal's descriptor.
     func show(on descriptor: Int32) async {
         let began = ContinuousClock.now
         var pause = Duration.seconds(1)
@@ -58,7 +58,7 @@ final class WaitLine: Sendable {
     }
 
     private func send(_ text: String, _ descriptor: Int32) {
-        // Not reported: a closed terminal has no reader.
+        // Ignore errors: if the terminal is closed, there is nowhere to report them.
         try? AtomicOutput.write(Array(text.utf8), toDescriptor: descriptor, named: "standard error")
     }
 }

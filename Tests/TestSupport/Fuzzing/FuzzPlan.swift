@@ -1,16 +1,16 @@
 import Glibc
 
-/// What `scripts/fuzz` asks for, from the environment; without it each target gets a few hundred inputs.
+/// What `scripts/fuzz` requests through the environment; without it, each target gets a few hundred inputs.
 public struct FuzzPlan: Sendable {
     /// `FUZZ_TARGET`: the one target to run; nil runs all.
     public var target: String?
-    /// `FUZZ_SECONDS`: how long each target runs; nil goes by `count`.
+    /// `FUZZ_SECONDS`: how long each target runs; nil to stop after `count` inputs.
     public var seconds: Double?
-    /// `FUZZ_COUNT`: inputs of each target where no time is given; nil: as many as the target finds right.
+    /// `FUZZ_COUNT`: inputs per target if no time is given; nil for the target's default.
     public var count: Int?
-    /// `FUZZ_SEED`: 1 unless given. Input `n` of a target depends on this and on `n` alone.
+    /// `FUZZ_SEED`: 1 unless given. Input `n` of a target depends only on this and on `n`.
     public var seed: UInt64
-    /// `FUZZ_INPUT`: a file to try instead of made inputs.
+    /// `FUZZ_INPUT`: a file to try instead of generated inputs.
     public var input: String?
 
     public static let current = FuzzPlan()
@@ -27,21 +27,21 @@ public struct FuzzPlan: Sendable {
     /// Whether a target is among those to run.
     public func includes(_ name: String) -> Bool { target == nil || target == name }
 
-    /// A file's bytes; nil where it cannot be read.
+    /// A file's bytes; nil if it cannot be read.
     public static func contents(_ path: String) -> [UInt8]? { FuzzFiles.read(path) }
 
-    /// Keeps an input that showed something; gives its path.
+    /// Saves an input that revealed a problem and returns its path.
     public static func keep(_ bytes: [UInt8], as name: String) -> String {
         let file = FuzzInputFile(name)
         file.write(bytes)
         return file.path
     }
 
-    /// The folder of the package.
+    /// The root folder of the package.
     public static let root = String(#filePath.dropLast("/Tests/TestSupport/Fuzzing/FuzzPlan.swift".count))
 }
 
-/// Files of fuzz targets: the corpus, and the input under way, which outlives a process that it ends.
+/// Reads the files of fuzz targets.
 enum FuzzFiles {
     static func read(_ path: String) -> [UInt8]? {
         guard let file = fopen(path, "r") else { return nil }
@@ -52,7 +52,7 @@ enum FuzzFiles {
         return bytes
     }
 
-    /// The files of `fuzz/corpus/NAME`, in the order of their names.
+    /// The contents of the files of `fuzz/corpus/NAME`, sorted by name.
     static func corpus(_ name: String) -> [[UInt8]] {
         let path = FuzzPlan.root + "/fuzz/corpus/" + name
         guard let folder = opendir(path) else { return [] }
@@ -68,7 +68,7 @@ enum FuzzFiles {
     }
 }
 
-/// The input under way, in `.build/fuzz/NAME.input`.
+/// The current input, in `.build/fuzz/NAME.input`; the file remains if the input crashes the process.
 final class FuzzInputFile {
     let path: String
     private let file: Int32

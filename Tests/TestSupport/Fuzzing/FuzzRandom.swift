@@ -1,4 +1,4 @@
-/// Repeatable numbers (SplitMix64, Steele, Lea and Flood 2014): equal seeds, equal inputs.
+/// Repeatable pseudorandom numbers (SplitMix64, Steele, Lea and Flood 2014): equal seeds give equal inputs.
 public struct FuzzRandom: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
@@ -12,6 +12,6 @@ public struct FuzzRandom: RandomNumberGenerator, Sendable {
         return mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 up to `limit`, which is left out; 0 where that is no range.
+    /// A number from 0 up to but excluding `limit`; 0 if `limit` is 1 or less.
     public mutating func below(_ limit: Int) -> Int { limit > 1 ? Int.random(in: 0..<limit, using: &self) : 0 }
 }

@@ -1,8 +1,8 @@
 import Glibc
 
-/// A parser under almost valid bytes: that it does not trap is the rule for all; `check` adds the parser's own.
+/// A parser to be fed almost valid bytes. No parser may trap; `check` adds the parser's own rules.
 public struct FuzzTarget: Sendable, CustomStringConvertible {
-    /// As `scripts/fuzz` calls it; its seeds are in `fuzz/corpus/NAME`.
+    /// The target's name for `scripts/fuzz`; its seeds are in `fuzz/corpus/NAME`.
     public let name: String
     private let seeds: [[UInt8]]
     private let words: [String]
@@ -10,10 +10,10 @@ public struct FuzzTarget: Sendable, CustomStringConvertible {
     private let check: @Sendable ([UInt8]) -> String?
 
     /// - Parameters:
-    ///   - seeds: examples made by code, beside those in the corpus.
-    ///   - words: what has a meaning to the parser.
-    ///   - limit: bytes of the longest input.
-    ///   - check: what an input shows to be wrong; nil where all is well.
+    ///   - seeds: examples made by code, in addition to those in the corpus.
+    ///   - words: byte sequences that have a meaning to the parser.
+    ///   - limit: length of the longest input in bytes.
+    ///   - check: returns the problem that an input reveals; nil if there is none.
     public init(
         _ name: String, seeds: [[UInt8]] = [], words: [String] = [], limit: Int = 4096,
         check: @escaping @Sendable ([UInt8]) -> String?
@@ -27,12 +27,13 @@ public struct FuzzTarget: Sendable, CustomStringConvertible {
 
     public var description: String { name }
 
-    /// Inputs without a plan: all tests together take a second of them.
+    /// The number of inputs if the plan sets none; all tests together then take about a second for them.
     private static let usualCount = 300
-    /// CPU seconds that no input may take. Measured only when fuzzing, again when exceeded.
+    /// The most CPU seconds an input may take. Checked only for timed runs and single inputs; repeated if exceeded.
     private static let longest = 0.1
 
-    /// Runs the target as the plan says and gives what was wrong, with the file that shows it; nil where nothing was.
+    /// Runs the target according to the plan. Returns the problem and the file that reproduces it; nil if none was
+    /// found.
     public func run(_ plan: FuzzPlan = .current) -> String? {
         guard plan.includes(name) else { return nil }
         if let path = plan.input {
@@ -80,7 +81,7 @@ public struct FuzzTarget: Sendable, CustomStringConvertible {
 }
 
 extension [UInt8] {
-    /// The bytes as text; what is not UTF-8 becomes replacement characters.
+    /// The bytes as text, with replacement characters for invalid UTF-8.
     public var fuzzText: String { String(decoding: self, as: UTF8.self) }
 
     /// The lines of the text.

@@ -1,22 +1,22 @@
-/// Makes bytes that are almost what a parser expects out of bytes that are exactly that.
+/// Turns valid input of a parser into almost valid input.
 ///
-/// Blind to what the parser does with them: the seeds and the dictionary have to name what matters.
+/// It gets no feedback from the parser, so the seeds and the dictionary have to cover what matters.
 public struct Mutator: Sendable {
     private let seeds: [[UInt8]]
     private let words: [[UInt8]]
     private let limit: Int
 
     /// - Parameters:
-    ///   - seeds: examples, in an order that stays the same.
-    ///   - words: byte sequences with a meaning, put in and written over.
-    ///   - limit: bytes of the longest input.
+    ///   - seeds: examples, always in the same order.
+    ///   - words: meaningful byte sequences, which are inserted into inputs or overwrite parts of them.
+    ///   - limit: length of the longest input in bytes.
     public init(seeds: [[UInt8]], words: [[UInt8]] = [], limit: Int) {
         self.seeds = seeds.isEmpty ? [[]] : seeds
         self.words = words.isEmpty ? [[0], [0xFF]] : words
         self.limit = limit
     }
 
-    /// An input; one in sixteen is a seed as it is, the others have one to eight changes.
+    /// An input; one in sixteen is an unchanged seed, the others have one to eight changes.
     public func input(_ random: inout FuzzRandom) -> [UInt8] {
         var bytes = seeds[random.below(seeds.count)]
         guard random.below(16) > 0 else { return bytes }
@@ -24,7 +24,8 @@ public struct Mutator: Sendable {
         return bytes.count > limit ? Array(bytes[..<limit]) : bytes
     }
 
-    /// One change: bits, bytes, numbers at their bounds, words, parts left out, repeated, moved, or of another seed.
+    /// Makes one change: flips a bit, replaces a byte, writes boundary values, inserts or overwrites with a word, or
+    /// removes, truncates, repeats, splices from another seed or moves a part.
     public func change(_ bytes: inout [UInt8], _ random: inout FuzzRandom) {
         let at = random.below(bytes.count + 1)
         let length = min(bytes.count - at, 1 + random.below(random.below(4) == 0 ? 256 : 8))

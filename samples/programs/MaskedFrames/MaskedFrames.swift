@@ -2,12 +2,12 @@ import Glibc
 import Pipeline
 import Variants
 
-/// Something that shows pictures: a window, a terminal, a video encoder. Here, files.
+/// Something that shows pictures: a window, a terminal or a video encoder; in this sample, files.
 protocol FrameConsumer {
     mutating func show(_ frame: PixelBuffer) throws
 }
 
-/// Writes each frame as a PAM file (Netpbm, RGB with alpha), which any image tool opens.
+/// Writes each frame as a PAM file (Netpbm, RGB with alpha), which common image tools can open.
 struct FrameFiles: FrameConsumer {
     struct WriteError: Error {
         var path: String
@@ -36,9 +36,9 @@ struct FrameFiles: FrameConsumer {
     }
 }
 
-/// Shows pictures with a mask put on after the cache: `masked-frames FOLDER MASK SOURCE…`.
+/// Shows pictures with a mask applied after the cache: `masked-frames FOLDER MASK SOURCE…`.
 ///
-/// The cached variant has no mask, so one variant serves every mask the consumer likes.
+/// The cached variant has no mask, so one variant serves any mask that the consumer chooses.
 @main
 struct MaskedFrames {
     static func main() async throws {

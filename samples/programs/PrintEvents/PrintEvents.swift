@@ -4,7 +4,7 @@ import Variants
 
 /// Prints the events of one load, twice: `print-events SOURCE [RECIPE]`.
 ///
-/// The first load asks the origin and renders; the second starts with what is cached.
+/// The first load fetches from the origin and renders; the second starts with the cached variant.
 @main
 struct PrintEvents {
     static func main() async throws {
@@ -14,7 +14,7 @@ struct PrintEvents {
             exit(2)
         }
         var configuration = PipelineConfiguration()
-        // The sample origin listens on this machine, which a server would refuse to fetch from.
+        // The sample origin listens on loopback, which the default configuration refuses to fetch from.
         configuration.fetch.allowPrivateAddresses = .all
         let pipeline = try ImagePipeline(configuration)
         let recipe = try Recipe(arguments.count > 2 ? arguments[2] : "thumbnail:300")

@@ -4,7 +4,8 @@ import Variants
 
 /// Thumbnails every file of one folder into another: `thumbnail-folder FROM TO [RECIPE]`.
 ///
-/// Shows the library's shortest use: one pipeline, a few requests at a time, errors told and skipped.
+/// Shows the simplest use of the library: one pipeline, a few requests at a time, and errors that are printed and
+/// skipped.
 @main
 struct ThumbnailFolder {
     static func main() async throws {

@@ -24,7 +24,7 @@ struct CacheCommand: AsyncParsableCommand {
         ])
 }
 
-/// What all the `cache` commands share: the folder's store, without a pipeline around it.
+/// Access to the folder's store without a pipeline around it, for the `cache` commands.
 extension CommonOptions {
     func withStore<Value>(_ work: (DiskStore) throws(StoreError) -> Value) throws(CommandFailure) -> Value {
         let settings = try settings()
@@ -43,7 +43,8 @@ extension CommonOptions {
         }
     }
 
-    /// The folder of the cache. A store would make one of a folder that holds none, which only looking at it must not do.
+    /// The cache folder, checked to hold a cache: opening a store would create one, which a read-only command must not
+    /// do.
     @discardableResult
     func existingCache(_ settings: Settings) throws(CommandFailure) -> String {
         let folder = settings.cacheFolder
@@ -53,7 +54,7 @@ extension CommonOptions {
         }
         let problem: String
         switch content {
-        // Of a file the store says what it is.
+        // If the path is not a folder, opening the store fails with a precise error.
         case .cache, .notAFolder: return folder
         case .missing: problem = "there is no cache at \(folder)"
         case .empty: problem = "there is no cache at \(folder), which is empty"

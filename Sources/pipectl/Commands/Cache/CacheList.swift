@@ -51,7 +51,7 @@ struct CacheList: ParsableCommand {
             try store.list(request) { page in
                 let text = page.map { EntryText.line($0, json: json, now: now) + "\n" }.joined()
                 do throws(CommandFailure) { try Console.write(Array(text.utf8)) } catch {
-                    // Nobody reads on: the rest need not be looked up.
+                    // The output's reader is gone, so stop listing.
                     failure = error
                 }
                 return failure == nil
