@@ -2,7 +2,8 @@ import Glibc
 import Pipeline
 import TestSupport
 
-/// Rounds of workers on one folder, killed at random points; after each round the folder is compared with the ledgers.
+/// Runs rounds of workers on one folder and kills them at random points; after each round it compares the folder with
+/// the ledgers.
 struct KillHarness {
     private let program: String
     private let home: String
@@ -23,11 +24,11 @@ struct KillHarness {
     private var evicted = 0
     private var marks = 0
 
-    /// What a worker prints at the call it is to be killed in, one of its first so many.
+    /// What a worker prints when it reaches the call in which it is to be killed, one of its first `mostCalls`.
     static let mark = "now"
     private static let mostCalls = 80
 
-    /// Rounds in one folder before its index is overwritten or another folder is begun.
+    /// Rounds in one folder before its index is overwritten or a new folder is used.
     private static let roundsPerEpoch = 6
 
     init(program: String, home: String, seed: Int) {
@@ -44,7 +45,7 @@ struct KillHarness {
         """
     }
 
-    /// - Returns: false when something was wrong; `problems` says what.
+    /// - Returns: false if there was a problem; `problems` describes it.
     mutating func round() -> Bool {
         if rounds % Self.roundsPerEpoch == 0 { beginEpoch() }
         rounds += 1
@@ -55,7 +56,7 @@ struct KillHarness {
         for id in 0..<count {
             let ledger = "\(home)/ledger-\(epoch)-\(id)"
             if !ledgers.contains(ledger) { ledgers.append(ledger) }
-            // Every other worker dies by its own hand after one of its first files got its name.
+            // Half of the workers kill themselves right after renaming one of their first files into place.
             let dieAt = numbers.below(2) == 0 ? 1 + numbers.below(5) : 0
             let words =
                 [program, "work", folder, ledger] + [id, numbers.below(1 << 30), budget, dieAt].map(String.init)
@@ -70,7 +71,7 @@ struct KillHarness {
         processes += count
         for worker in workers { _ = worker.line(startingWith: "ready") }
         for worker in workers.shuffled(using: &numbers) {
-            // It says so as it begins the call that was drawn: the kill comes some way into that one or a later one.
+            // The worker announces the chosen call as it begins: the kill hits that call or a later one.
             _ = worker.line(startingWith: Self.mark)
             worker.stop()
         }
@@ -94,14 +95,14 @@ struct KillHarness {
     private mutating func beginEpoch() {
         epoch += 1
         ledgers = []
-        // Large enough that nothing is evicted, so that everything must be there; and too small for most of it.
+        // Alternate between a budget so large that nothing may be missing and one too small for most entries.
         budget = epoch % 2 == 1 ? 1 << 30 : 1_500_000
         isRebuilt = epoch % 3 == 0 && !folder.isEmpty
         guard isRebuilt else {
             folder = "\(home)/cache-\(epoch)"
             return
         }
-        // The same folder with its index overwritten: a new one is begun, and the bodies of the old one are reclaimed.
+        // Reuse the folder with its index overwritten: the store starts a new index and reclaims the old one's bodies.
         let file = open("\(folder)/cache.sqlite", O_WRONLY)
         let garbage = [UInt8](repeating: 0x5A, count: 8_192)
         _ = pwrite(file, garbage, garbage.count, 0)
@@ -110,7 +111,7 @@ struct KillHarness {
 
     // MARK: Checking
 
-    /// Compares a folder in which nobody works with what the ledgers say was stored in it.
+    /// Compares an idle folder with what the ledgers say was stored in it.
     mutating func compare(_ folder: String, ledgers: [String], budget: Int) {
         self.folder = folder
         self.ledgers = ledgers
@@ -128,7 +129,7 @@ struct KillHarness {
         defer { store.close() }
         let expectation = Expectation(ledgers.flatMap(Ledger.read))
         var missingVariants = 0
-        // Sources with the same bytes share one entry, which goes once.
+        // Sources with the same bytes share one entry, which is evicted once.
         var missingBodies: Set<Int> = []
         for worker in 0..<ledgers.count {
             for number in 0..<Contents.keysPerWorker {
@@ -151,7 +152,7 @@ struct KillHarness {
 
     private mutating func note(_ problem: String) { problems.append("round \(rounds): \(problem)") }
 
-    /// - Returns: whether it is gone and would have to be there, were it not for the budget.
+    /// - Returns: whether the variant is missing although only eviction could have removed it.
     private mutating func checkVariant(
         _ store: DiskStore, _ worker: Int, _ number: Int, _ allowed: Expectation.Allowed
     ) throws(StoreError) -> Bool {
@@ -192,7 +193,7 @@ struct KillHarness {
             if tier.bytes > budget { note("\(name) take \(tier.bytes) bytes of \(budget)") }
             if tier.corrupt > 0 { note("\(tier.corrupt) \(name) were found damaged") }
         }
-        // A rebuilt index says so by one.
+        // Rebuilding the index counts as one corrupt record.
         if counters.records.corrupt > (isRebuilt ? 1 : 0) { note("\(counters.records.corrupt) records were damaged") }
         let report = try store.verify()
         if !report.isClean { note("\(report)") }

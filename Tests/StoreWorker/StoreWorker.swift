@@ -5,12 +5,12 @@ import TestSupport
 
 /// The program of the store's crash tests.
 ///
-///     store-worker work FOLDER LEDGER ID SEED BUDGET DIE_AT LOG TELL_AT    works until it is killed, tells of a call
-///     store-worker kill HOME ROUNDS SEED                                   kills workers ROUNDS times, compares after each
-///     store-worker fail HOME KINDS ERROR INTERVAL SEED                     works while system calls fail, compares afterwards
-///     store-worker hold FOLDER                                             looks up while calls of a writer are held
-///     store-worker overlap FOLDER COUNTERS COUNT                           stores while checkpoints of others are watched
-///     store-worker stress FOLDER READS SEED                                compares READS bodies while the store changes
+///     store-worker work FOLDER LEDGER ID SEED BUDGET DIE_AT LOG TELL_AT    works until killed; announces one call
+///     store-worker kill HOME ROUNDS SEED                   runs ROUNDS rounds of killing workers, checks after each
+///     store-worker fail HOME KINDS ERROR INTERVAL SEED     works while system calls fail, checks afterwards
+///     store-worker hold FOLDER                             looks up while system calls of a writer are blocked
+///     store-worker overlap FOLDER COUNTERS COUNT           stores and counts overlaps with others' checkpoints
+///     store-worker stress FOLDER READS SEED                checks READS bodies while the store changes
 @main struct StoreWorker {
     static func main() {
         let words = CommandLine.arguments
@@ -40,7 +40,7 @@ import TestSupport
         exit(1)
     }
 
-    /// Prints what was found and ends; a problem is an error.
+    /// Prints the result of `work` and exits; an error makes the exit status 1.
     private static func report(_ work: () throws -> String) {
         do { say(try work()) } catch { fail("\(error)") }
         exit(0)
@@ -67,7 +67,7 @@ import TestSupport
         }
     }
 
-    /// Every INTERVALth system call of KINDS on the folder fails with the error of number ERROR, half of the time.
+    /// Works in a folder; in every other turn, each INTERVALth system call of KINDS on it fails with the errno ERROR.
     private static func endure(_ words: [String]) {
         guard let kinds = Int32(words[1]), let error = Int32(words[2]), let interval = Int32(words[3]),
             let seed = Int(words[4]), let ledger = Ledger(path: "\(words[0])/ledger")
@@ -81,7 +81,7 @@ import TestSupport
                 for _ in 0..<60 {
                     if let problem = worker.step(store) { fail(problem) }
                 }
-                // What cannot be read is not damaged for that.
+                // Repairing must not treat entries as damaged just because a read failed.
                 _ = try? store.verify(repair: true)
                 faulty_fail(folder, 0, 0, 0)
             }

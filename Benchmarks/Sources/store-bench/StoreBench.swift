@@ -2,22 +2,22 @@ import Glibc
 import Pipeline
 import Traces
 
-/// Measures the stores; `Benchmarks/run-stores` makes a table of what it prints.
+/// Measures the stores; `Benchmarks/run-stores` makes a table of its output.
 ///
-///     store-bench disk FOLDER ENTRIES         put and hit with entries of 8 kB in a new folder, which stays
-///     store-bench mix FOLDER ENTRIES          the same with an original of 1 MB in place of every hundredth entry
-///     store-bench more FOLDER ENTRIES         put and hit in such a folder once more: what two versions do in turn
-///     store-bench open FOLDER ENTRIES         opening the folder, up to the answer to a first question
+///     store-bench disk FOLDER ENTRIES         put and hit with entries of 8 kB in a new folder, which is kept
+///     store-bench mix FOLDER ENTRIES          as `disk`, with every hundredth entry replaced by an original of 1 MB
+///     store-bench more FOLDER ENTRIES         put and hit again in such a folder, to alternate between two versions
+///     store-bench open FOLDER ENTRIES         opening the folder and one first look-up
 ///     store-bench share FOLDER ENTRIES ROUNDS a second process that reads, alone and while this one writes
-///     store-bench latency FOLDER ENTRIES SECONDS TURNS    look-ups by the clock, alone and beside writers
+///     store-bench latency FOLDER ENTRIES SECONDS TURNS    wall-clock latency of look-ups, alone and beside writers
 ///     store-bench evict FOLDER ENTRIES        eviction in such a folder
-///     store-bench peer FOLDER ENTRIES         the same entries in a plain table of SQLite, in a folder that is there
+///     store-bench peer FOLDER ENTRIES         the same entries in a plain SQLite table, in an existing folder
 ///     store-bench memory ENTRIES              the memory tier
-///     store-bench inline FOLDER COUNT         bodies inside the index against bodies in files, by length
+///     store-bench inline FOLDER COUNT         bodies inside the index compared with bodies in files, by length
 ///     store-bench trace FOLDER TRACE.gz REQUESTS SHARE    a request trace through the disk tier, SHARE in percent
 ///
-/// Each figure is a line of `CASE ENTRIES MEASURE VALUE UNIT`. Microseconds are CPU, user and system, of this process
-/// with all its threads, unless the measure ends in `wall`.
+/// Each figure is a line `CASE ENTRIES MEASURE VALUE UNIT`. Microseconds are user and system CPU time of this process,
+/// all threads, unless the measure ends in `wall`; `latency` measures wall time throughout.
 @main
 struct StoreBench {
     static func main() async {
@@ -79,17 +79,17 @@ struct BenchError: Error {
     init(_ message: String) { self.message = message }
 }
 
-/// One line of the output.
+/// Prints one figure.
 func report(_ name: String, _ entries: Int, _ measure: String, _ value: Double, _ unit: String) {
     let tenths = (value * 100).rounded() / 100
     print("\(name) \(entries) \(measure) \(tenths) \(unit)")
     fflush(nil)
 }
 
-/// CPU of the process so far, user and system, all threads, in microseconds.
+/// CPU time of the process so far, user and system, all threads, in microseconds.
 func cpu() -> Double { microseconds(CLOCK_PROCESS_CPUTIME_ID) }
 
-/// Microseconds of a clock that only goes forward.
+/// Microseconds of the monotonic clock.
 func wall() -> Double { microseconds(CLOCK_MONOTONIC) }
 
 private func microseconds(_ clock: clockid_t) -> Double {
@@ -98,14 +98,14 @@ private func microseconds(_ clock: clockid_t) -> Double {
     return Double(time.tv_sec) * 1e6 + Double(time.tv_nsec) / 1e3
 }
 
-/// The next line of a stream, without its end.
+/// The next line of a stream, without its line break.
 func line(of stream: UnsafeMutablePointer<FILE>) -> String? {
     var line = [CChar](repeating: 0, count: 128)
     guard fgets(&line, Int32(line.count), stream) != nil else { return nil }
     return String(decoding: line.prefix { $0 != 0 && $0 != 10 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }
 
-/// Bytes of memory the process has resident.
+/// The process's resident memory in bytes.
 func resident() -> Int {
     guard let file = fopen("/proc/self/statm", "r") else { return 0 }
     defer { fclose(file) }
@@ -113,7 +113,7 @@ func resident() -> Int {
     return pages * Int(sysconf(Int32(_SC_PAGESIZE)))
 }
 
-/// Bytes on disk of a folder with all in it.
+/// Bytes on disk of everything in a folder.
 func occupied(_ folder: String) -> Int {
     var bytes = 0
     guard let stream = opendir(folder) else { return 0 }

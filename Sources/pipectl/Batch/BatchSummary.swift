@@ -1,17 +1,17 @@
 /// The counts of a batch.
 struct BatchSummary: Sendable, Hashable {
     var items = 0
-    /// Files written, and files that held the same bytes already.
+    /// Files written, and files that already held the same bytes.
     var written = 0
     var unchanged = 0
-    /// Items left out because source and recipe had come before.
+    /// Items skipped because the same source and recipe came earlier in the input.
     var duplicates = 0
     var outcomes: [ItemOutcome: Int] = [:]
-    /// How originals were obtained, by the items that obtained them.
+    /// How originals were obtained; an item that shared another's fetch is not counted.
     var originalOutcomes: [OriginalOutcome: Int] = [:]
-    /// Items that another item's fetch or render answered.
+    /// Items answered by another item's fetch or render.
     var collapsed = 0
-    /// What failed first and why, at most `failuresShown` items.
+    /// The first failed items and their errors, at most `failuresShown`.
     var firstFailures: [String] = []
     static let failuresShown = 10
     /// Failed items by error code.
@@ -19,7 +19,7 @@ struct BatchSummary: Sendable, Hashable {
     var bytes = 0
     var seconds = 0.0
     var isInterrupted = false
-    /// Trouble with the report or the gallery; the items themselves are done.
+    /// Errors in writing the report or the gallery; they do not affect the items themselves.
     var troubles: [String] = []
 
     var hits: Int { outcomes[.memory, default: 0] + outcomes[.disk, default: 0] }
@@ -49,7 +49,7 @@ struct BatchSummary: Sendable, Hashable {
         bytes += item.bytes ?? 0
     }
 
-    /// A few lines for people.
+    /// The summary as a few lines of human-readable text.
     var text: String {
         let rate = seconds > 0 ? Readable.tenths(Double(items) / seconds) : "–"
         var lines = [
@@ -77,7 +77,7 @@ struct BatchSummary: Sendable, Hashable {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// The counts as one line of JSON.
+    /// The summary as one line of JSON.
     var json: String {
         var json = JSONText()
         json.add("items", items)
