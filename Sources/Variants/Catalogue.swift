@@ -120,10 +120,10 @@ extension OutputSpecification {
     static let chosenLater = [
         entry(
             "auto", "[:Q|lossless][:progressive]", quality: "the format's", holds: [.exif, .icc, .xmp],
-            summary: "The best format the client takes, else as `original`.", example: "auto"),
+            summary: "The best format the client accepts, else as `original`.", example: "auto"),
         entry(
             "original", "[:Q|lossless][:progressive]", quality: "the format's", holds: [.exif, .icc, .xmp],
-            summary: "The original's format where it can be written, else JPEG, or PNG with alpha.",
+            summary: "The original's format if it can be written, else JPEG, or PNG with alpha.",
             example: "original:keep=icc"),
     ]
 

@@ -8,7 +8,7 @@ import Variants
 struct Pipectl: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pipectl",
-        abstract: "Fetch originals over HTTP, cache them, derive variants and keep those too.",
+        abstract: "Fetch images over HTTP, render variants of them, and cache both.",
         discussion: """
             Examples:
               pipectl get https://example.org/photo.jpg -r thumbnail:300 -o photo.jpg
@@ -19,7 +19,7 @@ struct Pipectl: AsyncParsableCommand {
 
             Exit codes:
               0 done                     5 not an image, or over a limit
-              1 items of a batch failed  6 render failed or past its deadline
+              1 items of a batch failed  6 render failed or timed out
               2 usage or configuration   7 cache folder unusable
               3 source refused           8 output cannot be written
               4 fetch failed             130 interrupted

@@ -21,7 +21,7 @@ struct SampleOrigin {
         }
         guard let folder, let portFile = values["--port-file"], let log = values["--log"] else { leave(usage, code: 2) }
         let maxAge = values["--max-age"].flatMap { Int($0) }
-        if let text = values["--max-age"], maxAge == nil { leave("--max-age: `\(text)` is no number", code: 2) }
+        if let text = values["--max-age"], maxAge == nil { leave("--max-age: `\(text)` is not a number", code: 2) }
         let descriptor = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644)
         guard descriptor >= 0 else { leave("cannot write \(log): \(String(cString: strerror(errno)))", code: 8) }
 

@@ -48,7 +48,7 @@ public struct Trace {
                         failure = add(numbers)
                         numbers.removeAll(keepingCapacity: true)
                     }
-                default: failure = problem("byte \(byte) is no part of a number")
+                default: failure = problem("byte \(byte) is not part of a number")
                 }
             }
         }

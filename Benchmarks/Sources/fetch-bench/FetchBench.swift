@@ -41,7 +41,7 @@ struct FetchBench {
             switch argument {
             case "--count", "--flight":
                 guard let number = Int(value), number > 0 else {
-                    throw BenchError("\(argument): `\(value)` is no count")
+                    throw BenchError("\(argument): `\(value)` is not a count")
                 }
                 if argument == "--count" { count = number } else { inFlight = number }
             case "--host": rule = value
@@ -55,7 +55,7 @@ struct FetchBench {
     }
 
     func run() async throws {
-        guard let entry = AddressRule.Entry(rule) else { throw BenchError("`\(rule)` is no address") }
+        guard let entry = AddressRule.Entry(rule) else { throw BenchError("`\(rule)` is not an address") }
         var fetching = FetchConfiguration()
         fetching.allowPrivateAddresses = .list([entry])
         fetching.slots = inFlight

@@ -57,7 +57,7 @@ struct ReplayHTTP {
     static func eachKey(
         _ keys: [UInt32], port text: String, body: @escaping @Sendable (Connection, UInt32) throws(ReplayError) -> Void
     ) throws(ReplayError) {
-        guard let port = UInt16(text) else { throw ReplayError("`\(text)` is no port") }
+        guard let port = UInt16(text) else { throw ReplayError("`\(text)` is not a port") }
         let work = Work(keys: keys, port: port, body: body)
         let threads = (0..<8).map { _ in startThread { work.run() } }
         for thread in threads { pthread_join(thread, nil) }
@@ -148,13 +148,13 @@ final class Connection {
         guard let status = lines.first?.split(separator: " ").dropFirst().first.flatMap({ Int($0) }),
             let length = lines.first(where: { $0.hasPrefix("content-length:") })?.dropFirst(15).split(separator: " ")
                 .first.flatMap({ Int($0) })
-        else { throw ReplayError("\(path): an answer without a length: \(head)") }
+        else { throw ReplayError("\(path): a response without a Content-Length: \(head)") }
         while filled < end! + min(16, length) { try receive(path) }
         let start = Array(buffer[end!..<min(filled, end! + 16)].prefix { $0 != 0 })
         var missing = length - (filled - end!)
         while missing > 0 {
             let count = recv(socket, &buffer, min(missing, buffer.count), 0)
-            if count <= 0 { throw ReplayError("\(path): the answer ends \(missing) bytes short") }
+            if count <= 0 { throw ReplayError("\(path): the response ends \(missing) bytes short") }
             missing -= count
         }
         if missing < 0 { throw ReplayError("\(path): \(-missing) bytes follow the body") }
@@ -170,7 +170,7 @@ final class Connection {
 
     private func receive(_ path: String) throws(ReplayError) {
         let count = buffer.withUnsafeMutableBytes { recv(socket, $0.baseAddress! + filled, $0.count - filled, 0) }
-        if count <= 0 { throw ReplayError("\(path): the connection ends within an answer") }
+        if count <= 0 { throw ReplayError("\(path): the connection closed in the middle of a response") }
         filled += count
     }
 }

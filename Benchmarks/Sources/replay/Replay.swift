@@ -34,7 +34,7 @@ struct Replay {
             throw ReplayError("usage: replay TRACE.gz CAPACITY_BYTES size|cost [gdsf-p|lru [COUNT [OVERHEAD]]]")
         }
         guard let bytes = Int(arguments[2]), bytes >= 0 else {
-            throw ReplayError("`\(arguments[2])` is no capacity: expected a number of bytes")
+            throw ReplayError("`\(arguments[2])` is not a capacity: expected a number of bytes")
         }
         capacity = bytes
         switch arguments[3] {
@@ -73,11 +73,11 @@ struct Replay {
                 hitBytes += size
                 hitMilliseconds += milliseconds
             }
-            if replay.bytes > capacity { throw ReplayError("\(replay.bytes) bytes kept where \(capacity) are allowed") }
+            if replay.bytes > capacity { throw ReplayError("\(replay.bytes) bytes kept, but only \(capacity) are allowed") }
         }
         let spent = Self.cpuNanoseconds() - begun
         print(
-            "run: \(spent / max(1, trace.requests.count)) ns CPU a request, \(replay.evictions) evictions,",
+            "run: \(spent / max(1, trace.requests.count)) ns CPU per request, \(replay.evictions) evictions,",
             "\(replay.count) objects and \(replay.bytes) bytes kept")
         print("\(hits) \(hitBytes) \(hitMilliseconds)")
     }

@@ -72,5 +72,5 @@ enum EntryBody: Sendable {
     }
 
     /// What is said where a file cannot be read.
-    static let lost = "its body cannot be read back from the cache folder; is the disk in order?"
+    static let lost = "its body cannot be read back from the cache folder; check the disk"
 }

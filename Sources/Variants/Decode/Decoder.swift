@@ -7,7 +7,7 @@ enum Decoder {
     static func open(
         _ bytes: UnsafeRawBufferPointer, _ format: ImageFormat, shrink: Int = 1, frames: Int = 1
     ) throws(RenderError) -> Image {
-        if bytes.isEmpty { throw RenderError(.notAnImage, "there are no bytes") }
+        if bytes.isEmpty { throw RenderError(.notAnImage, "the image data is empty") }
         switch format {
         case .jpeg:
             return try VipsCall(
@@ -38,7 +38,7 @@ enum Decoder {
             try checkMemory(image)
             return image
         case .svg:
-            throw RenderError(.unsupportedFormat, "\(format.rawValue) originals are not switched on")
+            throw RenderError(.unsupportedFormat, "\(format.rawValue) originals are not enabled")
         }
     }
 

@@ -33,7 +33,7 @@ enum HEIFHeader {
             boxes.indices.contains($0 - 1) ? boxes[$0 - 1] : nil
         }
         guard var (width, height) = size(own.isEmpty ? boxes : own) else {
-            throw ImageHeader.damaged(name, "its primary picture names no size")
+            throw ImageHeader.damaged(name, "its primary picture has no size")
         }
         try ImageHeader.checkSize(name, width, height)
         for box in own {

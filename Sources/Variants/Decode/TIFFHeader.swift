@@ -39,7 +39,7 @@ struct TIFFHeader {
     static func parse(_ reader: ByteReader) throws(RenderError) -> ImageHeader {
         guard let file = TIFFHeader(reader) else { throw ImageHeader.damaged("TIFF", "its header is cut short") }
         guard let width = file.value(256), let height = file.value(257) else {
-            throw ImageHeader.damaged("TIFF", "its first directory names no size")
+            throw ImageHeader.damaged("TIFF", "its first directory has no image size")
         }
         try ImageHeader.checkSize("TIFF", width, height)
         var header = ImageHeader(format: .tiff, width: width, height: height)

@@ -3,7 +3,7 @@ enum WebPHeader {
     static func parse(_ reader: ByteReader) throws(RenderError) -> ImageHeader {
         if reader.matches("VP8X", at: 12) { return try extended(reader) }
         guard var header = bitstream(reader, at: 12) else {
-            throw ImageHeader.damaged("WebP", "its first chunk is no complete VP8, VP8L or VP8X chunk")
+            throw ImageHeader.damaged("WebP", "its first chunk is not a complete VP8, VP8L or VP8X chunk")
         }
         header.pages = 1
         return header

@@ -52,7 +52,7 @@ enum Encoding {
     /// Throws if the installed libvips cannot write this output. Called before anything is decoded.
     static func checkAvailability(_ output: ResolvedOutput) throws(RenderError) {
         guard let encoder = Catalogue.output(of: output.format) else {
-            throw RenderError(.notAvailable, "`\(output.format.rawValue)` is no output")
+            throw RenderError(.notAvailable, "`\(output.format.rawValue)` is not an output format")
         }
         if let saver = encoder.saver, !VipsLibrary.has(saver.operation) {
             throw RenderError(
@@ -65,7 +65,7 @@ enum Encoding {
     /// Encodes a file within the output's byte budget.
     static func encode(_ pixels: EncodablePixels, _ job: EncodeJob) throws(RenderError) -> [UInt8] {
         guard let type = Catalogue.output(of: job.output.format) else {
-            throw RenderError(.notAvailable, "`\(job.output.format.rawValue)` is no output")
+            throw RenderError(.notAvailable, "`\(job.output.format.rawValue)` is not an output format")
         }
         let encoder = type.init(job)
         func save(_ quality: Int) throws(RenderError) -> [UInt8] {

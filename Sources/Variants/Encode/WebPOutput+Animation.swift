@@ -11,12 +11,12 @@ extension WebPOutput {
         options.anim_params.loop_count = Int32(min(timing.loops, 65_535))
         options.anim_params.bgcolor = 0
         guard let encoder = WebPAnimEncoderNew(Int32(pixels.width), Int32(pixels.height), &options) else {
-            throw RenderError(.encodingFailed, "libwebp has no memory for the animation")
+            throw RenderError(.encodingFailed, "libwebp could not allocate memory for the animation")
         }
         defer { WebPAnimEncoderDelete(encoder) }
         func refusal() -> RenderError {
             let reason = WebPAnimEncoderGetError(encoder).map { String(cString: $0) } ?? ""
-            return RenderError(.encodingFailed, "libwebp refuses the animation: \(reason)")
+            return RenderError(.encodingFailed, "libwebp rejected the animation: \(reason)")
         }
 
         var config = try configuration(quality: quality)

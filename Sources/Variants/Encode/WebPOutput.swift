@@ -41,7 +41,7 @@ struct WebPOutput: OutputEncoder {
     }
 
     static var versionMismatch: RenderError {
-        RenderError(.encodingFailed, "libwebp is of another version than its headers")
+        RenderError(.encodingFailed, "the installed libwebp does not match the version this program was built for")
     }
 
     /// Calls `body` with one frame as a libwebp picture whose encoding stops when the render does.
@@ -63,7 +63,7 @@ struct WebPOutput: OutputEncoder {
         let imported =
             pixels.bands == 4
             ? WebPPictureImportRGBA(&picture, start, rowBytes) : WebPPictureImportRGB(&picture, start, rowBytes)
-        guard imported != 0 else { throw RenderError(.encodingFailed, "libwebp has no memory for the picture") }
+        guard imported != 0 else { throw RenderError(.encodingFailed, "libwebp could not allocate memory for the picture") }
         picture.progress_hook = { _, picture in
             guard let user = picture?.pointee.user_data else { return 1 }
             return Unmanaged<RenderControl>.fromOpaque(user).takeUnretainedValue().isStopped ? 0 : 1
@@ -89,7 +89,7 @@ struct WebPOutput: OutputEncoder {
             try job.control.check()
             guard status != 0, let memory = writer.mem else {
                 throw RenderError(
-                    .encodingFailed, "libwebp refuses the picture (error \(picture.error_code.rawValue))")
+                    .encodingFailed, "libwebp rejected the picture (error \(picture.error_code.rawValue))")
             }
             return [UInt8](UnsafeBufferPointer(start: memory, count: writer.size))
         }

@@ -94,7 +94,7 @@ final class BatchFinisher: @unchecked Sendable {
                 try AtomicOutput.write(
                     Array((line.line + "\n").utf8), toDescriptor: report, named: options.reportPath ?? "report")
             } catch {
-                summary.troubles.append("the report ends early: \(error)")
+                summary.troubles.append("the report is incomplete: \(error)")
                 close(report)
                 report = -1
             }
@@ -102,7 +102,7 @@ final class BatchFinisher: @unchecked Sendable {
         do {
             try gallery?.add(line, bytes: bytes)
         } catch {
-            summary.troubles.append("there is no gallery: \(error)")
+            summary.troubles.append("the gallery was not written: \(error)")
             gallery = nil
         }
         show()
@@ -127,7 +127,7 @@ final class BatchFinisher: @unchecked Sendable {
             do {
                 try gallery.finish(summary)
             } catch {
-                summary.troubles.append("there is no gallery: \(error)")
+                summary.troubles.append("the gallery was not written: \(error)")
             }
         }
         if report >= 0 {

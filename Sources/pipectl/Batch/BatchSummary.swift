@@ -53,12 +53,12 @@ struct BatchSummary: Sendable, Hashable {
     var text: String {
         let rate = seconds > 0 ? Readable.tenths(Double(items) / seconds) : "–"
         var lines = [
-            "\(Readable.count(items, "item", "items")) in \(Readable.duration(seconds: seconds)) (\(rate) a second), \(Readable.bytes(bytes))",
+            "\(Readable.count(items, "item", "items")) in \(Readable.duration(seconds: seconds)) (\(rate) per second), \(Readable.bytes(bytes))",
             "  from memory \(outcomes[.memory, default: 0]), from disk \(outcomes[.disk, default: 0]),"
                 + " rendered \(outcomes[.rendered, default: 0]), failed \(failed)"
                 + (skipped > 0 ? ", skipped \(skipped) (no images)" : ""),
             "  files written \(written), unchanged \(unchanged)"
-                + (duplicates > 0 ? ", listed twice \(duplicates)" : ""),
+                + (duplicates > 0 ? ", duplicates \(duplicates)" : ""),
         ]
         var originals = OriginalOutcome.allCases.compactMap { outcome in
             originalOutcomes[outcome].map { "\(outcome.rawValue) \($0)" }
@@ -70,10 +70,10 @@ struct BatchSummary: Sendable, Hashable {
         }
         for failure in firstFailures { lines.append("  \(failure)") }
         if !firstFailures.isEmpty, failed > firstFailures.count {
-            lines.append("  … and \(failed - firstFailures.count) more; -v names all of them, --report keeps them")
+            lines.append("  … and \(failed - firstFailures.count) more; -v prints them all, --report records them")
         }
         for trouble in troubles { lines.append("  \(trouble)") }
-        if isInterrupted { lines.append("  interrupted; run again to do what is missing") }
+        if isInterrupted { lines.append("  interrupted; run again to finish the remaining items") }
         return lines.joined(separator: "\n") + "\n"
     }
 

@@ -30,7 +30,7 @@ final class SourceLinesReader: EntryReader {
             case .text(let text):
                 let source = text.trimmed
                 if source.isEmpty || source.hasPrefix("#") { continue }
-                if source.utf8.contains(0) { return lines.failed(line: number, "the source holds a NUL") }
+                if source.utf8.contains(0) { return lines.failed(line: number, "the source contains a NUL") }
                 return .source(BatchSource(source))
             }
         }
@@ -69,30 +69,30 @@ final class JSONLinesReader: EntryReader {
         } catch {
             throw NameError(message: "not JSON: \(error)")
         }
-        guard case .map(let members) = value else { throw NameError(message: "an object is expected") }
+        guard case .map(let members) = value else { throw NameError(message: "expected an object") }
         for member in members where !names.contains(member.name) {
             throw NameError(message: "unknown member `\(member.name)`" + NearestName.hint(member.name, in: names))
         }
         guard case .string(let source)? = value["source"], !source.isEmpty, !source.utf8.contains(0) else {
-            throw NameError(message: "`source` is missing or no text")
+            throw NameError(message: "`source` is missing or not a string")
         }
         var result = BatchSource(source)
         switch value["name"] {
         case nil, .null?: break
         case .string(let name)?: result.name = name
-        default: throw NameError(message: "`name` is no text")
+        default: throw NameError(message: "`name` is not a string")
         }
         switch value["recipes"] {
         case nil, .null?: break
         case .list(let recipes)?:
             result.recipes = try recipes.map { recipe throws(NameError) in
                 guard case .string(let text) = recipe else {
-                    throw NameError(message: "`recipes` holds more than texts")
+                    throw NameError(message: "`recipes` contains something other than strings")
                 }
                 return text
             }
             if recipes.isEmpty { throw NameError(message: "`recipes` is empty") }
-        default: throw NameError(message: "`recipes` is no list")
+        default: throw NameError(message: "`recipes` is not a list")
         }
         return result
     }
@@ -147,7 +147,7 @@ final class CSVReader: EntryReader {
 
     private func entry(_ fields: [String], _ columns: [String], _ number: Int) -> BatchEntry {
         guard fields.count == columns.count else {
-            return lines.failed(line: number, "\(fields.count) fields where the header has \(columns.count)")
+            return lines.failed(line: number, "\(fields.count) fields, but the header has \(columns.count)")
         }
         var result = BatchSource("")
         for (column, field) in zip(columns, fields) {
@@ -160,7 +160,7 @@ final class CSVReader: EntryReader {
             }
         }
         guard !result.source.isEmpty, !result.source.utf8.contains(0) else {
-            return lines.failed(line: number, "`source` is empty or holds a NUL")
+            return lines.failed(line: number, "`source` is empty or contains a NUL")
         }
         return .source(result)
     }
@@ -195,7 +195,7 @@ final class CSVReader: EntryReader {
                     if byte == 0x22 || size + bytes.count > LineReader.lineLimit {
                         _ = lines.nextLine()
                         return .failure(
-                            byte == 0x22 ? "a quote inside a field without quotes" : "the record is too long")
+                            byte == 0x22 ? "a quote inside an unquoted field" : "the record is too long")
                     }
                     bytes.append(byte)
                     _ = lines.take()

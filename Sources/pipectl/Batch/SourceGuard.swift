@@ -40,10 +40,10 @@ final class SourceGuard: Sendable {
             let known = state.identities ?? sources()
             state.identities = known
             if known.contains(identity.hashValue) {
-                return "it is one of the sources; write to another folder, or set names by --name"
+                return "it is one of the sources; write to another folder, or choose other names with --name"
             }
             guard state.mixesWithOutput else { return nil }
-            return "it may be a source that standard input has still to name, since others lie in the output folder; "
+            return "standard input may still name it as a source, since it has named others in the output folder; "
                 + "write to another folder"
         }
     }

@@ -6,10 +6,10 @@ import Variants
 struct BatchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "batch",
-        abstract: "Derive variants of many sources into a folder.",
+        abstract: "Render variants of many sources into a folder.",
         discussion: """
             Inputs are files, folders (read recursively), globs, URLs, lists of sources (.txt), JSON Lines (.jsonl) and CSV
-            manifests; - reads a list from stdin. Run again, it asks the caches and leaves equal files untouched.
+            manifests; - reads a list from stdin. A second run uses the caches and leaves unchanged files untouched.
 
             Examples:
               pipectl batch photos/ -r thumbnail:320x240 -o out
@@ -23,13 +23,13 @@ struct BatchCommand: AsyncParsableCommand {
     @Option(
         name: .shortAndLong, parsing: .singleValue,
         help: ArgumentHelp(
-            "What to derive of each; repeatable. A manifest's recipes replace these.", valueName: "recipe"))
+            "Recipe to apply to each source; repeatable. A manifest's recipes replace these.", valueName: "recipe"))
     var recipe: [String] = []
     @Option(name: .shortAndLong, help: ArgumentHelp("Folder to write to.", valueName: "dir"))
     var output: String
     @Option(help: ArgumentHelp("{stem} {ext} {dir} {recipe} {width} {height} {key} {index}", valueName: "template"))
     var name: String?
-    @Option(help: ArgumentHelp("Write one JSON line an item.", valueName: "file"))
+    @Option(help: ArgumentHelp("Write one line of JSON per item.", valueName: "file"))
     var report: String?
     @Option(help: ArgumentHelp("Write a contact sheet.", valueName: "file"))
     var gallery: String?

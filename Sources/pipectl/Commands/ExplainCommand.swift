@@ -5,9 +5,9 @@ import Variants
 struct ExplainCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "explain",
-        abstract: "What each stage would do with a source, and why. Asks nobody.",
+        abstract: "Show what each stage would do with a source, and why, without sending any request.",
         discussion: """
-            Shows what is stored of the source, which stored response the request selects, how fresh it is and by which
+            Shows what is stored for the source, which stored response the request selects, how fresh it is and according to which
             fields, the request that would be sent, and where the variant would come from.
 
             Examples:
@@ -18,11 +18,11 @@ struct ExplainCommand: AsyncParsableCommand {
 
     @Argument(help: ArgumentHelp("An http(s) URL or a file.", valueName: "source"))
     var source: String
-    @Option(name: .shortAndLong, help: ArgumentHelp("What would be derived.", valueName: "recipe"))
+    @Option(name: .shortAndLong, help: ArgumentHelp("The recipe of the variant.", valueName: "recipe"))
     var recipe: String?
     @Option(
         name: .customLong("field"), parsing: .singleValue,
-        help: ArgumentHelp("A request field, on which Vary selects; repeatable.", valueName: "name: value"))
+        help: ArgumentHelp("A request field for Vary to select on; repeatable.", valueName: "name: value"))
     var fields: [String] = []
     @Option(help: ArgumentHelp("protocol, cacheElseLoad, cacheOnly, reload or revalidate.", valueName: "policy"))
     var policy: CachePolicy = .protocol

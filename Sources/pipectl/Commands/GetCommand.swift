@@ -6,7 +6,7 @@ import Variants
 struct GetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "get",
-        abstract: "One variant through the caches; without a recipe the original's bytes.",
+        abstract: "Get one variant through the caches; without a recipe, the original's bytes.",
         discussion: """
             Examples:
               pipectl get https://example.org/photo.jpg -r thumbnail:300 -o photo-300.jpg
@@ -16,7 +16,7 @@ struct GetCommand: AsyncParsableCommand {
 
     @Argument(help: ArgumentHelp("An http(s) URL or a file.", valueName: "source"))
     var source: String
-    @Option(name: .shortAndLong, help: ArgumentHelp("What to derive; see `pipectl recipes`.", valueName: "recipe"))
+    @Option(name: .shortAndLong, help: ArgumentHelp("The recipe to apply; see `pipectl recipes`.", valueName: "recipe"))
     var recipe: String?
     @Option(name: .shortAndLong, help: ArgumentHelp("Write here; - is stdout.", valueName: "file"))
     var output: String?
@@ -36,7 +36,7 @@ struct GetCommand: AsyncParsableCommand {
     func run() async throws {
         let settings = try common.settings()
         if output == nil, !json, isatty(STDOUT_FILENO) == 1 {
-            throw CommandFailure(.usage, "an image is not for a terminal; give -o FILE, or redirect the output")
+            throw CommandFailure(.usage, "refusing to write an image to a terminal; give -o FILE or redirect the output")
         }
         let presets = try PipelineSettings.presets(settings)
         var request = ImageRequest(ImageSource(source))
@@ -102,7 +102,7 @@ struct GetCommand: AsyncParsableCommand {
             promised != format
         else { return nil }
         return "pipectl: note: \(output) holds \(format.rawValue); end the recipe with `\(promised.rawValue)` "
-            + "for what its name says"
+            + "to match its file name"
     }
 
     private func write(_ response: ImageResponse, _ item: inout ItemJSON) throws(PipelineError) {

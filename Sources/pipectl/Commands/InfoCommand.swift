@@ -6,14 +6,14 @@ import Variants
 struct InfoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "info",
-        abstract: "What an original is: format, size, camera, digest, freshness, colours.",
+        abstract: "Show an original's format, size, camera, digest, freshness and colours.",
         discussion: "Examples:\n  pipectl info photo.jpg\n  pipectl info https://example.org/photo.jpg --json")
 
     @Argument(help: ArgumentHelp("An http(s) URL or a file.", valueName: "source"))
     var source: String
     @Flag(help: "One JSON object.")
     var json = false
-    @Flag(help: "Tell where the picture was taken, if it says.")
+    @Flag(help: "Show where the picture was taken, if its EXIF data says so.")
     var position = false
     @OptionGroup var common: CommonOptions
 
@@ -133,7 +133,7 @@ struct InfoCommand: AsyncParsableCommand {
         table.add(
             "profile",
             [details.profileName, size].compactMap { $0 }.joined(separator: ", ").nonEmpty
-                ?? (details.colourSpace == .cmyk ? "none (a press profile assumed)" : "none (sRGB assumed)"))
+                ?? (details.colourSpace == .cmyk ? "none (a default CMYK profile is assumed)" : "none (sRGB is assumed)"))
         if let exif = details.exif {
             let place = position ? exif.position.map { "\($0.latitude), \($0.longitude)" } : nil
             let rows = [
@@ -144,7 +144,7 @@ struct InfoCommand: AsyncParsableCommand {
         }
         table.add("digest", response.digest)
         if let remaining = remaining(response, settings) {
-            table.add("freshness", remaining > 0 ? "fresh for \(remaining) s" : "stale, asks the origin each time")
+            table.add("freshness", remaining > 0 ? "fresh for \(remaining) s" : "stale, contacts the origin on each use")
             for field in validators(response) { table.add(field.name.lowercased(), field.value) }
         }
         if let colours {

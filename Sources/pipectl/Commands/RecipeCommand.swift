@@ -4,7 +4,7 @@ import Variants
 struct RecipeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "recipe",
-        abstract: "The canonical text of a recipe, and what each step does.",
+        abstract: "Show the canonical text of a recipe and what each step does.",
         discussion: "Example:\n  pipectl recipe 'thumbnail:0300x200:fill,rounded-mask:8%,webp:80'")
 
     @Argument(help: "Recipe text.")
@@ -30,9 +30,9 @@ struct RecipeCommand: ParsableCommand {
 
 struct RecipesCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "recipes", abstract: "Every step and output with its ranges.")
+        commandName: "recipes", abstract: "List every step and output with its ranges.")
 
-    @Flag(help: "JSON Lines, one object a step.")
+    @Flag(help: "JSON Lines, one object per step.")
     var json = false
 
     func run() {

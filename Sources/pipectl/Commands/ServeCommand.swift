@@ -11,10 +11,10 @@ struct ServeCommand: AsyncParsableCommand {
             Paths:
               /variant/{signature}/{recipe}/{source}   a picture derived from the source
               /original/{signature}/{source}           the source as the origin sent it
-              /health                                  200 while it runs
+              /health                                  200 while the server runs
 
-            The source is one path segment, percent-encoded, or b64: and its base64url. The signature is the word
-            unsigned where the setting allowUnsigned permits it.
+            The source is one path segment, percent-encoded, or b64: and its base64url. The signature may be the word
+            unsigned if the setting allowUnsigned permits it.
 
             Examples:
               pipectl serve --set allowUnsigned=true
@@ -23,12 +23,12 @@ struct ServeCommand: AsyncParsableCommand {
               server=http://127.0.0.1:8080 source=https%3A%2F%2Fexample.org%2Fa.jpg
               curl $server/variant/unsigned/thumbnail:300/$source -o a.jpg
 
-            SIGTERM and SIGINT end it: what runs is finished first, for at most ten seconds. A second one ends it at once.
+            SIGTERM and SIGINT stop the server after the requests in progress, for at most ten seconds; a second signal stops it at once.
             """)
 
     @Option(
         help: ArgumentHelp(
-            "Where to listen (default 127.0.0.1:8080); port 0 for one the system chooses.", valueName: "host:port"))
+            "Address to listen on (default 127.0.0.1:8080); with port 0 the system chooses one.", valueName: "host:port"))
     var listen: String?
     @OptionGroup var verbose: VerboseOption
     @OptionGroup var common: CommonOptions
@@ -81,11 +81,11 @@ struct ServeCommand: AsyncParsableCommand {
                 Console.error("render workers: \(protection)", .info)
             } else {
                 Console.error(
-                    "render workers: none (render.isolation is inProcess): a decoder that crashes ends the server")
+                    "render workers: none (render.isolation is inProcess): a crash in a decoder kills the server")
             }
         } catch {
             // Originals and cached variants can still be served.
-            Console.error("pipectl: nothing can be rendered: \(error.message)", .error)
+            Console.error("pipectl: rendering is unavailable: \(error.message)", .error)
         }
     }
 

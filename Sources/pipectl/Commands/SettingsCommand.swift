@@ -3,16 +3,16 @@ import ArgumentParser
 struct SettingsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "settings",
-        abstract: "Every setting: what it takes, its default, the value in force and where it came from, and why.",
+        abstract: "List every setting: accepted values, default, value in force and its origin, and the reason for the default.",
         discussion: """
-            Flags win over the environment, that over the file of --config, that over the default.
+            Flags override the environment, which overrides the --config file, which overrides the default.
 
             Examples:
               pipectl settings
               pipectl settings --config pipectl.yaml --json
             """)
 
-    @Flag(help: "JSON Lines, one object a setting.")
+    @Flag(help: "JSON Lines, one object per setting.")
     var json = false
     @OptionGroup var common: CommonOptions
 

@@ -11,9 +11,9 @@ struct CommonOptions: ParsableArguments {
     var config: String?
     @Option(
         name: .customLong("set"), parsing: .unconditionalSingleValue,
-        help: ArgumentHelp("A setting, JSON or a bare word; repeatable.", valueName: "key=value"))
+        help: ArgumentHelp("Set one setting, as JSON or a bare word; repeatable.", valueName: "key=value"))
     var assignments: [String] = []
-    @Flag(name: .shortAndLong, help: "No progress and no summary on stderr.")
+    @Flag(name: .shortAndLong, help: "Print no progress and no summary on stderr.")
     var quiet = false
 
     /// Rejects `-`, which other programs read as stdin: a source must be a URL or a file, since results are cached
@@ -21,7 +21,7 @@ struct CommonOptions: ParsableArguments {
     static func checkSource(_ source: String) throws(ValidationError) {
         guard source == "-" else { return }
         throw ValidationError(
-            "a picture is not read from stdin; name an http(s) URL or a file (one called - is ./-)"
+            "pictures cannot be read from stdin; give an http(s) URL or a file (for a file named -, write ./-)"
         )
     }
 
@@ -67,7 +67,7 @@ struct CommonOptions: ParsableArguments {
 
 /// The `-v` flag, for commands that have more to report.
 struct VerboseOption: ParsableArguments {
-    @Flag(name: [.customShort("v"), .customLong("verbose")], help: "Say more on stderr.")
+    @Flag(name: [.customShort("v"), .customLong("verbose")], help: "Print more on stderr.")
     var isOn = false
 }
 
@@ -134,7 +134,7 @@ enum PipelineSettings {
             for text in entries {
                 guard let rule = AddressRule.Entry(text) else {
                     throw CommandFailure(
-                        .usage, "allowPrivateAddresses: `\(text)` is no address or CIDR with an optional port")
+                        .usage, "allowPrivateAddresses: `\(text)` is not an address or CIDR with an optional port")
                 }
                 rules.append(rule)
             }

@@ -36,7 +36,7 @@ extension Settings {
                 case ("failures", _), ("seconds", _):
                     throw SettingError(
                         .badValue, origin(key),
-                        "`\(key)`: `\(member.name)` is \(member.value.json); expected is a number above zero")
+                        "`\(key)`: `\(member.name)` is \(member.value.json); expected a number above zero")
                 default: throw unknown(member.name, of: ["failures", "seconds"], in: key)
                 }
             }
@@ -54,7 +54,7 @@ extension Settings {
                 throw SettingError(.badValue, origin("hosts"), "`hosts`: \(error.message)")
             }
             guard hosts[host] == nil else {
-                throw SettingError(.badValue, origin("hosts"), "`hosts`: \(host) is there twice")
+                throw SettingError(.badValue, origin("hosts"), "`hosts`: \(host) appears twice")
             }
             hosts[host] = try settings(of: host, member.value)
         }
@@ -64,7 +64,7 @@ extension Settings {
     /// Parses one entry of `hosts`. Its values are secrets, so no message contains them.
     private func settings(of host: HostOrigin, _ value: SettingValue) throws(SettingError) -> HostSettings {
         guard case .map(let members) = value else {
-            throw bad(host, "is \(value.kindName) where a map of headers, basic, bearer, ca and insecure is expected")
+            throw bad(host, "is \(value.kindName); expected a map of headers, basic, bearer, ca and insecure")
         }
         var settings = HostSettings()
         for member in members {
@@ -80,7 +80,7 @@ extension Settings {
                 let kinds = ["headers": "a map", "insecure": "true or false"]
                 throw bad(
                     host,
-                    "`\(member.name)` is \(member.value.kindName) where \(kinds[member.name] ?? "text") is expected")
+                    "`\(member.name)` is \(member.value.kindName); expected \(kinds[member.name] ?? "text")")
             default: throw unknown(member.name, of: ["headers", "basic", "bearer", "ca", "insecure"], in: "hosts")
             }
         }
@@ -94,11 +94,11 @@ extension Settings {
             switch member.value {
             case .string(let given): text = given
             case .int(let number): text = String(number)
-            default: throw bad(host, "the header `\(member.name)` is \(member.value.kindName) where text is expected")
+            default: throw bad(host, "the header `\(member.name)` is \(member.value.kindName); expected text")
             }
             let field = HeaderField(member.name, text)
             guard HostSettings.mayHold(field) else {
-                throw bad(host, "`\(member.name)` is no header that can be set, or its value holds a line break")
+                throw bad(host, "`\(member.name)` is not a header that can be set, or its value contains a line break")
             }
             fields.append(field)
         }
@@ -109,7 +109,7 @@ extension Settings {
         _ kind: String, _ text: String, _ host: HostOrigin
     ) throws(SettingError) -> HostSettings.Credentials {
         guard !text.isEmpty, HostSettings.mayHold(HeaderField("Authorization", text)) else {
-            throw bad(host, "`\(kind)` is empty or holds a line break")
+            throw bad(host, "`\(kind)` is empty or contains a line break")
         }
         guard kind == "basic" else { return .bearer(text) }
         guard let colon = text.firstIndex(of: ":") else { throw bad(host, "`basic` is not USER:PASSWORD") }

@@ -46,7 +46,7 @@ struct Settings: Sendable {
             let origin = SettingOrigin.environment(name)
             guard let key = names[name] else {
                 let hint = NearestName.hint(name, in: names.keys.sorted())
-                throw SettingError(.unknownKey, origin, "no setting is read from this variable" + hint)
+                throw SettingError(.unknownKey, origin, "this variable does not name a setting" + hint)
             }
             try read(key, environment[name] ?? "", origin)
         }
@@ -76,7 +76,7 @@ struct Settings: Sendable {
             for value in values {
                 guard case .string = value else {
                     throw SettingError(
-                        .badValue, entry.origin, "`\(setting.key)` holds \(value.kindName) where text is expected")
+                        .badValue, entry.origin, "`\(setting.key)` contains \(value.kindName); expected text")
                 }
             }
         case .map(let members) where setting.key == "presets":
@@ -84,7 +84,7 @@ struct Settings: Sendable {
                 guard case .string = member.value else {
                     throw SettingError(
                         .badValue, entry.origin,
-                        "`\(setting.key)`: `\(member.name)` is \(member.value.kindName) where text is expected")
+                        "`\(setting.key)`: `\(member.name)` is \(member.value.kindName); expected text")
                 }
             }
         default: break
@@ -94,7 +94,7 @@ struct Settings: Sendable {
     private static func bad(_ setting: Setting, _ shown: String, _ origin: SettingOrigin) -> SettingError {
         let what = setting.isSecret ? "the value" : "`\(shown.prefix(80))`"
         return SettingError(
-            .badValue, origin, "\(what) does not fit `\(setting.key)`; expected is \(setting.kind.expectation)")
+            .badValue, origin, "\(what) is not valid for `\(setting.key)`; expected \(setting.kind.expectation)")
     }
 
     /// The value in force.

@@ -30,7 +30,7 @@ enum SettingsFile {
         }
         guard let root, root.tag.description != Tag.Name.null.rawValue else { return [] }
         guard case .mapping(let mapping) = root else {
-            throw SettingError(.badFile, .file(path, line: root.mark?.line), "a map of settings is expected")
+            throw SettingError(.badFile, .file(path, line: root.mark?.line), "expected a map of settings")
         }
         var found: [Found] = []
         try flatten(mapping, prefix: "", path: path, into: &found)
@@ -43,7 +43,7 @@ enum SettingsFile {
         for (name, node) in mapping {
             let origin = SettingOrigin.file(path, line: name.mark?.line ?? node.mark?.line)
             guard case .scalar(let scalar) = name else {
-                throw SettingError(.badFile, origin, "the name of a setting is text")
+                throw SettingError(.badFile, origin, "the name of a setting must be text")
             }
             let key = prefix + scalar.string
             let isGroup =
@@ -75,13 +75,13 @@ enum SettingsFile {
             var members: [SettingMember] = []
             for (name, element) in mapping {
                 guard case .scalar(let scalar) = name else {
-                    throw SettingError(.badFile, origin, "a name in a map is text")
+                    throw SettingError(.badFile, origin, "a name in a map must be text")
                 }
                 members.append(SettingMember(scalar.string, try value(element, origin)))
             }
             return .map(members)
         case .alias:
-            throw SettingError(.badFile, origin, "aliases are not followed")
+            throw SettingError(.badFile, origin, "YAML aliases are not supported")
         }
     }
 }

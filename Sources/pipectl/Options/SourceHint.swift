@@ -7,7 +7,7 @@ enum SourceHint {
         var status = stat()
         if stat(source, &status) == 0 {
             guard status.st_mode & S_IFMT == S_IFDIR else { return nil }
-            return "it is a folder; `pipectl batch \(source) -r RECIPE -o DIR` takes all pictures in it"
+            return "it is a folder; `pipectl batch \(source) -r RECIPE -o DIR` renders all pictures in it"
         }
         return looksLikeHost(source) ? "did you mean https://\(source)?" : nil
     }

@@ -5,10 +5,10 @@ public import Pipeline
 struct SourceOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Only sources whose whole name fits: `*` any text, `?` one character, `[abc]` one of these.",
+            "Only sources whose whole name matches: `*` any text, `?` one character, `[abc]` one of these.",
             valueName: "pattern"))
     var source: String?
-    @Option(help: ArgumentHelp("Only sources that begin like this URL or path.", valueName: "prefix"))
+    @Option(help: ArgumentHelp("Only sources whose name begins with this URL or path.", valueName: "prefix"))
     var prefix: String?
     @Option(help: ArgumentHelp("Only sources on exactly this host, whatever scheme and port.", valueName: "host"))
     var host: String?
@@ -17,7 +17,7 @@ struct SourceOptions: ParsableArguments {
 
     func validate() throws {
         guard prefix == nil || host == nil else {
-            throw ValidationError("give --prefix or --host; a prefix names its host")
+            throw ValidationError("give either --prefix or --host; a prefix already contains its host")
         }
     }
 

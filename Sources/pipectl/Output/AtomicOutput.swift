@@ -83,7 +83,7 @@ enum AtomicOutput {
         var status = stat()
         guard stat(path, &status) == 0 else {
             if errno == ENOENT {
-                guard path.last != "/" else { throw OutputError(path, "a file name is expected, not a folder") }
+                guard path.last != "/" else { throw OutputError(path, "expected a file name, not a folder") }
                 return .file(path: path, existing: nil)
             }
             throw OutputError(path, errno: errno)
@@ -132,7 +132,7 @@ enum AtomicOutput {
         let failure = errno
         var status = stat()
         if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR { return }
-        throw OutputError(path, failure == EEXIST ? "it exists and is no folder" : String(cString: strerror(failure)))
+        throw OutputError(path, failure == EEXIST ? "it exists and is not a folder" : String(cString: strerror(failure)))
     }
 }
 

@@ -11,7 +11,7 @@ extension Explanation {
         for (index, one) in stored.enumerated() {
             text += "stored    \(index + 1) of \(stored.count): status \(one.record.response.status), "
             text +=
-                "\(Readable.bytes(one.record.length)), body \(one.body == .none ? "gone" : "in " + one.body.rawValue)\n"
+                "\(Readable.bytes(one.record.length)), body \(one.body == .none ? "missing" : "in " + one.body.rawValue)\n"
             text += "          \(one.isSelected ? "selected" : "not selected"): \(TextTable.plain(one.reason))\n"
             text += "          digest \(one.record.digest)\n"
             if one.isSelected { text += one.freshnessText() }
@@ -31,7 +31,7 @@ extension Explanation {
                     text += "          not stored: it would be rendered\n"
                 }
             } else {
-                text += "variant   its key takes the digest of the original, which is not known yet\n"
+                text += "variant   its key depends on the digest of the original, which is not known yet\n"
             }
         }
         return text + "answer    \(answer)\n"
@@ -77,13 +77,13 @@ extension Explanation.Stored {
         func seconds(_ value: Double) -> String { JSONText.thousandths(value) + " s" }
         var text = "          lifetime \(seconds(lifetime.seconds)) by \(lifetime.basis.rawValue)\n"
         for field in basis { text += "            \(TextTable.plain(field.name + ": " + field.value))\n" }
-        if let lifetimeLimit { text += "            redirects on the way allow \(seconds(lifetimeLimit))\n" }
+        if let lifetimeLimit { text += "            the redirects allow \(seconds(lifetimeLimit))\n" }
         text += "          age \(seconds(age.currentAge)) = max(apparent \(seconds(age.apparentAge)), "
         text +=
-            "Age \(seconds(age.ageValue)) + on the way \(seconds(age.responseDelay))) + here \(seconds(age.residentTime))\n"
+            "Age \(seconds(age.ageValue)) + response delay \(seconds(age.responseDelay))) + resident time \(seconds(age.residentTime))\n"
         text +=
             remaining > 0
-            ? "          fresh for another \(seconds(remaining))\n" : "          stale since \(seconds(-remaining))\n"
+            ? "          fresh for another \(seconds(remaining))\n" : "          stale for \(seconds(-remaining))\n"
         let validators = record.response.fields.filter { ["etag", "last-modified"].contains($0.name.lowercased()) }
         text +=
             validators.isEmpty

@@ -31,7 +31,7 @@ struct Gallery: ~Copyable {
             <title>\(name)</title><style>
             \(GalleryStyle.css)
             </style></head><body>
-            <header><h1>\(name)</h1><p>Every variant of one run; the pattern behind a picture is transparency.</p></header>
+            <header><h1>\(name)</h1><p>Every variant of one run; the checkerboard behind a picture shows transparency.</p></header>
 
             """
     }
@@ -88,13 +88,13 @@ struct Gallery: ~Copyable {
             }
             buffer += "</ol>"
             let more = summary.failed - failures.count
-            if more > 0 { buffer += "<p>and \(more) more; the report has them all</p>" }
+            if more > 0 { buffer += "<p>and \(more) more; the report lists them all</p>" }
             buffer += "</section>\n"
         }
         var counts = [
             ("", String(summary.items), "items"), ("", String(summary.hits), "from the cache"),
             ("", String(summary.outcomes[.rendered, default: 0]), "rendered"),
-            ("", Readable.bytes(summary.bytes), "in all"), ("", Readable.duration(seconds: summary.seconds), "taken"),
+            ("", Readable.bytes(summary.bytes), "in total"), ("", Readable.duration(seconds: summary.seconds), "taken"),
         ]
         if summary.failed > 0 {
             counts.insert((" class=\"bad\"", String(summary.failed), "<a href=\"#failures\">failed</a>"), at: 3)
@@ -102,7 +102,7 @@ struct Gallery: ~Copyable {
         buffer += "<ul class=\"counts\">"
         for (style, number, label) in counts { buffer += "<li\(style)><b>\(number)</b>\(label)</li>" }
         buffer += "</ul>\n"
-        if summary.isInterrupted { buffer += "<p>The run was interrupted; what had been done is shown.</p>\n" }
+        if summary.isInterrupted { buffer += "<p>The run was interrupted; this page shows the items finished before that.</p>\n" }
         buffer += "</body></html>\n"
         try flush()
         try file.commit()

@@ -83,16 +83,16 @@ struct OutputNamer {
                 return candidate
             }
         }
-        throw NameError(message: "the name `\(path)` and its replacements are taken by earlier items")
+        throw NameError(message: "the name `\(path)` and its alternatives are already used by earlier items")
     }
 
     // MARK: Placeholders
 
     private static func parse(_ text: String) throws(NameError) -> [Part] {
-        guard !text.isEmpty else { throw NameError(message: "an output name is empty") }
-        guard !text.utf8.contains(0) else { throw NameError(message: "an output name holds a NUL") }
+        guard !text.isEmpty else { throw NameError(message: "the output name is empty") }
+        guard !text.utf8.contains(0) else { throw NameError(message: "the output name contains a NUL") }
         guard !text.hasPrefix("/") else {
-            throw NameError(message: "the output name `\(text)` is absolute; names lie below the output folder")
+            throw NameError(message: "the output name `\(text)` is absolute; names must be relative to the output folder")
         }
         var parts: [Part] = []
         var rest = text[...]
@@ -201,9 +201,9 @@ struct OutputNamer {
 
     /// The path without empty and `.` components. Throws if it would leave the output folder or names no file.
     private func contained(_ text: String) throws(NameError) -> String {
-        guard !text.utf8.contains(0) else { throw NameError(message: "an output name holds a NUL") }
+        guard !text.utf8.contains(0) else { throw NameError(message: "the output name contains a NUL") }
         guard text.utf8.first != UInt8(ascii: "/") else {
-            throw NameError(message: "the output name `\(text)` is absolute; names lie below the output folder")
+            throw NameError(message: "the output name `\(text)` is absolute; names must be relative to the output folder")
         }
         var components: [String] = []
         // Split by bytes: a combining mark after a `/` would hide it from a comparison of characters.
@@ -216,7 +216,7 @@ struct OutputNamer {
             components.append(shortened(component))
         }
         guard !components.isEmpty, text.utf8.last != UInt8(ascii: "/") else {
-            throw NameError(message: "the output name `\(text)` names no file")
+            throw NameError(message: "the output name `\(text)` does not name a file")
         }
         return components.joined(separator: "/")
     }

@@ -35,7 +35,7 @@ struct PrintEvents {
         switch event {
         case .cached(let response, let outcome, let isStale):
             "cached in \(outcome), \(response.bytes.count) bytes\(isStale ? ", stale" : "")"
-        case .requesting(let hadCached): "requesting the original\(hadCached ? " (one is stored)" : "")"
+        case .requesting(let hadCached): "requesting the original\(hadCached ? " (a stored copy exists)" : "")"
         case .progress(let received, let expected): "received \(received) of \(expected.map(String.init) ?? "?") bytes"
         case .finished(let response):
             "finished: \(response.width) × \(response.height) \(response.format), from \(response.outcome)"

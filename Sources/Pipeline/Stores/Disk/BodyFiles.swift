@@ -247,7 +247,7 @@ struct BodyFiles: Sendable {
         }
         try Self.makeFolders(folder)
         var info = stat()
-        guard stat(folder, &info) == 0 else { throw Self.failure("cannot look at the folder", errno, folder) }
+        guard stat(folder, &info) == 0 else { throw Self.failure("cannot access the folder", errno, folder) }
         guard info.st_uid == geteuid() else {
             throw StoreError(
                 .unavailable,
@@ -255,7 +255,7 @@ struct BodyFiles: Sendable {
                     + "run as its owner", path: folder)
         }
         guard info.st_mode & 0o077 != 0 else { return }
-        guard chmod(folder, 0o700) == 0 else { throw Self.failure("cannot close the folder to others", errno, folder) }
+        guard chmod(folder, 0o700) == 0 else { throw Self.failure("cannot restrict the folder to its owner", errno, folder) }
     }
 
     /// Deletes what is in the place of our folders and is not a folder, such as a link to somewhere else.
@@ -325,7 +325,7 @@ struct BodyFiles: Sendable {
         guard stat(path, &info) == 0 else {
             throw StoreError(
                 .unavailable,
-                "this is a link that leads nowhere, not a folder: name another folder, or delete the link",
+                "this is a dangling link, not a folder: name another folder, or delete the link",
                 path: path)
         }
         guard info.st_mode & S_IFMT == S_IFDIR else {

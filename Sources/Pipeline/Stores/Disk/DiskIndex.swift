@@ -97,7 +97,7 @@ final class DiskIndex: @unchecked Sendable {
     /// Connects and checks the version before anything is written.
     private func connect() throws(StoreError) -> (SQLiteConnection, isNew: Bool) {
         guard files.ownsDatabase() else {
-            throw StoreError(.damaged, "the index is not a file of this user", path: path)
+            throw StoreError(.damaged, "the index is not a regular file owned by this user", path: path)
         }
         // Another process may still have it open: SQLite would wait for a lock that is never released.
         if Self.size(path) == 0, Self.size("\(path)-wal") > 0 {
@@ -318,7 +318,7 @@ final class DiskIndex: @unchecked Sendable {
         if let current { return try body(current) }
         let connection = try connection
         guard checkpoints?.lock(exclusively: false) != false else {
-            throw StoreError(.busy, "another process checkpoints the index", path: path)
+            throw StoreError(.busy, "another process is checkpointing the index", path: path)
         }
         defer { checkpoints?.unlock() }
         let counters = notes.takeCounters()

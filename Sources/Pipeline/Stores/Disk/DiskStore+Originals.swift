@@ -43,7 +43,7 @@ extension DiskStore {
         _ record: OriginalRecord, content body: EntryBody?, generation: UInt64
     ) throws(StoreError) -> Bool {
         guard body == nil || body?.count == record.length else {
-            throw StoreError(.invalid, "an original of \(body?.count ?? 0) bytes recorded as \(record.length)")
+            throw StoreError(.invalid, "an original of \(body?.count ?? 0) bytes whose record says \(record.length)")
         }
         return try storing(record.digest, body, tier: .originals) { transaction, incoming throws(StoreError) in
             guard try transaction.mayStore([record.source, record.digest], generation: generation),

@@ -133,7 +133,7 @@ extension DiskStore {
             if attempt == 1 { _ = try perform { index throws(StoreError) in index.checkpoint(truncates: false) } }
         }
         throw StoreError(
-            .full, "the file system has no room for the records of a deletion: free some, or clear the cache",
+            .full, "the file system has no room to log a deletion: free some space, or clear the cache",
             path: folder)
     }
 

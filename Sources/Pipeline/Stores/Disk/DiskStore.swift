@@ -303,7 +303,7 @@ public final class DiskStore: Sendable {
             }
         } else if let (free, floor) = freeSpace(), free - (body?.count ?? 0) < floor {
             // Space freed by eviction becomes available only at commit, so a batch that does not fit is retried entry by entry.
-            throw StoreError(.full, "no room for a group of bodies", path: folder)
+            throw StoreError(.full, "not enough free space for a group of bodies", path: folder)
         }
         guard let incoming = IncomingBody(key: key, digest: digest, content: body) else {
             throw StoreError(.io, "cannot read back a body of \(body?.count ?? 0) bytes that was to be stored")

@@ -31,7 +31,7 @@ package enum FolderContent: Sendable, Hashable {
         guard stat(folder, &info) == 0 else {
             let cause = errno
             guard cause == ENOENT || cause == ENOTDIR else {
-                throw BodyFiles.failure("cannot look at the folder", cause, folder)
+                throw BodyFiles.failure("cannot access the folder", cause, folder)
             }
             self = cause == ENOTDIR || lstat(folder, &info) == 0 ? .notAFolder : .missing
             return

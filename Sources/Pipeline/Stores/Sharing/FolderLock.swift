@@ -6,7 +6,7 @@ struct FolderLock: ~Copyable {
 
     init(path: String) throws(StoreError) {
         file = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
-        guard file >= 0 else { throw BodyFiles.failure("cannot open the lock of the cache", errno, path) }
+        guard file >= 0 else { throw BodyFiles.failure("cannot open the cache's lock file", errno, path) }
         while flock(file, LOCK_EX) != 0 {
             guard errno == EINTR else {
                 let cause = errno

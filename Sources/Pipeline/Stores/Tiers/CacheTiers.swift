@@ -339,7 +339,7 @@ final class CacheTiers: Sendable {
         } catch {
             troubles.add(1, ordering: .relaxed)
             if !hasWarned.exchange(true, ordering: .relaxed) {
-                warn("the cache on disk is in trouble, going on without it where needed: \(error.description)")
+                warn("the disk cache failed; continuing without it where necessary: \(error.description)")
             }
             return nil
         }

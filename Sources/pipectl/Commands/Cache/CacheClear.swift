@@ -3,7 +3,7 @@ import Pipeline
 
 struct CacheClear: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "clear", abstract: "Remove everything from the disk tiers; counts of hits and misses stay.")
+        commandName: "clear", abstract: "Remove everything from the disk tiers; hit and miss counters are kept.")
 
     @Flag(help: "One JSON object.")
     var json = false

@@ -5,7 +5,7 @@ import Pipeline
 struct CacheCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cache",
-        abstract: "Look at the disk tiers, and remove from them.",
+        abstract: "Inspect the disk tiers and remove entries from them.",
         discussion: """
             Examples:
               pipectl cache stats
@@ -16,7 +16,7 @@ struct CacheCommand: AsyncParsableCommand {
               pipectl cache trim --unused-for 30d
               pipectl cache verify --repair
 
-            Servers and batches may go on meanwhile. docs/cache.md names every member of what --json prints.
+            Servers and batches may keep running meanwhile. docs/cache.md documents every member that --json prints.
             """,
         subcommands: [
             CacheStats.self, CacheList.self, CacheInspect.self, CacheTrim.self, CachePurge.self, CacheClear.self,

@@ -4,15 +4,15 @@ import Pipeline
 
 struct CacheInspect: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "inspect", abstract: "What is stored under a source, or a key or digest (its beginning will do).",
+        commandName: "inspect", abstract: "Show what is stored for a source, a key or a digest (a prefix of a key or digest is enough).",
         discussion: """
-            A source shows its records, with the fields as the origin sent them, and all variants of it; a key or a digest \
-            the variants it names and the records of their originals. Nothing found: exit code 4.
+            A source shows its records, with the fields as the origin sent them, and all its variants; a key or a digest shows \
+            the variants it names and the records of their originals. If nothing is found, the exit code is 4.
             """)
 
     @Argument(help: ArgumentHelp("A source, or at least four digits of a key or digest.", valueName: "key"))
     var key: String
-    @Flag(help: "JSON Lines, one object an entry.")
+    @Flag(help: "JSON Lines, one object per entry.")
     var json = false
     @OptionGroup var common: CommonOptions
 

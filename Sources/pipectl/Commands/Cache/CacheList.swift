@@ -4,10 +4,10 @@ import Pipeline
 
 struct CacheList: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "Originals and variants, those you look for first.",
+        commandName: "list", abstract: "List originals and variants in the order you choose.",
         discussion: """
-            Orders: stored (originals, then variants, as they were stored), size (longest first), age (stored longest ago \
-            first), last-use (unused for longest first), hits (most used first), cost (slowest to fetch or render first).
+            Orders: stored (originals, then variants, as they were stored), size (largest first), age (oldest first), \
+            last-use (least recently used first), hits (most used first), cost (slowest to fetch or render first).
 
             Examples:
               pipectl cache list --sort size --limit 20
@@ -15,18 +15,18 @@ struct CacheList: ParsableCommand {
               pipectl cache list --source '*/avatars/*' --recipe 'thumbnail:64*' --json
             """)
 
-    @Option(help: "Which comes first.")
+    @Option(help: "Sort order.")
     var sort = ListRequest.Order.stored
-    @Flag(help: "The other way round.")
+    @Flag(help: "Reverse the order.")
     var reverse = false
-    @Option(help: "One tier alone.")
+    @Option(help: "Only this tier.")
     var tier: EntryTier?
     @OptionGroup var sources: SourceOptions
-    @Option(help: ArgumentHelp("Only variants whose canonical recipe fits, as for --source.", valueName: "pattern"))
+    @Option(help: ArgumentHelp("Only variants whose canonical recipe matches; same patterns as --source.", valueName: "pattern"))
     var recipe: String?
-    @Option(help: ArgumentHelp("At most so many.", valueName: "count"))
+    @Option(help: ArgumentHelp("List at most this many entries.", valueName: "count"))
     var limit: Int?
-    @Flag(help: "JSON Lines, one object an entry.")
+    @Flag(help: "JSON Lines, one object per entry.")
     var json = false
     @OptionGroup var common: CommonOptions
 

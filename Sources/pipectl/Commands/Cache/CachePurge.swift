@@ -3,11 +3,11 @@ import Pipeline
 
 struct CachePurge: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "purge", abstract: "Remove a source's records and bodies, and all variants made of it.",
+        commandName: "purge", abstract: "Remove a source's records and bodies, and all variants rendered from it.",
         discussion: """
-            Variants go also where another source has the same bytes; that source makes them again. A prefix is normalised as \
+            Variants are removed even if another source has the same bytes; they are rendered again on demand. A prefix is normalised as \
             a URL and then compared as text (`https://a.example/img` covers `/img.jpg` and `/imgs/1`), a host is that host \
-            alone, with any scheme and port. Nothing stored is no error.
+            alone, with any scheme and port. It is not an error if nothing is stored.
 
             Examples:
               pipectl cache purge https://example.org/photo.jpg
@@ -15,9 +15,9 @@ struct CachePurge: AsyncParsableCommand {
               pipectl cache purge --host example.org
             """)
 
-    @Argument(help: ArgumentHelp("An http(s) URL, a file, or a name as `list` has it.", valueName: "source"))
+    @Argument(help: ArgumentHelp("An http(s) URL, a file, or a name as printed by `list`.", valueName: "source"))
     var source: String?
-    @Option(help: ArgumentHelp("Every source that begins like this URL or path.", valueName: "prefix"))
+    @Option(help: ArgumentHelp("Every source whose name begins with this URL or path.", valueName: "prefix"))
     var prefix: String?
     @Option(help: ArgumentHelp("Every http(s) source on exactly this host.", valueName: "host"))
     var host: String?
@@ -27,7 +27,7 @@ struct CachePurge: AsyncParsableCommand {
 
     func validate() throws {
         guard [source, prefix, host].count(where: { $0 != nil }) == 1 else {
-            throw ValidationError("give one of a source, --prefix and --host; `cache clear` removes everything")
+            throw ValidationError("give exactly one of a source, --prefix and --host; `cache clear` removes everything")
         }
     }
 

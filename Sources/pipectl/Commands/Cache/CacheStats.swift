@@ -3,13 +3,13 @@ import Pipeline
 
 struct CacheStats: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "stats", abstract: "Entries, bytes, budget, hits and what they spared, of each tier on disk.",
+        commandName: "stats", abstract: "Show entries, bytes, budget, hits and savings of each disk tier.",
         discussion: """
-            The counts are of all processes since the folder was made. A process writes its own in batches and when it ends, \
+            The counters cover all processes since the folder was created. A process writes its own in batches and on exit, \
             so those of a running server may lag behind.
 
-            stale: records found that were no longer fresh, so that the origin was asked. refused: larger than the budget, or \
-            the file system was short of space. saved: bytes that hits handed out, and the time it had taken to fetch \
+            stale: records found that were no longer fresh, so the origin was contacted. refused: entries larger than the budget, or \
+            not stored for lack of disk space. saved: bytes served by hits, and the time it had taken to fetch \
             (originals) or to render (variants, CPU time) them.
             """)
 

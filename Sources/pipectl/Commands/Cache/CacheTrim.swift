@@ -6,10 +6,10 @@ struct CacheTrim: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "trim", abstract: "Remove bodies and variants that are old, long unused, or too many.",
         discussion: """
-            With --older-than and --unused-for what fits either goes; --source, --prefix and --host confine them to some \
-            sources, and alone remove all of these. Then each tier is brought down to --max-entries and --max-bytes, whatever \
-            its sources: what is worth least to the eviction policy goes first. Records stay, so that a 304 still proves \
-            variants good; `pipectl cache purge` removes them too.
+            --older-than and --unused-for remove entries that match either; --source, --prefix and --host restrict them to some \
+            sources, or, used alone, remove all entries of those sources. Then each tier is reduced to --max-entries and --max-bytes, regardless of \
+            source, in the order of the eviction policy. Records stay, so that a 304 can still validate \
+            variants; `pipectl cache purge` removes them too.
 
             Examples:
               pipectl cache trim --unused-for 30d
@@ -22,11 +22,11 @@ struct CacheTrim: ParsableCommand {
     @Option(help: ArgumentHelp("Last used longer ago than this.", valueName: "duration"))
     var unusedFor: String?
     @OptionGroup var sources: SourceOptions
-    @Option(help: ArgumentHelp("Entries that each tier keeps at most.", valueName: "count"))
+    @Option(help: ArgumentHelp("Maximum number of entries in each tier.", valueName: "count"))
     var maxEntries: Int?
-    @Option(help: ArgumentHelp("Bytes that each tier keeps at most: 4096, 500MB, 2GiB.", valueName: "size"))
+    @Option(help: ArgumentHelp("Maximum size of each tier: 4096, 500MB, 2GiB.", valueName: "size"))
     var maxBytes: String?
-    @Option(help: "One tier alone.")
+    @Option(help: "Only this tier.")
     var tier: EntryTier?
     @Flag(help: "One JSON object.")
     var json = false
@@ -38,11 +38,11 @@ struct CacheTrim: ParsableCommand {
                 "say what to remove, for example --older-than 30d or --max-bytes 1GB; `cache clear` removes everything")
         }
         for text in [olderThan, unusedFor].compactMap({ $0 }) where Self.seconds(text) == nil {
-            throw ValidationError("`\(text)` is no duration; write a number and s, m, h or d, such as 12h")
+            throw ValidationError("`\(text)` is not a duration; write a number and s, m, h or d, such as 12h")
         }
         if let maxEntries, maxEntries < 0 { throw ValidationError("--max-entries takes a count, not \(maxEntries)") }
         if let maxBytes, Self.bytes(maxBytes) == nil {
-            throw ValidationError("`\(maxBytes)` is no size in bytes; write a number such as 4096, 500MB or 2GiB")
+            throw ValidationError("`\(maxBytes)` is not a size in bytes; write a number such as 4096, 500MB or 2GiB")
         }
     }
 

@@ -5,7 +5,7 @@ struct CacheVerify: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify", abstract: "Read every body and compare the index with the files; exit code 1 on faults.")
 
-    @Flag(help: "Remove what is damaged, and correct the sums.")
+    @Flag(help: "Remove damaged entries and correct the totals.")
     var repair = false
     @Flag(help: "One JSON object.")
     var json = false
@@ -16,11 +16,11 @@ struct CacheVerify: ParsableCommand {
         let faults = [
             ("damagedBodies", "damaged bodies", report.damagedBodies),
             ("missingFiles", "missing files", report.missingFiles),
-            ("orphanFiles", "files of no entry", report.orphanFiles),
+            ("orphanFiles", "orphaned files", report.orphanFiles),
             ("abandonedFiles", "abandoned temporary files", report.abandonedFiles),
             ("brokenEntries", "broken entries", report.brokenEntries),
-            ("wrongReferences", "bodies with a wrong number of entries", report.wrongReferences),
-            ("wrongSums", "wrong sums", report.wrongSums),
+            ("wrongReferences", "bodies with a wrong reference count", report.wrongReferences),
+            ("wrongSums", "wrong totals", report.wrongSums),
         ]
         if json {
             var object = JSONText()
@@ -35,9 +35,9 @@ struct CacheVerify: ParsableCommand {
             print("checked " + Readable.count(report.bodiesChecked, "body", "bodies"))
             for (_, name, count) in faults where count > 0 { print("  \(count) \(name)") }
             if report.isIndexDamaged { print("  the index is damaged") }
-            let foreign = Readable.count(report.foreignFiles, "file that is", "files that are")
-            if report.foreignFiles > 0 { print("  \(foreign) not the cache's, left alone") }
-            print(report.isClean ? "nothing wrong" : report.isRepaired ? "repaired" : "run with --repair to mend this")
+            let foreign = Readable.count(report.foreignFiles, "foreign file", "foreign files")
+            if report.foreignFiles > 0 { print("  \(foreign) left untouched") }
+            print(report.isClean ? "no faults found" : report.isRepaired ? "repaired" : "run with --repair to fix this")
         }
         if !report.isClean, !report.isRepaired { throw ExitCode(ProgramExit.itemsFailed.rawValue) }
     }
