@@ -1,4 +1,4 @@
-/// A digest or a key of 64 hexadecimal digits as the index keeps it: 32 bytes.
+/// A digest or key of 64 hexadecimal digits as the index stores it: 32 bytes.
 struct DigestKey: Hashable, Sendable {
     private var words: (UInt64, UInt64, UInt64, UInt64)
 

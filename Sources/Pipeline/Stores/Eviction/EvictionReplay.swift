@@ -1,6 +1,6 @@
 /// Replays requests, without bodies, against an eviction policy to find the hits and misses that a budget would give.
 ///
-/// It uses the queue, ghost entries and budget of the memory tier. Single-threaded; nothing is stored.
+/// The queue, ghost entries and budget work as in the memory tier. Single-threaded; nothing is stored.
 public struct EvictionReplay: Sendable {
     private var index: CacheIndex<UInt64, Void>
 

@@ -43,7 +43,7 @@ public final class MemoryStore<Value: Sendable>: Sendable {
         MemoryShard.shard(of: key, in: shards).state.withLock { $0.index.peek(key) }.map { MemoryEntry($0) }
     }
 
-    /// An entry stored under this name, without counting a hit or an access. Visits every shard.
+    /// An entry stored under this name, without counting a hit or an access. Searches all shards.
     func first(named name: String) -> MemoryEntry<Value>? {
         for shard in shards {
             if let found = shard.state.withLock({ $0.index.first(named: name) }) { return MemoryEntry(found) }

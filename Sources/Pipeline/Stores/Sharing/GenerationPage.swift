@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// The number of purges of a cache folder, which every process reads without the index: the first eight bytes of the
+/// The purge generation of a cache folder, which every process reads without the index: the first eight bytes of the
 /// file `generation`, in the machine's byte order.
 ///
 /// A process writes the index's new generation under the write lock before its purge commits, so a process that reads
