@@ -397,8 +397,8 @@ final class DiskIndex: @unchecked Sendable {
         logLimit = checkpoint(truncates: false) ? DiskSchema.logPages : pages + DiskSchema.logPages / 2
     }
 
-    /// Copies the WAL into the database; returns whether all of it was copied. Failures are not reported: the WAL stays, and the
-    /// next attempt reports them if they matter.
+    /// Copies the WAL into the database; returns whether all of it was copied. Failures are not reported: the WAL
+    /// stays, and the next attempt reports them if they matter.
     @discardableResult
     func checkpoint(truncates: Bool) -> Bool {
         guard let opened, current == nil, checkpoints?.lock(exclusively: true) != false else { return false }
@@ -425,9 +425,9 @@ final class DiskIndex: @unchecked Sendable {
     /// Generations from this one on are damage: wrong high bits would freeze the counter.
     static let generationLimit: UInt64 = 1 << 62
 
-    /// Sets the shared generation to that of the index, and creates its file if it is missing. The file is ahead if a process
-    /// was killed between announcing a purge and committing it. Failures are not reported: memory learns of other processes'
-    /// purges later, when it reads the index.
+    /// Sets the shared generation to that of the index, and creates its file if it is missing. The file is ahead if a
+    /// process was killed between announcing a purge and committing it. Failures are not reported: memory learns of
+    /// other processes' purges later, when it reads the index.
     func shareGeneration() {
         guard opened != nil else { return }
         if !shared.isReplaced || shared.attach(), let now = try? connection.generation(), shared.value == now { return }

@@ -16,7 +16,7 @@ enum DiskSchema {
     static let cachedKilobytes = 16_384
     /// Pages in the write-ahead log (WAL) at which it is checkpointed.
     static let logPages = 2_000
-    /// Largest WAL in bytes that a process which stored nothing leaves without a checkpoint; the next open has to replay it.
+    /// Largest WAL in bytes that a process which stored nothing leaves un-checkpointed; the next open has to replay it.
     static let keptLogBytes = 64 << 10
 
     static let statements = """

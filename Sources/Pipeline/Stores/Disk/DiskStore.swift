@@ -80,9 +80,9 @@ public final class DiskStore: Sendable {
         try perform { index throws(StoreError) in try index.storeNotes() }
     }
 
-    /// Runs `body` on the index under its lock. If the index is damaged, reopens it and repeats `body` once, because another
-    /// process may be replacing it; if it is still damaged, repeats `body` on a new index. If another process is writing, retries
-    /// for `busyMilliseconds`, without holding the lock in between.
+    /// Runs `body` on the index under its lock. If the index is damaged, reopens it and repeats `body` once, because
+    /// another process may be replacing it; if it is still damaged, repeats `body` on a new index. If another process
+    /// is writing, retries for `busyMilliseconds`, without holding the lock in between.
     func perform<Result: Sendable>(
         _ body: (DiskIndex) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
@@ -101,8 +101,8 @@ public final class DiskStore: Sendable {
         }
     }
 
-    /// Runs a look-up on a read connection, so that it does not wait for writers. If that fails, and inside `together`, it
-    /// runs on the write connection under the index's lock, which handles damage.
+    /// Runs a look-up on a read connection, so that it does not wait for writers. If that fails, and inside `together`,
+    /// runs it on the write connection under the index's lock, which handles damage.
     ///
     /// - Parameters:
     ///   - tier: counts a miss if nothing is found.
@@ -132,7 +132,7 @@ public final class DiskStore: Sendable {
             if notes.isDue { mergeNotes() }
             return .some(found)
         } catch {
-            // Not reported: the caller repeats the look-up on the write connection, which handles the error if it persists.
+            // Not reported: the caller repeats the look-up on the write connection, which reports a lasting error.
             reader.connection.close()
             return nil
         }

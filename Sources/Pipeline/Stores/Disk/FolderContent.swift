@@ -68,7 +68,7 @@ package enum FolderContent: Sendable, Hashable {
         if let foreign { return .foreign(foreign) }
         guard let first = own.min() else { return .empty }
         if isLocked, own.contains("bodies") { return .cache }
-        // A creation that was interrupted earlier leaves only empty files; another program's file of that name has content.
+        // An interrupted creation leaves only empty files; another program's file of that name has content.
         let isBegun = own.isSubset(of: firstFiles) && (isLocked || own.allSatisfy { size($0) == 0 })
         return isBegun ? .unfinished : .foreign(first)
     }

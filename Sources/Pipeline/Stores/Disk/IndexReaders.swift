@@ -17,8 +17,8 @@ struct IndexView {
     }
 }
 
-/// A pool of read connections. Look-ups on them do not wait for stores, evictions, purges or checkpoints, because WAL readers
-/// are not blocked by the writer (sqlite.org/wal.html).
+/// A pool of read connections. Look-ups on them do not wait for stores, evictions, purges or checkpoints, because WAL
+/// readers are not blocked by the writer (sqlite.org/wal.html).
 final class IndexReaders: Sendable {
     struct Reader: Sendable {
         let connection: SQLiteConnection

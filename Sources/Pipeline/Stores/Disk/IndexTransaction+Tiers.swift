@@ -34,8 +34,8 @@ extension IndexTransaction {
     /// - Parameters:
     ///   - key: identifies the entry after it was evicted.
     ///   - accesses: access count of the entry it replaces.
-    /// - Returns: nil if it is larger than the whole budget, counted as refused, or if all entries are worth more, counted
-    ///   as inserted and evicted.
+    /// - Returns: nil if it is larger than the whole budget, counted as refused, or if all entries are worth more,
+    ///   counted as inserted and evicted.
     func admit(
         _ tier: DiskTier, _ key: GhostKey, size: Int, cost: Double, accesses: Int = 0
     ) throws(StoreError) -> QueuePlace? {

@@ -1,4 +1,4 @@
-/// A write transaction of the index: inserts, evicts and removes entries, and keeps budgets and bodies consistent with them.
+/// A write transaction of the index: inserts, evicts and removes entries, and keeps budgets and bodies consistent.
 final class IndexTransaction {
     let index: DiskIndex
     let connection: SQLiteConnection

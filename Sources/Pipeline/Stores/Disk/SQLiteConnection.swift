@@ -131,8 +131,8 @@ final class SQLiteConnection: @unchecked Sendable {
         }
     }
 
-    /// The 100 bytes of a database's header; nil if the file is not a database. Takes no lock and opens no other file. SQLite keeps
-    /// the descriptor until its locks on the file are released elsewhere in this process.
+    /// The 100 bytes of a database's header; nil if the file is not a database. Takes no lock and opens no other file.
+    /// SQLite keeps the descriptor until its locks on the file are released elsewhere in this process.
     static func header(of path: String) -> [UInt8]? {
         var handle: OpaquePointer?
         defer { sqlite3_close(handle) }

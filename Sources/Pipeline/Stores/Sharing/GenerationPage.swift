@@ -8,8 +8,8 @@ import Synchronization
 /// the number it already knows has missed no purge. The file is read instead of mapped, because truncating a mapped
 /// file kills its readers (SIGBUS).
 ///
-/// @unchecked Sendable because `file` stays the same descriptor, whatever file it refers to, and only `DiskIndex`, one thread at
-/// a time, calls anything but `value`.
+/// @unchecked Sendable because `file` stays the same descriptor, whatever file it refers to, and only `DiskIndex`, one
+/// thread at a time, calls anything but `value`.
 final class GenerationPage: @unchecked Sendable {
     /// Bytes of the file.
     static let length = 4096
