@@ -3,7 +3,7 @@ public import Variants
 /// SHA-256 of bytes, as 64 lower-case hexadecimal digits.
 public typealias Digest = String
 
-/// What is remembered of an original apart from its body; it outlives the body.
+/// The metadata of an original, without its body; a record outlives the body.
 public struct OriginalRecord: Sendable, Hashable {
     /// Normalised URL or the caller's source ID.
     public var source: String
@@ -13,19 +13,19 @@ public struct OriginalRecord: Sendable, Hashable {
     public var digest: Digest
     /// Bytes of the body.
     public var length: Int
-    /// nil when the body is no image we know.
+    /// nil if the body is not an image in a known format.
     public var header: ImageHeader?
     /// Milliseconds that fetching took.
     public var fetchMilliseconds: Double
-    /// Where redirects led, normalised; nil where there were none. Validators speak of that URL alone.
+    /// The normalised URL that redirects led to; nil if there were none. Validators apply to that URL only.
     public var finalURL: String?
 
-    /// Whether it is a redirect that was not followed.
+    /// Whether the response is a redirect that was not followed.
     var isRedirect: Bool {
         [301, 302, 303, 307, 308].contains(response.status) && response.fields.first("location") != nil
     }
 
-    /// Records kept of one source: the most recent selections that its `Vary` has led to.
+    /// The maximum number of records per source, one per selection that its `Vary` led to; the newest are kept.
     static let selectionLimit = 16
 
     public init(
@@ -44,9 +44,9 @@ public struct OriginalRecord: Sendable, Hashable {
 
 /// A stored variant without its body.
 public struct VariantEntry: Sendable, Hashable {
-    /// 64 hexadecimal digits (design §3).
+    /// 64 hexadecimal digits: `CacheKey.variant` hashes everything that the body depends on.
     public var key: String
-    /// Digest of the original it was made from, and of its own body.
+    /// Digest of the original that the variant was made from.
     public var originalDigest: Digest
     /// SHA-256 of the body.
     public var digest: Digest
@@ -54,15 +54,15 @@ public struct VariantEntry: Sendable, Hashable {
     public var length: Int
     /// Format of the body.
     public var format: ImageFormat
-    /// Pixels.
+    /// Width in pixels.
     public var width: Int
-    /// Pixels.
+    /// Height in pixels.
     public var height: Int
-    /// Canonical recipe text, for people who look at the cache.
+    /// Canonical recipe text, for people who inspect the cache.
     public var recipe: String
-    /// CPU milliseconds to make it again.
+    /// CPU milliseconds that rendering it again would take.
     public var cost: Double
-    /// Unix seconds.
+    /// Creation time in Unix seconds.
     public var created: Double
 
     public init(

@@ -2,7 +2,7 @@ import Variants
 
 import struct Crypto.SHA256
 
-/// The body of an entry: in memory, or where it is long in a file.
+/// The body of an entry: in memory, or in a file if it is long.
 enum EntryBody: Sendable {
     case bytes([UInt8])
     case file(SpooledBody)
@@ -15,7 +15,7 @@ enum EntryBody: Sendable {
         }
     }
 
-    /// The bytes; those of a file are read now, which blocks. nil where the disk fails.
+    /// The bytes; nil if the disk fails. Reading a file blocks.
     func read() -> [UInt8]? {
         switch self {
         case .bytes(let bytes): bytes
@@ -23,8 +23,8 @@ enum EntryBody: Sendable {
         }
     }
 
-    /// CRC-32C over the 32 bytes of the body's digest and the body, so that it fits no other entry; a file is read, which blocks.
-    /// nil if the disk fails.
+    /// CRC-32C over the 32 bytes of the body's digest and the body, so that it matches no other entry; nil if the disk
+    /// fails. Reading a file blocks.
     func checksum(of digest: DigestKey) -> UInt32? {
         var running = CRC32C()
         digest.withBytes { running.update($0) }
@@ -41,7 +41,7 @@ enum EntryBody: Sendable {
         return running.value
     }
 
-    /// SHA-256, a file's taken in one pass over it, which blocks. nil where the disk fails.
+    /// SHA-256 of the body; nil if the disk fails. A file is read in one pass, which blocks.
     func digest() -> Digest? {
         switch self {
         case .bytes(let bytes): return sha256Hex(bytes)
@@ -55,9 +55,9 @@ enum EntryBody: Sendable {
         }
     }
 
-    /// What `ImageHeader.probe` says of a download; a file is read as far as its format needs, which may be all of it.
+    /// Runs `ImageHeader.probe` on a download. A file is read only as far as its format needs, which may be all of it.
     ///
-    /// A file is mapped: its pages are the system's to drop, and it has no name yet by which anybody could cut it.
+    /// A file is memory-mapped: the kernel can drop its pages, and without a name yet no other process can truncate it.
     func probe() throws(RenderError) -> ImageHeader {
         switch self {
         case .bytes(let bytes):
@@ -71,6 +71,6 @@ enum EntryBody: Sendable {
         }
     }
 
-    /// What is said where a file cannot be read.
+    /// The error message if a file cannot be read back.
     static let lost = "its body cannot be read back from the cache folder; check the disk"
 }

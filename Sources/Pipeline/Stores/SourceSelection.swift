@@ -1,17 +1,17 @@
-/// Many sources at once, by how the names they are stored under begin.
+/// Selects sources by prefixes of the names they are stored under.
 ///
 /// A stored name is the normalised URL, `file:` and the absolute path, or `id:` and the caller's own identifier.
 public struct SourceSelection: Sendable, Hashable {
-    /// One of these begins a name; compared byte by byte, no character stands for others.
+    /// Every selected name starts with one of these, compared byte by byte; there are no wildcards.
     let prefixes: [String]
 
-    /// Every name that begins with one of these, none of which is empty.
+    /// Selects every name that starts with one of these; empty prefixes are ignored.
     init(prefixes: [String]) { self.prefixes = prefixes.filter { !$0.isEmpty } }
 
-    /// http and https URLs of a host, whatever their port. An IPv6 address comes without brackets.
+    /// Selects the http and https URLs of a host, on any port. An IPv6 address is passed without brackets.
     init(normalisedHost host: String) {
         let name = host.contains(":") ? "[\(host)]" : host
-        // In a normalised URL a host ends with a slash or the colon before its port: no other host begins like this.
+        // In a normalised URL a slash, or the colon before the port, follows the host: no other host has such a prefix.
         self.init(prefixes: ["http", "https"].flatMap { ["\($0)://\(name)/", "\($0)://\(name):"] })
     }
 
@@ -19,28 +19,28 @@ public struct SourceSelection: Sendable, Hashable {
         prefixes.contains { name.utf8.starts(with: $0.utf8) }
     }
 
-    /// For each beginning the names from the first up to, and without, the second: ranges that an index can be searched
-    /// for. Bytes, since the second need not be text.
+    /// For each prefix, the half-open range of names that start with it, for searching an index. The upper bound is
+    /// bytes, since it need not be valid UTF-8.
     var ranges: [(from: String, below: [UInt8])] {
         prefixes.map { prefix in
             var below = Array(prefix.utf8)
-            // UTF-8 holds no byte 0xFF.
+            // No overflow: UTF-8 never contains the byte 0xFF.
             below[below.count - 1] += 1
             return (prefix, below)
         }
     }
 }
 
-/// Which sources something concerns: all of those that fit every part that is given.
+/// A filter for sources: a source matches if it satisfies every criterion that is set.
 public struct SourceFilter: Sendable, Hashable {
-    /// A pattern for the whole stored name, upper and lower case apart: `*` stands for any text (slashes too), `?` for one
-    /// character, `[abc]` for one of several.
+    /// A case-sensitive pattern for the whole stored name: `*` matches any text, slashes included, `?` one character,
+    /// and `[abc]` one of several.
     public var pattern: String?
-    /// Names that begin as these do.
+    /// Matches names by prefix.
     public var selection: SourceSelection?
 
     public init() {}
 
-    /// Whether every source fits.
+    /// Whether every source matches.
     var isEmpty: Bool { pattern == nil && selection == nil }
 }

@@ -1,91 +1,91 @@
 /// A place that keeps originals, their records and variants: what `CacheTiers` needs of one, and all it may assume.
 ///
-/// Nothing here speaks of a folder: a store may as well be memory or another machine. Every call may block for as long
-/// as its I/O takes (a store on another machine bounds that itself), so it is made from threads of our own; those that
-/// never block, such as the memory tier's, may be called from anywhere. All calls may be made at once from any thread.
-/// What is found is whole: a store checks bodies as it reads them, and damage is a miss. A miss is never an error.
-/// `StoreConformance` in the tests is what every store has to pass.
+/// Nothing here mentions a folder: a store may as well be memory or another machine. Every call may block for as long
+/// as its I/O takes (a store on another machine sets its own time limit), so callers use threads of the pipeline's own.
+/// Stores that never block, such as the memory tier, may be called from anywhere. Any thread may make any call at any
+/// time. A store checks bodies as it reads them, so that what it returns is intact; damage is a miss, and a miss is
+/// never an error. Every store must pass `StoreConformance` in the tests.
 protocol Store: Sendable {
-    /// The mark to hand to what stores later: a purge in between makes that storing void.
+    /// The current purge generation, to be passed to later stores: a purge in between makes them void.
     func generationNow() throws(StoreError) -> UInt64
 
-    /// `generationNow()` without blocking; it may be ahead for the moment a purge takes to commit. 0 if it is unknown at the moment,
-    /// so that the store has to be asked; nil if the store never knows it without blocking.
+    /// `generationNow()` without blocking; it may be ahead while a purge commits. 0 if it is currently unknown, so that
+    /// the caller has to ask the store; nil if the store never knows it without blocking.
     var generationHint: UInt64? { get }
 
-    /// What was purged since a generation, by whomever.
+    /// What any process has purged since a generation.
     func purges(since generation: UInt64) throws(StoreError) -> PurgeLog
 
-    /// What is remembered of a source: one record for each selection its `Vary` has led to, newest first.
+    /// The records of a source, newest first: one for each selection that its `Vary` has led to.
     func records(source: String) throws(StoreError) -> [OriginalRecord]
 
-    /// The body of an original; nil when it is not there (any more).
+    /// The body of an original; nil if it is not there (any more).
     ///
-    /// - Parameter longest: bytes of the longest body wanted in memory. A longer one may come as an open file of the
-    ///   store's or of nobody's; it stays whole for who has it.
+    /// - Parameter longest: bytes of the longest body wanted in memory. A longer one may come as an open file, the
+    ///   store's own or an unlinked one; its content stays intact for as long as the caller holds it.
     func originalBody(digest: Digest, longest: Int) throws(StoreError) -> EntryBody?
 
-    /// Whether the body of an original is there; counts no use and reads no body.
+    /// Whether the body of an original is there; counts no access and reads no body.
     func holdsOriginal(digest: Digest) throws(StoreError) -> Bool
 
     /// Whether a record of the source with this digest is there.
     func holdsRecord(source: String, digest: Digest) throws(StoreError) -> Bool
 
-    /// Keeps a record in place of the one with the same source and selecting fields, and its body where it has room
-    /// for it: a record may be kept without.
+    /// Stores a record, replacing the one with the same source and selecting fields, and its body if there is room for
+    /// it: a record may be kept without its body.
     ///
     /// - Parameter generation: `generationNow()` from when the work began.
-    /// - Returns: false when it was purged since, or the record was not taken in.
+    /// - Returns: false if it was purged since or the record was refused.
     func storeOriginal(
         _ record: OriginalRecord, content: EntryBody?, generation: UInt64
     ) throws(StoreError) -> Bool
 
-    /// Replaces the fields and times of a record and keeps its body; false when there is no such record (any more).
+    /// Replaces the fields and times of a record and keeps its body; false if there is no such record (any more).
     func freshen(_ record: OriginalRecord) throws(StoreError) -> Bool
 
-    /// Removes one record; false when there was none. Its body may go with it, its variants stay.
+    /// Removes one record; false if there was none. Its body may be removed with it; its variants stay.
     func removeRecord(source: String, selecting: [String: String?]) throws(StoreError) -> Bool
 
-    /// A variant with its body; nil when it is not there (any more).
+    /// A variant with its body; nil if it is not there (any more).
     ///
     /// - Parameter original: digest of the original it was made from.
     func variant(key: String, of original: Digest) throws(StoreError) -> (entry: VariantEntry, body: [UInt8])?
 
-    /// Whether a variant is there; counts no use and reads no body where the store can tell without.
+    /// Whether a variant is there; counts no access, and reads the body only if the store cannot tell otherwise.
     func holdsVariant(key: String, of original: Digest) throws(StoreError) -> Bool
 
-    /// Keeps a variant in place of any under the same key.
+    /// Stores a variant, replacing any under the same key.
     ///
     /// - Parameters:
     ///   - generation: `generationNow()` from when the work began.
-    ///   - source: whose original it was made from, so that a purge of that source finds it.
-    /// - Returns: false when it was purged since or not taken in.
+    ///   - source: the source of the original it was made from, so that a purge of that source finds the variant.
+    /// - Returns: false if it was purged since or was refused.
     func storeVariant(
         _ entry: VariantEntry, body: [UInt8], generation: UInt64, source: String?
     ) throws(StoreError) -> Bool
 
-    /// Removes a source's records, their bodies and all variants made from them, and voids work begun before.
+    /// Removes a source's records, their bodies and all variants made from them, and invalidates work begun before.
     ///
-    /// - Parameter digests: further originals known to be the source's, where no record says so.
+    /// - Parameter digests: further originals known to belong to the source, although no record says so.
     func purge(source: String, digests: Set<Digest>) throws(StoreError) -> PurgeResult
 
-    /// Makes the stores within `body` one transaction where it can; where it cannot, those before one that throws stay.
+    /// Runs the stores within `body` as one transaction if it can; if it cannot, those before one that throws stay.
     func together(_ body: () throws(StoreError) -> Void) throws(StoreError)
 
-    /// The same of every source whose name is in the selection. Voids all work begun before: which names it will be stored
-    /// under nobody knows.
+    /// Purges every source whose name is in the selection. Invalidates all in-flight work, because the names it will be
+    /// stored under are unknown.
     func purge(_ selection: SourceSelection) throws(StoreError) -> PurgeResult
 
-    /// Counts that records which were found are no longer fresh; nothing where a store does not count that.
+    /// Counts that a look-up found records which are no longer fresh; does nothing if the store does not count that.
     func noteStale() throws(StoreError)
 
-    /// What it holds and has done. `records` is left at zero where records have no budget of their own.
+    /// What the store holds and has done. `records` stays zero if records have no budget of their own.
     func statistics() throws(StoreError) -> (originals: StoreCounters, variants: StoreCounters, records: StoreCounters)
 
-    /// Writes what is noted and lets go of what it holds open. Called once, as the last call.
+    /// Writes pending counters and releases everything it holds open. Called once, as the last call.
     func close()
 
-    /// What the operator should be told once, such as that everything stored was lost; nil as long as all is well.
+    /// A warning to log once for the operator, such as that everything stored was lost; nil if there is none.
     var notice: String? { get }
 }
 
@@ -98,7 +98,7 @@ extension Store {
 
     var generationHint: UInt64? { nil }
 
-    /// Everything, where a store keeps no log.
+    /// The default, for a store without a purge log: everything counts as purged once the generation has changed.
     func purges(since generation: UInt64) throws(StoreError) -> PurgeLog {
         let now = try generationNow()
         return PurgeLog(generation: now, names: now == generation ? [] : nil)

@@ -1,22 +1,22 @@
-/// What one tier of a store has done and holds.
+/// The event counters and the contents of one tier of a store.
 public struct StoreCounters: Sendable, Hashable {
     /// Look-ups that found an entry.
     public var hits = 0
     /// Look-ups that found none.
     public var misses = 0
-    /// Hits whose stored response was no longer fresh, so that the origin was asked (disk: records alone).
+    /// Hits whose stored response was no longer fresh, so that the origin was contacted (on disk, records only).
     public var stale = 0
-    /// Bytes of the bodies that hits have handed out (disk alone).
+    /// Bytes of the bodies that hits returned (disk only).
     public var bytesSaved = 0
-    /// What those bodies had cost (disk alone): CPU milliseconds of rendering variants, milliseconds of fetching originals.
+    /// Milliseconds those bodies had cost (disk only): CPU time of rendering variants, duration of fetching originals.
     public var millisecondsSaved = 0.0
     /// Entries stored.
     public var insertions = 0
     /// Entries deleted to make room (not those removed by a purge or because they were damaged).
     public var evictions = 0
-    /// Bodies not taken in because they exceed what the tier may hold.
+    /// Bodies refused because they exceed what the tier may hold.
     public var refused = 0
-    /// Entries found damaged, and deleted.
+    /// Entries that were found damaged and deleted.
     public var corrupt = 0
     /// Entries held now.
     public var entries = 0
@@ -27,7 +27,7 @@ public struct StoreCounters: Sendable, Hashable {
 
     public init(budget: Int = 0) { self.budget = budget }
 
-    /// Adds what was counted elsewhere; what is held now is counted once.
+    /// Adds another's event counters; `entries`, `bytes` and `budget` stay as they are.
     mutating func add(_ other: StoreCounters) {
         hits += other.hits
         misses += other.misses
@@ -40,14 +40,14 @@ public struct StoreCounters: Sendable, Hashable {
         corrupt += other.corrupt
     }
 
-    /// One more hit, and what it spared.
+    /// Counts one more hit and what it saved.
     mutating func countHit(bytes: Int, milliseconds: Double) {
         hits += 1
         bytesSaved += bytes
         millisecondsSaved += milliseconds
     }
 
-    /// Undoes a hit whose body turned out damaged, or gone.
+    /// Takes back a hit whose body turned out to be damaged or missing.
     mutating func takeBackHit(bytes: Int, milliseconds: Double) {
         hits -= 1
         bytesSaved -= bytes

@@ -9,7 +9,7 @@ public struct StoreError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let unavailable = Code("unavailable")
         /// The folder was written by a newer version of this program; nothing was changed.
         public static let newerVersion = Code("newerVersion")
-        /// The file system is full, or has less left than the store is to leave; nothing was stored.
+        /// The file system is full, or has less free space than the store is to leave; nothing was stored.
         public static let full = Code("full")
         /// Reading or writing failed; nothing was stored.
         public static let io = Code("io")
@@ -27,7 +27,7 @@ public struct StoreError: Error, Sendable, Hashable, CustomStringConvertible {
     public var code: Code
     /// What happened and what would help.
     public var message: String
-    /// The file or folder concerned; empty when there is none.
+    /// The file or folder concerned; empty if there is none.
     public var path: String
 
     public init(_ code: Code, _ message: String, path: String = "") {

@@ -38,7 +38,7 @@ enum Decoder {
             try checkMemory(image)
             return image
         case .svg:
-            throw RenderError(.unsupportedFormat, "\(format.rawValue) originals are not enabled")
+            throw RenderError(.unsupportedFormat, "\(format.rawValue) originals are not supported")
         }
     }
 

@@ -1,10 +1,10 @@
 import Glibc
 import Synchronization
 
-/// The files beside the index: large bodies, named by digest in one of 256 folders, and those being written.
+/// The files next to the index: large bodies, named by digest in one of 256 folders, and those being written.
 ///
-/// A body file holds the body and nothing else. It is written to `temporary/` and renamed into `bodies/ab/`, so a
-/// name in `bodies/` always means a whole file.
+/// A body file holds the body and nothing else. It is written to `temporary/` and renamed into `bodies/ab/`, so a name
+/// in `bodies/` always refers to a complete file.
 struct BodyFiles: Sendable {
     let folder: String
 
@@ -15,9 +15,9 @@ struct BodyFiles: Sendable {
 
     func path(_ digest: Digest) -> String { "\(folder)/bodies/\(digest.prefix(2))/\(digest)" }
 
-    /// Writes a new temporary file, gone again when that fails.
+    /// Writes a new temporary file; removes it again on failure.
     ///
-    /// A file without a name on the same file system is taken over as it is, which moves no byte; any other is copied.
+    /// An unnamed file on the same file system is linked in place without copying; any other file is copied.
     func writeTemporary(_ body: EntryBody, sync: Bool) throws(StoreError) -> String {
         let serial = Self.serial.add(1, ordering: .relaxed).newValue
         let path = "\(folder)/temporary/\(getpid())-\(serial)-\(String(UInt64.random(in: 0 ... .max), radix: 36))"
@@ -62,7 +62,7 @@ struct BodyFiles: Sendable {
         return path
     }
 
-    /// Writes everything; 0, or the error's number.
+    /// Writes all bytes; returns 0, or errno on failure.
     private static func write(_ data: UnsafeRawBufferPointer, to file: CInt) -> CInt {
         var at = 0
         while at < data.count {
@@ -78,8 +78,8 @@ struct BodyFiles: Sendable {
 
     // MARK: Intent files
 
-    /// Creates an intent file: a body is about to be renamed to its lasting name, and its row is not committed yet. What a kill in
-    /// between leaves is found by this file instead of by a scan of all bodies.
+    /// Creates an intent file: a body is about to be renamed to its final name, and its row is not committed yet. If
+    /// the process is killed in between, the leftover body is found by this file instead of by a scan of all bodies.
     func intend(_ digest: Digest) throws(StoreError) -> String {
         while true {
             let serial = Self.serial.add(1, ordering: .relaxed).newValue
@@ -89,12 +89,12 @@ struct BodyFiles: Sendable {
                 Glibc.close(file)
                 return path
             }
-            // A process in another container may have the same pid and owns that intent file.
+            // A process in another container may have the same pid and own that intent file.
             guard errno == EEXIST else { throw Self.failure("cannot create an intent file", errno, path) }
         }
     }
 
-    /// All intent files. The processes of those listed under the write lock have committed or ended.
+    /// All intent files. For those listed under the write lock, the processes have committed or terminated.
     func intents() -> [(path: String, digest: Digest)] {
         Self.names(in: "\(folder)/temporary").compactMap { name in
             Self.isIntent(name) ? ("\(folder)/temporary/\(name)", String(name.prefix(64))) : nil
@@ -107,9 +107,9 @@ struct BodyFiles: Sendable {
 
     // MARK: Bodies
 
-    /// Renames a temporary file to its lasting name.
+    /// Renames a temporary file to its final name.
     ///
-    /// - Parameter sync: whether to wait until the disk has the name.
+    /// - Parameter sync: whether to wait until the name is on disk.
     func publish(_ temporary: String, as digest: Digest, sync: Bool) throws(StoreError) {
         let path = path(digest)
         let prefix = "\(folder)/bodies/\(digest.prefix(2))"
@@ -126,7 +126,7 @@ struct BodyFiles: Sendable {
         if sync { try Self.syncFolder(prefix) }
     }
 
-    /// Waits until the disk has the names in a folder.
+    /// Waits until the names in a folder are on disk.
     static func syncFolder(_ path: String) throws(StoreError) {
         let file = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard file >= 0 else { throw failure("cannot open a folder to sync it", errno, path) }
@@ -134,20 +134,20 @@ struct BodyFiles: Sendable {
         guard Glibc.fsync(file) == 0 else { throw failure("cannot sync a folder", errno, path) }
     }
 
-    /// Whether anything has the name of this body.
+    /// Whether there is a file of any kind under this body's name.
     func isThere(_ digest: Digest) -> Bool {
         var info = stat()
         return lstat(path(digest), &info) == 0
     }
 
-    /// Whether a body file of this length is there; its content is not read.
+    /// Whether there is a body file of this length; its content is not read.
     func holds(_ digest: Digest, length: Int) -> Bool {
         var info = stat()
         return lstat(path(digest), &info) == 0 && Self.isOurs(info) && Int(info.st_size) == length
     }
 
-    /// The open file, for it to be read piece by piece; it stays whole for who has it when the entry is evicted. nil
-    /// when it is missing, is no regular file of this user (a link is not followed), or has another length.
+    /// Opens a body file for reading in pieces; its content stays intact even if the entry is evicted. nil if the file
+    /// is missing, is not a regular file of this user (a link is not followed), or has another length.
     func opened(_ digest: Digest, length: Int) throws(StoreError) -> SpooledBody? {
         let path = path(digest)
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
@@ -161,17 +161,17 @@ struct BodyFiles: Sendable {
         return Self.isOurs(info) && Int(info.st_size) == length ? opened : nil
     }
 
-    /// Whether it is a regular file of this user: anything else is not what was stored.
+    /// Whether it is a regular file of this user; the store writes no others.
     static func isOurs(_ info: stat) -> Bool { info.st_mode & S_IFMT == S_IFREG && info.st_uid == geteuid() }
 
-    /// The file's bytes; nil when it is missing, is no regular file, or has another length.
+    /// The file's bytes; nil if it is missing, is not a regular file of this user, or has another length.
     func read(_ digest: Digest, length: Int) throws(StoreError) -> [UInt8]? {
         guard let opened = try opened(digest, length: length) else { return nil }
         defer { withExtendedLifetime(opened) {} }
         return try Self.read(opened.descriptor, length: length, path: path(digest))
     }
 
-    /// Bytes of an open file; nil where it ends before.
+    /// Reads `length` bytes of an open file; nil if it ends earlier.
     private static func read(_ file: CInt, length: Int, path: String) throws(StoreError) -> [UInt8]? {
         var failed: CInt = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: length) { buffer, filled in
@@ -190,21 +190,21 @@ struct BodyFiles: Sendable {
         return bytes.count == length ? bytes : nil
     }
 
-    /// Deletes a body file, or what has its name. A file that is not there is fine.
+    /// Deletes whatever has the name of this body file. A missing file is fine.
     func remove(_ digest: Digest) { Self.delete(path(digest)) }
 
-    /// Deletes a file, the link itself where it is one, or an empty folder.
+    /// Deletes a file, a link (not its target), or an empty folder.
     static func delete(_ path: String) {
         if unlink(path) != 0, errno == EISDIR { rmdir(path) }
     }
 
-    /// The folders of bodies.
+    /// The names of the folders in `bodies/`.
     static let prefixes = (0..<256).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }
 
-    /// Whether there may be bodies.
+    /// Whether there is a folder `bodies/`.
     var hasBodies: Bool { access("\(folder)/bodies", F_OK) == 0 }
 
-    /// Digests of the body files whose names begin so.
+    /// Digests of the body files in the folder of this prefix.
     func bodies(in prefix: String) -> [Digest] {
         Self.names(in: "\(folder)/bodies/\(prefix)").filter { Self.isDigest($0) && $0.hasPrefix(prefix) }
     }
@@ -225,7 +225,7 @@ struct BodyFiles: Sendable {
             }
     }
 
-    /// Deletes the files that an index of before version 1 had beside it.
+    /// Deletes the files that belonged to an index from before version 1.
     func removeFormer() { for name in DiskSchema.formerFiles { Self.delete("\(folder)/\(name)") } }
 
     /// Deletes the database that a rebuild set aside.
@@ -235,9 +235,9 @@ struct BodyFiles: Sendable {
 
     // MARK: Folders
 
-    /// Makes the cache folder, or takes over the one that is there. An empty folder and a cache are closed to other users.
+    /// Creates the cache folder or takes over an existing one; makes an empty folder or a cache private to its owner.
     ///
-    /// - Throws: `.unavailable` if it belongs to another user, or holds files and is no cache; nothing is changed then.
+    /// - Throws: `.unavailable`, changing nothing, if it belongs to another user, or holds files and is not a cache.
     func claim() throws(StoreError) {
         if case .foreign(let name) = try FolderContent(folder) {
             throw StoreError(
@@ -258,9 +258,9 @@ struct BodyFiles: Sendable {
         guard chmod(folder, 0o700) == 0 else { throw Self.failure("cannot restrict the folder to its owner", errno, folder) }
     }
 
-    /// Deletes what is in the place of our folders and is not a folder, such as a link to somewhere else.
+    /// Deletes what stands in place of the store's folders and is not a folder, such as a link.
     ///
-    /// - Returns: how many.
+    /// - Returns: the number of deletions.
     func removeFalseFolders() -> Int {
         var removed = 0
         for path in ["\(folder)/bodies", "\(folder)/temporary"] {
@@ -272,7 +272,7 @@ struct BodyFiles: Sendable {
         return removed
     }
 
-    /// Whether all files of the database that exist belong to this user; closes them to others.
+    /// Whether all files of the database that exist belong to this user; makes them inaccessible to others.
     func ownsDatabase() -> Bool {
         for suffix in ["", "-wal", "-shm"] {
             let path = "\(folder)/cache.sqlite\(suffix)"
@@ -284,8 +284,8 @@ struct BodyFiles: Sendable {
         return true
     }
 
-    /// What lies in our folders and was not put there by us: paths that have the name of a body and are none (links,
-    /// files of other users), and how many files have other names.
+    /// Foreign files in the store's folders: paths that have the name of a body but are not one (links, files of other
+    /// users), and the number of files with other names.
     func foreign() -> (false: [String], others: Int) {
         let bodies = "\(folder)/bodies"
         let known = Set(Self.prefixes)
@@ -311,9 +311,9 @@ struct BodyFiles: Sendable {
         return (found, others)
     }
 
-    /// Creates a folder for this user alone; one that is there is left as it is.
+    /// Creates a folder that only this user can access; leaves an existing one as it is.
     ///
-    /// - Parameter sync: whether to wait until the disk has its name.
+    /// - Parameter sync: whether to wait until its name is on disk.
     static func makeFolder(_ path: String, sync: Bool = false) throws(StoreError) {
         if mkdir(path, 0o700) == 0 {
             if sync, let slash = path.lastIndex(of: "/") { try syncFolder(String(path[..<slash])) }
@@ -334,7 +334,7 @@ struct BodyFiles: Sendable {
         }
     }
 
-    /// Creates a folder and those above it.
+    /// Creates a folder and its parents.
     static func makeFolders(_ path: String) throws(StoreError) {
         var info = stat()
         if stat(path, &info) == 0, info.st_mode & S_IFMT == S_IFDIR { return }

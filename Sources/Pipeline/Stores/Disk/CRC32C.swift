@@ -1,13 +1,13 @@
 import CChecksum
 
-/// CRC-32C (Castagnoli polynomial, reflected; RFC 3720 appendix B.4): finds damaged bytes, proves nothing about intent.
+/// CRC-32C (Castagnoli polynomial, reflected; RFC 3720 appendix B.4): detects accidental damage, not tampering.
 struct CRC32C {
     private var remainder: UInt32 = .max
 
-    /// The checksum of everything taken in so far.
+    /// The checksum of all bytes added so far.
     var value: UInt32 { ~remainder }
 
-    /// Takes further bytes in.
+    /// Adds further bytes.
     mutating func update(_ data: UnsafeRawBufferPointer) {
         remainder = crc32c_continued(remainder, data.baseAddress, data.count)
     }

@@ -1,4 +1,4 @@
-/// A digest or a key of 64 hexadecimal digits as the index keeps it: 32 bytes.
+/// A digest or key of 64 hexadecimal digits as the index stores it: 32 bytes.
 struct DigestKey: Hashable, Sendable {
     private var words: (UInt64, UInt64, UInt64, UInt64)
 
@@ -61,7 +61,7 @@ struct DigestKey: Hashable, Sendable {
         return withUnsafeBytes(of: &bytes, body)
     }
 
-    /// The first and the last of all digests that begin with these digits; nil unless there are 1…64 hexadecimal digits.
+    /// The first and last of all digests that start with these digits; nil unless there are 1…64 hexadecimal digits.
     static func range(beginning digits: String) -> (first: DigestKey, last: DigestKey)? {
         guard (1...64).contains(digits.utf8.count) else { return nil }
         let missing = 64 - digits.utf8.count

@@ -10,14 +10,14 @@ final class DiskIndex: @unchecked Sendable {
     let notes: LookupNotes
     /// The eviction policies; their clocks are those of the last transaction.
     var policies: PerTier<any EvictionPolicy>
-    /// The generation as other processes read it.
+    /// The file from which other processes read the generation.
     let shared: GenerationPage
-    /// Whether files of a former index are still to be deleted.
+    /// Whether bodies of a former index are still to be deleted.
     private(set) var isSweeping = false
-    /// Tiers whose sums were checked because they exceed the budget.
+    /// Tiers whose sums were checked because they exceeded the budget.
     var recounted: Set<DiskTier> = []
     private var writes = 0
-    /// The transaction under way; `write` joins it.
+    /// The current transaction; nested calls of `write` join it.
     private var current: IndexTransaction?
     private var opened: SQLiteConnection?
     private var inode: UInt64 = 0
@@ -104,11 +104,11 @@ final class DiskIndex: @unchecked Sendable {
             throw StoreError(.damaged, "the index was truncated", path: path)
         }
         let connection = try SQLiteConnection(path: path, busyMilliseconds: Int32(configuration.busyMilliseconds))
-        // SQLite creates the database; before it creates the other files, which get the same mode.
+        // SQLite has created the database, but not yet its other files, which get the same mode.
         _ = files.ownsDatabase()
         if checkpoints != nil { connection.keepLog() }
         let isNew = try checkVersion(connection)
-        // Opened by name after the database: the WAL would be that of the database that took its place.
+        // SQLite opens the WAL by name after the database, so it would be that of the database's replacement.
         if connection.hasMoved { throw StoreError(.damaged, "the index was replaced", path: path) }
         try connection.execute(
             """
@@ -142,7 +142,7 @@ final class DiskIndex: @unchecked Sendable {
                     + "update the program or name another folder", path: path)
         }
         guard !isFormer, version == DiskSchema.version else {
-            // Not migrated: the cache fills again.
+            // There is no migration: the cache fills again.
             throw StoreError(.damaged, "an older version of this program wrote the index", path: path)
         }
         return false
@@ -151,9 +151,9 @@ final class DiskIndex: @unchecked Sendable {
     /// Creates the tables. The caller holds the folder lock; another process may have been first.
     ///
     /// - Parameters:
-    ///   - generation: at least this one becomes the first. Without it and without a `generation` file that is the time, so that
-    ///     an index in a new folder does not repeat numbers of a deleted one.
-    ///   - counters: what `clear` keeps.
+    ///   - generation: the lowest that may become the first. Without it and without a `generation` file the first is
+    ///     the time in milliseconds, so that an index in a new folder does not repeat numbers of a deleted one.
+    ///   - counters: event counters to keep, for `clear`.
     private func create(
         on connection: SQLiteConnection, generation: UInt64 = 0, counters: PerTier<StoreCounters>? = nil
     ) throws(StoreError) {
@@ -163,9 +163,9 @@ final class DiskIndex: @unchecked Sendable {
             "PRAGMA page_size=\(DiskSchema.pageSize); PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL")
         try connection.write { () throws(StoreError) in
             try connection.execute(DiskSchema.statements)
-            // No row names the bodies of a former index any more.
+            // The bodies of a former index are orphaned now.
             if files.hasBodies { try connection.run("INSERT INTO state VALUES ('sweep', 0)") }
-            // Higher than that of a former index, which other processes may have read: all they hold of it counts as purged.
+            // Higher than a former index's, so that processes which have read that treat all they hold as purged.
             var first = generation
             if shared.attach(), shared.value < Self.generationLimit { first = max(first, shared.value + 1) }
             if first > 0 {
@@ -185,7 +185,7 @@ final class DiskIndex: @unchecked Sendable {
 
     /// Reopens if another process replaced the database, if the folder was deleted, or if the previous attempt failed.
     func reopenIfReplaced() throws(StoreError) {
-        // A transaction under way finishes on the database it began on.
+        // A transaction in progress finishes on the database it began on.
         guard !isClosed, current == nil, opened == nil || currentInode() != inode else { return }
         disconnect()
         inode = 0
@@ -201,9 +201,9 @@ final class DiskIndex: @unchecked Sendable {
 
     // MARK: Rebuilding
 
-    /// Sets a damaged database aside as `cache.sqlite.damaged` and starts an empty one, unless another process has.
+    /// Sets a damaged database aside as `cache.sqlite.damaged` and starts an empty one, unless another process did.
     ///
-    /// - Parameter isCertain: false keeps a database that proves sound when it is reopened.
+    /// - Parameter isCertain: if false, keeps a database that proves intact when it is reopened.
     func rebuild(isCertain: Bool = true) throws(StoreError) {
         do throws(StoreError) {
             try rebuildOnce(isCertain: isCertain)
@@ -222,7 +222,7 @@ final class DiskIndex: @unchecked Sendable {
         if before == 0 || currentInode() == before {
             // If there was no index before, the previous lock holder may have repaired it.
             if !isCertain || before == 0, let (sound, isNew) = try soundConnection(), !isNew || before == 0 {
-                // Other processes may wait to create its tables: they have it open, so it stays in place.
+                // Other processes may be waiting to create its tables and have it open, so it stays in place.
                 if isNew { try create(on: sound) }
                 return try adopt(sound)
             }
@@ -238,7 +238,7 @@ final class DiskIndex: @unchecked Sendable {
         try adopt(connection)
     }
 
-    /// A connection if the database proves whole or empty; nil if it is damaged. The caller holds the folder lock.
+    /// A connection if the database is intact or empty; nil if it is damaged. The caller holds the folder lock.
     private func soundConnection() throws(StoreError) -> (SQLiteConnection, isNew: Bool)? {
         // Another process that opens it may delete an unneeded WAL during the check.
         for _ in 0..<3 {
@@ -257,16 +257,16 @@ final class DiskIndex: @unchecked Sendable {
         return nil
     }
 
-    /// Replaces the database by an empty one and unlinks the former, which needs no room. Counters other than of what the
-    /// tiers hold stay.
+    /// Replaces the database with an empty one and unlinks the former, which needs no free space. Event counters are
+    /// kept.
     ///
-    /// - Returns: what the tiers held.
+    /// - Returns: the counters, including what the tiers held.
     func replace() throws(StoreError) -> PerTier<StoreCounters> {
         let lock = try FolderLock(path: "\(files.folder)/rebuild.lock")
         defer { lock.unlock() }
         let connection = try connection
         // The write lock keeps other processes from committing to it meanwhile; the next transaction of each finds the
-        // database renamed and fails before it writes.
+        // database unlinked and fails before it writes.
         let (counters, generation) = try connection.write { () throws(StoreError) in
             if connection.hasMoved { throw StoreError(.damaged, "the index was replaced", path: path) }
             let found = (try connection.counters(), try connection.generation() + 1)
@@ -281,11 +281,11 @@ final class DiskIndex: @unchecked Sendable {
         return counters
     }
 
-    /// Stores what is noted and closes. Every call after it throws `.closed`.
+    /// Stores the noted counters and accesses and closes. Every later call throws `.closed`.
     func close() {
         opened?.wait(milliseconds: Int32(configuration.busyMilliseconds))
         let hasStored = writes > 0
-        // A failure loses some counts and access times, and no entry.
+        // A failure loses some counts and access times, but no entry.
         if opened != nil { try? storeNotes() }
         isClosed = true
         guard let opened else { return }
@@ -293,7 +293,7 @@ final class DiskIndex: @unchecked Sendable {
         if !hasStored, !configuration.fsync, Self.size("\(path)-wal") <= DiskSchema.keptLogBytes {
             opened.keepLog()
         } else if checkpoints != nil {
-            // In place of the checkpoint that SQLite makes when it closes the last connection.
+            // Replaces the checkpoint that SQLite makes when it closes the last connection.
             opened.wait(milliseconds: 0)
             checkpoint(truncates: true)
         }
@@ -313,7 +313,7 @@ final class DiskIndex: @unchecked Sendable {
 
     // MARK: Transactions
 
-    /// Runs one write transaction, or joins the one under way; deletes files that lost their last row after the commit.
+    /// Runs one write transaction, or joins the current one. After the commit, deletes files that lost their last row.
     func write<Result>(_ body: (IndexTransaction) throws(StoreError) -> Result) throws(StoreError) -> Result {
         if let current { return try body(current) }
         let connection = try connection
@@ -337,7 +337,7 @@ final class DiskIndex: @unchecked Sendable {
             }
         } catch {
             notes.add(counters)
-            // Files that were renamed in and not committed go by their intent files, now or later.
+            // Files that were renamed in but not committed are deleted by way of their intent files, now or later.
             current = nil
             if !transaction.intents.isEmpty { reclaim() }
             throw error
@@ -368,10 +368,10 @@ final class DiskIndex: @unchecked Sendable {
         }
     }
 
-    /// Rows whose accesses are stored in one transaction.
+    /// The number of rows whose accesses are stored in one transaction.
     private static let rowsAtOnce = 512
 
-    /// Stores counters and accesses that are noted. Accesses that cannot be stored stay noted.
+    /// Stores the noted counters and accesses. Those that cannot be stored stay noted.
     func storeNotes() throws(StoreError) {
         var due = notes.takeAccesses()[...]
         repeat {
@@ -390,15 +390,15 @@ final class DiskIndex: @unchecked Sendable {
 
     // MARK: WAL
 
-    /// Checkpoints the WAL when it is long. If readers keep part of it, the next attempt comes when it is half as long again.
+    /// Checkpoints the WAL when it is long. If readers block part of it, retries after `logPages / 2` more pages.
     private func shortenLog(_ connection: SQLiteConnection) {
         let pages = connection.pagesInLog
         guard pages >= logLimit else { return }
         logLimit = checkpoint(truncates: false) ? DiskSchema.logPages : pages + DiskSchema.logPages / 2
     }
 
-    /// Copies the WAL into the database; returns whether all of it was copied. Failures are not reported: the WAL stays, and the
-    /// next attempt reports them if they matter.
+    /// Copies the WAL into the database; returns whether all of it was copied. Failures are not reported: the WAL
+    /// stays, and the next attempt reports them if they matter.
     @discardableResult
     func checkpoint(truncates: Bool) -> Bool {
         guard let opened, current == nil, checkpoints?.lock(exclusively: true) != false else { return false }
@@ -406,7 +406,7 @@ final class DiskIndex: @unchecked Sendable {
         return (try? opened.checkpoint(truncates: truncates)) ?? false
     }
 
-    /// Pages of the database that are unused, and all of them.
+    /// The number of unused pages of the database, and of all pages.
     func pages() throws(StoreError) -> (unused: Int, all: Int) {
         try connection.first("SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count") {
             ($0.count(0), $0.count(1))
@@ -430,12 +430,12 @@ final class DiskIndex: @unchecked Sendable {
 
     // MARK: Generations
 
-    /// Generations at and above this one are damage: wrong high bits would freeze the counter.
+    /// Generations from this one on are damage: wrong high bits would freeze the counter.
     static let generationLimit: UInt64 = 1 << 62
 
-    /// Sets the shared generation to that of the index, and creates its file if it is missing. The file is ahead if a process
-    /// was killed between announcing a purge and committing it. Failures are not reported: memory learns of other processes'
-    /// purges later, when it reads the index.
+    /// Sets the shared generation to that of the index, and creates its file if it is missing. The file is ahead if a
+    /// process was killed between announcing a purge and committing it. Failures are not reported: memory learns of
+    /// other processes' purges later, when it reads the index.
     func shareGeneration() {
         guard opened != nil else { return }
         if !shared.isReplaced || shared.attach(), let now = try? connection.generation(), shared.value == now { return }
@@ -450,11 +450,11 @@ final class DiskIndex: @unchecked Sendable {
 
     // MARK: Deleting files
 
-    /// Files that are deleted in one transaction, so that other processes can write in between.
+    /// The number of files deleted in one transaction, so that other processes can write in between.
     private static let filesAtOnce = 64
 
-    /// Deletes some of the body files that lost their last row, under the write lock so that nobody reuses them meanwhile.
-    /// Their names survive a kill and a full disk; the next write tries again.
+    /// Deletes some of the body files that lost their last row, under the write lock so that no process reuses them
+    /// meanwhile. Their names stay in the index after a kill or on a full disk, and the next write tries again.
     ///
     /// - Returns: whether there are more.
     @discardableResult
@@ -472,12 +472,12 @@ final class DiskIndex: @unchecked Sendable {
         return count == Self.filesAtOnce
     }
 
-    /// Deletes bodies that were renamed in by a process that ended before it committed their row, and abandoned temporary files.
+    /// Deletes bodies of processes that terminated between rename and commit, and abandoned temporary files.
     func reclaim() {
         for path in files.abandoned(after: configuration.graceSeconds) { unlink(path) }
         guard !files.intents().isEmpty else { return }
         try? maintain { connection throws(StoreError) in
-            // Listed again under the write lock: every process that left one of these has committed or ended.
+            // Listed again under the write lock: every process that created one of these has committed or terminated.
             for intent in files.intents() {
                 if try !connection.isNamed(intent.digest) { files.remove(intent.digest) }
                 unlink(intent.path)
@@ -488,7 +488,7 @@ final class DiskIndex: @unchecked Sendable {
     /// Files examined in one step of `sweep`.
     private static let sweepStep = 256
 
-    /// Deletes some of the bodies that a former index left; a row of `state` keeps the position.
+    /// Garbage-collects some of the bodies of a former index; a row of `state` keeps the position.
     ///
     /// - Returns: false if it failed.
     @discardableResult

@@ -1,12 +1,12 @@
 /// An original as listed.
 public struct ListedOriginal: Sendable, Hashable {
-    /// What is remembered of it.
+    /// The record of the original.
     public var record: OriginalRecord
     /// Whether the body is stored too.
     public var hasBody: Bool
-    /// When the record was written last, Unix seconds.
+    /// When the record was last written, in Unix seconds.
     public var stored: Double
-    /// Unix seconds.
+    /// Last access in Unix seconds.
     public var lastUsed: Double
     /// Hits since it was stored.
     public var uses: Int
@@ -14,15 +14,15 @@ public struct ListedOriginal: Sendable, Hashable {
 
 /// A variant as listed.
 public struct ListedVariant: Sendable, Hashable {
-    /// What is known of it.
+    /// The variant without its body.
     public var entry: VariantEntry
-    /// Unix seconds.
+    /// Last access in Unix seconds.
     public var lastUsed: Double
     /// Hits since it was stored.
     public var uses: Int
 }
 
-/// Tiers whose entries have bodies; the records of originals go with them, and have a budget of their own.
+/// Tiers whose entries have bodies. Records belong to originals, but have a budget of their own.
 public enum EntryTier: String, Sendable, Hashable, CaseIterable {
     case originals, variants
 }
@@ -35,33 +35,33 @@ public enum ListedEntry: Sendable, Hashable {
 
 /// Which entries to list, and in which order.
 public struct ListRequest: Sendable, Hashable {
-    /// What comes first is what somebody who cleans up looks for first.
+    /// Each order lists first what someone who cleans up would look for first.
     public enum Order: String, Sendable, Hashable, CaseIterable {
-        /// Originals, then variants, as they were stored.
+        /// Originals, then variants, in the order in which they were stored.
         case stored
-        /// The longest body.
+        /// The longest bodies first.
         case size
-        /// What was stored longest ago.
+        /// The oldest entries first.
         case age
-        /// What was last used longest ago.
+        /// The least recently accessed entries first.
         case lastUse = "last-use"
-        /// What was used most.
+        /// The entries with the highest access count first.
         case hits
-        /// What took longest to fetch or to render.
+        /// The entries that took longest to fetch or to render first.
         case cost
     }
 
     /// `stored` by default.
     public var order = Order.stored
-    /// The other way round.
+    /// Whether the order is reversed.
     public var isReversed = false
-    /// Both by default.
+    /// The tiers to list; both by default.
     public var tiers = Set(EntryTier.allCases)
-    /// What belongs to these sources; a variant belongs to each source that has had its original.
+    /// Lists only entries of these sources; a variant belongs to each source that has had its original.
     public var sources = SourceFilter()
-    /// Variants whose recipe's canonical text fits this pattern (`*`, `?`, `[abc]`), and no originals.
+    /// Lists only variants whose canonical recipe text matches this pattern (`*`, `?`, `[abc]`), and no originals.
     public var recipe: String?
-    /// At most so many; nil for all.
+    /// The maximum number of entries; nil for all.
     public var limit: Int?
 
     public init() {}
@@ -79,7 +79,7 @@ public struct Inspection: Sendable, Hashable {
 }
 
 extension DiskStore {
-    /// What the tiers hold, and what all processes have done with them since the folder was made. `records` counts
+    /// What the tiers hold, and what all processes have done with them since the folder was created. `records` counts
     /// the records of originals, which have a budget of their own.
     public func statistics() throws(StoreError) -> (
         originals: StoreCounters, variants: StoreCounters, records: StoreCounters
@@ -95,7 +95,7 @@ extension DiskStore {
         return (all.originals, all.variants, all.records)
     }
 
-    /// Runs a query after accesses that are noted in memory were stored, as far as the folder can be written.
+    /// Stores the accesses noted in memory, if the folder is writable, and then runs a query.
     private func listing<Result: Sendable>(
         _ query: (SQLiteConnection) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
@@ -103,13 +103,13 @@ extension DiskStore {
         return try perform { index throws(StoreError) in try query(try index.connection) }
     }
 
-    /// Entries that `list` hands out at a time.
+    /// The number of entries that `list` passes to `visit` at a time.
     private static let page = 256
 
-    /// Hands out entries in pages of at most 256 until `visit` returns false.
+    /// Passes entries to `visit` in pages of at most 256 until it returns false.
     ///
-    /// In memory there is a page, and eight bytes for each entry that fits; so entries come in the order of when the call
-    /// began, and those that were removed meanwhile are left out.
+    /// Memory holds one page, and eight bytes for each matching entry. The order is that of when the call began;
+    /// entries removed since then are left out.
     public func list(_ request: ListRequest, visit: ([ListedEntry]) -> Bool) throws(StoreError) {
         var places = try listing { connection throws(StoreError) in try connection.places(request)[...] }
         while !places.isEmpty {
@@ -126,8 +126,8 @@ extension DiskStore {
         }
     }
 
-    /// What there is under a source (with all variants of its digests), or under the beginning of a variant's key, of
-    /// a variant's digest or of an original's digest (at least 4 hexadecimal digits); variants with the records of the
+    /// Finds what is stored under a source (with all variants of its digests), or under a prefix of a variant's key, a
+    /// variant's digest or an original's digest (at least 4 hexadecimal digits). Variants come with the records of the
     /// originals they were made from.
     public func inspect(_ text: String, limit: Int = 100) throws(StoreError) -> Inspection {
         try listing { connection throws(StoreError) in try connection.inspect(text, limit: limit) }
@@ -166,7 +166,7 @@ extension SQLiteConnection {
 }
 
 extension SQLiteConnection {
-    /// Where the entries of a listing are: the row number doubled, plus one for variants.
+    /// The places of a listing's entries: twice the row number, plus one for variants.
     fileprivate func places(_ request: ListRequest) throws(StoreError) -> [Int] {
         let ranks: (record: String, variant: String, isDescending: Bool) =
             switch request.order {
@@ -212,7 +212,7 @@ extension SQLiteConnection {
         ) { $0.integer(0) }
     }
 
-    /// nil if it was removed meanwhile, or is damaged.
+    /// The entry at a place; nil if it was removed meanwhile or is damaged.
     fileprivate func entry(at place: Int) throws(StoreError) -> ListedEntry? {
         let id = SQLiteValue.integer(place / 2)
         if place % 2 == 0 {

@@ -1,16 +1,16 @@
 /// What a purge removed.
 public struct PurgeResult: Sendable, Hashable {
-    /// Sources that anything was stored of.
+    /// Sources of which anything was stored.
     public var sources = 0
     /// Records removed.
     public var records = 0
-    /// Bodies of originals.
+    /// Bodies of originals removed.
     public var originals = 0
     /// Variants removed.
     public var variants = 0
     /// Bytes of the bodies and variants removed.
     public var bytes = 0
-    /// Every digest the sources were known to have had: what other tiers need to remove their variants.
+    /// Every digest the sources are known to have had, by which other tiers remove their variants.
     public var digests: Set<Digest> = []
     /// Work begun at an earlier generation no longer stores anything of these sources.
     public var generation: UInt64 = 0
@@ -22,21 +22,21 @@ public struct PurgeResult: Sendable, Hashable {
 public struct PurgeLog: Sendable, Hashable {
     /// The later generation.
     public var generation: UInt64
-    /// Sources, and digests of originals; nil where that is not known any more, or is too much: take it as everything.
+    /// Sources and digests of originals; nil if they are no longer known or too many: treat everything as purged.
     public var names: Set<String>?
 
-    /// Names beyond which emptying the memory is quicker than going through it.
+    /// The number of names beyond which it is faster to empty memory than to search it.
     static let limit = 10_000
 }
 
 extension DiskStore {
-    /// The generation to hand to what stores later: a purge in between makes that storing void.
+    /// The current purge generation, to be passed to later stores: a purge in between makes them void.
     public func generationNow() throws(StoreError) -> UInt64 {
         try lookUp { view throws(StoreError) in try view.connection.generation() } ?? 1
     }
 
-    /// The generation as any process left it last, without the index; 0 if the folder cannot tell. It may be ahead of
-    /// `generationNow()` for the moment a purge takes to commit.
+    /// The generation that any process announced last, read without the index; 0 if the folder cannot tell. It may be
+    /// ahead of `generationNow()` while a purge commits.
     public var generationHint: UInt64? { generationPage.value }
 
     /// What was purged since a generation, by any process.
@@ -47,26 +47,26 @@ extension DiskStore {
         return log ?? PurgeLog(generation: now, names: nil)
     }
 
-    /// Removes a source's records, their bodies, and all variants of every digest the source has had, also if another source has
-    /// the same bytes. A body stays if another source's record names it.
+    /// Removes a source's records, their bodies, and all variants of every digest the source has had, even if another
+    /// source has the same bytes. A body stays if another source's record names it.
     ///
-    /// - Parameter digests: further originals known to be the source's, although no record says so.
+    /// - Parameter digests: further originals known to belong to the source, although no record says so.
     public func purge(source: String, digests: Set<Digest> = []) throws(StoreError) -> PurgeResult {
         try DiskPurge(store: self).purge(source, digests)
     }
 
-    /// Removes every source of a selection as `purge(source:)` does one, in transactions of 64 sources, and takes as
-    /// long as what it removes, however much else is stored.
+    /// Removes every source of a selection like `purge(source:)`, in transactions of 64 sources. The time it takes
+    /// depends on what it removes, not on what else is stored.
     ///
-    /// Invalidates all in-flight work, including other sources', because the source names of in-flight work are unknown. What
-    /// begins and is stored while this runs may be removed or stay.
+    /// Invalidates all in-flight work, including other sources', because the source names of in-flight work are
+    /// unknown. Work that begins and is stored while this runs may be removed or stay.
     public func purge(_ selection: SourceSelection) throws(StoreError) -> PurgeResult {
         try DiskPurge(store: self).purge(selection)
     }
 
-    /// Removes everything, which needs no room, and invalidates all in-flight work. Counts of hits and misses stay.
+    /// Removes everything, without needing free space, and invalidates all in-flight work. Event counters stay.
     ///
-    /// - Returns: what there was, without sources and digests.
+    /// - Returns: what was removed, without sources and digests.
     @discardableResult
     public func clear() throws(StoreError) -> PurgeResult { try DiskPurge(store: self).clear() }
 }
@@ -75,14 +75,14 @@ extension DiskStore {
 private struct DiskPurge {
     let store: DiskStore
 
-    /// Sources that are removed in one transaction.
+    /// The number of sources removed in one transaction.
     private static let sourcesAtOnce = 64
-    /// Variants of one source that are removed in one transaction if room is short.
+    /// The number of variants of one source removed in one transaction if space is short.
     private static let variantsWhenShort = 16
 
     func purge(_ source: String, _ digests: Set<Digest>) throws(StoreError) -> PurgeResult {
         var result = PurgeResult()
-        // One transaction; if there is no room for all of it, variants go before in smaller ones.
+        // One transaction; if there is no room for all of it, smaller ones remove variants first.
         while result.generation == 0 {
             let all = result.digests.union(digests)
             if let step = try removeSome(all, announces: true, { _, _ in [source] }) { result.add(step.removed) }
@@ -102,12 +102,12 @@ private struct DiskPurge {
             }
             while let step = try removeSome([], announces: false, sources) {
                 result.add(step.removed)
-                // The text that follows it directly.
+                // The next text in sort order.
                 if let last = step.last { from = last + "\0" }
                 store.yieldToOthers()
             }
         }
-        // Again, for what another process has taken into memory in the meantime.
+        // Repeated for what other processes have loaded into memory in the meantime.
         result.generation = try voidWorkBegun()
         store.shrink()
         return result
@@ -116,10 +116,10 @@ private struct DiskPurge {
     /// Removes some sources in one transaction; nil if there are none.
     ///
     /// - Parameters:
-    ///   - more: further originals of theirs.
+    ///   - more: further originals of these sources.
     ///   - announces: whether to remember the purge by its names, once nothing of the source is left.
-    ///   - sources: is passed how many it may return at most.
-    /// - Returns: and the last source of which nothing is left.
+    ///   - sources: returns the sources to remove; is passed the maximum number.
+    /// - Returns: what was removed, and the last source of which nothing is left.
     private func removeSome(
         _ more: Set<Digest>, announces: Bool, _ sources: (SQLiteConnection, Int) throws(StoreError) -> [String]
     ) throws(StoreError) -> (removed: PurgeResult, last: String?)? {
@@ -205,7 +205,7 @@ extension SQLiteConnection {
         return PurgeLog(generation: now, names: names.count > PurgeLog.limit ? nil : Set(names))
     }
 
-    /// Stored names from `from` up to `below`, sorted.
+    /// Stored names from `from` up to, but not including, `below`, sorted.
     fileprivate func sources(from: String, below: [UInt8], limit: Int) throws(StoreError) -> [String] {
         try rows(
             """
@@ -219,7 +219,7 @@ extension SQLiteConnection {
 extension IndexTransaction {
     /// Removes what is stored of a source; a body that another source's record names stays.
     ///
-    /// - Parameter limit: variants that are removed at most; if there are as many, only variants are.
+    /// - Parameter limit: the maximum number of variants removed; once it is reached, nothing else is removed.
     /// - Returns: every digest the source has had, and whether nothing of the source is left.
     fileprivate func remove(
         _ source: String, _ more: Set<Digest> = [], variants limit: Int
@@ -247,7 +247,7 @@ extension IndexTransaction {
         return (digests, true)
     }
 
-    /// What `body` removes, by the sums of the tiers, and the digests it returns.
+    /// Runs `body` and tells what it removed, by the sums of the tiers, with the digests it returns.
     func counting(_ body: () throws(StoreError) -> Set<Digest>) throws(StoreError) -> PurgeResult {
         let before = tiers
         var result = PurgeResult()

@@ -1,12 +1,12 @@
 import Variants
 
-/// Rows as values, and the queries that look-ups, listings and transactions share.
+/// A row of `records`. Look-ups, listings and transactions share the row types and queries of this file.
 struct RecordRow {
     var id: Int
     /// nil if the row is damaged.
     var listed: ListedOriginal?
 
-    /// The columns it is read from.
+    /// The columns that `init` reads.
     static let columns = """
         id, source, selecting, digest, length, status, request_time, response_time, fetch_milliseconds, fields, \
         media_type, width, height, details, final_url, assigned_lifetime, lifetime_limit, stored, last_access, accesses, \
@@ -49,7 +49,7 @@ struct VariantRow {
     /// nil if the row is damaged.
     var listed: ListedVariant?
 
-    /// The columns it is read from.
+    /// The columns that `init` reads.
     static let columns = """
         variants.id, key, original, variants.digest, variants.length, media_type, width, height, recipe, cost, created, \
         last_access, accesses
@@ -74,7 +74,7 @@ extension ImageFormat {
 }
 
 extension SQLiteRow {
-    /// A generation; one that is out of range is damage, and counts as 0.
+    /// A generation; an out-of-range value is damage and reads as 0.
     func generation(_ column: Int32) -> UInt64 {
         let value = UInt64(max(0, integer(column)))
         return value < DiskIndex.generationLimit ? value : 0
@@ -82,7 +82,7 @@ extension SQLiteRow {
 }
 
 extension SQLiteConnection {
-    /// - Throws: `.damaged` if the number is out of range: it could not be raised.
+    /// - Throws: `.damaged` if the number is out of range, since it could not be raised.
     func generation() throws(StoreError) -> UInt64 {
         let value = try first("SELECT value FROM state WHERE name = 'generation'") { $0.generation(0) }
         guard let value, value > 0 else {
@@ -99,7 +99,7 @@ extension SQLiteConnection {
         try rows("SELECT \(VariantRow.columns) FROM variants \(rest)", values: values) { VariantRow($0) }
     }
 
-    /// Whether a body row needs the file of this digest, or it is deleted soon.
+    /// Whether a body row needs the file of this digest, or the file is scheduled for deletion.
     func isNamed(_ digest: Digest) throws(StoreError) -> Bool {
         guard let key = DigestKey(digest) else { return false }
         return try first(
@@ -109,7 +109,7 @@ extension SQLiteConnection {
         ) { _ in true } ?? false
     }
 
-    /// What the tiers hold and have done, without what is noted in memory.
+    /// The counters of the tiers, without what is noted in memory.
     func counters() throws(StoreError) -> PerTier<StoreCounters> {
         let rows = try rows(
             """
@@ -134,7 +134,7 @@ extension SQLiteConnection {
         return PerTier { tier in rows.first { $0.name == tier.rawValue }?.counters ?? StoreCounters() }
     }
 
-    /// Adds counts to those of a tier; what it holds is left alone.
+    /// Adds event counts to those of a tier; what it holds stays as it is.
     func add(_ counters: StoreCounters, to tier: DiskTier) throws(StoreError) {
         guard counters != StoreCounters() else { return }
         try run(

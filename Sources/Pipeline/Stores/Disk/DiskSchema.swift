@@ -6,7 +6,7 @@ enum DiskSchema {
     static let applicationID = 0x496D_5063
     /// "IMPC", the `application_id` of indexes made before version 1, which are set aside.
     static let formerApplicationID = 0x494D_5043
-    /// Files beside an index of before version 1; deleted when it is set aside.
+    /// Files that belonged to an index from before version 1; deleted when it is set aside.
     static let formerFiles = [
         "bodies.pack", "holders", "uses", "ghosts.originals", "ghosts.variants", "ghosts.records",
     ]
@@ -16,7 +16,7 @@ enum DiskSchema {
     static let cachedKilobytes = 16_384
     /// Pages in the write-ahead log (WAL) at which it is checkpointed.
     static let logPages = 2_000
-    /// Largest WAL in bytes that a process which stored nothing leaves without a checkpoint; the next open has to replay it.
+    /// Largest WAL in bytes that a process which stored nothing leaves un-checkpointed; the next open has to replay it.
     static let keptLogBytes = 64 << 10
 
     static let statements = """
@@ -65,38 +65,38 @@ enum DiskSchema {
         CREATE INDEX tags_tag ON tags (tag);
         """
 
-    /// The first eight bytes of a digest or key, which its index holds: it takes a quarter of an index over all of it.
+    /// The first eight bytes of a digest or key. Its index holds only these, which takes a quarter of the space.
     private static func prefix(_ column: String) -> String { "substr(\(column), 1, 8)" }
 
-    /// A condition that a digest or key equals a value, which its index leads to.
+    /// A condition that a digest or key equals a value, written so that SQLite uses its index.
     static func equal(_ column: String, _ value: String) -> String {
         "(\(prefix(column)) = \(prefix(value)) AND \(column) = \(value))"
     }
 
-    /// A condition that a digest or key lies between two values, which its index leads to.
+    /// A condition that a digest or key lies between two values, written so that SQLite uses its index.
     static func between(_ column: String, _ first: String, _ last: String) -> String {
         "(\(prefix(column)) BETWEEN \(prefix(first)) AND \(prefix(last)) AND \(column) BETWEEN \(first) AND \(last))"
     }
 
-    /// What eviction needs of an entry, the same in every tier.
+    /// The columns that eviction needs, the same in every tier.
     private static let queueColumns = """
         size INTEGER NOT NULL, cost REAL NOT NULL, accesses INTEGER NOT NULL, clock REAL NOT NULL, \
         priority REAL NOT NULL, last_access REAL NOT NULL
         """
 
-    /// Tables that `probe` reads, to tell a sound index from a damaged one.
+    /// Tables that are read to tell an intact index from a damaged one.
     static let tables = ["state", "tiers", "bodies", "originals", "variants", "records", "links"]
 }
 
-/// The kinds of entries that are counted, budgeted and evicted apart; raw values name tables and rows of `tiers`.
+/// The kinds of entries, counted, budgeted and evicted separately; raw values name tables and rows of `tiers`.
 enum DiskTier: String, CaseIterable {
     case originals, variants, records
 
-    /// Bytes charged for a record beside its strings, and the least that an entry with a body is charged.
+    /// Bytes charged for a record in addition to its strings; also the minimum charge for an entry with a body.
     static let overhead = 512
 
     /// Bytes charged for an entry with a body: those of the body, so that budgets mean what they say and the policy
-    /// weighs what it saves. Rows and indexes come on top; without a least charge they alone could fill a disk.
+    /// weighs what it saves. Rows and indexes are not counted; without a minimum charge they alone could fill a disk.
     static func charge(body bytes: Int) -> Int { max(bytes, overhead) }
 
     /// Its number in `ghosts`.
@@ -116,7 +116,7 @@ enum DiskTier: String, CaseIterable {
     struct Statements: Sendable {
         /// The front of the eviction queue, as `IndexTransaction.Leaving` reads it.
         let front: String
-        /// One row, likewise.
+        /// One row with the same columns.
         let row: String
         /// Deletes a row.
         let delete: String
@@ -148,7 +148,7 @@ enum DiskTier: String, CaseIterable {
     }
 }
 
-/// One of something for each tier.
+/// One value for each tier.
 struct PerTier<Value> {
     private var values: [Value]
 
@@ -166,8 +166,8 @@ struct PerTier<Value> {
 
 extension PerTier: Sendable where Value: Sendable {}
 
-/// What a key is remembered by after its entry was evicted: the beginning of a digest, 64-bit FNV-1a of a source and what
-/// selects among its responses; the same in every process. A collision costs no more than a place in the queue.
+/// The hash that identifies a ghost entry: the first eight bytes of a digest, or 64-bit FNV-1a of a source and its
+/// selecting fields; the same in every process. A collision only affects a place in the eviction queue.
 struct GhostKey: Sendable, Hashable {
     let hash: Int
 

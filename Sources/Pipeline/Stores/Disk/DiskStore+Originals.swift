@@ -1,10 +1,10 @@
 extension DiskStore {
-    /// Counts records that were found and turned out stale.
+    /// Counts that a look-up found stale records.
     func noteStale() throws(StoreError) {
         notes.note(.records) { $0.stale += 1 }
     }
 
-    /// What is remembered of a source: one record for each selection its `Vary` has led to, newest first.
+    /// The records of a source, newest first: one for each selection that its `Vary` has led to.
     public func records(source: String) throws(StoreError) -> [OriginalRecord] {
         let found = try lookUp(missing: .records) { view throws(StoreError) -> [OriginalRecord]? in
             var records: [OriginalRecord] = []
@@ -24,13 +24,13 @@ extension DiskStore {
         return found ?? []
     }
 
-    /// Stores a record in place of the one with the same source and selecting fields, and its body.
+    /// Stores a record, replacing the one with the same source and selecting fields, and its body.
     ///
     /// - Parameters:
-    ///   - body: the bytes under `record.digest`; nil when they are not to be stored. A body larger than the budget
-    ///     is refused and counted, and the record is stored alone.
+    ///   - body: the bytes under `record.digest`; nil if they are not to be stored. A body larger than the budget is
+    ///     refused and counted, and only the record is stored.
     ///   - generation: `generationNow()` when the work began.
-    /// - Returns: false when the source or the digest was purged since, or the record was not taken in.
+    /// - Returns: false if the source or the digest was purged since, or the record was refused.
     @discardableResult
     public func storeOriginal(
         _ record: OriginalRecord, body: [UInt8]?, generation: UInt64
@@ -38,7 +38,7 @@ extension DiskStore {
         try storeOriginal(record, content: body.map(EntryBody.bytes), generation: generation)
     }
 
-    /// The same of a body that may lie in a file, which passes through memory in pieces alone.
+    /// The same with a body that may be a file, which is never read into memory as a whole.
     func storeOriginal(
         _ record: OriginalRecord, content body: EntryBody?, generation: UInt64
     ) throws(StoreError) -> Bool {
@@ -55,7 +55,7 @@ extension DiskStore {
     }
 
     /// Replaces the fields and times of a record after a 304 and keeps its body.
-    /// - Returns: false when there is no such record any more.
+    /// - Returns: false if there is no such record any more.
     @discardableResult
     public func freshen(_ record: OriginalRecord) throws(StoreError) -> Bool {
         try perform { index throws(StoreError) in
@@ -67,13 +67,13 @@ extension DiskStore {
         }
     }
 
-    /// The bytes of an original; nil when they are not stored (any more) or were damaged.
+    /// The bytes of an original; nil if they are not stored (any more) or were damaged.
     public func originalBody(digest: Digest) throws(StoreError) -> [UInt8]? {
         guard case .bytes(let bytes)? = try originalBody(digest: digest, longest: .max) else { return nil }
         return bytes
     }
 
-    /// The same with a body of more than `longest` bytes as its open file, verified but not in memory.
+    /// The same, but a body of more than `longest` bytes is returned as an open file, verified but not in memory.
     func originalBody(digest: Digest, longest: Int) throws(StoreError) -> EntryBody? {
         guard let key = DigestKey(digest) else { return nil }
         let found = try found(in: .originals, longest: longest) {
@@ -96,7 +96,7 @@ extension DiskStore {
         return found?.body
     }
 
-    /// Whether the bytes of an original are stored; without counting a use, and without reading them.
+    /// Whether the body of an original is stored; counts no access and does not read it.
     public func holdsOriginal(digest: Digest) throws(StoreError) -> Bool {
         guard let key = DigestKey(digest) else { return false }
         return try lookUp { view throws(StoreError) in
@@ -106,7 +106,7 @@ extension DiskStore {
         } ?? false
     }
 
-    /// Whether a record of the source with this digest is stored; without counting a use.
+    /// Whether a record of the source with this digest is stored; counts no access.
     public func holdsRecord(source: String, digest: Digest) throws(StoreError) -> Bool {
         guard let key = DigestKey(digest) else { return false }
         return try lookUp { view throws(StoreError) in
@@ -116,7 +116,7 @@ extension DiskStore {
         } ?? false
     }
 
-    /// Removes one record, and its body when no other record has the same bytes.
+    /// Removes one record, and its body if no other record has the same bytes.
     @discardableResult
     public func removeRecord(source: String, selecting: [String: String?]) throws(StoreError) -> Bool {
         try perform { index throws(StoreError) in

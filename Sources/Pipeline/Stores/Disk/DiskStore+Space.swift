@@ -1,10 +1,10 @@
 import Glibc
 import Synchronization
 
-/// What a file system has, in bytes.
+/// The size of a file system and its free space, in bytes.
 struct FileSystemSpace: Sendable, Hashable {
     var total: Int
-    /// What programs without privileges may still use.
+    /// Bytes available to unprivileged processes.
     var free: Int
 
     init(total: Int, free: Int) {
@@ -12,7 +12,7 @@ struct FileSystemSpace: Sendable, Hashable {
         self.free = free
     }
 
-    /// nil if the system does not tell.
+    /// nil if `statvfs` fails.
     init?(holding path: String) {
         var status = statvfs()
         guard statvfs(path, &status) == 0 else { return nil }
@@ -20,21 +20,21 @@ struct FileSystemSpace: Sendable, Hashable {
         free = Int(status.f_bavail) * Int(status.f_frsize)
     }
 
-    /// The default floor: a gigabyte, or a twentieth if that is less; 16 MB at least, because the WAL may take half of that before
-    /// it is checkpointed.
+    /// The default floor: a gigabyte, or a twentieth of the file system if that is less; 16 MB at least, because the
+    /// WAL may take half of that before it is checkpointed.
     var ordinaryFloor: Int { min(1_000_000_000, max(16_000_000, total / 20)) }
 }
 
 extension DiskStore {
-    /// Steps of eviction that one store takes at most; the next one continues.
+    /// The maximum number of eviction steps in one store; the next one continues.
     private static let stepsForNewcomer = 16
 
-    /// What is free on the file system now, and what the store leaves of it; nil if the system does not tell.
+    /// The free space of the file system, and how much of it the store must leave, in bytes; nil if `statvfs` fails.
     public func freeSpace() -> (free: Int, floor: Int)? {
         space(folder).map { ($0.free, configuration.freeSpace ?? $0.ordinaryFloor) }
     }
 
-    /// Evicts until the file system keeps its floor when `count` more bytes are written, and fills the space reserve.
+    /// Evicts until `count` more bytes can be written above the file system's floor, and fills the space reserve.
     ///
     /// - Throws: `.full` if that did not free enough.
     func makeRoom(for count: Int, in tier: DiskTier) throws(StoreError) {
@@ -51,8 +51,8 @@ extension DiskStore {
         }
     }
 
-    /// With this much above the floor, which nobody writes within `ampleLifetime` (nanoseconds), bodies of at most `smallBytes`
-    /// are stored without asking the file system each time, which would cost a tenth of storing them.
+    /// If `ampleBytes` are free above the floor, more than is ever written within `ampleLifetime` (nanoseconds), bodies
+    /// of at most `smallBytes` are stored without a `statvfs` each time, which would cost a tenth of storing them.
     private static let ampleBytes = 1_000_000_000
     private static let ampleLifetime: UInt64 = 50_000_000
     private static let smallBytes = 1 << 20
@@ -61,7 +61,7 @@ extension DiskStore {
         for step in 0..<Self.stepsForNewcomer {
             guard let (free, floor) = freeSpace(), free - count < floor else { return }
             if step == 0 {
-                // The WAL may be all that is too much.
+                // Checkpointing the WAL may free enough.
                 _ = try? perform { index throws(StoreError) in index.checkpoint(truncates: true) }
                 continue
             }
@@ -85,7 +85,7 @@ extension DiskStore {
 
     private func refusal(_ message: String) -> StoreError { StoreError(.full, message, path: folder) }
 
-    /// Evicts, once after opening, what exceeds a budget that was larger before: in steps, not with the newcomer.
+    /// Evicts, once after opening, what exceeds a lowered budget: in steps, not in a newcomer's transaction.
     private func stepDown(_ tier: DiskTier) throws(StoreError) {
         for tier in tier == .originals ? [DiskTier.originals, .records] : [tier] where takesDown(tier) {
             var hasEvicted = false
@@ -94,7 +94,7 @@ extension DiskStore {
         }
     }
 
-    /// Evicts some of what exceeds these bounds; returns how many entries.
+    /// Evicts some of what exceeds these bounds; returns the number of entries evicted.
     func evictStep(_ tier: DiskTier, entries: Int, bytes: Int) throws(StoreError) -> Int {
         let evicted = try deleting { index, limit throws(StoreError) in
             try index.write { transaction throws(StoreError) in
@@ -107,15 +107,15 @@ extension DiskStore {
 
     // MARK: Deleting
 
-    /// Entries that are deleted in one transaction; other processes can write in between.
+    /// The number of entries deleted in one transaction; other processes can write in between.
     static let step = 512
-    /// Entries that are deleted in one transaction if there is hardly any room for its WAL.
+    /// The number of entries deleted in one transaction if there is hardly any room for its WAL.
     private static let shortStep = 16
 
-    /// Runs a transaction that only deletes. If the file system has no room for its part of the WAL, gives the space reserve up and
-    /// runs it again for fewer entries.
+    /// Runs a transaction that only deletes. If the file system has no room for its part of the WAL, releases the space
+    /// reserve and retries with fewer entries.
     ///
-    /// - Parameter body: is passed the number of entries it may delete at most: `limit`, or fewer.
+    /// - Parameter body: is passed the maximum number of entries to delete: `limit`, or fewer.
     func deleting<Result: Sendable>(
         atMost limit: Int = step, _ body: (_ index: DiskIndex, _ limit: Int) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
@@ -123,13 +123,13 @@ extension DiskStore {
         for attempt in 0...2 {
             do throws(StoreError) {
                 let result = try perform { index throws(StoreError) in try body(index, attempt == 0 ? limit : less) }
-                giveBack(completely: false)
+                returnPages(completely: false)
                 return result
             } catch {
                 guard error.code == .full else { throw error }
             }
             if attempt == 0 { _ = files.reserve.giveUp() }
-            // A WAL that is copied and reset needs no further room.
+            // A WAL that is checkpointed and reset needs no further room.
             if attempt == 1 { _ = try perform { index throws(StoreError) in index.checkpoint(truncates: false) } }
         }
         throw StoreError(
@@ -137,27 +137,30 @@ extension DiskStore {
             path: folder)
     }
 
-    /// The share of the index's pages that may stay unused, and their number: what is stored next reuses them, and giving one back
-    /// costs SQLite a search of the list of unused pages, which must stay short.
+    /// One page of the index in `unusedShare` may stay unused, but not more than `mostUnused`: later stores reuse them.
+    /// SQLite searches the list of unused pages for each page that it returns to the file system, so the list must
+    /// stay short.
     private static let (unusedShare, mostUnused) = (6, 4_096)
 
-    /// Deletes files that lost their last row, gives unused pages of the index back to the file system, and fills the space reserve.
+    /// Deletes files that lost their last row, returns unused pages of the index to the file system, in steps, and
+    /// fills the space reserve.
     ///
-    /// - Parameter completely: also gives back the unused pages that may stay.
+    /// - Parameter completely: whether to return the unused pages that may stay, too.
     func shrink(completely: Bool = false) {
         while let hasMore = try? perform({ index throws(StoreError) in index.deleteDiscarded() }), hasMore {
             yieldToOthers()
         }
-        giveBack(completely: completely)
+        returnPages(completely: completely)
         _ = try? perform { index throws(StoreError) in
-            // Pages that were given back leave the file with the checkpoint.
+            // The checkpoint truncates the file by the pages that were returned.
             if try index.isLongerThanItsPages() { index.checkpoint(truncates: true) }
         }
         files.reserve.fill()
     }
 
-    /// Gives unused pages of the index back if they are too many, in steps between which other processes can write.
-    private func giveBack(completely: Bool) {
+    /// Returns unused pages of the index to the file system if they are too many, in steps between which other
+    /// processes can write.
+    private func returnPages(completely: Bool) {
         while true {
             let hasMore = try? perform { index throws(StoreError) in
                 let (unused, all) = try index.pages()

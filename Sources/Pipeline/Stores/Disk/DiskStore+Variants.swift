@@ -1,5 +1,5 @@
 extension DiskStore {
-    /// A variant with its body; nil when it is not stored or was damaged.
+    /// A variant with its body; nil if it is not stored or was damaged.
     ///
     /// - Parameter original: digest of the original it was made from.
     public func variant(key: String, of original: Digest) throws(StoreError) -> (entry: VariantEntry, body: [UInt8])? {
@@ -35,7 +35,7 @@ extension DiskStore {
         ON bodies.id = body AND bodies.digest = variants.digest WHERE \(DiskSchema.equal("key", "?1")) AND original = ?2
         """
 
-    /// Whether a variant is stored; without counting a use, and without reading its body, which may turn out damaged.
+    /// Whether a variant is stored; counts no access and does not read its body, which may turn out to be damaged.
     public func holdsVariant(key: String, of original: Digest) throws(StoreError) -> Bool {
         guard let digits = DigestKey(key), let original = DigestKey(original) else { return false }
         return try lookUp { view throws(StoreError) in
@@ -48,13 +48,13 @@ extension DiskStore {
         } ?? false
     }
 
-    /// Stores a variant in place of any under the same key.
+    /// Stores a variant, replacing any under the same key.
     ///
     /// - Parameters:
     ///   - generation: `generationNow()` when the work began.
-    ///   - source: whose original it was made from, so that a purge of that source finds it even when the source's
-    ///     record has changed meanwhile.
-    /// - Returns: false when it was refused as larger than the budget, everything stored is worth more to the policy, or
+    ///   - source: the source of the original it was made from, so that a purge of that source finds the variant even
+    ///     if the source's record has changed meanwhile.
+    /// - Returns: false if it was refused as larger than the budget, everything stored is worth more to the policy, or
     ///   the original or source was purged since.
     @discardableResult
     public func storeVariant(

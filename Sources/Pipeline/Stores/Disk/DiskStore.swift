@@ -6,8 +6,8 @@ import Variants
 ///
 /// One SQLite database holds the index and small bodies; larger bodies are files named by digest
 /// (docs/entry-format.md). Several stores, in one process or in several, may use one folder on a local file system.
-/// Every call blocks for as long as its I/O takes: call it from threads of your own. Damage is never an error: what is
-/// damaged is deleted, counted and reported as a miss.
+/// Every call blocks for as long as its I/O takes: call it from threads of your own. Damage is never an error: a
+/// damaged entry is deleted, counted and reported as a miss.
 public final class DiskStore: Sendable {
     /// The folder as it was given.
     public let folder: String
@@ -22,24 +22,24 @@ public final class DiskStore: Sendable {
     private let readers: IndexReaders
     /// Counters and accesses that look-ups have recorded and no writer has stored yet.
     let notes: LookupNotes
-    /// Merges the notes if no writer has done so for a while; started on first need.
+    /// The thread that merges the notes if no writer has done so for a while; started on first use.
     private let merger = Mutex<OwnedThreads?>(nil)
     private let isMerging = Atomic<Bool>(false)
-    /// Until when the file system is taken to have ample room.
+    /// Until when the file system is assumed to have ample free space.
     let ampleUntil = Atomic<UInt64>(0)
-    /// Looks at the file system that holds the folder.
+    /// Measures the file system that holds the folder.
     let space: @Sendable (_ folder: String) -> FileSystemSpace?
 
-    /// How often this store found its database damaged, set it aside as `cache.sqlite.damaged` and began an empty one.
+    /// How often this store set a damaged database aside as `cache.sqlite.damaged` and started an empty one.
     public var rebuilds: Int { notes.rebuilds.load(ordering: .relaxed) }
 
-    /// Opens the cache in `folder`, creating both when they are not there.
+    /// Opens the cache in `folder`, creating both if they do not exist.
     ///
-    /// - Parameter policy: what decides which entry of a tier goes; default GDSF-P. How far it has come is kept in the
-    ///   folder, so all processes should use the same one: budgets hold with different ones too, but the order in which
-    ///   entries go makes little sense for a while.
-    /// - Throws: `.unavailable` when the folder cannot be created or opened, `.newerVersion` when a newer version of
-    ///   this program wrote it; nothing is changed then.
+    /// - Parameter policy: decides which entry of a tier is evicted; default GDSF-P. Its clock is stored in the folder,
+    ///   so all processes should use the same policy: budgets hold with different ones too, but the order of eviction
+    ///   makes little sense for a while.
+    /// - Throws: `.unavailable` if the folder cannot be created or opened; `.newerVersion`, changing nothing, if a
+    ///   newer version of this program wrote it.
     public convenience init(
         folder: String, configuration: DiskStoreConfiguration = DiskStoreConfiguration(),
         policy: any EvictionPolicy = GreedyDualSizeFrequency()
@@ -65,28 +65,28 @@ public final class DiskStore: Sendable {
 
     deinit { close() }
 
-    /// Whether it is up to the caller to bring a tier within its budget: once.
+    /// Whether the caller has to bring a tier within its budget: true once per tier.
     func takesDown(_ tier: DiskTier) -> Bool { broughtDown.withLock { $0.insert(tier).inserted } }
 
-    /// Writes what is noted in memory and closes the files. Calls after it throw `.closed`.
+    /// Writes the counters and accesses noted in memory and closes the files. Later calls throw `.closed`.
     public func close() {
         readers.close()
         merger.withLock { $0.take() }?.stop()
         state.withLock { $0.close() }
     }
 
-    /// Writes uses and counts noted in memory to the index.
+    /// Writes the counters and accesses noted in memory to the index.
     public func flush() throws(StoreError) {
         try perform { index throws(StoreError) in try index.storeNotes() }
     }
 
-    /// Runs `body` on the index under its lock. If the index is damaged, reopens it and repeats `body` once, because another
-    /// process may be replacing it; if it is still damaged, repeats `body` on a new index. If another process is writing, retries
-    /// for `busyMilliseconds`, without holding the lock in between.
+    /// Runs `body` on the index under its lock. If the index is damaged, reopens it and repeats `body` once, because
+    /// another process may be replacing it; if it is still damaged, repeats `body` on a new index. If another process
+    /// is writing, retries for `busyMilliseconds`, without holding the lock in between.
     func perform<Result: Sendable>(
         _ body: (DiskIndex) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
-        // Trouble undoes the whole transaction, and who began it sees to damage.
+        // An error rolls back the whole transaction, and the caller that began it handles damage.
         if let batch = Self.batch, batch.owner == ObjectIdentifier(self) { return try body(batch.index) }
         var waited = 0
         while true {
@@ -101,11 +101,11 @@ public final class DiskStore: Sendable {
         }
     }
 
-    /// Runs a look-up on a read connection, so that it does not wait for writers. If that fails, and inside `together`, it
-    /// runs on the write connection under the index's lock, which handles damage.
+    /// Runs a look-up on a read connection, so that it does not wait for writers. If that fails, and inside `together`,
+    /// runs it on the write connection under the index's lock, which handles damage.
     ///
     /// - Parameters:
-    ///   - tier: where it counts as a miss when nothing is found.
+    ///   - tier: counts a miss if nothing is found.
     ///   - body: may run twice.
     func lookUp<Result: Sendable>(
         missing tier: DiskTier? = nil, _ body: (IndexView) throws(StoreError) -> Result?
@@ -132,7 +132,7 @@ public final class DiskStore: Sendable {
             if notes.isDue { mergeNotes() }
             return .some(found)
         } catch {
-            // Not reported: the caller repeats the look-up on the write connection, which handles the error if it persists.
+            // Not reported: the caller repeats the look-up on the write connection, which reports a lasting error.
             reader.connection.close()
             return nil
         }
@@ -171,25 +171,25 @@ public final class DiskStore: Sendable {
 
     // MARK: Storing together
 
-    /// A transaction that several stores share, on the thread that makes them.
+    /// A transaction that several stores on one thread share.
     private struct Batch: Sendable {
         var owner: ObjectIdentifier
         var index: DiskIndex
     }
 
     @TaskLocal private static var batch: Batch?
-    /// What stores made together are taken to need.
+    /// Bytes that stores made together are assumed to need.
     private static let togetherBytes = 1 << 20
 
-    /// Makes the stores within `body`, on the thread that calls, one transaction, for about half of what they cost one
-    /// by one: all of them happen, or none.
+    /// Runs the stores within `body`, on the calling thread, as one transaction: either all of them happen or none.
+    /// This costs about half as much as storing them one by one.
     ///
-    /// Readers of this store wait until it has committed, so it is meant for a few small bodies. `body` may run twice,
-    /// after damage.
+    /// Other writers wait until it has committed, so it is meant for a few small bodies. `body` may run twice if damage
+    /// is found.
     ///
-    /// - Throws: what `body` threw; nothing is stored then.
+    /// - Throws: what `body` throws; nothing is stored in that case.
     public func together(_ body: () throws(StoreError) -> Void) throws(StoreError) {
-        // Before it begins: what is evicted within gives nothing back until it has committed.
+        // Before the transaction begins: what it evicts frees space only once it has committed.
         for tier in [DiskTier.originals, .variants] { try makeRoom(for: Self.togetherBytes, in: tier) }
         try perform { index throws(StoreError) in
             try index.write { _ throws(StoreError) in
@@ -213,10 +213,10 @@ public final class DiskStore: Sendable {
         var bytes: [UInt8]?
     }
 
-    /// The entry that `look` finds in a tier, counted as a hit by it, with its body, which is checked without the lock; nil if
-    /// there is none, and after damage, which is removed.
+    /// The entry that `look` finds in a tier and counts as a hit, with its body, which is checked without the lock; nil
+    /// if there is none, or if it is damaged and was removed.
     ///
-    /// - Parameter longest: bytes of the longest body that is read into memory; a longer one is its open file.
+    /// - Parameter longest: bytes of the longest body to read into memory; a longer one is returned as an open file.
     func found<Entry: Sendable>(
         in tier: DiskTier, longest: Int,
         _ look: (IndexView) throws(StoreError) -> (entry: Entry, located: Located)?
@@ -227,7 +227,7 @@ public final class DiskStore: Sendable {
             do throws(StoreError) {
                 if let body = try whole(found.located, longest: longest) { return (found.entry, body) }
             } catch {
-                // A disk that fails is not damage, and the caller gets no body.
+                // A disk error is not damage, but the caller gets no body.
                 notes.note(tier) {
                     $0.takeBackHit(bytes: body.length, milliseconds: cost)
                     $0.misses += 1
@@ -286,7 +286,7 @@ public final class DiskStore: Sendable {
         return checksum == body.checksum ? found : nil
     }
 
-    /// Stores a body together with what `insert` writes, or nothing.
+    /// Stores a body together with what `insert` writes: both or neither.
     func storing<Result: Sendable>(
         _ digest: Digest, _ body: EntryBody?, tier: DiskTier,
         insert: (IndexTransaction, IncomingBody) throws(StoreError) -> Result
@@ -312,7 +312,7 @@ public final class DiskStore: Sendable {
         if let body, body.count > configuration.inlineLimit,
             DiskTier.charge(body: body.count) <= configuration.budget(of: tier)
         {
-            // Written before the write lock is taken, unless the same bytes are stored already.
+            // Written before the write lock is acquired, unless the same bytes are stored already.
             let isStored = files.holds(digest, length: body.count)
             if !isStored { incoming.temporary = try files.writeTemporary(body, sync: configuration.fsync) }
         }
@@ -341,7 +341,7 @@ public final class DiskStore: Sendable {
 }
 
 extension SQLiteConnection {
-    /// The body of a row, whose digest is compared.
+    /// The body of a row, if it has this digest.
     func located(_ row: Int, of tier: DiskTier, _ digest: DigestKey) throws(StoreError) -> DiskStore.Located? {
         let table =
             tier == .originals ? "originals AS entry ON entry.id = bodies.id" : "variants AS entry ON body = bodies.id"

@@ -1,7 +1,7 @@
 import Variants
 
-/// The tiers of a cache folder without a pipeline before them and without memory tiers: what `Benchmarks/run-hit-latency`
-/// measures.
+/// The tiers of a cache folder without a pipeline and without memory tiers, as `Benchmarks/run-hit-latency` measures
+/// them.
 @_spi(Benchmarks) public final class DiskTierProbe: Sendable {
     private let tiers: CacheTiers
     private let generation: CacheTiers.Generation
@@ -16,12 +16,12 @@ import Variants
         generation = tiers.generation()
     }
 
-    /// Looks a variant up as the render stage does; whether it was there.
+    /// Looks a variant up as the render stage does; returns whether it was found.
     public func variant(_ key: String, of original: String) async -> Bool {
         await tiers.variant(key, of: original) != nil
     }
 
-    /// Stores a variant behind the answer.
+    /// Stores a variant in the background.
     public func store(_ entry: VariantEntry, body: [UInt8], of source: String) {
         tiers.store(entry, body: body, of: source, storage: .variantsOnDisk, generation: generation)
     }

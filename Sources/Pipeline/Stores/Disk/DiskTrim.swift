@@ -1,17 +1,17 @@
-/// What a trim removes: what is old or unused, and beyond that so much that a number or a size holds.
+/// What a trim removes: old or unused entries, and then as many more as it takes to meet a limit on number or bytes.
 public struct TrimRequest: Sendable, Hashable {
-    /// Removes what was stored before, Unix seconds; an original is as old as the last response that carried or confirmed
-    /// it. nil, the default, sets no bound.
+    /// Removes entries stored before this time, in Unix seconds; an original is as old as the last response that
+    /// carried or confirmed it. nil, the default, sets no bound.
     public var olderThan: Double?
-    /// Removes what was last used before, Unix seconds; nil sets no bound. With both bounds either is enough.
+    /// Removes entries last accessed before this time, in Unix seconds; nil sets no bound. Either bound suffices.
     public var unusedSince: Double?
-    /// Confines both bounds to what belongs to these sources; without a bound all of it is removed.
+    /// Limits both bounds to entries of these sources; if no bound is set, all of their entries are removed.
     public var sources = SourceFilter()
-    /// Entries that each tier keeps at most; what is worth least to the eviction policy goes first. Whatever their source.
+    /// Entries that each tier keeps at most, whatever their source; those worth least to the policy go first.
     public var maxEntries: Int?
     /// Bytes that each tier keeps at most, likewise.
     public var maxBytes: Int?
-    /// Which tiers; both by default.
+    /// The tiers to trim; both by default.
     public var tiers = Set(EntryTier.allCases)
 
     public init() {}
@@ -23,7 +23,7 @@ public struct TrimResult: Sendable, Hashable {
     public var originals = 0
     /// Variants removed.
     public var variants = 0
-    /// Bytes given back.
+    /// Bytes of the bodies and variants removed.
     public var bytes = 0
 
     public init() {}
@@ -36,10 +36,10 @@ public struct TrimResult: Sendable, Hashable {
 }
 
 extension DiskStore {
-    /// Removes bodies of originals and variants as asked, and leaves records. Each transaction removes at most 512
+    /// Removes bodies of originals and variants as requested, but no records. Each transaction removes at most 512
     /// entries, so that other processes can write in between; what they store while this runs may stay.
     public func trim(_ request: TrimRequest) throws(StoreError) -> TrimResult {
-        // Bounds on the last access are compared with the rows.
+        // The bound on the last access is compared with the rows, so noted accesses are stored first.
         if request.unusedSince != nil { try? flush() }
         var trim = DiskTrim(store: self, request: request)
         try trim.run()
@@ -67,7 +67,7 @@ private struct DiskTrim {
         }
     }
 
-    /// Removes some of what exceeds the number of entries or bytes; returns whether there was any.
+    /// Removes some of what exceeds the number of entries or bytes; returns whether anything was removed.
     private mutating func removeLeastWorth(_ tier: EntryTier) throws(StoreError) -> Bool {
         let (entries, bytes) = (request.maxEntries ?? .max, request.maxBytes ?? .max)
         let removed = try store.deleting { index, limit throws(StoreError) in
@@ -90,7 +90,7 @@ private struct DiskTrim {
             ) { $0.integer(0) }[...]
         }
         let bounds = request.bounds(tier, first: 2)
-        // Checked again: the entry may have been used or replaced meanwhile.
+        // Checked again, since the entry may have been accessed or replaced meanwhile.
         let recheck = "SELECT 1 FROM \(tier.rawValue) WHERE id = ?1 AND \(bounds?.sql ?? "1")"
         while !ids.isEmpty {
             let due = ids
@@ -129,7 +129,7 @@ extension EntryTier {
 }
 
 extension TrimRequest {
-    /// What to remove whatever the tier holds, in SQL; nil for nothing.
+    /// The SQL condition for what is removed however much the tier holds; nil if nothing is.
     fileprivate func condition(_ tier: EntryTier) -> (sql: String, values: [SQLiteValue])? {
         let bounds = bounds(tier, first: 1)
         let filter = sources.condition("source", first: 1 + (bounds?.values.count ?? 0))
@@ -142,7 +142,7 @@ extension TrimRequest {
         return ("\(bounds.sql) AND \(belongs)", bounds.values + filter.values)
     }
 
-    /// The bounds of age and use alone, values numbered from `first`.
+    /// Only the bounds on age and last access, with values numbered from `first`.
     fileprivate func bounds(_ tier: EntryTier, first: Int) -> (sql: String, values: [SQLiteValue])? {
         let created =
             switch tier {

@@ -1,16 +1,16 @@
 import Glibc
 
-/// What `verify` found; each number counts faults, and all of them are mended when it repaired.
+/// What `verify` found; each number counts faults, and a repair fixes all of them.
 public struct VerifyReport: Sendable, Hashable {
     /// Bodies read and compared with their checksum.
     public var bodiesChecked = 0
     /// Bodies whose length or checksum is wrong.
     public var damagedBodies = 0
-    /// Rows whose body file is not there.
+    /// Rows whose body file is missing.
     public var missingFiles = 0
-    /// Body files that no row names, and what has the name of one and is none: links, files of other users.
+    /// Body files that no row names, and links or files of other users under the name of a body file.
     public var orphanFiles = 0
-    /// Files among ours under names that are not ours. They are no fault, and repairing leaves them as they are.
+    /// Files in the store's folders under names it does not use; no faults, and a repair leaves them as they are.
     public var foreignFiles = 0
     /// Files of interrupted writes, untouched for ten minutes.
     public var abandonedFiles = 0
@@ -22,7 +22,7 @@ public struct VerifyReport: Sendable, Hashable {
     public var wrongSums = 0
     /// The database itself is damaged; repairing starts an empty one.
     public var isIndexDamaged = false
-    /// Whether there were faults, and they were mended.
+    /// Whether there were faults and they were repaired.
     public var isRepaired = false
 
     public init() {}
@@ -36,10 +36,10 @@ public struct VerifyReport: Sendable, Hashable {
 }
 
 extension DiskStore {
-    /// Reads every body and compares index and folder in both directions. Other processes may go on meanwhile: the
-    /// index is locked for one body at a time. Works on a file system that is mounted read-only, too.
+    /// Reads every body and compares index and folder in both directions. Other processes may continue meanwhile: the
+    /// index is locked for one body at a time. Also works on a file system that is mounted read-only.
     ///
-    /// - Throws: `.unavailable` if it is to repair what it may only read.
+    /// - Throws: `.unavailable` if it is to repair a folder that is read-only.
     public func verify(repair: Bool = false) throws(StoreError) -> VerifyReport {
         var verification = DiskVerification(store: self, repairs: repair)
         try verification.run()
@@ -68,7 +68,7 @@ private struct DiskVerification {
         let repairs = repairs
         report.isIndexDamaged = try store.perform { index throws(StoreError) in try index.isDamaged(repair: repairs) }
         if report.isIndexDamaged, !repairs { return }
-        // What killed processes left, and the next write deletes anyway, is not a fault.
+        // Leftovers of killed processes are not faults; the next write deletes them anyway.
         try store.perform { index throws(StoreError) in
             _ = try index.connection
             index.reclaim()
@@ -106,7 +106,7 @@ private struct DiskVerification {
                 let located = try store.perform { index throws(StoreError) in
                     try index.connection.located(entry.row, of: tier, entry.digest)
                 }
-                // Removed or replaced since the page was read.
+                // It was removed or replaced after the page was read.
                 guard let located else { continue }
                 if try store.whole(located, longest: store.configuration.inlineLimit) != nil { continue }
                 let isMissing = located.body.isFile && access(store.files.path(entry.digest.text), F_OK) != 0
@@ -130,7 +130,7 @@ private struct DiskVerification {
                 let repairs = repairs
                 let isOrphan = try store.perform { index throws(StoreError) in
                     if try index.connection.isNamed(digest) { return false }
-                    // Again under the write lock: a file that was renamed in and is not committed yet is not orphaned.
+                    // Checked again under the write lock: a file renamed in but not committed yet is not orphaned.
                     return try index.maintain { connection throws(StoreError) in
                         let isOrphan = try !connection.isNamed(digest) && files.isThere(digest)
                         if isOrphan, repairs { files.remove(digest) }
@@ -169,9 +169,9 @@ extension DiskIndex {
     }
 }
 
-/// Rows that contradict each other.
+/// Rows that are inconsistent.
 private struct WrongRows: Sendable {
-    /// Rows of each tier that no look-up can answer with.
+    /// Rows of each tier that no look-up can return.
     var broken: [DiskTier: [Int]] = [:]
     /// Links that are missing, or that no entry needs.
     var links = 0
@@ -193,13 +193,13 @@ extension SQLiteConnection {
             .compactMap { row in row.digest.map { (row.row, $0) } }
     }
 
-    /// No entry is charged so much, and sums of it would overflow.
+    /// No entry is charged that much, and sums of such sizes would overflow.
     private static let isSizeWrong = "size NOT BETWEEN 1 AND 1 << 44"
     private static let missingLinks = "SELECT source, digest FROM records EXCEPT SELECT source, digest FROM links"
     private static let unneededLinks = """
         digest NOT IN (SELECT digest FROM records) AND digest NOT IN (SELECT original FROM variants)
         """
-    /// Bodies with another number of entries than they say.
+    /// Bodies whose stored number of entries is wrong.
     private static let references = """
         SELECT id, ifnull(count, 0) AS count FROM bodies LEFT JOIN (SELECT body, count(*) AS count FROM \
         (SELECT body FROM variants UNION ALL SELECT id FROM originals) GROUP BY body) ON body = id \

@@ -1,22 +1,22 @@
 import Variants
 
-/// How fields, selecting fields and image headers are written into blobs of the index: as lists of texts.
+/// Encodes header fields, selecting fields and image headers as blobs of the index: as lists of texts.
 ///
-/// A list is the number of its texts; for each its length in bytes and its UTF-8, or `absent` for none; and the CRC-32C of all
-/// that stands before. Numbers are 32 bits, little-endian.
+/// A blob is the number of texts; for each text its length in bytes and its UTF-8, or `absent` if there is none; and
+/// the CRC-32C of all bytes before. Numbers are 32 bits, little-endian.
 enum EntryCoding {
     private static let absent = UInt32.max
 
     /// Name and value of each field, in order.
     static func encode(_ fields: [HeaderField]) -> [UInt8] { encode(fields.flatMap { [$0.name, $0.value] }) }
 
-    /// Name and value of each field, sorted by name: equal selections are equal blobs.
+    /// Name and value of each field, sorted by name, so that equal selections are equal blobs.
     static func encode(_ selecting: [String: String?]) -> [UInt8] {
         encode(selecting.sorted { $0.key < $1.key }.flatMap { [$0.key, $0.value] })
     }
 
-    /// What columns do not have of an image header, in decimal digits: pages, alpha (0 or 1), orientation, scans, bytes of the
-    /// profile.
+    /// The parts of an image header that have no columns, in decimal digits: pages, alpha (0 or 1), orientation, scans,
+    /// bytes of the profile.
     static func encode(_ header: ImageHeader) -> [UInt8] {
         encode(
             [header.pages, header.hasAlpha ? 1 : 0, header.orientation, header.scans, header.profileBytes].map {

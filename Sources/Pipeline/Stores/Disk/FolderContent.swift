@@ -1,21 +1,21 @@
 import Glibc
 
-/// What a folder that is named as a cache contains, judged by names, kinds and sizes of files; nothing is written. The index is
-/// read through SQLite only, because closing the file of a cache in use would release SQLite's locks on it.
+/// What a folder given as a cache contains, judged by names, kinds and sizes of files; nothing is written. The index is
+/// read only through SQLite, because closing the file of a cache in use would release SQLite's locks on it.
 package enum FolderContent: Sendable, Hashable {
     case missing
-    /// A file, something below a file, or a link that leads nowhere.
+    /// A file, a path below a file, or a dangling link.
     case notAFolder
     /// Nothing but `lost+found`, as at the root of a new file system.
     case empty
-    /// Some files that a cache begins with, and no others: its creation was interrupted.
+    /// Only some of the files that a new cache starts with: its creation was interrupted.
     case unfinished
-    /// A cache, whatever else somebody has put there.
+    /// A cache, whatever other files it contains.
     case cache
-    /// No cache, and at least this file; its name may be one that a cache uses.
+    /// Not a cache; contains at least this file, whose name may be one that a cache uses.
     case foreign(String)
 
-    /// What a cache has before it has its tables.
+    /// The files that a cache has before it has its tables.
     private static let firstFiles: Set<String> = [
         "cache.sqlite", "cache.sqlite-wal", "cache.sqlite-shm", "cache.sqlite-journal", "rebuild.lock",
     ]
@@ -68,7 +68,7 @@ package enum FolderContent: Sendable, Hashable {
         if let foreign { return .foreign(foreign) }
         guard let first = own.min() else { return .empty }
         if isLocked, own.contains("bodies") { return .cache }
-        // A creation that was interrupted earlier leaves only empty files; another program's file of that name has content.
+        // An interrupted creation leaves only empty files; another program's file of that name has content.
         let isBegun = own.isSubset(of: firstFiles) && (isLocked || own.allSatisfy { size($0) == 0 })
         return isBegun ? .unfinished : .foreign(first)
     }
@@ -81,7 +81,7 @@ package enum FolderContent: Sendable, Hashable {
         return application == DiskSchema.applicationID || application == DiskSchema.formerApplicationID
     }
 
-    /// Whether a name is one of the cache's. A folder or a file in the place of the other is not.
+    /// Whether a name is one of the cache's. A folder in place of a file, or a file in place of a folder, is not.
     private static func isOwn(_ name: String, in folder: String) -> Bool {
         let isFile = files.contains(name)
         guard isFile || folders.contains(name) else { return false }

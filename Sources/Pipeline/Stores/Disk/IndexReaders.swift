@@ -17,8 +17,8 @@ struct IndexView {
     }
 }
 
-/// A pool of read connections. Look-ups on them do not wait for stores, evictions, purges or checkpoints, because WAL readers
-/// are not blocked by the writer (sqlite.org/wal.html).
+/// A pool of read connections. Look-ups on them do not wait for stores, evictions, purges or checkpoints, because WAL
+/// readers are not blocked by the writer (sqlite.org/wal.html).
 final class IndexReaders: Sendable {
     struct Reader: Sendable {
         let connection: SQLiteConnection
@@ -93,7 +93,7 @@ final class IndexReaders: Sendable {
 }
 
 extension SQLiteConnection {
-    /// Configures a read connection; whether the database is an index of this version.
+    /// Configures a read connection; returns whether the database is an index of this version.
     fileprivate func isOurs(cachedKilobytes: Int) throws(StoreError) -> Bool {
         try execute(
             "PRAGMA mmap_size=0; PRAGMA trusted_schema=OFF; PRAGMA query_only=ON; PRAGMA cache_size=-\(cachedKilobytes)"

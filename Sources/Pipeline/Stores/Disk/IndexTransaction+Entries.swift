@@ -4,8 +4,8 @@ import Variants
 extension IndexTransaction {
     // MARK: Inserting
 
-    /// Stores a record in place of the one with the same source and selecting fields. A body that only the former record named
-    /// is removed; one of the same digest stays.
+    /// Stores a record, replacing the one with the same source and selecting fields. A body that only the replaced
+    /// record named is removed, unless the digest is the same.
     ///
     /// - Returns: whether it is stored now.
     func replace(_ record: OriginalRecord) throws(StoreError) -> Bool {
@@ -25,7 +25,7 @@ extension IndexTransaction {
             accesses = former.accesses + (index.notes.takeAccess(.records, row: former.id)?.count ?? 0)
         }
         let size = DiskTier.overhead + record.source.utf8.count + fields.count + selecting.count
-        // Without its record a body is of no use, and neither are its validators: the cost is that of a fetch.
+        // Losing a record makes its body and validators useless, so its cost is that of a fetch.
         let place = try admit(
             .records, GhostKey(text: record.source, selecting: selecting), size: size, cost: 30, accesses: accesses)
         var isKept = false
@@ -59,7 +59,7 @@ extension IndexTransaction {
         return isKept
     }
 
-    /// Removes all but the most recent selections of a source: an origin that varies on much would fill the tier with them.
+    /// Removes all but the most recent selections of a source, lest an origin with a broad `Vary` fill the tier.
     ///
     /// - Returns: the rows that were removed.
     private func removeOldSelections(of source: String) throws(StoreError) -> [Int] {
@@ -77,7 +77,7 @@ extension IndexTransaction {
             "INSERT OR IGNORE INTO links (source, digest) VALUES (?1, ?2)", .text(source), .digest(digest))
     }
 
-    /// Adds the body of a record, unless it is stored and whole.
+    /// Adds the body of a record, unless it is stored and intact.
     func addOriginal(
         _ record: OriginalRecord, _ content: EntryBody, _ incoming: DiskStore.IncomingBody
     ) throws(StoreError) {
@@ -107,7 +107,7 @@ extension IndexTransaction {
     }
 
     /// - Parameter source: linked with the original, if given.
-    /// - Returns: whether it was taken in.
+    /// - Returns: whether it was stored.
     func addVariant(
         _ entry: VariantEntry, _ bytes: [UInt8], _ incoming: DiskStore.IncomingBody, source: String?
     ) throws(StoreError) -> Bool {
@@ -162,7 +162,7 @@ extension IndexTransaction {
         /// The original that a record or a variant belongs to; nil if its column is damaged.
         let original: DigestKey?
 
-        /// Of a row of `DiskTier.leaving`.
+        /// Reads a row of `DiskTier.Statements.front` or `row`.
         init(_ tier: DiskTier, _ row: SQLiteRow) {
             self.tier = tier
             id = row.integer(0)

@@ -4,7 +4,7 @@ extension IndexTransaction {
     struct TierState {
         var entries = 0
         var bytes = 0
-        /// The number of the last ghost entry, and that up to which ghost entries no longer count.
+        /// The serial number of the last ghost entry, and the number up to which ghost entries have expired.
         var ghostSerial = 0
         var ghostFloor = 0
         var insertions = 0
@@ -21,7 +21,7 @@ extension IndexTransaction {
         var priority: Double
         var lastAccess: Double
 
-        /// For the columns `size` to `last_access`, in their order.
+        /// Values for the columns `size` to `last_access`, in that order.
         var values: [SQLiteValue] {
             [.integer(size), .real(cost), .integer(accesses), .real(clock), .real(priority), .real(lastAccess)]
         }
@@ -29,13 +29,13 @@ extension IndexTransaction {
 
     func budget(of tier: DiskTier) -> Int { index.configuration.budget(of: tier) }
 
-    /// Makes room for `size` bytes and returns the place of the newcomer in the queue; the caller inserts its row next.
+    /// Makes room for `size` bytes and returns the new entry's place in the queue; the caller inserts its row next.
     ///
     /// - Parameters:
     ///   - key: identifies the entry after it was evicted.
     ///   - accesses: access count of the entry it replaces.
-    /// - Returns: nil if it is larger than the whole budget, counted as refused, or if all entries are worth more, counted
-    ///   as inserted and evicted.
+    /// - Returns: nil if it is larger than the whole budget, counted as refused, or if all entries are worth more,
+    ///   counted as inserted and evicted.
     func admit(
         _ tier: DiskTier, _ key: GhostKey, size: Int, cost: Double, accesses: Int = 0
     ) throws(StoreError) -> QueuePlace? {
@@ -64,7 +64,7 @@ extension IndexTransaction {
             size: size, cost: cost, accesses: Int(entry.uses), clock: entry.since, priority: priority, lastAccess: now)
     }
 
-    /// Evicts from a tier that holds more than these entries or bytes, at most `limit` entries.
+    /// Evicts at most `limit` entries from a tier while it holds more than these entries or bytes.
     ///
     /// - Returns: how many entries were evicted.
     @discardableResult
@@ -76,7 +76,7 @@ extension IndexTransaction {
         return limit
     }
 
-    /// Evicts the entry at the front of the queue; one that was used since it was placed moves back first.
+    /// Evicts the entry at the front of the queue; one accessed since it was queued moves back first.
     ///
     /// - Returns: false if no entry has this priority or a lower one.
     private func evictOne(_ tier: DiskTier, upTo limit: Double) throws(StoreError) -> Bool {
@@ -103,12 +103,12 @@ extension IndexTransaction {
         }
     }
 
-    /// Takes the sums of a tier from its rows, once for each tier after opening: damaged sums would refuse every newcomer.
+    /// Recomputes a tier's sums from its rows, once per tier after opening: wrong sums could refuse every new entry.
     private func recount(_ tier: DiskTier) throws(StoreError) {
         if index.recounted.insert(tier).inserted { try takeSums(of: tier) }
     }
 
-    /// Takes the sums of a tier from its rows.
+    /// Recomputes the sums of a tier from its rows.
     func takeSums(of tier: DiskTier) throws(StoreError) {
         let sums = try connection.first("SELECT count(*), total(size) FROM \(tier.rawValue)") {
             (entries: $0.count(0), bytes: $0.real(1))
@@ -118,7 +118,7 @@ extension IndexTransaction {
         tiers[tier].isChanged = true
     }
 
-    /// Takes a removed row out of the sums.
+    /// Subtracts a removed row from the sums.
     func uncharge(_ tier: DiskTier, _ size: Int) {
         tiers[tier].bytes = max(0, tiers[tier].bytes - size)
         tiers[tier].entries = max(0, tiers[tier].entries - 1)
@@ -129,7 +129,7 @@ extension IndexTransaction {
 
     /// Counts an eviction, remembers the key, and advances the policy's clock.
     ///
-    /// - Parameter newcomers: entries that stay and are not counted yet.
+    /// - Parameter newcomers: entries that will stay but are not counted yet.
     private func noteEviction(
         _ tier: DiskTier, _ entry: EvictionEntry, _ key: GhostKey, newcomers: Int
     ) throws(StoreError) {
@@ -146,11 +146,11 @@ extension IndexTransaction {
         if serial % Self.ghostStep == 0 { try deleteGhosts(tier) }
     }
 
-    /// Evictions after which ghost entries that no longer count are deleted from a part of the table.
+    /// The number of evictions after which expired ghost entries are deleted from a part of the table.
     private static let ghostStep = 64
 
-    /// Deletes old ghost entries of the next part of all hashes: there are as many parts as make each as large as a step, so that
-    /// the table holds at most twice as many as count, and a step changes neighbouring rows.
+    /// Deletes expired ghost entries in the next part of the hash range. A part has about `ghostStep` valid ones, so
+    /// that the table holds at most twice as many rows as are valid, and a deletion touches neighbouring rows.
     private func deleteGhosts(_ tier: DiskTier) throws(StoreError) {
         let state = tiers[tier]
         let parts = max(1, (state.ghostSerial - state.ghostFloor) / Self.ghostStep)

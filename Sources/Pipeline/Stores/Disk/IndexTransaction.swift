@@ -1,9 +1,9 @@
-/// A write transaction of the index: inserts, evicts and removes entries, and keeps budgets and bodies consistent with them.
+/// A write transaction of the index: inserts, evicts and removes entries, and keeps budgets and bodies consistent.
 final class IndexTransaction {
     let index: DiskIndex
     let connection: SQLiteConnection
     let files: BodyFiles
-    /// What the tiers hold, as this transaction leaves them.
+    /// The state of the tiers, as this transaction leaves them.
     var tiers = PerTier { _ in TierState() }
     var policies: PerTier<any EvictionPolicy>
     /// Work that began before this generation may store nothing.
@@ -23,7 +23,7 @@ final class IndexTransaction {
         policies = index.policies
     }
 
-    /// Reads what the tiers hold: other processes store and evict too.
+    /// Reads the state of the tiers, which other processes change too.
     func begin() throws(StoreError) {
         let rows = try connection.rows(
             """
@@ -47,7 +47,7 @@ final class IndexTransaction {
         }
     }
 
-    /// Writes what the tiers hold, adds counters, and announces a purge.
+    /// Writes the state of the tiers, adds counters, and announces a purge if there was one.
     func finish(_ counters: PerTier<StoreCounters>) throws(StoreError) {
         for tier in DiskTier.allCases {
             let state = tiers[tier]
@@ -83,7 +83,7 @@ final class IndexTransaction {
         return next
     }
 
-    /// Starts the next generation, in which nothing is stored that began before it, under whatever name.
+    /// Starts the next generation and invalidates all work that began before it, under any name.
     func voidWorkBegun() throws(StoreError) -> UInt64 {
         let generation = try nextGeneration()
         try raiseFloor(to: generation)
@@ -131,12 +131,12 @@ final class IndexTransaction {
     struct StoredBody: Sendable, Equatable {
         var id: Int
         var length: Int
-        /// CRC-32C over the 32 bytes of its digest and the body, so that it fits no other entry.
+        /// CRC-32C over the 32 bytes of its digest and the body, so that it matches no other entry.
         var checksum: UInt32
         /// Whether it is a file instead of a column of its row.
         var isFile: Bool
 
-        /// Of four columns.
+        /// Reads the four columns of `bodyColumns`, from `column` on.
         init(_ row: SQLiteRow, at column: Int32) {
             id = row.integer(column)
             length = row.count(column + 1)
@@ -150,7 +150,7 @@ final class IndexTransaction {
 
     private static let bodyByDigest = "SELECT \(bodyColumns) FROM bodies WHERE \(DiskSchema.equal("digest", "?1"))"
 
-    /// Adds an entry to the body with these bytes, which is stored unless it is there already. The caller writes the entry's row.
+    /// Adds an entry to the body with these bytes, storing it if missing. The caller writes the entry's row.
     ///
     /// - Returns: the body's id.
     func retain(_ content: EntryBody, _ incoming: DiskStore.IncomingBody, in tier: DiskTier) throws(StoreError) -> Int {
@@ -193,7 +193,7 @@ final class IndexTransaction {
         incoming.temporary = nil
     }
 
-    /// Takes an entry away from a body; the body goes with the last one.
+    /// Counts one entry less of a body, and removes the body with its last entry.
     func release(_ body: Int) throws(StoreError) {
         let found = try connection.first(
             "SELECT entries, digest, data IS NULL FROM bodies WHERE id = ?1", .integer(body)
@@ -213,13 +213,13 @@ final class IndexTransaction {
         hasDiscarded = true
     }
 
-    /// Makes a damaged body one that no look-up finds. Its entries are removed when they are found without it.
+    /// Hides a damaged body from look-ups. Its entries are removed when a look-up finds them without a body.
     func spoil(_ body: Int) throws(StoreError) {
         let found = try connection.first("SELECT digest, data IS NULL FROM bodies WHERE id = ?1", .integer(body)) {
             (digest: $0.digestKey(0), isFile: $0.integer(1) != 0)
         }
         if let digest = found?.digest, found?.isFile == true { try discard(digest) }
-        // The row stays for as long as entries name its id, which must not become another body's.
+        // The row stays for as long as entries name its id, which must not be reused for another body.
         try connection.run(
             "UPDATE bodies SET digest = randomblob(32), length = 0, checksum = 0, data = x'' WHERE id = ?1",
             .integer(body))

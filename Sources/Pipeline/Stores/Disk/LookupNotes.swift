@@ -8,7 +8,7 @@ final class LookupNotes: Sendable {
         var id: Int
     }
 
-    /// Accesses of a row that its columns do not have yet.
+    /// Accesses of a row that are not in its columns yet.
     struct Access: Sendable {
         var count = 0
         /// The eviction policy's clock at the last access.
@@ -34,7 +34,7 @@ final class LookupNotes: Sendable {
 
     /// Seconds after which notes are stored even if they are few.
     private static let longest = 30.0
-    /// The notes hold accesses of this many times `limit` rows at most, while the index cannot be written.
+    /// While the index cannot be written, the notes hold accesses of at most this many times `limit` rows.
     private static let mostBatches = 4
     private let limit: Int
     private let state: Mutex<State>
@@ -116,14 +116,14 @@ final class LookupNotes: Sendable {
         }
     }
 
-    /// Takes the accesses of one row, which the transaction under way stores or deletes.
+    /// Takes the accesses of one row, which the current transaction stores or deletes.
     func takeAccess(_ tier: DiskTier, row: Int) -> Access? {
         state.withLock { $0.accesses.removeValue(forKey: Row(tier: tier, id: row)) }
     }
 
-    /// Forgets all accesses: their rows are gone.
+    /// Drops all accesses, because their rows are gone.
     func dropAccesses() { state.withLock { $0.accesses = [:] } }
 
-    /// Takes over the clocks after a transaction.
+    /// Adopts the clocks after a transaction.
     func update(_ policies: PerTier<any EvictionPolicy>) { state.withLock { $0.policies = policies } }
 }

@@ -13,16 +13,16 @@ enum SQLiteValue {
     case null
 }
 
-/// The row a statement stands on; valid only inside the closure it is handed to.
+/// The current row of a statement; valid only inside the closure that receives it.
 struct SQLiteRow {
     fileprivate let statement: OpaquePointer
 
     func integer(_ column: Int32) -> Int { Int(sqlite3_column_int64(statement, column)) }
 
-    /// A count, clamped so that sums and products of counts cannot overflow: the database has no checksums, so that any bit may
-    /// be wrong.
+    /// A count, clamped so that sums and products of counts cannot overflow: the database has no checksums, so any bit
+    /// may be wrong.
     func count(_ column: Int32) -> Int { min(max(0, integer(column)), 1 << 44) }
-    /// A count of which two can be multiplied, such as the pixels of a side.
+    /// A count small enough to multiply two of them, such as the pixels of a side.
     func side(_ column: Int32) -> Int { min(count(column), Int(Int32.max)) }
 
     func real(_ column: Int32) -> Double { sqlite3_column_double(statement, column) }
@@ -34,10 +34,10 @@ struct SQLiteRow {
         return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
     }
 
-    /// Empty where the column holds no blob of 32 bytes.
+    /// Empty if the column does not hold a blob of 32 bytes.
     func digest(_ column: Int32) -> Digest { digestKey(column)?.text ?? "" }
 
-    /// nil where the column holds no blob of 32 bytes.
+    /// nil if the column does not hold a blob of 32 bytes.
     func digestKey(_ column: Int32) -> DigestKey? {
         guard let start = sqlite3_column_blob(statement, column) else { return nil }
         return DigestKey(
@@ -47,13 +47,13 @@ struct SQLiteRow {
     /// nil for NULL.
     func blob(_ column: Int32) -> [UInt8]? {
         if isNull(column) { return nil }
-        // The pointer is asked for first: it may convert, and it is nil for a blob of no bytes.
+        // The pointer comes first, because the call may convert the value; it is nil for an empty blob.
         guard let start = sqlite3_column_blob(statement, column) else { return [] }
         return Array(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, column))))
     }
 }
 
-/// One connection to one SQLite database: the only file that calls SQLite.
+/// One connection to one SQLite database. No other file calls SQLite to open or query one.
 ///
 /// @unchecked Sendable because its owner keeps it under a lock: one thread at a time calls any of it. SQLite itself is
 /// opened without its own mutexes.
@@ -64,8 +64,8 @@ final class SQLiteConnection: @unchecked Sendable {
     /// Pages in the WAL after the last commit of this connection.
     private let logged = UnsafeMutablePointer<CInt>.allocate(capacity: 1)
 
-    /// Opens or creates the database; nothing of it is read yet. The write-ahead log survives the last close, since a
-    /// database set aside elsewhere must not delete, by name, the log of the one that took its place.
+    /// Opens or creates the database; nothing of it is read yet. The WAL survives the last close: SQLite would delete
+    /// it by name, and if another process has set this database aside, that would be the WAL of its replacement.
     convenience init(path: String, busyMilliseconds: Int32) throws(StoreError) {
         try self.init(path: path, flags: SQLITE_OPEN_CREATE, busyMilliseconds: busyMilliseconds)
     }
@@ -104,13 +104,13 @@ final class SQLiteConnection: @unchecked Sendable {
         handle = nil
     }
 
-    /// Leaves the log as it is when this closes, for the next who opens the database to read.
+    /// Disables the checkpoint on close, which leaves the WAL to the next process that opens the database.
     func keepLog() { database_keep_log(handle) }
 
-    /// Whether the file could be opened for reading alone.
+    /// Whether the file could be opened only for reading.
     var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") == 1 }
 
-    /// Whether the file that is open is no longer the one of that name.
+    /// Whether the open file is no longer the one at its path.
     var hasMoved: Bool {
         var moved: CInt = 0
         return sqlite3_file_control(handle, nil, SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved != 0
@@ -131,8 +131,8 @@ final class SQLiteConnection: @unchecked Sendable {
         }
     }
 
-    /// The 100 bytes of a database's header; nil if the file is not a database. Takes no lock and opens no other file. SQLite keeps
-    /// the descriptor until its locks on the file are released elsewhere in this process.
+    /// The 100 bytes of a database's header; nil if the file is not a database. Takes no lock and opens no other file.
+    /// SQLite keeps the descriptor until its locks on the file are released elsewhere in this process.
     static func header(of path: String) -> [UInt8]? {
         var handle: OpaquePointer?
         defer { sqlite3_close(handle) }
@@ -149,7 +149,7 @@ final class SQLiteConnection: @unchecked Sendable {
         return header
     }
 
-    /// Runs statements that take no values and whose rows nobody reads.
+    /// Runs statements without values, ignoring any rows.
     func execute(_ sql: String) throws(StoreError) {
         errno = 0
         let status = sqlite3_exec(handle, sql, nil, nil, nil)
@@ -157,7 +157,7 @@ final class SQLiteConnection: @unchecked Sendable {
     }
 
     /// Runs one statement.
-    /// - Returns: how many rows it inserted, changed or deleted.
+    /// - Returns: the number of rows it inserted, changed or deleted.
     @discardableResult
     func run(_ sql: String, _ values: SQLiteValue...) throws(StoreError) -> Int {
         try run(sql, values: values)
@@ -224,9 +224,9 @@ final class SQLiteConnection: @unchecked Sendable {
 
     /// Copies the WAL into the database, as far as no reader needs older pages.
     ///
-    /// - Parameter truncates: also cuts the WAL to no bytes; waits for readers then, as long as statements wait.
+    /// - Parameter truncates: whether to truncate the WAL as well, which waits for readers up to the busy timeout.
     /// - Returns: whether all of the WAL was copied.
-    /// - Throws: `.full` if the file system has no room for what the database gets longer by it.
+    /// - Throws: `.full` if the file system has no room for the database to grow.
     @discardableResult
     func checkpoint(truncates: Bool = false) throws(StoreError) -> Bool {
         var (length, copied): (CInt, CInt) = (0, 0)
@@ -242,23 +242,23 @@ final class SQLiteConnection: @unchecked Sendable {
     /// How long a statement waits for another process, in milliseconds; 0 fails at once.
     func wait(milliseconds: Int32) { sqlite3_busy_timeout(handle, milliseconds) }
 
-    /// Runs `body` as one write transaction, taken at once so that it never has to be upgraded and fail half-way. An
-    /// error undoes all of it. Of a file that is read only, SQLite makes it one that reads.
+    /// Runs `body` as one write transaction. It acquires the write lock first, so that it never has to be upgraded and
+    /// fail half-way. An error rolls it back. On a read-only file SQLite makes it a read transaction.
     func write<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
-        // Prepared once like all others: parsing them anew costs as much as a look-up.
+        // A cached statement, because parsing it again each time would cost as much as a look-up.
         try run("BEGIN IMMEDIATE")
         do throws(StoreError) {
             let result = try body()
             try run("COMMIT")
             return result
         } catch {
-            // Some errors (a full disk) have rolled back already; a second failure would hide the first.
+            // Some errors, such as a full disk, have rolled back already; a second failure would hide the first.
             if sqlite3_get_autocommit(handle) == 0 { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
             throw error
         }
     }
 
-    /// Runs a statement and hands over its rows for as long as `goesOn` says so.
+    /// Runs a statement and passes each row to `goesOn` until that returns false.
     private func step(
         _ sql: String, _ values: [SQLiteValue], _ goesOn: (SQLiteRow) -> Bool
     ) throws(StoreError) {
@@ -285,7 +285,7 @@ final class SQLiteConnection: @unchecked Sendable {
         errno = 0
         let status = sqlite3_prepare_v3(handle, sql, -1, flags, &statement, nil)
         if status == SQLITE_ERROR {
-            // Statements are ours and right: a name that is not found is missing in a schema that has been damaged.
+            // All statements are fixed and correct, so an unknown name means that the schema is damaged.
             throw StoreError(.damaged, "the index is damaged: \(String(cString: sqlite3_errmsg(handle)))", path: path)
         }
         if status != SQLITE_OK { throw failure(status, of: errno) }
@@ -328,7 +328,7 @@ final class SQLiteConnection: @unchecked Sendable {
         if status != SQLITE_OK { throw failure(status) }
     }
 
-    /// - Parameter number: errno after the call, which set it to 0 before.
+    /// - Parameter number: errno after the call; the caller set it to 0 before.
     private func failure(_ status: CInt, of number: CInt = 0) -> StoreError {
         guard let handle else { return StoreError(.closed, "the store is closed", path: path) }
         let text = String(cString: sqlite3_errmsg(handle))
@@ -338,11 +338,11 @@ final class SQLiteConnection: @unchecked Sendable {
         case SQLITE_IOERR where cause == ENOSPC || cause == EDQUOT:
             return StoreError(.full, "the file system is full", path: path)
         case SQLITE_IOERR where [2, 23].contains(status >> 8):
-            // SQLITE_IOERR_SHORT_READ: the log is not what its shared memory says. SQLITE_IOERR_DELETE_NOENT: somebody is
-            // putting an empty index in the place of a damaged one, and the old log has just gone.
+            // SQLITE_IOERR_SHORT_READ: the WAL does not match its shared memory. SQLITE_IOERR_DELETE_NOENT: another
+            // process is replacing a damaged index with an empty one and has just deleted the old WAL.
             return StoreError(.damaged, "the index is damaged: \(text)", path: path)
         case SQLITE_READONLY where status >> 8 == 4:
-            // SQLITE_READONLY_DBMOVED: somebody has put another index in the place of this one.
+            // SQLITE_READONLY_DBMOVED: another process has replaced this index.
             return StoreError(.damaged, "the index was replaced", path: path)
         case SQLITE_CORRUPT where [EIO, ENXIO].contains(number):
             // SQLite reports an EIO of a read as corruption (SQLITE_IOERR_CORRUPTFS), but the file may be intact.

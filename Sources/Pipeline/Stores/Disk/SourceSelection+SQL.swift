@@ -1,5 +1,5 @@
 extension SourceSelection {
-    /// A condition in SQL on `column`; its values are numbered from `first`.
+    /// An SQL condition on `column`; its values are numbered from `first`.
     func condition(_ column: String, first: Int) -> (sql: String, values: [SQLiteValue]) {
         var terms: [String] = []
         var values: [SQLiteValue] = []
@@ -13,12 +13,12 @@ extension SourceSelection {
 }
 
 extension SourceFilter {
-    /// A condition in SQL for rows with a column `source`.
+    /// An SQL condition for rows with a column `source`.
     struct Condition {
         var sql: String
         var values: [SQLiteValue]
 
-        /// A condition on variants: that they were made from an original that such a source has had.
+        /// A condition for variants made from an original that a matching source has had.
         var variants: String {
             """
             id IN (SELECT some.id FROM links CROSS JOIN variants AS some \
@@ -27,7 +27,7 @@ extension SourceFilter {
         }
     }
 
-    /// Values are numbered from `first`; nil where every source fits.
+    /// Values are numbered from `first`; nil if every source matches.
     func condition(_ column: String, first: Int) -> Condition? {
         var terms: [String] = []
         var values: [SQLiteValue] = []

@@ -1,7 +1,8 @@
-/// Values under keys within a budget of bytes: which are kept, in which order they go, and which have gone.
+/// Values by key within a budget of bytes: decides which are kept and which are evicted, and remembers recent
+/// evictions.
 ///
-/// Slots with the values, found by key; a queue of the slots by stored priority, which a use leaves alone (`EvictionPolicy`); ghost
-/// entries; and the slots of each name. Not synchronised.
+/// It has slots with the values, found by key; a queue of the slots by stored priority, which an access does not change
+/// (`EvictionPolicy`); ghost entries; and the slots of each name. Not synchronised.
 struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private struct Slot: Sendable {
         var key: Key
@@ -10,10 +11,10 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     private var numbers: [Key: UInt32] = [:]
     private var slots: [Slot?] = []
-    // Apart, since every use reads or changes them.
+    // Kept apart from `slots`, since every access reads or changes them.
     private var values: [Value?] = []
     private var entries: [EvictionEntry] = []
-    /// That of a slot's valid element in the queue; 0 for a free slot.
+    /// The stamp of each slot's valid element in the queue; 0 for a free slot.
     private var stamps: [UInt32] = []
     private var free: [UInt32] = []
     private var lastStamp: UInt32 = 0
@@ -27,7 +28,7 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private(set) var budget: Int
     /// Bytes the entries take.
     private(set) var bytes = 0
-    /// Entries that went to make room, newcomers that did not stay included.
+    /// Entries evicted to make room, including new ones that were not kept.
     private(set) var evictions = 0
     /// Entries held.
     var count: Int { numbers.count }
@@ -39,7 +40,7 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     // MARK: Looking up
 
-    /// The value under `key`; notes a use.
+    /// The value under `key`; counts an access.
     mutating func use(_ key: Key) -> Value? {
         guard let number = numbers[key] else { return nil }
         calls += 1
@@ -47,7 +48,7 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         return values[Int(number)]
     }
 
-    /// The value under `key`, without noting a use.
+    /// The value under `key`, without counting an access.
     func peek(_ key: Key) -> Value? { numbers[key].flatMap { values[Int($0)] } }
 
     /// What the policy knows of the entry under `key`.
@@ -63,18 +64,18 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     // MARK: Changing
 
-    /// Changes the value under a key; false if there is none. The size that was charged stays.
+    /// Changes the value under a key; false if there is none. The size charged for it stays.
     mutating func update(_ key: Key, _ change: (inout Value) -> Void) -> Bool {
         guard let number = numbers[key] else { return false }
         change(&values[Int(number)]!)
         return true
     }
 
-    /// Takes in a value in place of any under its key, whose uses it takes over, and evicts what exceeds the budget.
+    /// Inserts a value in place of any under its key, keeping its access count, and evicts what exceeds the budget.
     ///
-    /// - Parameter name: what `remove(named:)` finds it by.
-    /// - Returns: whether it stays: false if it is larger than the whole budget, which evicts nothing, and if it is worth less than
-    ///   all others. What was under the key is gone in either case.
+    /// - Parameter name: the name by which `remove(named:)` finds it.
+    /// - Returns: whether it was kept: false if it is larger than the whole budget, in which case nothing is evicted,
+    ///   or if it is worth less than all others. In either case the value that was under the key is gone.
     mutating func insert(_ key: Key, _ value: Value, size: Int, cost: Double, name: String? = nil) -> Bool {
         let before = numbers[key]
         let uses = before.map { entries[Int($0)].uses } ?? 0
@@ -110,7 +111,7 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         return stays
     }
 
-    /// Removes one entry, which is not remembered as evicted; false if there was none.
+    /// Removes one entry without remembering it as evicted; false if there was none.
     mutating func remove(_ key: Key) -> Bool {
         guard let number = numbers[key] else { return false }
         removeSlot(number)
@@ -133,7 +134,7 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     /// Removes every entry for which `matches` holds; visits all.
     ///
-    /// - Returns: how many there were.
+    /// - Returns: the number of entries removed.
     mutating func remove(where matches: (Key, Value) -> Bool) -> Int {
         let before = count
         for (number, slot) in slots.enumerated() {
@@ -142,7 +143,7 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         return before - count
     }
 
-    /// Sets another budget and evicts what exceeds it.
+    /// Changes the budget and evicts what exceeds it.
     mutating func resize(to budget: Int) {
         self.budget = max(0, budget)
         while bytes > self.budget, evictOne() != nil {}
@@ -150,7 +151,7 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     // MARK: Evicting
 
-    /// Evicts the entry of the lowest priority; those used since they were placed move back first.
+    /// Evicts the entry with the lowest priority; entries accessed since they were queued move back first.
     ///
     /// - Returns: its slot; nil if there is no entry.
     private mutating func evictOne() -> UInt32? {
@@ -175,7 +176,7 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         return nil
     }
 
-    /// Drops elements of the queue whose slot was removed or placed again, once they are the larger half.
+    /// Drops queue elements whose slot was removed or queued again, once they are more than half of the queue.
     private mutating func sweepQueue() {
         guard queue.count > 2 * count + 64 else { return }
         queue.sweep { [stamps] element in stamps[Int(element.slot)] == element.stamp }

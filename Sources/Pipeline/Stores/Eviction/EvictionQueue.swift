@@ -1,11 +1,11 @@
-/// Slots by stored priority, lowest first: a heap with four children a node, so that comparing them touches one line
-/// of the processor's cache and nothing beside the heap is written.
+/// Slots by stored priority, lowest first: a heap with four children per node, so that comparing them touches one CPU
+/// cache line and nothing but the heap is written.
 ///
-/// A slot that goes or is placed anew leaves its former element behind; its owner knows it by the stamp, which it
-/// raises for every placing, and calls `sweep` when there are too many of them.
+/// Removing a slot or queueing it again leaves its old element behind. The owner recognises such an element by its
+/// stamp, which the owner raises each time it queues a slot, and calls `sweep` when there are too many of them.
 struct EvictionQueue: Sendable {
     struct Element: Sendable {
-        /// As of the last time the slot was placed; the true one is never lower.
+        /// The priority when it was last set here; the slot's current priority is never lower.
         var priority: Double
         var slot: UInt32
         var stamp: UInt32
@@ -17,13 +17,13 @@ struct EvictionQueue: Sendable {
     var first: Element? { heap.first }
 
     mutating func push(_ element: Element) {
-        // A quarter more at a time: an append by itself would double what it takes.
+        // Grow by a quarter: `append` alone would double the memory.
         if heap.count == heap.capacity { heap.reserveCapacity(heap.count + heap.count / 4 + 8) }
         heap.append(element)
         siftUp(heap.count - 1, element)
     }
 
-    /// Gives the first element a priority that is not lower.
+    /// Changes the priority of the first element to one that is not lower.
     mutating func raiseFirst(to priority: Double) {
         var element = heap[0]
         element.priority = priority
@@ -35,7 +35,7 @@ struct EvictionQueue: Sendable {
         siftDown(0, last)
     }
 
-    /// Drops all elements but those `isLive` holds for.
+    /// Drops all elements for which `isLive` is false.
     mutating func sweep(keeping isLive: (Element) -> Bool) {
         heap.removeAll { !isLive($0) }
         guard heap.count > 1 else { return }

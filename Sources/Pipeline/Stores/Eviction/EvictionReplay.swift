@@ -1,21 +1,21 @@
-/// Plays requests against an eviction policy and tells hits from misses, without bodies: what a budget would give.
+/// Replays requests, without bodies, against an eviction policy to find the hits and misses that a budget would give.
 ///
-/// The queue, the ghost ring and the budget are those of the memory tier. Single-threaded; nothing is stored.
+/// The queue, ghost entries and budget work as in the memory tier. Single-threaded; nothing is stored.
 public struct EvictionReplay: Sendable {
     private var index: CacheIndex<UInt64, Void>
 
     /// - Parameters:
     ///   - capacity: bytes that may be kept; ≥ 0.
-    ///   - policy: what decides who goes.
+    ///   - policy: decides which objects are evicted.
     public init(capacity: Int, policy: any EvictionPolicy = GreedyDualSizeFrequency()) {
         index = CacheIndex(budget: capacity, policy: policy)
     }
 
-    /// One request; a miss is followed by an insertion.
+    /// Replays one request; a miss is followed by an insertion.
     ///
     /// - Parameters:
     ///   - size: bytes charged for the object; 0 counts as 1.
-    ///   - cost: what making it again costs, in any unit.
+    ///   - cost: cost of making it again, in any unit.
     /// - Returns: whether it was a hit.
     public mutating func request(_ key: UInt64, size: Int, cost: Double) -> Bool {
         if index.use(key) != nil { return true }
@@ -27,6 +27,6 @@ public struct EvictionReplay: Sendable {
     public var bytes: Int { index.bytes }
     /// Objects kept now.
     public var count: Int { index.count }
-    /// Objects that went to make room, those that were not kept at all included.
+    /// Objects evicted to make room, including those that were not kept at all.
     public var evictions: Int { index.evictions }
 }

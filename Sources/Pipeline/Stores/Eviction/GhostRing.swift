@@ -1,14 +1,14 @@
-/// Hashes of the keys evicted last, oldest dropped first.
+/// Ghost entries: hashes of the most recently evicted keys; the oldest are dropped first.
 struct GhostRing: Sendable {
-    /// The number of the last eviction of each hash.
+    /// The serial number of the last eviction of each hash.
     private var serials: [Int: Int] = [:]
-    /// Hashes in the order of their evictions; those before `start` were dropped.
+    /// Hashes in the order of eviction; those before `start` were dropped.
     private var hashes: [Int] = []
     private var start = 0
-    /// The number of the first of `hashes`.
+    /// The serial number of the first of `hashes`.
     private var first = 0
 
-    /// Evictions that are remembered.
+    /// The number of evictions that are remembered.
     var count: Int { hashes.count - start }
 
     func contains(_ hash: Int) -> Bool { serials[hash] != nil }
@@ -16,7 +16,7 @@ struct GhostRing: Sendable {
     /// Adds the newest, and drops the oldest until at most `limit` are left.
     mutating func append(_ hash: Int, limit: Int) {
         while count > max(0, limit - 1) {
-            // A hash that was evicted again since stays.
+            // A hash that has been evicted again since then stays.
             if serials[hashes[start]] == first + start { serials[hashes[start]] = nil }
             start += 1
         }

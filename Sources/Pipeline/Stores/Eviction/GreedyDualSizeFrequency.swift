@@ -13,7 +13,7 @@
 ///    clock in place of lowering every priority).
 /// 2. L. Cherkasova: Improving WWW Proxies Performance with Greedy-Dual-Size-Frequency Caching Policy. HPL-98-69 (uses).
 public struct GreedyDualSizeFrequency: EvictionPolicy {
-    /// The priority of the entry evicted last; 0 before the first. Never falls.
+    /// The priority of the most recently evicted entry; 0 before the first eviction. Never falls.
     public var clock = 0.0
     public var remembersEvicted: Bool { true }
 
@@ -30,7 +30,7 @@ public struct GreedyDualSizeFrequency: EvictionPolicy {
     }
 
     public func priority(of entry: EvictionEntry) -> Double {
-        // Bad costs are as good as none: they come from a measurement or from a file.
+        // Costs come from a measurement or a file; an invalid one counts as zero.
         guard entry.cost > 0, entry.cost.isFinite else { return entry.since }
         let worth = entry.cost / Double(max(1, entry.size))
         return entry.since + (entry.uses <= 1 ? 0.5 : Double(entry.uses)) * worth

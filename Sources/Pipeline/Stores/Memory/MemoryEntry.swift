@@ -1,15 +1,15 @@
-/// What a `MemoryStore` keeps under a key, handed out by reference: a hit copies neither value nor body.
+/// An entry of a `MemoryStore`, returned by reference: a hit copies neither value nor body.
 public struct MemoryEntry<Value: Sendable>: Sendable {
     let content: MemoryContent
 
     init(value: Value, body: [UInt8]) { content = TypedContent(value, body) }
 
-    /// - Parameter content: that of an entry with such a value: a store keeps no others.
+    /// - Parameter content: content with a value of this type, the only type that a store keeps.
     init(_ content: MemoryContent) { self.content = content }
 
-    /// What is known of the body.
+    /// The metadata of the body.
     public var value: Value { unsafeDowncast(content, to: TypedContent<Value>.self).value }
-    /// Bytes as they were put in.
+    /// The bytes as inserted.
     public var body: [UInt8] { content.body }
 
     /// The same body with a changed value.
@@ -20,7 +20,7 @@ public struct MemoryEntry<Value: Sendable>: Sendable {
     }
 }
 
-/// The body of an entry. Shards know no more of it, so that their code is the same whatever the values are.
+/// The body of an entry. Shards know only this class, so that their code is the same for all types of values.
 class MemoryContent: @unchecked Sendable {
     final let body: [UInt8]
 

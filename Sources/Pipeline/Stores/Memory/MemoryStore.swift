@@ -5,7 +5,7 @@ import Synchronization
 /// Synchronous and safe to call from any thread; no call blocks on more than another call's bookkeeping. Keys are
 /// spread over shards with a lock each. Each shard enforces its share of the budget, so the whole never exceeds it.
 public final class MemoryStore<Value: Sendable>: Sendable {
-    /// Bytes charged for an entry beside its body and key: dictionary slot, queue slot, metadata and its strings.
+    /// Bytes charged for an entry besides its body and key: dictionary slot, queue slot, metadata and its strings.
     public static var entryOverhead: Int { 512 }
 
     private let shards: [MemoryShard]
@@ -14,9 +14,9 @@ public final class MemoryStore<Value: Sendable>: Sendable {
 
     /// - Parameters:
     ///   - budget: bytes for bodies, keys and overhead together; 0 keeps nothing.
-    ///   - shards: number of locks; nil takes as many as leave 64 MB each, 1…16.
-    ///   - policy: what decides who goes; each shard has its own copy. Default GDSF-P: what costs most to make again
-    ///     for its bytes and is asked for most stays.
+    ///   - shards: the number of shards, each with a lock; nil for one per 64 MB, 1…16.
+    ///   - policy: decides which entries are evicted; each shard has its own copy. The default, GDSF-P, keeps the
+    ///     entries that cost most to make again per byte and are accessed most.
     public convenience init(
         budget: Int, shards: Int? = nil, policy: any EvictionPolicy = GreedyDualSizeFrequency()
     ) {
@@ -38,12 +38,12 @@ public final class MemoryStore<Value: Sendable>: Sendable {
         MemoryShard.shard(of: key, in: shards).find(key).map { MemoryEntry($0) }
     }
 
-    /// The entry under `key`, without counting or noting a use.
+    /// The entry under `key`, without counting a hit or an access.
     public func peek(_ key: String) -> MemoryEntry<Value>? {
         MemoryShard.shard(of: key, in: shards).state.withLock { $0.index.peek(key) }.map { MemoryEntry($0) }
     }
 
-    /// An entry stored under this name, without counting or noting a use. Asks every shard.
+    /// An entry stored under this name, without counting a hit or an access. Searches all shards.
     func first(named name: String) -> MemoryEntry<Value>? {
         for shard in shards {
             if let found = shard.state.withLock({ $0.index.first(named: name) }) { return MemoryEntry(found) }
@@ -51,20 +51,21 @@ public final class MemoryStore<Value: Sendable>: Sendable {
         return nil
     }
 
-    /// A mark to hand to `insert`: a removal after it makes that insertion void.
+    /// The purge generation, to be passed to `insert`: a purge in between makes the insertion void.
     public var generation: UInt64 { purges.value.load(ordering: .acquiring) }
 
-    /// Puts an entry in place of any under the same key, whose uses it takes over, evicting others to make room. The
-    /// newcomer itself may be the one to go when everything else is worth more to the policy.
+    /// Inserts an entry in place of any under the same key, keeping its access count, and evicts others to make room.
+    /// The new entry itself is evicted if the policy values everything else more.
     ///
     /// - Parameters:
-    ///   - valueBytes: bytes the value itself takes beside the body, where that is more than a few words.
+    ///   - valueBytes: bytes that the value takes in addition to the body, if that is more than a few words.
     ///   - cost: milliseconds that making or fetching it again would take.
     ///   - generation: value of `generation` when the work began; nil skips the check.
-    ///   - name: what `remove(named:)` finds it by; several entries may share one. nil: it is found by its key alone.
-    /// - Returns: false when it was refused as larger than its shard's budget (counted as refused), went at once
-    ///   (counted as evicted), or was dropped because of a removal since `generation`. What was under the key before is
-    ///   gone in every case but the last.
+    ///   - name: the name by which `remove(named:)` finds it; several entries may share one. nil: it is found by its
+    ///     key only.
+    /// - Returns: false if it was refused as larger than its shard's budget (counted as refused), was evicted at once
+    ///   (counted as evicted), or was dropped because of a purge since `generation`. The previous entry is gone in
+    ///   every case but the last.
     @discardableResult
     public func insert(
         _ value: Value, body: [UInt8], for key: String, valueBytes: Int = 0, cost: Double = 1,
@@ -73,14 +74,14 @@ public final class MemoryStore<Value: Sendable>: Sendable {
         let size = body.count + key.utf8.count + valueBytes + Self.entryOverhead
         let content = MemoryEntry(value: value, body: body).content
         return MemoryShard.shard(of: key, in: shards).state.withLock { state in
-            // Checked under the lock: a removal raises the counter before it visits this shard.
+            // Checked under the lock: a purge raises the counter before it visits this shard.
             if let generation, generation != purges.value.load(ordering: .acquiring) { return false }
             if size > state.index.budget { state.refused += 1 } else { state.insertions += 1 }
             return state.index.insert(key, content, size: size, cost: cost, name: name)
         }
     }
 
-    /// Changes the value kept under `key` and leaves its body: a stored response that was freshened.
+    /// Changes the value under `key` and keeps its body, for example after a stored response was freshened.
     @discardableResult
     public func update(_ key: String, _ change: (inout Value) -> Void) -> Bool {
         MemoryShard.shard(of: key, in: shards).state.withLock {
@@ -88,14 +89,14 @@ public final class MemoryStore<Value: Sendable>: Sendable {
         }
     }
 
-    /// Removes one entry; false when there was none.
+    /// Removes one entry; false if there was none.
     @discardableResult
     public func remove(_ key: String) -> Bool {
         MemoryShard.shard(of: key, in: shards).state.withLock { $0.index.remove(key) }
     }
 
     /// Removes the entries under these keys, and voids insertions begun before.
-    /// - Returns: how many there were.
+    /// - Returns: the number of entries removed.
     @discardableResult
     public func remove(_ keys: Set<String>) -> Int {
         purges.value.add(1, ordering: .acquiringAndReleasing)
@@ -103,7 +104,7 @@ public final class MemoryStore<Value: Sendable>: Sendable {
     }
 
     /// Removes every entry for which `matches` holds, and voids insertions begun before. Visits all entries.
-    /// - Returns: how many there were.
+    /// - Returns: the number of entries removed.
     @discardableResult
     public func remove(where matches: (_ value: Value) -> Bool) -> Int {
         purges.value.add(1, ordering: .acquiringAndReleasing)
@@ -113,7 +114,7 @@ public final class MemoryStore<Value: Sendable>: Sendable {
     }
 
     /// Removes the entries stored under any of these names, and voids insertions begun before. Visits no others.
-    /// - Returns: how many there were.
+    /// - Returns: the number of entries removed.
     @discardableResult
     public func remove(named names: Set<String>) -> Int {
         purges.value.add(1, ordering: .acquiringAndReleasing)
@@ -123,7 +124,7 @@ public final class MemoryStore<Value: Sendable>: Sendable {
     }
 
     /// Removes the entries whose name is in a selection, and voids insertions begun before. Visits all names.
-    /// - Returns: what they were.
+    /// - Returns: the entries removed.
     @discardableResult
     func remove(namedIn selection: SourceSelection) -> [MemoryEntry<Value>] {
         purges.value.add(1, ordering: .acquiringAndReleasing)
@@ -145,9 +146,9 @@ public final class MemoryStore<Value: Sendable>: Sendable {
         remove { _ in true }
     }
 
-    /// Evicts what is worth least until the entries take at most this share of what they take now. The budget stays:
-    /// the store may grow again.
-    /// - Returns: bytes given back.
+    /// Evicts the least valuable entries until the others take at most this share of what they all take now. The budget
+    /// stays: the store may grow again.
+    /// - Returns: bytes freed.
     @discardableResult
     public func reduce(to share: Double) -> Int {
         shards.reduce(0) { sum, shard in
@@ -179,7 +180,7 @@ public final class MemoryStore<Value: Sendable>: Sendable {
     }
 }
 
-/// How often entries of a store, or of stores that are purged together, were removed.
+/// Counts removals from a store, or from stores that are purged together.
 final class PurgeCount: Sendable {
     let value = Atomic<UInt64>(0)
 }

@@ -2,9 +2,9 @@ import Synchronization
 
 /// The memory tiers as one store. Nothing in it blocks or throws: any thread may call it, event loops included.
 ///
-/// `records` has the records of each source, `originals` bodies under their digests, each within a budget of its own. A body comes
-/// with a record of each source it was stored for, which answers when `records` has evicted it: so a record stays while its body
-/// stays. A purge finds variants by the digest of their original.
+/// `records` holds the records of each source and `originals` the bodies under their digests, each within its own
+/// budget. A body carries a record of each source it was stored for, which answers if `records` has evicted its own: so
+/// a record stays for as long as its body. A purge finds variants by the digest of their original.
 final class MemoryTier: Store {
     let records: MemoryStore<[OriginalRecord]>
     let originals: MemoryStore<[OriginalRecord]>
@@ -18,26 +18,26 @@ final class MemoryTier: Store {
         variants = MemoryStore(budget: budgets.variants)
     }
 
-    /// Milliseconds that fetching an original would take, if none was measured: 30, and 5 MB a second.
+    /// Estimated milliseconds of fetching an original, if none were measured: 30, plus the time at 5 MB a second.
     private static func fetchEstimate(bytes: Int) -> Double { 30 + Double(bytes) / 5_000 }
 
-    /// Milliseconds that every record counts for the eviction policy, which so compares their sizes and uses.
+    /// The cost of every record for the eviction policy, in milliseconds, so that only size and access count matter.
     private static let costOfRecord = 30.0
 
     // MARK: Records
 
-    /// The records of a source without noting a use; nil if there are none.
+    /// The records of a source without counting an access; nil if there are none.
     func peek(source: String) -> [OriginalRecord]? {
         if let found = records.peek(source)?.value { return found }
         let found = originals.first(named: source)?.value.filter { $0.source == source }
         return found?.isEmpty == false ? found : nil
     }
 
-    /// Puts a record among those of its source, the most recent `selectionLimit` of which are kept.
+    /// Adds a record to those of its source, of which the most recent `selectionLimit` are kept.
     ///
     /// - Parameter known: the others, in case they have been evicted since they were looked up.
     func update(_ record: OriginalRecord, known: [OriginalRecord] = [], generation: UInt64?) -> Bool {
-        // Two selections of one source may arrive together; neither shall overwrite the other.
+        // Two selections of one source may arrive together; neither must overwrite the other.
         updating.withLock { _ in
             var all = peek(source: record.source) ?? known
             all.removeAll { $0.response.selecting == record.response.selecting }
@@ -50,7 +50,7 @@ final class MemoryTier: Store {
         }
     }
 
-    /// Keeps all records of a source in place of those that are there.
+    /// Replaces all records of a source.
     @discardableResult
     func keep(_ all: [OriginalRecord], of source: String, generation: UInt64?) -> Bool {
         let bytes = all.reduce(0) { $0 + Self.bytes(of: $1) }
@@ -59,7 +59,7 @@ final class MemoryTier: Store {
         )
     }
 
-    /// Keeps what another store has of a source beside what is here, the newer of each selection; returns that.
+    /// Merges another store's records of a source into those here, the newer of each selection, and returns the result.
     func merged(_ stored: [OriginalRecord], of source: String, generation: UInt64) -> [OriginalRecord] {
         updating.withLock { _ in
             var all = stored
@@ -73,15 +73,15 @@ final class MemoryTier: Store {
         }
     }
 
-    /// What a record takes in memory: itself, its strings and their allocations' headers, about 64 bytes a string beside
-    /// its text.
+    /// The memory that a record takes: itself, its strings and their allocation headers, about 64 bytes per string in
+    /// addition to its text.
     private static func bytes(of record: OriginalRecord) -> Int {
         record.response.fields.reduce(512 + 2 * record.source.utf8.count) { sum, field in
             sum + 128 + field.name.utf8.count + field.value.utf8.count
         }
     }
 
-    /// The records of a source, as a look-up; nil if there are none.
+    /// Looks up the records of a source, counting the access; nil if there are none.
     func foundRecords(of source: String) -> [OriginalRecord]? {
         records.entry(for: source)?.value ?? peek(source: source)
     }
@@ -113,7 +113,7 @@ final class MemoryTier: Store {
 
     func holdsOriginal(digest: Digest) -> Bool { originals.peek(digest) != nil }
 
-    /// A body in a file is too long for memory: its record is kept alone.
+    /// A body in a file is too long for memory: only its record is kept.
     func storeOriginal(_ record: OriginalRecord, content: EntryBody?, generation: UInt64) -> Bool {
         let generation = Self.split(generation).originals
         guard update(record, generation: generation) else { return false }
@@ -122,7 +122,7 @@ final class MemoryTier: Store {
     }
 
     func keep(_ body: [UInt8], under record: OriginalRecord, generation: UInt64) {
-        // The others that have the same bytes. A source that is left out costs another fetch after a purge of the rest.
+        // Records of other sources with the same bytes. A source left out here fetches again after a purge of the rest.
         let others = originals.peek(record.digest)?.value.filter { !$0.isSameSelection(as: record) } ?? []
         let cost = record.fetchMilliseconds > 0 ? record.fetchMilliseconds : Self.fetchEstimate(bytes: body.count)
         originals.insert(
@@ -156,7 +156,7 @@ final class MemoryTier: Store {
 
     // MARK: The whole
 
-    /// The generations of both tiers in one number, 32 bits each: more purges than a process lives to see.
+    /// The generations of both tiers in one number, 32 bits each: more than all purges in a process's lifetime.
     func generationNow() -> UInt64 { originals.generation << 32 | variants.generation }
 
     private static func split(_ generation: UInt64) -> (originals: UInt64, variants: UInt64) {
@@ -175,9 +175,9 @@ final class MemoryTier: Store {
         }
     }
 
-    /// Removes what these sources and digests name, and invalidates work in flight.
+    /// Removes what these sources and digests name, and invalidates in-flight work.
     ///
-    /// - Returns: the digests, and those that only records here name.
+    /// - Returns: `names`, and the digests in the records of these sources.
     @discardableResult
     func forget(_ names: Set<String>) -> Set<Digest> {
         var digests = names
@@ -188,7 +188,7 @@ final class MemoryTier: Store {
         return digests
     }
 
-    /// - Returns: bytes given back.
+    /// - Returns: bytes freed.
     func reduce(to share: Double) -> Int {
         records.reduce(to: share) + originals.reduce(to: share) + variants.reduce(to: share)
     }
@@ -201,11 +201,11 @@ final class MemoryTier: Store {
 
     func purge(_ selection: SourceSelection) -> PurgeResult { purge(selection, digests: []) }
 
-    /// - Parameter digests: further originals known to be of these sources.
+    /// - Parameter digests: further originals known to belong to these sources.
     func purge(_ selection: SourceSelection, digests: Set<Digest>) -> PurgeResult {
         purging { result in
             result.digests = digests
-            // Bodies have the name of one of their sources, and records of all.
+            // A body is named after one of its sources and has records of all of them.
             var removed = Set(records.remove(namedIn: selection).flatMap(\.value))
             removed.formUnion(
                 originals.values(namedIn: selection).flatMap(\.self).filter { selection.contains($0.source) })
@@ -226,7 +226,7 @@ final class MemoryTier: Store {
         }
     }
 
-    /// What `body` removes, with the bytes it frees.
+    /// Runs `body` and adds the number of bytes it freed.
     private func purging(_ body: (inout PurgeResult) -> Void) -> PurgeResult {
         let before = originals.counters.bytes + variants.counters.bytes
         var result = PurgeResult()

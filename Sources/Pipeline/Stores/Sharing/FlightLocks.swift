@@ -1,54 +1,54 @@
 import Glibc
 import Synchronization
 
-/// What became of sharing work with other processes on the cache folder.
+/// Counters of work shared with other processes on the cache folder.
 public struct SharingCounters: Sendable, Hashable {
-    /// Work begun while others wait for it, if they want the same.
+    /// Work begun while holding its lock, so that other processes that want the same wait for it.
     public var held = 0
-    /// Work that another process was doing already, and was waited for.
+    /// Times that this process waited for the same work of another process.
     public var waited = 0
-    /// Work not done, since another process's was found stored instead.
+    /// Work skipped because another process had stored the result.
     public var shared = 0
-    /// Work begun without holding up others: the last answer could not be shared, or the wait grew too long.
+    /// Work begun without a lock: the last answer could not be shared, the wait grew too long, or too many were held.
     public var alone = 0
-    /// Times the folder could not be locked, and each process did its own.
+    /// Times the folder could not be locked, so that each process did its own work.
     public var failed = 0
     public init() {}
 }
 
 /// Lets one process on a cache folder fetch an original or render a variant while others wait for what it stores.
 ///
-/// `flights.lock` holds no lock of itself: each piece of work locks one byte of it, at an offset that its key's hash
-/// gives, originals in the lower half of all offsets and variants in the upper (open-file-description locks, fcntl(2);
-/// the kernel drops them when a process ends, however it ends). Nobody waits for a variant's lock and then for an
-/// original's. What a holder could not share is marked: 512 slots of eight bytes at the beginning of the file, each a key's
-/// hash. Under a mark nobody waits, so that what may not be stored is not fetched one after the other; whoever stores it
-/// takes the mark away.
+/// `flights.lock` is not locked as a whole: each piece of work locks one byte of it, at an offset derived from the hash
+/// of its key, originals in the lower half of all offsets and variants in the upper (open-file-description locks,
+/// fcntl(2); the kernel drops them however a process terminates). No task waits for an original's lock while it holds a
+/// variant's. A process that could not share its result marks the key: the file begins with 512 slots of eight bytes,
+/// each for the hash of a marked key. No process waits for a marked key, so that responses that may not be stored are
+/// not fetched one after another; a process that does store one removes the mark.
 final class FlightLocks: Sendable {
     enum Kind: UInt64 {
         case original, variant
     }
 
-    /// Work under way; to be released once it is stored.
+    /// Work in progress, to be released once its result is stored.
     struct Hold: Sendable {
         fileprivate let file: LockFile
         fileprivate let hash: UInt64
         fileprivate let offset: off_t
-        /// Whether others wait for it; not where the last answer could not be shared.
+        /// Whether other processes wait for it; false if the last answer could not be shared.
         let isLocked: Bool
     }
 
     private let path: String
-    /// How long to wait for another process, by kind, before doing its work as well.
+    /// How long to wait for another process, by kind, before doing the same work here.
     private let limits: (original: Duration, variant: Duration)
     private let file = Mutex<LockFile?>(nil)
     private let noted = Mutex(SharingCounters())
 
-    /// The pauses between tries: what another process does takes milliseconds (a render) to seconds (a fetch).
+    /// The pauses between attempts: another process's work takes milliseconds (a render) to seconds (a fetch).
     private static let pauses: (first: Duration, longest: Duration) = (.milliseconds(1), .milliseconds(32))
 
-    /// Locks that one process holds at most: the kernel walks through all of a file's for each that is taken or given back. Far more
-    /// work than is ever under way at once; the rest waits to be stored.
+    /// The maximum number of locks that a process holds, because the kernel walks all of a file's locks each time one
+    /// is acquired or released. Far less work is ever in progress at once; most locks wait for a result to be stored.
     private static let mostHeld = 256
 
     init(folder: String, limits: (original: Duration, variant: Duration)) {
@@ -60,8 +60,8 @@ final class FlightLocks: Sendable {
 
     func note(_ change: (inout SharingCounters) -> Void) { noted.withLock { change(&$0) } }
 
-    /// Waits until no other process does the same; nil where that cannot be told, takes too long, or too many are held. Blocks no thread,
-    /// and throws when the task is cancelled.
+    /// Waits until no other process does the same work. nil if locking fails, the wait takes too long, or too many
+    /// locks are held. Blocks no thread, and throws if the task is cancelled.
     func hold(_ kind: Kind, _ key: String) async throws(PipelineError) -> Hold? {
         guard let file = current() else {
             note { $0.failed += 1 }
@@ -102,14 +102,14 @@ final class FlightLocks: Sendable {
         }
     }
 
-    /// - Parameter isShared: whether others find in the store what the work gave; nil where it gave nothing, and the next
-    ///   is to try.
+    /// - Parameter isShared: whether others will find the result in the store; nil leaves the mark of the key as it is,
+    ///   so that the next waiter tries.
     func release(_ hold: Hold, isShared: Bool?) {
         if let isShared { hold.file.mark(hold.hash, isShared ? 0 : hold.hash) }
         if hold.isLocked { hold.file.unlock(hold.offset) }
     }
 
-    /// The file at the path, opened again where another has taken its place.
+    /// The file at the path; reopened if another has taken its place.
     private func current() -> LockFile? {
         file.withLock { file in
             var info = stat()
@@ -120,11 +120,11 @@ final class FlightLocks: Sendable {
     }
 }
 
-/// The open file. Work that shares it in one process never excludes other such work: there it is told apart by flights.
+/// The open file. Its locks do not exclude work of the same process; `Flights` coalesces that.
 private final class LockFile: Sendable {
     let inode: UInt64
     private let descriptor: CInt
-    /// Pieces of work of this process by the byte they lock.
+    /// The number of pieces of work of this process that share each locked byte.
     private let holders = Mutex<[off_t: Int]>([:])
 
     private static let slots: UInt64 = 512
@@ -140,10 +140,10 @@ private final class LockFile: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Bytes that this process has locked.
+    /// The number of bytes that this process has locked.
     var holds: Int { holders.withLock { $0.count } }
 
-    /// Whether the byte is now ours; nil where it cannot be locked at all.
+    /// Locks a byte: false if another process has locked it, nil if it cannot be locked at all.
     func lock(_ offset: off_t) -> Bool? {
         holders.withLock { holders in
             if holders[offset] == nil, let cause = lockByte(F_WRLCK, offset, of: descriptor) {
@@ -163,11 +163,11 @@ private final class LockFile: Sendable {
 
     func isMarked(_ hash: UInt64) -> Bool { slot(of: hash) == hash }
 
-    /// Puts a mark, or with 0 takes it away; a slot that another key's mark has meanwhile is only ever overwritten.
+    /// Sets the mark of a key or, with 0, removes it. Another key's mark in its slot can only be overwritten.
     func mark(_ hash: UInt64, _ value: UInt64) {
         let before = slot(of: hash)
         guard before != value, value != 0 || before == hash else { return }
-        // When it fails those who wait do their work one after the other.
+        // If this fails, waiters do their work one after another.
         _ = withUnsafeBytes(of: value) { pwrite(descriptor, $0.baseAddress, $0.count, at(hash)) }
     }
 

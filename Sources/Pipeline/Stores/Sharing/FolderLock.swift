@@ -16,14 +16,14 @@ struct FolderLock: ~Copyable {
         }
     }
 
-    /// Closing the file releases the lock, as the end of the process does.
+    /// Closing the file releases the lock, and so does the end of the process.
     func unlock() { Glibc.close(file) }
 }
 
-/// Locks or unlocks one byte of an open file without waiting (open-file-description locks, fcntl(2)): the kernel drops the lock
-/// when a process ends, however it ends.
+/// Locks or unlocks one byte of an open file without waiting (open-file-description locks, fcntl(2)); the kernel drops
+/// the lock however the process terminates.
 ///
-/// - Returns: nil, or the error's number.
+/// - Returns: nil on success, else errno.
 func lockByte(_ type: CInt, _ offset: off_t, of file: CInt) -> CInt? {
     var range = flock(l_type: Int16(type), l_whence: Int16(SEEK_SET), l_start: offset, l_len: 1, l_pid: 0)
     // F_OFD_SETLK, whose definition Swift does not import.

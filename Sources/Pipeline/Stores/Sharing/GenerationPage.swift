@@ -1,18 +1,19 @@
 import Glibc
 import Synchronization
 
-/// How often the cache of a folder was purged, where every process can read it without the index: the first eight bytes of the
+/// The purge generation of a cache folder, which every process reads without the index: the first eight bytes of the
 /// file `generation`, in the machine's byte order.
 ///
-/// A process writes the index's new generation under the write lock before its purge commits: a process that reads the number it
-/// knows has missed no purge. The file is read instead of mapped, because truncating a mapped file kills its readers (SIGBUS).
+/// A process writes the index's new generation under the write lock before its purge commits, so a process that reads
+/// the number it already knows has missed no purge. The file is read instead of mapped, because truncating a mapped
+/// file kills its readers (SIGBUS).
 ///
-/// @unchecked Sendable because `file` stays the same descriptor, whatever file it refers to, and only `DiskIndex`, one thread at
-/// a time, calls anything but `value`.
+/// @unchecked Sendable because `file` stays the same descriptor, whatever file it refers to, and only `DiskIndex`, one
+/// thread at a time, calls anything but `value`.
 final class GenerationPage: @unchecked Sendable {
     /// Bytes of the file.
     static let length = 4096
-    /// Nanoseconds between two checks whether another file has taken the place of the open one.
+    /// Nanoseconds between two checks whether another file has replaced the open one.
     private static let interval: UInt64 = 10_000_000
 
     private let path: String
@@ -21,7 +22,7 @@ final class GenerationPage: @unchecked Sendable {
     private let inode = Atomic<UInt64>(0)
     private let nextCheck = Atomic<UInt64>(0)
 
-    /// Nothing is opened yet: the value is 0.
+    /// Opens nothing yet; the value is 0 until `attach()` or `create(_:in:)`.
     init(folder: String) {
         path = "\(folder)/generation"
         file = open("/dev/null", O_RDWR | O_CLOEXEC)
@@ -29,7 +30,7 @@ final class GenerationPage: @unchecked Sendable {
 
     deinit { if file >= 0 { close(file) } }
 
-    /// The generation last written by any process; 0 if the file is missing, too short, or was replaced. Any thread may ask.
+    /// The generation last written by any process; 0 if the file is missing, short or replaced. Any thread may call it.
     var value: UInt64 {
         let now = Self.now()
         if now >= nextCheck.load(ordering: .relaxed) {
@@ -54,14 +55,14 @@ final class GenerationPage: @unchecked Sendable {
         return known == 0 || lstat(path, &info) != 0 || UInt64(info.st_ino) != known || info.st_size != Self.length
     }
 
-    /// Opens the file at the path; false if there is none of the right kind, and then none is open.
+    /// Opens the file at the path. Returns false, and leaves no file open, if there is none of the right kind.
     func attach() -> Bool {
         inode.store(0, ordering: .relaxed)
-        // Opened for writing too: on a layered file system a file opened for reading may be another one than the writers'.
+        // Also for writing: on an overlay file system, a file opened for reading may be another than the writers'.
         let opened = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         defer { if opened >= 0 { close(opened) } }
         var info = stat()
-        // The descriptor changes in one step: a thread that reads meanwhile reads one file or the other.
+        // `dup2` replaces the descriptor atomically: a thread that reads meanwhile reads one file or the other.
         if opened >= 0, fstat(opened, &info) == 0, BodyFiles.isOurs(info), info.st_size == Self.length,
             refer(to: opened)
         {
@@ -80,7 +81,7 @@ final class GenerationPage: @unchecked Sendable {
         file >= 0 && dup2(other, file) == file && fcntl(file, F_SETFD, FD_CLOEXEC) == 0
     }
 
-    /// Puts a new file in place of what is at the path and opens it. The caller holds the index's write lock.
+    /// Replaces what is at the path with a new file and opens it. The caller holds the index's write lock.
     func create(_ generation: UInt64, in files: BodyFiles) throws(StoreError) {
         var page = [UInt8](repeating: 0, count: Self.length)
         page.withUnsafeMutableBytes { $0.storeBytes(of: generation, as: UInt64.self) }

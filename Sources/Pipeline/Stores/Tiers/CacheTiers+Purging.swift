@@ -1,17 +1,17 @@
 import Synchronization
 import Variants
 
-/// Purges, of this process and of others on the same folder.
+/// Purges, by this process and by others on the same folder.
 extension CacheTiers {
-    /// Whether memory may answer: no process has purged anything since this one last read what was purged.
+    /// Whether memory may answer: no process has purged anything since this one last read the purges.
     var isMemoryCurrent: Bool {
-        // Without hints only look-ups on the disk learn of purges.
+        // If the store gives no hints, only look-ups on the disk notice purges.
         guard let hint = disk?.generationHint else { return true }
         if hint == knownGeneration.load(ordering: .acquiring) { return true }
         return hint == 0 && GenerationPage.now() < unknownUntil.load(ordering: .relaxed)
     }
 
-    /// Nanoseconds for which memory may answer after the disk could not say what was purged.
+    /// Nanoseconds for which memory may answer after the disk could not report purges.
     private static let unknownLifetime: UInt64 = 100_000_000
 
     /// Removes from memory what any process has purged since this one last looked; blocks on the disk.
@@ -20,7 +20,7 @@ extension CacheTiers {
         catching.withLock { _ in
             let known = knownGeneration.load(ordering: .relaxed)
             let log = attempt { () throws(StoreError) in try disk.purges(since: known) }
-            // A folder that fails or may only be read costs no answer, and is asked again soon.
+            // If the folder fails or is read-only, memory still answers, and the folder is asked again soon.
             if disk.generationHint == 0 {
                 unknownUntil.store(GenerationPage.now() + Self.unknownLifetime, ordering: .relaxed)
             }
@@ -36,9 +36,9 @@ extension CacheTiers {
     }
 
     /// Removes everything that came from a source, in every tier of this process and on disk; other processes on the
-    /// folder find it gone with their next look-up.
+    /// folder find it gone at their next look-up.
     func purge(source: String) async throws(PipelineError) -> PurgeResult {
-        // The bytes of a caller have no record; their name tells their digest.
+        // Bytes supplied by a caller have no record; their source name contains their digest.
         let known: Set<Digest> = source.hasPrefix("bytes:") ? [String(source.dropFirst(6))] : []
         return try await purge { disk throws(StoreError) in
             try disk.purge(source: source, digests: known)
@@ -47,8 +47,8 @@ extension CacheTiers {
         }
     }
 
-    /// The same where a request has changed the source, which has been answered already: trouble with the disk is
-    /// counted and warned of like any other, and memory does not answer all the same.
+    /// Purges a source that a request has changed. The request has been answered already, so disk errors are counted
+    /// and logged like any other, and memory is purged regardless.
     func invalidate(source: String) async {
         do throws(PipelineError) {
             _ = try await purge(source: source)
@@ -57,7 +57,7 @@ extension CacheTiers {
         }
     }
 
-    /// The same of every source of a selection; nothing that was begun before is stored afterwards.
+    /// Purges every source of a selection; no work begun before is stored afterwards.
     func purge(_ selection: SourceSelection) async throws(PipelineError) -> PurgeResult {
         try await purge { disk throws(StoreError) in
             try disk.purge(selection)
@@ -70,7 +70,7 @@ extension CacheTiers {
     private func purge(
         onDisk: @escaping @Sendable (any Store) throws(StoreError) -> PurgeResult, inMemory: (Set<Digest>) -> Void
     ) async throws(PipelineError) -> PurgeResult {
-        // On the writer's thread: after all that was queued before, so that it is purged too, and without a look-up thread.
+        // On the writer's thread, after everything queued before, so that it is purged too; occupies no reader.
         let result: Result<PurgeResult, StoreError> = await writer.run { [self] in
             guard let disk else { return .success(PurgeResult()) }
             do throws(StoreError) {

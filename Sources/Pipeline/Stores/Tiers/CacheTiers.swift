@@ -3,9 +3,9 @@ import Variants
 
 /// The four tiers as the stages use them: originals and variants, each in memory and on disk.
 ///
-/// Trouble with the disk is a miss or a store that did not happen, counted and warned of once; it fails no request.
+/// Disk errors are counted, and logged once; they cause a miss or a skipped store, and never fail a request.
 final class CacheTiers: Sendable {
-    /// What is known of decoded pixels beside the pixels.
+    /// The metadata of decoded pixels.
     struct DecodedVariant: Sendable {
         var width: Int
         var height: Int
@@ -22,17 +22,17 @@ final class CacheTiers: Sendable {
     /// Decoded variants by the digest of their encoded bytes.
     let pixels: MemoryStore<DecodedVariant>
     let disk: (any Store)?
-    /// Who does what, among the processes on the folder; nil without one.
+    /// Coordinates work with the other processes on the folder; nil without a folder.
     let locks: FlightLocks?
-    /// Look-ups, which answers wait for.
+    /// Threads for look-ups, which answers wait for.
     let readers: OwnedThreads
-    /// Storing behind the answer.
+    /// Stores in the background, after the answer.
     let writer: WriteBehind
-    /// Bytes of the longest body that is taken from disk into memory.
+    /// Bytes of the longest body that is read from disk into memory.
     private let longestInMemory: Int
-    /// What waits for the disk tier: until it is there this may be the only place that has it.
+    /// Entries waiting to be stored on disk; until they are, this may be the only place that has them.
     private let waiting = WaitingEntries()
-    /// What a waiting file counts as: it takes a descriptor, of which there are a thousand or so, and no memory.
+    /// Bytes that a waiting file counts as: it takes no memory, but one of about a thousand file descriptors.
     private static let bytesOfWaitingFile = 1 << 20
     private let troubles = Atomic<Int>(0)
     private let warn: @Sendable (String) -> Void
@@ -47,7 +47,7 @@ final class CacheTiers: Sendable {
         self.readers = readers
         longestInMemory = configuration.fetch.spoolBytes
         warn = configuration.warn
-        // A little longer than one whole try: who has not stored it by then is stuck, or tries again.
+        // A little longer than one full attempt: a process that has stored nothing by then is stuck or retrying.
         locks = (configuration.store == nil ? configuration.cacheFolder : nil).map {
             FlightLocks(
                 folder: $0,
@@ -76,18 +76,18 @@ final class CacheTiers: Sendable {
         writer = WriteBehind(limit: configuration.writeBehindBytes) { stores throws(StoreError) in
             try disk?.together { () throws(StoreError) in for store in stores { try store() } }
         }
-        // Not the hint, which may be ahead of what has committed.
+        // Not the hint, which may be ahead of what has been committed.
         let generation = attempt { () throws(StoreError) in try disk?.generationNow() } ?? nil
         knownGeneration.store(generation ?? 0, ordering: .relaxed)
         tellOfNotice()
     }
 
-    /// Stores dropped because the disk was too far behind, and disk failures met so far.
+    /// Stores dropped because the disk fell too far behind, and disk errors so far.
     var counters: (dropped: Int, troubles: Int) {
         (writer.dropped, troubles.load(ordering: .relaxed))
     }
 
-    /// The purge generations of the tiers when work began: what a purge has overtaken is stored nowhere.
+    /// The purge generations of the tiers when work began; if a purge came since, its result is not stored.
     struct Generation: Sendable, Hashable {
         var disk: UInt64
         var originals: UInt64
@@ -96,14 +96,14 @@ final class CacheTiers: Sendable {
 
     // MARK: Looking up
 
-    /// The generations up to which this process has read of purges; taken before anything is looked up.
+    /// The generations up to which this process has read purges; to be taken before anything is looked up.
     func generation() -> Generation {
         Generation(
             disk: knownGeneration.load(ordering: .acquiring), originals: originals.generation,
             variants: variants.generation)
     }
 
-    /// The same once what other processes purged is gone from memory.
+    /// The generations once memory is rid of what other processes have purged.
     func currentGeneration() async -> Generation {
         if let disk, disk.generationHint == nil || !isMemoryCurrent { await readers.run { [self] in catchUp() } }
         return generation()
@@ -117,7 +117,7 @@ final class CacheTiers: Sendable {
 
     /// The stored responses of a source, from memory or else from disk.
     ///
-    /// - Parameter looksOnDisk: also where memory has some: another process may have stored newer ones.
+    /// - Parameter looksOnDisk: reads the disk even if memory has some: another process may have stored newer ones.
     func records(of source: String, looksOnDisk: Bool = false) async -> RecordLookup {
         let known = generation()
         if !looksOnDisk, isMemoryCurrent, let records = memory.foundRecords(of: source) {
@@ -135,17 +135,17 @@ final class CacheTiers: Sendable {
         }
     }
 
-    /// The purge generation of the disk up to which memory is rid of what was purged.
+    /// The disk's purge generation up to which purged entries have been removed from memory.
     let knownGeneration = Atomic<UInt64>(0)
-    /// Until when memory may answer although the disk cannot say what was purged.
+    /// Until when memory may answer although the disk cannot report purges.
     let unknownUntil = Atomic<UInt64>(0)
     let catching = Mutex<Void>(())
-    /// What no bytes digest to; nothing needs to be kept to have them.
+    /// The digest of an empty body, which need not be stored.
     private static let emptyDigest = sha256Hex([UInt8]())
 
-    /// The body of an original by its digest: a long one as a file that stays whole as long as somebody has it.
+    /// The body of an original by its digest; a long one is a file, which stays intact while the caller holds it.
     ///
-    /// - Parameter record: kept in memory with a body that is read from disk.
+    /// - Parameter record: kept in memory together with a body that is read from disk.
     func originalBody(
         _ digest: Digest, of record: OriginalRecord? = nil
     ) async -> (body: EntryBody, tier: OriginalOutcome)? {
@@ -172,7 +172,7 @@ final class CacheTiers: Sendable {
         }
     }
 
-    /// Where the body of an original lies; `none` where it is gone.
+    /// The tier that has the body of an original; `none` if it is gone.
     func tierOfOriginal(_ digest: Digest) async -> OriginalOutcome {
         if isMemoryCurrent, originals.peek(digest) != nil { return .memory }
         guard let disk else { return .none }
@@ -182,9 +182,9 @@ final class CacheTiers: Sendable {
         }
     }
 
-    /// A variant by its key; what the disk had is promoted to memory.
+    /// A variant by its key; one found on disk is promoted to memory.
     ///
-    /// - Parameter again: a second look in the same request, which is no second miss.
+    /// - Parameter again: a second look-up in the same request, which counts no second miss.
     func variant(_ key: String, of original: Digest, again: Bool = false) async -> (StoredVariant, Outcome)? {
         let isCurrent = isMemoryCurrent
         if isCurrent, !again || variants.peek(key) != nil, let found = variants.entry(for: key) {
@@ -214,15 +214,15 @@ final class CacheTiers: Sendable {
 
     // MARK: Storing
 
-    /// Keeps a record and, unless the source is a file, its body; one in a file goes to disk alone.
+    /// Stores a record and, unless the source is a file, its body; a body that is a file is stored on disk only.
     ///
-    /// - Parameter known: records of the source as they were looked up, in case memory has let them go since.
+    /// - Parameter known: records of the source as they were looked up, in case memory has evicted them since.
     func store(
         _ record: OriginalRecord, body: EntryBody?, storage: StorageOptions, generation: Generation,
         known: [OriginalRecord] = []
     ) {
         let isOnDisk = disk != nil && storage.contains(.originalsOnDisk)
-        // Before the record is found, so that its body is too.
+        // Added before the record becomes visible, so that a look-up that finds the record also finds its body.
         let waitingBody =
             isOnDisk
             ? body.map { waiting.add(.body($0), under: .body(record.digest), generation: generation.originals) } : nil
@@ -242,7 +242,7 @@ final class CacheTiers: Sendable {
         }
     }
 
-    /// Whether a body may come as a file: where the disk tier takes it over, or nobody is to keep it.
+    /// Whether a body may come as a file: if the disk tier takes it over, or no tier is to keep it.
     func takesFiles(_ storage: StorageOptions) -> Bool {
         disk != nil && (storage.contains(.originalsOnDisk) || !storage.contains(.originalsInMemory))
     }
@@ -259,7 +259,7 @@ final class CacheTiers: Sendable {
         writeBehind(bytes: 0, { () throws(StoreError) in _ = try disk.freshen(record) }, end: end)
     }
 
-    /// Removes a record that the origin has replaced by what may not be stored. Its variants stay under its digest.
+    /// Removes a record that the origin replaced with one that may not be stored. Its variants stay under its digest.
     func forget(_ record: OriginalRecord) {
         let selecting = record.response.selecting
         _ = memory.removeRecord(source: record.source, selecting: selecting)
@@ -287,14 +287,14 @@ final class CacheTiers: Sendable {
             }, end: end)
     }
 
-    /// Lets look-ups find the record, or without one its removal, while that waits for the disk; returns what ends it.
+    /// Lets look-ups find the record (nil: its removal) while it waits to be stored; the returned closure ends that.
     private func wait(_ new: OriginalRecord?, of record: OriginalRecord, _ generation: UInt64) -> @Sendable () -> Void {
         waiting.add(
             .record(new, selecting: record.response.selecting), under: .records(source: record.source),
             generation: generation)
     }
 
-    /// Counts, behind the answer, that records found on disk were stale.
+    /// Counts, in the background, that records found on disk were stale.
     func noteStale() {
         guard let disk else { return }
         readers.submit { [self] in attempt { () throws(StoreError) in try disk.noteStale() } }
@@ -315,7 +315,7 @@ final class CacheTiers: Sendable {
 
     // MARK: Private
 
-    /// Queues a write, to be found among what waits until `end` takes it out; dropped where too much waits already.
+    /// Queues a write, which look-ups find until `end` removes it; drops it if too much is waiting already.
     private func writeBehind(
         bytes: Int, _ store: @escaping @Sendable () throws(StoreError) -> Void, end: @escaping @Sendable () -> Void
     ) {
@@ -325,7 +325,7 @@ final class CacheTiers: Sendable {
                 storeAlone: { [self] in attempt(store) }, end: end))
     }
 
-    /// Says once what the store has to tell, such as that what was cached is gone.
+    /// Logs the store's notice once, such as that what was cached is gone.
     private func tellOfNotice() {
         guard let notice = disk?.notice, !hasToldOfNotice.exchange(true, ordering: .relaxed) else { return }
         warn(notice)

@@ -1,29 +1,29 @@
 import Synchronization
 import Variants
 
-/// Stores behind the answer: a bounded queue in front of a store that may be slow, or stall altogether.
+/// Stores in the background: a bounded queue in front of a store that may be slow, or stall altogether.
 ///
-/// Queueing takes a lock for the time of an append and never waits for the disk. What would exceed the bound is dropped
-/// and counted. One thread writes, since SQLite has one writer; small writes that wait go together, which costs half of
-/// what they cost one by one. Order is kept.
+/// Queueing holds a lock for one append and never waits for the disk. Writes beyond the bound are dropped and counted.
+/// One thread writes, since SQLite has one writer. Small waiting writes share a transaction, which costs half as much
+/// as writing them one by one. Writes stay in order.
 final class WriteBehind: Sendable {
-    /// One thing to be stored.
+    /// One entry to be stored.
     struct Write: Sendable {
-        /// What it counts for in the bound; its own bookkeeping comes on top.
+        /// Bytes counted against the bound, in addition to `overhead`.
         var bytes: Int
-        /// Whether it may share a transaction with others. What takes long should not: readers would wait for it.
+        /// Whether it may share a transaction with others; a long write would make other writers wait for all of them.
         var isSmall: Bool
         /// Stores it, alone or together with others.
         var store: @Sendable () throws(StoreError) -> Void
-        /// Stores it alone, and counts its failure.
+        /// Stores it alone and counts a failure.
         var storeAlone: @Sendable () -> Void
-        /// Runs once: after it was stored, failed, or was dropped.
+        /// Runs once, after the write was stored, failed or was dropped.
         var end: @Sendable () -> Void
     }
 
-    /// Charged for each write beside its bytes: a freshened record has none, and takes memory while it waits.
+    /// Bytes charged per write in addition to its own: a freshened record has none, but takes memory while it waits.
     static let overhead = 1_024
-    /// Small writes in one transaction: it holds readers of this process up for so long.
+    /// The maximum number of small writes in one transaction, for which other writers wait.
     static let mostTogether = 16
 
     private struct Queue {
@@ -57,7 +57,7 @@ final class WriteBehind: Sendable {
 
     /// - Parameters:
     ///   - limit: bytes that may wait.
-    ///   - together: runs all of them as one, or fails and leaves nothing of them.
+    ///   - together: runs all of them as one transaction, or fails and stores none of them.
     init(
         limit: Int,
         together: @escaping @Sendable ([@Sendable () throws(StoreError) -> Void]) throws(StoreError) -> Void
@@ -66,13 +66,13 @@ final class WriteBehind: Sendable {
         self.together = together
     }
 
-    /// Writes dropped because too much waited already.
+    /// Writes dropped because the queue was full.
     var dropped: Int { queue.withLock { $0.dropped } }
 
-    /// Bytes that wait, or are being written.
+    /// Bytes waiting or being written.
     var waiting: Int { queue.withLock { $0.bytes } }
 
-    /// Queues a write; false where too much waits already, and it is dropped.
+    /// Queues a write; if too much is waiting already, drops it and returns false.
     @discardableResult
     func submit(_ write: Write) -> Bool {
         let isTaken = queue.withLock { queue in
@@ -93,7 +93,7 @@ final class WriteBehind: Sendable {
         return true
     }
 
-    /// Runs a job once everything queued so far is stored or has failed; bounded by who calls.
+    /// Runs a job once everything queued so far is stored or has failed; the caller bounds the number of jobs.
     func afterwards(_ job: @escaping @Sendable () -> Void) { thread.submit(job) }
 
     /// Runs a job once everything queued so far is stored or has failed, and returns its result.
@@ -102,10 +102,10 @@ final class WriteBehind: Sendable {
     /// Waits until everything queued is stored; blocks.
     func drain() { thread.drain() }
 
-    /// Drains, then ends the thread.
+    /// Drains, then stops the thread.
     func stop() { thread.stop() }
 
-    /// One job for each write that came; those whose write went with an earlier one find nothing left.
+    /// Runs once per queued write; finds nothing left if an earlier run took that write along.
     private func storeSome() {
         let writes = queue.withLock { $0.take() }
         if writes.isEmpty { return }
@@ -115,7 +115,7 @@ final class WriteBehind: Sendable {
                 try together(writes.map(\.store))
                 areStored = true
             } catch {
-                // Nothing of it was stored: each on its own, so that one that fails fails alone and is counted.
+                // Nothing was stored. Each write is retried alone, so that only one that fails is lost and counted.
             }
         }
         for write in writes {
@@ -127,10 +127,10 @@ final class WriteBehind: Sendable {
     }
 }
 
-/// What waits to be stored, for who looks it up meanwhile: memory may be too small for it, or switched off.
+/// Entries waiting to be stored, which look-ups find meanwhile: memory may be too small for them, or switched off.
 ///
-/// Everything is kept with the purge generation of its memory tier when it came: what a purge has overtaken is not
-/// found any more, and the store will refuse it.
+/// Each has the purge generation of its memory tier. After a later purge it is no longer found, and the store will
+/// refuse it.
 final class WaitingEntries: Sendable {
     enum Key: Hashable, Sendable {
         case variant(String)
@@ -141,7 +141,7 @@ final class WaitingEntries: Sendable {
     enum Item: Sendable {
         case variant(CacheTiers.StoredVariant)
         case body(EntryBody)
-        /// Without a record the selection was removed.
+        /// nil means that the record of this selection is removed.
         case record(OriginalRecord?, selecting: [String: String?])
     }
 
@@ -159,7 +159,7 @@ final class WaitingEntries: Sendable {
 
     private let state = Mutex(State())
 
-    /// - Returns: what ends it.
+    /// - Returns: a closure that removes the item again.
     func add(_ item: Item, under key: Key, generation: UInt64) -> @Sendable () -> Void {
         let serial = state.withLock { state in
             state.serial += 1
@@ -175,7 +175,7 @@ final class WaitingEntries: Sendable {
             defer { if state.items[key]?.isEmpty == true { state.items[key] = nil } }
             return state.items[key]?.remove(at: at)
         }
-        // Closed outside the lock: the last reference to a file that was not stored frees its blocks.
+        // Released outside the lock: dropping the last reference to a file that was not stored frees its blocks.
         withExtendedLifetime(gone) {}
     }
 
@@ -193,11 +193,11 @@ final class WaitingEntries: Sendable {
         return body
     }
 
-    /// What will be stored of a source once all that waits now is: `stored` as the store gave it afterwards.
+    /// The records that a source will have once all waiting writes are stored; `stored` reads those of the store.
     func merged(
         _ source: String, generation: UInt64, stored: () -> [OriginalRecord]
     ) -> [OriginalRecord] {
-        // Taken before the store is asked: what is stored in between is in both, and none is missed.
+        // Copied before the store is read: a record stored in between is then in both, and none is missed.
         let waiting = items(.records(source: source), generation)
         var records = stored()
         for case .record(let record, let selecting) in waiting {
