@@ -117,7 +117,7 @@ extension DiskStore: Store {
     var notice: String? {
         rebuilds == 0
             ? nil
-            : "the index of the cache in \(folder) was damaged, or an older program's; it was set aside as "
-                + "cache.sqlite.damaged and an empty one begun (`pipectl cache clear` removes it)"
+            : "the cache index in \(folder) was damaged or written by an older version; it was set aside as "
+                + "cache.sqlite.damaged and replaced with an empty one (`pipectl cache clear` removes it)"
     }
 }

@@ -242,8 +242,8 @@ struct BodyFiles: Sendable {
         if case .foreign(let name) = try FolderContent(folder) {
             throw StoreError(
                 .unavailable,
-                "this folder is no cache and holds other files, such as `\(name.prefix(80))`: name an empty folder, or one "
-                    + "that does not exist yet", path: folder)
+                "this folder is not a cache and contains other files, such as `\(name.prefix(80))`: name an empty "
+                    + "folder, or one that does not exist yet", path: folder)
         }
         try Self.makeFolders(folder)
         var info = stat()

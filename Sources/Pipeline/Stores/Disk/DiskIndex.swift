@@ -138,7 +138,7 @@ final class DiskIndex: @unchecked Sendable {
         guard isFormer || version <= DiskSchema.version else {
             throw StoreError(
                 .newerVersion,
-                "the cache has version \(version), this program knows versions up to \(DiskSchema.version): "
+                "the cache has version \(version), but this program supports versions up to \(DiskSchema.version): "
                     + "update the program or name another folder", path: path)
         }
         guard !isFormer, version == DiskSchema.version else {

@@ -43,8 +43,8 @@ extension DiskStore {
         if configuration.freeSpace != 0 { try keepFloor(for: count) }
         guard files.reserve.fill() else {
             throw refusal(
-                "the file system is full: it has no room for the \(ReserveFile.bytes) bytes that the cache reserves for "
-                    + "deletions, and nothing is stored until it has. Free some")
+                "the file system is full: the cache cannot reserve the \(ReserveFile.bytes) bytes it needs for deletions "
+                    + "and stores nothing until it can. Free some space")
         }
         if let (free, floor) = freeSpace(), free - floor >= Self.ampleBytes {
             ampleUntil.store(GenerationPage.now() &+ Self.ampleLifetime, ordering: .relaxed)
@@ -79,7 +79,7 @@ extension DiskStore {
         }
         guard let (free, floor) = freeSpace(), free - count < floor else { return }
         throw refusal(
-            "the file system has \(free) bytes left, of which the cache leaves \(floor) to others: free some, or set "
+            "the file system has \(free) bytes left, and the cache must leave \(floor) free: free some space, or set "
                 + "a lower floor")
     }
 

@@ -62,8 +62,8 @@ private struct DiskVerification {
         if repairs, try store.perform({ index throws(StoreError) in try index.connection.isReadOnly }) {
             throw StoreError(
                 .unavailable,
-                "the cache may only be read here, so that nothing can be mended: make its folder writable, or "
-                    + "verify without repairing", path: store.folder)
+                "the cache is read-only here, so nothing can be repaired: make its folder writable, or verify "
+                    + "without repairing", path: store.folder)
         }
         let repairs = repairs
         report.isIndexDamaged = try store.perform { index throws(StoreError) in try index.isDamaged(repair: repairs) }
