@@ -1,5 +1,6 @@
 extension Contrast {
-    /// CSS `contrast()`: each value's distance from the middle, 127.5, times the factor (Filter Effects 1, §12).
+    /// Multiplies each value's distance from the middle, 127.5, by the factor, as CSS `contrast()` (Filter Effects 1,
+    /// §12).
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         try picture.recoloured(
             context, [[factor, 0, 0], [0, factor, 0], [0, 0, factor]], offset: 127.5 * (1 - factor))
