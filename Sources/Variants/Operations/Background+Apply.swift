@@ -17,8 +17,7 @@ extension Picture {
             return replacing(
                 try VipsCall("flatten", ["in": .image(image), "background": .doubles(bands)]).image())
         }
-        // “Over”: the premultiplied colour, times what the picture's alpha leaves of it, is added to the premultiplied
-        // picture.
+        // “Over”: the premultiplied colour, times 1 − the picture's alpha, is added to the premultiplied picture.
         let share = Double(colour.alpha) / 255
         let below = bands.map { $0 * share } + [Double(colour.alpha)]
         let rest = try VipsCall(
