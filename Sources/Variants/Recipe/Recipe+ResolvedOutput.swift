@@ -8,9 +8,9 @@ extension Recipe {
     /// frames gives way to the next one, and so does JPEG XL of more pixels than `largestNegotiatedJXL`.
     ///
     /// - Parameters:
-    /// - header: the original's header.
-    /// - negotiated: for `auto`, and for a recipe without an output, the formats that the client accepts, best first;
-    ///   after them comes the original's format, treated as in `original`. `original` and explicit formats ignore this.
+    ///   - header: the original's header.
+    ///   - negotiated: for `auto`, and for a recipe without an output, the formats the client accepts, best first;
+    ///     after them comes the original's format, as for `original`. `original` and explicit formats ignore this.
     public func resolvedOutput(for header: ImageHeader, negotiated: [ImageFormat] = []) -> ResolvedOutput {
         let written = output ?? OutputSpecification(.auto)
         let format = written.kind.format ?? chosenFormat(for: header, negotiated: negotiated, written)
