@@ -32,8 +32,8 @@ public protocol VariantOperation: Sendable {
 
 /// A step that changes the picture's size.
 protocol ResizingOperation: VariantOperation {
-    /// The size after the step; nil if it depends on the pixels. Throws `notApplicable` for a size that the step cannot be
-    /// applied to.
+    /// The size after the step; nil if it depends on the pixels. Throws `notApplicable` if the step cannot be applied
+    /// to `size`.
     func resultSize(of size: PixelSize) throws(RenderError) -> PixelSize?
 }
 

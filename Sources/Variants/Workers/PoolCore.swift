@@ -45,7 +45,7 @@ final class PoolCore: Sendable {
         var lastSlot = -1
         var lastID: UInt64 = 0
         var keepsWorkers: Bool
-        /// Whether the next thread that has nothing to do starts a worker.
+        /// Whether the next idle thread starts a worker.
         var awaitsFirst = false
         /// The warm spare, if workers are kept; its thread ends after those of the slots.
         var spare: SpareWorker?

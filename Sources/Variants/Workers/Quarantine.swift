@@ -6,8 +6,8 @@
 /// quarantine the original. One that passed the deadline of that pass twice is `slow`: the pool renders it one recipe
 /// at a time.
 ///
-/// An original is identified by its length and a hash keyed for this process. Hashing takes time, so callers hash only if
-/// `mayContain(count:)`.
+/// An original is identified by its length and a hash keyed for this process. Hashing takes time, so callers hash only
+/// if `mayContain(count:)` is true.
 struct Quarantine {
     struct Fingerprint: Hashable {
         var count: Int

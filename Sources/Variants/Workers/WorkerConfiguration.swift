@@ -16,7 +16,7 @@ public struct WorkerConfiguration: Sendable {
     /// The program that becomes a worker when started with `RenderWorker.argument`; nil for `pipectl` in the folder of
     /// the running program, or else in `PATH`. It has to be of the same version as this library.
     public var executable: String?
-    /// Bytes a worker's address space may grow beyond what it has when it starts, at least `leastMemory`; default 1 GiB.
+    /// Bytes by which a worker's address space may grow after its start, at least `leastMemory`; default 1 GiB.
     public var memory = 1 << 30
     /// With less than this, 64 MiB, a worker cannot start its threads, or renders only small pictures of some formats.
     public static let leastMemory = 64 << 20
@@ -43,7 +43,7 @@ public struct WorkerConfiguration: Sendable {
 
     public init() {}
 
-    /// How long a worker may take from start to readiness; seconds. Loading libvips takes 0.05, but machines may be busy.
+    /// How long a worker may take to become ready, in seconds. Loading libvips takes 0.05, but machines may be busy.
     static let startSeconds = 30.0
 
     /// The environment that configures libvips and the allocator: no modules (those of AVIF and JPEG XL are loaded by

@@ -48,7 +48,7 @@ enum WorkerFault: String, CaseIterable {
 
     private var phase: RenderPhase { self == .encodeSegv || self == .encodeHang ? .encode : .pixels }
 
-    /// What happens in a phase instead of rendering, if anything.
+    /// Triggers the fault, if it belongs to this phase.
     func happen(in phase: RenderPhase) throws(RenderError) {
         guard phase == self.phase else { return }
         switch self {
