@@ -13,7 +13,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char failure[512];
 static atomic_int loaded;
 
-/// Warnings of decoders ("error in tile", "invalid SOS parameters") are not for stderr: what fails comes back as an error.
+/// Drops decoders' warnings ("error in tile", "invalid SOS parameters"): failures are reported as errors.
 static void ignore_warning(const char *domain, int level, const char *message, void *user) {
     (void)domain;
     (void)level;
@@ -25,8 +25,8 @@ static void load(void) {
     static const char *const sonames[] = {"libvips.so.42", "libgobject-2.0.so.0", "libglib-2.0.so.0"};
     void *libraries[3];
     for (int i = 0; i < 3; i++) {
-        // What libraries call in each other is looked up when it is first called: a tenth less of a worker's start. It
-        // opens no files, and so goes on in a worker that has locked itself down.
+        // Lazy binding: functions that libraries call in each other are resolved on first call, which saves a tenth of
+        // a worker's start. It opens no files, and so still works in a worker that has locked itself down.
         libraries[i] = dlopen(sonames[i], RTLD_LAZY | RTLD_LOCAL);
         if (!libraries[i]) {
             const char *reason = dlerror();
@@ -55,7 +55,7 @@ static void load(void) {
         return;
     }
     cvips.g_log_set_handler("VIPS", CVIPS_LOG_WARNING, ignore_warning, NULL);
-    // One thread a render (renders run beside each other), and no operation cache: every picture is a new one.
+    // One thread per render (renders run in parallel), and no operation cache, because every picture is a new one.
     cvips.vips_concurrency_set(1);
     cvips.vips_cache_set_max(0);
     atomic_store(&loaded, 1);
@@ -80,7 +80,7 @@ int cvips_load_module(const char *name) {
     if (!loader) return 0;
     void *(*open_module)(const char *, int) = NULL;
     *(void **)&open_module = dlsym(loader, "g_module_open");
-    // Bound at once: a module that lacks something is none, and binding late saves nothing here.
+    // Bind at once: a module that lacks a symbol must not load, and lazy binding saves nothing here.
     return open_module && open_module(path, 0) != NULL;
 }
 

@@ -1,20 +1,20 @@
 import Synchronization
 
-/// What a step may use besides the picture: how to resize, the limits, the named masks, and whether to go on.
+/// What a step may use besides the picture: how to resize, the limits, the named masks, and the control that stops it.
 public struct RenderContext: Sendable {
     let quality: RenderQuality
     let limits: RenderLimits
     let masks: [String: [UInt8]]
     let control: RenderControl
-    /// What steps cut out after looking at the picture.
+    /// The windows that steps chose by looking at the picture.
     let windows = FrameWindows()
 
     /// Refuses a result with an edge beyond `limits.outputEdge`.
     func checkEdge(_ size: PixelSize) throws(RenderError) { try limits.checkEdge(size) }
 }
 
-/// The parts of the picture that steps choose by looking at it (`trim`, `gravity=attention`), chosen in the first frame of an
-/// animation and used for all: frames keep one size, and the picture does not jump.
+/// The parts of the picture that steps choose by looking at it (`trim`, `gravity=attention`). They are chosen in an
+/// animation's first frame and used for all, so that frames keep one size and the picture does not jump.
 final class FrameWindows: Sendable {
     private struct State {
         var chosen: [PixelRectangle] = []
@@ -22,10 +22,10 @@ final class FrameWindows: Sendable {
     }
     private let state = Mutex(State())
 
-    /// Before the steps are applied to a frame.
+    /// Must be called before the steps are applied to a frame.
     func beginFrame() { state.withLock { $0.next = 0 } }
 
-    /// The part that was chosen in the first frame at this point of the recipe, else what `choose` finds.
+    /// The part that was chosen in the first frame at this point of the recipe, or else what `choose` finds.
     func window(_ choose: () throws(RenderError) -> PixelRectangle) throws(RenderError) -> PixelRectangle {
         let known = state.withLock { state -> PixelRectangle? in
             defer { state.next += 1 }

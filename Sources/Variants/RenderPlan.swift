@@ -4,12 +4,12 @@ struct RenderPlan: Sendable, Hashable {
     var size: PixelSize
     /// EXIF orientation to apply, 1…8.
     var orientation: Int
-    /// How much smaller than stored the decoder makes each edge; 1 where it decodes in full.
+    /// How much smaller than stored the decoder makes each edge; 1 if it decodes in full.
     var shrink: Int
-    /// What the first step shrinks the stored picture to, where that may come from another render's decode: where it is
-    /// the first thing done to the only frame, and nothing afterwards brings out differences that nobody sees.
+    /// The size the first step shrinks the stored picture to, if another render's decode may be used: shrinking comes
+    /// first, there is one frame, and no later step amplifies invisible differences. Otherwise nil.
     var reduction: PixelSize?
-    /// Which picture of a shared decode it begins with.
+    /// The picture of a shared decode that the render starts with; nil if it decodes alone.
     var shared: SharedDecode.Target?
     /// Whether the original has alpha, as its header says.
     let hasAlpha: Bool
@@ -18,15 +18,15 @@ struct RenderPlan: Sendable, Hashable {
         let header = job.header
         hasAlpha = header.hasAlpha
         let stored = PixelSize(width: header.width, height: header.height)
-        // HEIF carries its rotation in the container, and the decoder has applied it; its EXIF tag repeats it.
+        // HEIF carries its rotation in the container and the decoder has applied it; the EXIF tag only repeats it.
         let isOrientedByDecoder = header.format == .heif || header.format == .avif
         orientation = job.recipe.orients && !isOrientedByDecoder ? header.orientation : 1
         size = orientation >= 5 ? stored.swapped : stored
         shrink = 1
 
-        // libvips shrinks no frames of an animation but the first.
+        // While decoding, libvips shrinks no frame of an animation but the first.
         if job.frameCount > 1 { return }
-        // Only where the recipe starts with a resize: any other first step needs all pixels.
+        // The decoder may shrink only if the recipe starts with a resize: any other first step needs all pixels.
         let target: PixelSize
         var quality = job.quality
         switch job.recipe.steps.first {
@@ -39,8 +39,8 @@ struct RenderPlan: Sendable, Hashable {
             return
         }
         let factor = min(Double(size.width) / Double(target.width), Double(size.height) / Double(target.height))
-        // What the decoder leaves to the resampler. Decoders average in gamma space over small blocks: the less they do, the
-        // better the picture; docs/benchmarks.md has the scores.
+        // The factor that the decoder leaves to the resampler. Decoders average in gamma space over small blocks: the
+        // less they do, the better the picture; docs/benchmarks.md has the scores.
         let left: Double =
             switch quality {
             case .fast: 1.5
@@ -49,8 +49,8 @@ struct RenderPlan: Sendable, Hashable {
             }
         switch header.format {
         case .jpeg:
-            // At an eighth a decoder has one number of each block left, rounded: the smallest pictures show it, and
-            // a quarter costs them little more.
+            // At 1/8 a JPEG decoder keeps one rounded number per block, which is visible in the smallest pictures; 1/4
+            // costs them little more.
             shrink = (quality == .fast ? [8, 4, 2] : [4, 2]).first { Double($0) * left <= factor } ?? 1
         case .webp:
             shrink = max(1, Int(factor / left))
@@ -73,7 +73,7 @@ extension RenderJob {
     /// Frames decoded and written.
     var frameCount: Int { recipe.decodedFrames(of: header, into: output.format) }
 
-    /// Refuses what the header says is too much, before a decoder sees the bytes.
+    /// Refuses an original that exceeds a limit, judging by its size and header, before a decoder sees the bytes.
     package func checkLimits() throws(RenderError) {
         func check(_ what: String, _ value: Int, _ limit: Int, _ name: String) throws(RenderError) {
             if value > limit { throw .overLimit("\(what) of \(value) is", name, limit) }
@@ -102,8 +102,8 @@ extension RenderJob {
 }
 
 extension RenderJob {
-    /// Refuses steps that cannot be applied to a picture of this size, or that exceed `outputEdge`, as far as sizes follow from
-    /// the header.
+    /// Refuses steps that cannot be applied to a picture of this size, or that exceed `outputEdge`, as far as sizes
+    /// follow from the header.
     package func checkSizes() throws(RenderError) {
         var size = RenderPlan(alone: self).size
         for case let step as any ResizingOperation in recipe.steps {
@@ -139,8 +139,8 @@ extension RenderLimits {
 }
 
 extension RenderError {
-    /// More than a limit allows: what is, the limit's setting and value, and what helps, which is raising it unless
-    /// something better is known.
+    /// More than a limit allows. The message names what exceeds it, the limit's setting and value, and the remedy,
+    /// which is to raise the limit unless a better one is given.
     static func overLimit(_ what: String, _ limit: String, _ value: Int, remedy: String? = nil) -> RenderError {
         RenderError(
             .overLimit, "\(what) over limits.\(limit), \(value); \(remedy ?? "raise that to take such pictures")")

@@ -1,14 +1,14 @@
 import CWebP
 import Glibc
 
-/// What the bytes of a variant depend on beside its key's other parts: our rendering, and the libraries that decode and
-/// encode. An update of either makes new variants instead of meeting old ones.
+/// The versions of our rendering code and of the decoding and encoding libraries that a variant's bytes depend on. Part
+/// of the variant's key, so an update of either leads to new variants instead of finding old ones.
 public enum RenderRevision {
-    /// Raised whenever the same recipe may give other pixels or bytes than before.
+    /// Increased whenever the same recipe may give different pixels or bytes.
     static let rendering = 7
 
-    /// The libraries by the names Debian's loader finds them under. A name is a link to the file of one version, so that
-    /// the version is known without loading any of them.
+    /// The libraries, by the names under which Debian's loader finds them. Each name links to the file of one version,
+    /// so the version is known without loading the library.
     private static let libraries = [
         "libvips.so.42", "libjpeg.so.62", "libpng16.so.16", "libheif.so.1", "libjxl.so.0.7", "libcgif.so.0",
         "libimagequant.so.0",
@@ -20,8 +20,8 @@ public enum RenderRevision {
         return "\(rendering) \(versions.joined(separator: " ")) webp-\(WebPGetEncoderVersion())"
     }()
 
-    /// The version of libheif, found without loading it, for example `1.15.1`; nil if it is not installed or its file's name
-    /// does not say. A distribution may have mended flaws in it without another version.
+    /// The version of libheif, found without loading it, for example `1.15.1`; nil if it is not installed or its file's
+    /// name does not say. A distribution may have fixed vulnerabilities in it without changing the version.
     public static let libheif: String? = version(of: "libheif.so.1").flatMap { name in
         let version = name.dropFirst("libheif.so.".count)
         return version.contains(".") ? String(version) : nil

@@ -1,4 +1,4 @@
-/// What is known of an original without decoding pixels, read by our own parsers (never by libvips).
+/// What our own parsers (never libvips) read from an original without decoding pixels.
 public struct ImageHeader: Sendable, Hashable {
     /// The container format.
     public var format: ImageFormat
@@ -14,7 +14,7 @@ public struct ImageHeader: Sendable, Hashable {
     public var orientation: Int
     /// SOS markers of a JPEG; 1 for other formats.
     public var scans: Int
-    /// Bytes of the embedded ICC profile; 0 without one.
+    /// Bytes of the embedded ICC profile; 0 if there is none.
     public var profileBytes: Int
 
     public init(
@@ -33,24 +33,24 @@ public struct ImageHeader: Sendable, Hashable {
 
     /// The width of the picture as it is meant to be seen, turned by its orientation.
     public var uprightWidth: Int { orientation >= 5 ? height : width }
-    /// The height, likewise.
+    /// The height of the picture as it is meant to be seen.
     public var uprightHeight: Int { orientation >= 5 ? width : height }
 }
 
-/// How resizing trades CPU for fidelity: how much of shrinking is left to the resampler, which works in linear light,
-/// when the decoder of a JPEG or WebP shrinks first (`RenderPlan`).
+/// How resizing trades CPU for fidelity: how much of the reduction is left to the resampler, which works in linear
+/// light, if a JPEG or WebP decoder shrinks first (`RenderPlan`).
 public enum RenderQuality: String, Sendable, Hashable, CaseIterable {
-    /// Leaving 1.5×, for the least CPU; enlarges and shrinks 16 bits in gamma space.
+    /// Leaves 1.5×, for the least CPU; enlarges, and shrinks 16-bit pictures, in gamma space.
     case fast
-    /// Leaving 4×. The default.
+    /// Leaves 4×. The default.
     case balanced
-    /// Decoding in full.
+    /// Decodes in full.
     case best
 }
 
 /// Metadata kept in an output; everything else is stripped.
 public struct KeptMetadata: OptionSet, Sendable, Hashable {
-    /// One bit a kind of metadata.
+    /// One bit per kind of metadata.
     public let rawValue: Int
     public init(rawValue: Int) { self.rawValue = rawValue }
     /// EXIF; its Orientation becomes 1.
@@ -89,7 +89,7 @@ public struct ResolvedOutput: Sendable, Hashable {
     }
 }
 
-/// Limits checked before and while rendering; every refusal names the limit, its value and what was met.
+/// Limits checked before and while rendering; every error names the limit, its value and the value found.
 public struct RenderLimits: Sendable, Hashable {
     /// Pixels over all frames the recipe decodes; default 50 million.
     public var pixels = 50_000_000
@@ -113,31 +113,31 @@ public struct RenderLimits: Sendable, Hashable {
     public init() {}
 }
 
-/// Encoded bytes: at hand, or read when a render begins, so that what waits for its turn takes no memory.
+/// Encoded bytes, either in memory or read when a render begins, so that queued renders take no memory.
 public struct EncodedBytes: Sendable {
     private enum Origin: Sendable {
         case bytes([UInt8])
         case file(@Sendable () -> [UInt8]?)
     }
-    /// How many there are.
+    /// The number of bytes.
     public let count: Int
     private let origin: Origin
     private let openFile: (@Sendable () -> Int32?)?
 
-    /// Bytes that are at hand.
+    /// Bytes in memory.
     public init(_ bytes: [UInt8]) {
         count = bytes.count
         origin = .bytes(bytes)
         openFile = nil
     }
 
-    /// Bytes that are somewhere else.
+    /// Bytes that are read when they are needed.
     ///
     /// - Parameters:
-    ///   - count: how many there are.
-    ///   - read: gets them; called on the thread that renders, which it may block. nil where that fails.
-    ///   - open: where they are a whole file that nobody changes, opens it once more, for reading only; the descriptor is
-    ///     the caller's to close. A worker process then reads the file itself.
+    ///   - count: the number of bytes.
+    ///   - read: reads them, or returns nil if that fails; called on the rendering thread, which it may block.
+    ///   - open: if they are a whole file that is never modified, opens it again, for reading only; the caller closes
+    ///     the descriptor. A worker process then reads the file itself.
     public init(
         count: Int, read: @escaping @Sendable () -> [UInt8]?, open: (@Sendable () -> Int32?)? = nil
     ) {
@@ -146,10 +146,10 @@ public struct EncodedBytes: Sendable {
         openFile = open
     }
 
-    /// A descriptor of the file that holds exactly these bytes, for reading only; nil where there is none.
+    /// A read-only descriptor of the file that holds exactly these bytes; nil if there is no such file.
     func openedFile() -> Int32? { openFile?() }
 
-    /// The bytes; may block. Throws `undecodable` where they cannot be read.
+    /// The bytes; may block. Throws `undecodable` if they cannot be read.
     public func bytes() throws(RenderError) -> [UInt8] {
         switch origin {
         case .bytes(let bytes): return bytes
@@ -163,26 +163,26 @@ public struct EncodedBytes: Sendable {
 
 /// One render: encoded bytes and a recipe in, encoded bytes out.
 public struct RenderJob: Sendable {
-    /// The encoded original; a renderer reads it once the render has its turn.
+    /// The encoded original; a renderer reads it when the render's turn comes.
     public var original: EncodedBytes
-    /// What `ImageHeader.probe` says of it.
+    /// The original's header, from `ImageHeader.probe`.
     public var header: ImageHeader
-    /// What to derive.
+    /// The recipe to apply.
     public var recipe: Recipe
-    /// The format to write, decided.
+    /// The output, with its format decided.
     public var output: ResolvedOutput
     /// How resizing trades CPU for fidelity.
     public var quality: RenderQuality
-    /// What the render may take.
+    /// The limits the render must stay within.
     public var limits: RenderLimits
     /// Encoded bytes of the named masks and overlays that the recipe uses: masks under their names, overlays under
-    /// what `Recipe.overlayKey(_:)` gives, since a mask of the same name may be another picture.
+    /// `Recipe.overlayKey(_:)`, because a mask of the same name may be another picture.
     public var masks: [String: [UInt8]]
-    /// What it has in common with renders of the same original that are asked for at the same time; nil, the default,
-    /// where it is rendered alone. A renderer may render alone nevertheless.
+    /// The decode it may share with renders of the same original that are requested at the same time; nil, the default,
+    /// if it is rendered alone. A renderer may render it alone nevertheless.
     public var shared: SharedDecode?
 
-    /// A render of bytes at hand.
+    /// A render of bytes in memory.
     public init(
         original: [UInt8], header: ImageHeader, recipe: Recipe, output: ResolvedOutput,
         quality: RenderQuality = .balanced, limits: RenderLimits = RenderLimits(), masks: [String: [UInt8]] = [:]
@@ -213,16 +213,16 @@ public struct RenderedVariant: Sendable {
     public var bytes: [UInt8]
     /// The container format.
     public var format: ImageFormat
-    /// Pixels.
+    /// The width in pixels.
     public var width: Int
-    /// Stored pixels, like `width`.
+    /// The height in pixels.
     public var height: Int
     /// Whether the output carries alpha.
     public var hasAlpha: Bool
     /// Wall milliseconds spent opening and decoding, in operations, and encoding. libvips evaluates lazily, so decode
-    /// covers opening and any eager decoding; what is pulled through at the end counts where it is pulled.
+    /// covers opening and any eager decoding; lazy work counts in the phase that pulls the pixels.
     public var milliseconds: (decode: Double, operations: Double, encode: Double)
-    /// Thread CPU milliseconds of the whole render: what making it again would cost.
+    /// Thread CPU milliseconds of the whole render: the cost of rendering it again.
     public var cpuMilliseconds: Double
 
     public init(
@@ -242,11 +242,11 @@ public struct RenderedVariant: Sendable {
 /// Decoded pixels: sRGB, 8 bits, 4 bands (red, green, blue, alpha; not premultiplied), rows without padding,
 /// so `pixels.count == width × height × 4`.
 public struct PixelBuffer: Sendable, Hashable {
-    /// Pixels.
+    /// The width in pixels.
     public var width: Int
-    /// Stored pixels, like `width`.
+    /// The height in pixels.
     public var height: Int
-    /// Rows from the top, four bytes a pixel.
+    /// Rows from the top, four bytes per pixel.
     public var pixels: [UInt8]
     /// Bytes of one row.
     public var bytesPerRow: Int { width * 4 }
@@ -263,33 +263,33 @@ public struct PixelBuffer: Sendable, Hashable {
 public struct RenderError: Error, Sendable, Hashable, CustomStringConvertible {
     /// What went wrong, stable across versions.
     public enum Code: String, Sendable {
-        /// The magic bytes are of no known image format, or the bytes are empty.
+        /// The magic bytes match no known image format, or there are no bytes.
         case notAnImage
-        /// Known, but not switched on or not built in.
+        /// The format is known, but not enabled or not built in.
         case unsupportedFormat
-        /// The header says more than a limit allows.
+        /// The original or the output exceeds a limit.
         case overLimit
         /// The decoder refused the bytes.
         case undecodable
-        /// A step parses, but is not built yet.
+        /// The step parses, but is not implemented yet.
         case notAvailable
-        /// A step cannot be applied to this picture (for example a crop that leaves nothing).
+        /// The step cannot be applied to this picture (for example a crop that leaves nothing).
         case notApplicable
         /// No quality meets the byte budget.
         case overBudget
-        /// A named mask or overlay was not given or cannot be decoded.
+        /// A named mask or overlay is missing or cannot be decoded.
         case maskUnavailable
         case encodingFailed
         case cancelled
-        /// A phase took longer than `limits.seconds` or `limits.encodeSeconds`, or did so a short while ago.
+        /// A phase exceeded `limits.seconds` or `limits.encodeSeconds`, or did so recently and is not retried yet.
         case deadline
         /// libvips is missing or too old; the message names the package to install.
         case libraryUnavailable
-        /// The worker process that rendered ended by a signal or of its own accord.
+        /// The worker process was killed by a signal, or exited by itself, while rendering.
         case crashed
-        /// The worker process answered nonsense and was ended.
+        /// The worker process sent an invalid answer and was killed.
         case workerProtocol
-        /// The original, or this variant of it, crashed a worker a short while ago and is not tried again yet.
+        /// The original, or this variant of it, crashed a worker recently and is not retried yet.
         case quarantined
         /// Worker processes cannot be started.
         case workerUnavailable
@@ -306,13 +306,13 @@ public struct RenderError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// The seam between the pipeline and whatever turns bytes and a recipe into bytes: in this process, or in workers.
+/// The interface between the pipeline and its renderers, in this process or in workers.
 public protocol Rendering: Sendable {
     /// Runs off the cooperative pool; cancelling the calling task stops the render.
     func render(_ job: RenderJob) async throws(RenderError) -> RenderedVariant
     /// Decodes to sRGB RGBA for display, after the recipe's steps; `job.output` is ignored.
     func pixels(_ job: RenderJob) async throws(RenderError) -> PixelBuffer
-    /// Ends what renders, once that has finished what it was given. Nothing is rendered afterwards.
+    /// Stops the renderer once it has finished the renders it was given. Nothing is rendered afterwards.
     func shutdown() async
 }
 

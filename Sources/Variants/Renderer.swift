@@ -4,17 +4,17 @@ import Glibc
 /// Renders in this process, on threads of its own.
 ///
 /// Nothing protects the process from a decoder that crashes or cannot be stopped; that is what worker processes are
-/// for. libvips is loaded with the first render.
+/// for. libvips is loaded on the first render.
 public final class InProcessRenderer: Rendering {
-    /// libvips evaluates on the thread that asks.
+    /// Renders run on these threads, because libvips evaluates on the calling thread.
     private let threads: OwnedThreads
     private let deadlines = RenderDeadlines()
     private let gathered = GatheredRenders()
     private let formats: Set<ImageFormat>
 
     /// - Parameters:
-    ///   - count: how many renders run at once; by default one a core.
-    ///   - formats: what is decoded here; by default all but `ImageFormat.decodedInWorkersOnly`.
+    ///   - count: how many renders run at once; by default one per core.
+    ///   - formats: the formats decoded in this process; by default all but `ImageFormat.decodedInWorkersOnly`.
     public init(
         threads count: Int? = nil,
         formats: Set<ImageFormat> = Set(ImageFormat.decodable).subtracting(ImageFormat.decodedInWorkersOnly)
@@ -52,7 +52,7 @@ public final class InProcessRenderer: Rendering {
     ) async throws(RenderError) -> Value {
         try job.checkLimits()
         try checkFormat(job.header.format)
-        // Masks and overlays are opened by the render.
+        // The render itself opens masks and overlays, so it needs the permitted formats too.
         let prepared = job.decoding(formats)
         let deadlines = deadlines
         let control = RenderControl(job.limits, job.output.format) { control in
@@ -69,7 +69,7 @@ public final class InProcessRenderer: Rendering {
                     }
                     deadlines.remove(control)
                     control.finish()
-                    // What fails after a stop fails because of it, whatever libvips calls it.
+                    // Any failure after a stop is due to the stop, whatever error libvips reports.
                     if case .failure = outcome, let stopped = control.stopError {
                         continuation.resume(returning: .failure(stopped))
                     } else {
@@ -85,7 +85,7 @@ public final class InProcessRenderer: Rendering {
 }
 
 extension RenderJob {
-    /// The same with no more formats decoded than these.
+    /// The same job with the formats it may decode reduced to these.
     fileprivate func decoding(_ formats: Set<ImageFormat>) -> RenderJob {
         var job = self
         job.limits.formats.formIntersection(formats)
@@ -117,7 +117,7 @@ struct Render {
     init(_ job: RenderJob, _ original: UnsafeRawBufferPointer, _ control: RenderControl, _ pictures: SharedPictures) {
         self.job = job
         self.pictures = pictures
-        // What a render that failed left unsettled.
+        // Discards the balance that a failed render may have left.
         _ = pictures.settle()
         self.original = original
         context = RenderContext(quality: job.quality, limits: job.limits, masks: job.masks, control: control)
@@ -142,7 +142,7 @@ struct Render {
             milliseconds: (
                 (opened - started) * 1000, (computed - opened) * 1000, (ended - computed) * 1000
             ),
-            // libvips' savers work on threads of their own, one at a time: their wall time stands for their CPU.
+            // libvips' savers work on threads of their own, one at a time, so wall time stands for CPU time.
             cpuMilliseconds: max(0, computedCPU - startedCPU + pictures.settle() + ended - computed) * 1000)
     }
 
@@ -161,7 +161,7 @@ struct Render {
         try job.checkSizes()
         var image = try Decoder.open(original, job.header.format, shrink: plan.shrink, frames: frames)
         if let shared = job.shared, plan.shared != nil, !shared.fits(image) {
-            // Colours are converted before such a picture is shrunk: it has nothing to share.
+            // Such a picture has to be converted before it is shrunk, so it cannot share a decode.
             plan = RenderPlan(alone: job)
             image = try Decoder.open(original, job.header.format, shrink: plan.shrink, frames: frames)
         }
@@ -193,7 +193,7 @@ struct Render {
             keepsProfile: job.recipe.keepsProfile && job.output.format.holdsProfile)
         if let shared = job.shared, let target = plan.shared {
             let (job, control) = (job, context.control)
-            // Unsafe elsewhere, but it is called by a step of this render, and the bytes stay until that ends.
+            // Safe: only a step of this render calls the closure, and the bytes stay valid until the render ends.
             nonisolated(unsafe) let original = original
             picture.shared = SharedReduction(shared: shared, target: target, pictures: pictures) {
                 () throws(RenderError) in
@@ -233,7 +233,7 @@ struct Render {
         return (try pixels.droppingOpaqueAlpha(context.control), picture.profile)
     }
 
-    /// One frame with the steps applied, without alpha where the output holds none.
+    /// One frame with the steps applied, without alpha if the output's format holds none.
     private func finishedFrame(
         _ frames: FrameSequence, _ index: Int, _ plan: RenderPlan
     ) throws(RenderError) -> Picture {

@@ -1,17 +1,17 @@
 import Synchronization
 
-/// The shrunk pictures of the last shared decode, for the renders that take part and come one after another.
+/// The shrunk pictures of the last shared decode, for the participating renders, which run one after another.
 final class SharedPictures: Sendable {
     private struct State {
         var shared: SharedDecode?
         var pictures: [SharedDecode.Target: PixelStorage] = [:]
-        /// Whether much of the decoded picture is cut.
+        /// Whether much of the decoded picture is clipped.
         var isCut = false
-        /// Renders that have not come yet.
+        /// Participating renders that are still to come.
         var left = 0
-        /// CPU seconds of a member's part in decoding.
+        /// Each participating render's share of the decode, in CPU seconds.
         var part = 0.0
-        /// What the render at work owes to others, or others to it, in CPU seconds.
+        /// CPU seconds to add to the current render's own: its share of the decode, or minus the others' if it decoded.
         var balance = 0.0
         var decodes = 0
     }
@@ -21,12 +21,12 @@ final class SharedPictures: Sendable {
     var decodes: Int { state.withLock { $0.decodes } }
     var isEmpty: Bool { state.withLock { $0.pictures.isEmpty } }
 
-    /// Lets go of pictures that do not belong to `shared`.
+    /// Drops pictures that do not belong to `shared`.
     func keep(only shared: SharedDecode?) {
         state.withLock { if $0.shared != shared { $0 = State(decodes: $0.decodes) } }
     }
 
-    /// CPU seconds by which what the last render took differs from its part.
+    /// Returns the last render's balance, and resets it.
     func settle() -> Double {
         state.withLock { state in
             defer { state.balance = 0 }
@@ -34,8 +34,8 @@ final class SharedPictures: Sendable {
         }
     }
 
-    /// `image`, as decoded, shrunk to `target`, which is one of `shared`'s. nil where that has to be decoded alone, which the
-    /// picture decides.
+    /// Shrinks `image`, as decoded, to `target`, one of `shared`'s. Returns nil if so much of the picture is clipped
+    /// that this target needs a decode of its own.
     func reduced(
         _ image: Image, to target: SharedDecode.Target, _ shared: SharedDecode, _ control: RenderControl
     ) throws(RenderError) -> Image? {
@@ -47,7 +47,7 @@ final class SharedPictures: Sendable {
         }
         let (pixels, isCut) = state.withLock { state in
             state.left -= 1
-            // The balance outlives them.
+            // The balance is still needed after the pictures are dropped.
             defer { if state.left <= 0 { (state.shared, state.pictures) = (nil, [:]) } }
             return (state.pictures[target], state.isCut)
         }
@@ -100,7 +100,7 @@ final class SharedPictures: Sendable {
     }
 }
 
-/// A render's access to them.
+/// A render's access to the shared pictures.
 struct SharedReduction: Sendable {
     let shared: SharedDecode
     let target: SharedDecode.Target
@@ -108,7 +108,7 @@ struct SharedReduction: Sendable {
     /// Opens the original for a render that shares nothing.
     let openAlone: @Sendable () throws(RenderError) -> Image
 
-    /// `image`, as decoded, shrunk to the target.
+    /// Shrinks `image`, as decoded, to the target.
     func reduced(_ image: Image, _ control: RenderControl) throws(RenderError) -> Image {
         if let reduced = try pictures.reduced(image, to: target, shared, control) { return reduced }
         return try Reduction.resize(openAlone(), to: target.size, control)

@@ -5,13 +5,13 @@ struct PixelSize: Sendable, Hashable {
 
     var swapped: PixelSize { PixelSize(width: height, height: width) }
 
-    /// Both edges times `numerator ÷ denominator`, each max(1, ⌊edge·s + ½⌋), without rounding errors of fractions.
+    /// Both edges times `numerator ÷ denominator`, each max(1, ⌊edge·s + ½⌋), computed in integers.
     func scaled(_ numerator: Int, _ denominator: Int) -> PixelSize {
         func edge(_ length: Int) -> Int { max(1, (2 * length * numerator + denominator) / (2 * denominator)) }
         return PixelSize(width: edge(width), height: edge(height))
     }
 
-    /// The same with a factor that is no ratio of edges.
+    /// Both edges times a decimal factor, rounded in the same way.
     func scaled(by factor: Double) -> PixelSize {
         // Factors are whole millionths, so the product is exact: 100 × 1.005 is 100.5 and rounds up.
         PixelSize(width: PlainNumber.scaled(width, by: factor), height: PlainNumber.scaled(height, by: factor))
@@ -26,7 +26,7 @@ struct PixelRectangle: Sendable, Hashable {
     var height: Int
 }
 
-/// The arithmetic of `thumbnail` (design §2): what the picture is scaled to, and what of it or around it is kept.
+/// The arithmetic of `thumbnail` (docs/recipes.md): the size the picture is scaled to, and what is cropped or padded.
 struct ThumbnailGeometry: Sendable, Hashable {
     /// The size the whole picture is scaled to.
     var scaled: PixelSize
@@ -55,7 +55,7 @@ struct ThumbnailGeometry: Sendable, Hashable {
         case .fill:
             output = PixelSize(width: boxWidth, height: boxHeight)
             if !enlarges {
-                // The box times min(w/W, h/H, 1): then covering it enlarges nothing.
+                // Shrink the box by min(w/W, h/H, 1), so that covering it enlarges nothing.
                 if source.width * boxHeight <= source.height * boxWidth {
                     if source.width < boxWidth { output = output.scaled(source.width, boxWidth) }
                 } else if source.height < boxHeight {
@@ -69,7 +69,7 @@ struct ThumbnailGeometry: Sendable, Hashable {
         }
     }
 
-    /// s = min(W/w, H/h, 1), the last only where nothing may be enlarged.
+    /// s = min(W/w, H/h, 1); the 1 applies only if nothing may be enlarged.
     private static func fit(_ source: PixelSize, _ box: PixelBox, _ enlarges: Bool) -> PixelSize {
         let byWidth = box.width.map { (numerator: $0, denominator: source.width) }
         let byHeight = box.height.map { (numerator: $0, denominator: source.height) }
@@ -83,8 +83,8 @@ struct ThumbnailGeometry: Sendable, Hashable {
 }
 
 extension Anchor {
-    /// Where a window of `inner` lies in `outer` (or a picture of `inner` on a canvas of `outer`); content-aware
-    /// gravities count as the centre here.
+    /// Where a window of size `inner` lies in `outer` (or a picture of size `inner` on a canvas of size `outer`).
+    /// Content-aware gravities count as the centre here.
     func rectangle(_ inner: PixelSize, in outer: PixelSize) -> PixelRectangle {
         let (spareX, spareY) = (outer.width - inner.width, outer.height - inner.height)
         var (x, y) = (spareX / 2, spareY / 2)

@@ -2,8 +2,8 @@
 // The functions of libvips, GObject and GLib that Variants calls, declared by hand and found with dlopen on first use,
 // so that nothing links libvips (a cached answer then never pays for loading its hundred libraries).
 //
-// CVIPS_FUNCTIONS is the one list: the table, the loader and Tests/CVipsTests, which holds every declaration against
-// the real headers, are all made from it. The names of the opaque structs are the real ones; GValue is declared here
+// CVIPS_FUNCTIONS is the one list from which the table, the loader and Tests/CVipsTests, which checks every declaration
+// against the real headers, are made. The names of the opaque structs are the real ones; GValue is declared here
 // because callers allocate it.
 #include <stddef.h>
 #include <stdint.h>
@@ -33,7 +33,7 @@ typedef struct CVipsRect {
 } CVipsRect;
 #endif
 
-/// VipsRegion as far as programs are compiled with its form, by the macros VIPS_REGION_ADDR and VIPS_REGION_LSKIP.
+/// The part of VipsRegion's layout that the macros VIPS_REGION_ADDR and VIPS_REGION_LSKIP compile into programs.
 typedef struct CVipsRegion {
     uint64_t object[10];
     void *_Nullable image;
@@ -45,7 +45,7 @@ typedef struct CVipsRegion {
 
 /// Fundamental GTypes (`G_TYPE_MAKE_FUNDAMENTAL`) and the log level that is silenced.
 enum { CVIPS_TYPE_BOOLEAN = 20, CVIPS_TYPE_INT = 24, CVIPS_TYPE_DOUBLE = 60, CVIPS_LOG_WARNING = 16 };
-/// `VipsBandFormat` and `VipsInterpretation` values that are compared with.
+/// The values of `VipsBandFormat` and `VipsInterpretation` that are compared with.
 enum { CVIPS_FORMAT_UCHAR = 0, CVIPS_FORMAT_USHORT = 2, CVIPS_FORMAT_FLOAT = 6, CVIPS_FORMAT_DOUBLE = 8 };
 enum {
     CVIPS_INTERPRETATION_MULTIBAND = 0,
@@ -145,23 +145,23 @@ typedef struct CVipsTable {
 /// Written once, before `cvips_load` first returns, hence safe to read from any thread.
 extern CVipsTable cvips __attribute__((swift_attr("nonisolated(unsafe)")));
 
-/// Loads and starts libvips once for the process, from any thread. NULL, or what went wrong (static text).
+/// Loads and starts libvips once for the process, from any thread. Returns NULL, or an error message (static text).
 const char *_Nullable cvips_load(void);
 
-/// Loads one of libvips' own modules (`heif`), for a process in which libvips was kept from loading all of them. Only after
-/// `cvips_load`. Whether it is there now.
+/// Loads one of libvips' own modules (`heif`), in a process in which libvips was kept from loading all of them. Call
+/// only after `cvips_load`. Returns whether the module is loaded.
 int cvips_load_module(const char *name);
 
-/// Computes a part of an image that has `pixel_bytes` a pixel: where its first one lies, until the next call; NULL where
-/// it cannot be computed. `line_bytes`: from a row to the next. Only after `cvips_load`.
+/// Computes a part of an image with `pixel_bytes` bytes per pixel. Returns the address of its first pixel, valid until
+/// the next call, or NULL on failure. `line_bytes` is the distance between rows. Call only after `cvips_load`.
 const void *_Nullable cvips_region_fetched(
     VipsRegion *region, int left, int top, int width, int height, size_t pixel_bytes, size_t *line_bytes);
 
-/// Takes what a saver writes, as it is made; may be called on a thread of libvips. Gives how many bytes it took; a negative
-/// number makes the saver fail.
+/// Receives what a saver writes, piece by piece; may be called on a thread of libvips. Returns how many bytes it took;
+/// a negative number makes the saver fail.
 typedef int64_t (*CVipsWriter)(void *target, const void *bytes, int64_t count, void *_Nullable user);
 
-/// Where a saver writes to; NULL without memory. Only after `cvips_load`; to be released with `g_object_unref`.
+/// A target for a saver to write to; NULL if out of memory. Only after `cvips_load`; release with `g_object_unref`.
 VipsTargetCustom *_Nullable cvips_target(CVipsWriter write, void *_Nullable user);
 
 /// Frees what libvips keeps for the calling thread; does nothing before libvips is loaded.

@@ -10,14 +10,14 @@ extension Background {
 }
 
 extension Picture {
-    /// The picture over `colour`; a colour that is itself transparent leaves alpha.
+    /// Composites the picture over `colour`; the result keeps an alpha band if the colour is not opaque.
     func flattened(onto colour: Colour) throws(RenderError) -> Picture {
         let bands = [Double(colour.red), Double(colour.green), Double(colour.blue)]
         if colour.alpha == 255 {
             return replacing(
                 try VipsCall("flatten", ["in": .image(image), "background": .doubles(bands)]).image())
         }
-        // Over: what alpha leaves of the colour, times its own alpha, joins the premultiplied picture.
+        // “Over”: the premultiplied colour, times 1 − the picture's alpha, is added to the premultiplied picture.
         let share = Double(colour.alpha) / 255
         let below = bands.map { $0 * share } + [Double(colour.alpha)]
         let rest = try VipsCall(

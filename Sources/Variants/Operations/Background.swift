@@ -1,4 +1,4 @@
-/// Flattens, and sets the colour for later steps. `background:RRGGBB[AA]`.
+/// Flattens alpha onto a colour, and sets the background of later steps. `background:RRGGBB[AA]`.
 struct Background: VariantOperation {
     static let token = "background"
     static let grammar = "background:RRGGBB[AA]"

@@ -5,7 +5,7 @@ extension Border: ResizingOperation {
         PixelSize(width: size.width + 2 * width, height: size.height + 2 * width)
     }
 
-    /// The frame lies outside: each edge grows by twice its width, and nothing of the picture is covered.
+    /// Draws the frame outside the picture: each edge grows by twice the frame's width, and no pixel is covered.
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         let canvas = canvas(of: picture.size)
         try context.checkEdge(canvas)

@@ -1,4 +1,4 @@
-/// Draws a frame around. `border:N:RRGGBB`.
+/// Draws a frame around the picture. `border:N:RRGGBB`.
 struct Border: VariantOperation {
     static let token = "border"
     static let grammar = "border:N:RRGGBB"

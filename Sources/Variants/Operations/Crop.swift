@@ -6,12 +6,12 @@ struct Crop: VariantOperation {
     static let summary = "Cuts out a rectangle, clipped to the picture."
     static let example = "crop:640x480+10+20"
 
-    /// The longest edge a JPEG can have; what an output may have is checked at render, after later steps.
+    /// The longest edge a JPEG can have. The output's own limit is checked while rendering, after later steps.
     private static let edgeLimit = 65_535
 
     var width: Int
     var height: Int
-    /// Left and top; nil where the anchor decides.
+    /// Left and top; nil if the anchor decides.
     var offset: (x: Int, y: Int)?
     var anchor: Anchor
 

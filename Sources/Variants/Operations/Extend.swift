@@ -1,4 +1,4 @@
-/// Adds a margin. `extend:T[:R:B:L]`.
+/// Adds a margin around the picture. `extend:T[:R:B:L]`.
 struct Extend: VariantOperation {
     static let token = "extend"
     static let grammar = "extend:T[:R:B:L]"
@@ -26,7 +26,7 @@ struct Extend: VariantOperation {
         margins.allSatisfy { $0 == 0 } ? .keeps : .uncovers(antialiased: false)
     }
 
-    /// A margin that is there stays at least one pixel wide; none stays none.
+    /// A non-zero margin stays at least one pixel wide; zero stays zero.
     func multiplied(by ratio: Double) -> Extend {
         var result = self
         result.margins = margins.map { $0 == 0 ? 0 : PlainNumber.scaled($0, by: ratio) }

@@ -1,4 +1,4 @@
-/// Mirrors. `flip:h|v|hv`.
+/// Mirrors the picture. `flip:h|v|hv`.
 struct Flip: VariantOperation {
     static let token = "flip"
     static let grammar = "flip:h|v|hv"

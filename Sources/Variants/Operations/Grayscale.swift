@@ -1,4 +1,4 @@
-/// Shades of grey. `grayscale`.
+/// Converts colours to shades of grey. `grayscale`.
 struct Grayscale: VariantOperation {
     static let token = "grayscale"
     static let grammar = "grayscale"

@@ -22,7 +22,7 @@ extension NamedMask {
         }
     }
 
-    /// The mask's alpha, else its luminance, scaled to `size`: one band.
+    /// The mask's alpha, or its luminance if it has no alpha, scaled to `size`; one band.
     private func scaled(_ mask: Picture, to size: PixelSize) throws(RenderError) -> Image {
         let image = mask.image
         var values =
@@ -32,7 +32,7 @@ extension NamedMask {
         var geometry = ThumbnailGeometry(
             source: mask.size, box: PixelBox(width: size.width, height: size.height), mode: .fill, enlarges: true)
         if fit == .stretch { geometry.scaled = size }
-        // The linear kernel: Lanczos would ring beside hard edges.
+        // The linear kernel, because Lanczos would ring beside hard edges.
         if geometry.scaled != mask.size { values = try Resize.scaled(values, to: geometry.scaled, kernel: "linear") }
         let window = Anchor.gravity(.centre).rectangle(size, in: geometry.scaled)
         return try values.area(window)

@@ -12,11 +12,11 @@ enum Gravity: String, Sendable, Hashable, CaseIterable {
 /// What stays in view when something is cropped away.
 enum Anchor: Sendable, Hashable {
     case gravity(Gravity)
-    /// A point as shares of width and height, each 0…1.
+    /// A point as fractions of width and height, each 0…1.
     case focus(x: Double, y: Double)
 }
 
-/// A length in pixels, or a share (1 = all) of the smaller edge.
+/// A length in pixels, or a fraction (1 = all) of the smaller edge.
 enum EdgeLength: Sendable, Hashable {
     case pixels(Double)
     case share(Double)
@@ -55,7 +55,7 @@ extension PixelBox {
     /// Always with the `x`: `300x300`, `300x`, `x200`.
     var text: String { "\(width.map(String.init) ?? "")x\(height.map(String.init) ?? "")" }
 
-    /// For sentences: `300 × 200 px`, `width 300 px`.
+    /// As worded in explanations: `300 × 200 px`, `width 300 px`.
     var spoken: String {
         switch (width, height) {
         case (let width?, let height?): "\(width) × \(height) px"
@@ -76,7 +76,7 @@ extension Gravity {
     /// The nine places that do not depend on what the picture shows.
     static let places = allCases.filter { $0 != .attention && $0 != .entropy }
 
-    /// For sentences.
+    /// As worded in explanations.
     var spoken: String {
         switch self {
         case .attention: "the part that draws attention"
@@ -90,7 +90,7 @@ extension Gravity {
 extension Anchor {
     static let centre = Anchor.gravity(.centre)
 
-    /// `gravity=` or `focus=` out of the options; the centre without either.
+    /// Reads `gravity=` or `focus=` from the options; the centre if neither is given.
     init(_ options: StepArguments.Options, _ arguments: StepArguments) throws(RecipeError) {
         switch (options.values["gravity"], options.values["focus"]) {
         case (nil, nil): self = .centre
@@ -121,7 +121,7 @@ extension Anchor {
         }
     }
 
-    /// For sentences.
+    /// As worded in explanations.
     var spoken: String {
         switch self {
         case .gravity(let gravity): gravity.spoken
@@ -131,7 +131,7 @@ extension Anchor {
 }
 
 extension EdgeLength {
-    /// Pixels 0…8192, or a share 0…100 `%` or `pct`.
+    /// Parses pixels, 0…8192, or a percentage, 0…100, followed by `%` or `pct`.
     init(_ text: Substring, _ what: String, _ arguments: StepArguments) throws(RecipeError) {
         if let percent = try arguments.percent(text, what, 0...100) {
             self = .share(percent / 100)
@@ -147,7 +147,7 @@ extension EdgeLength {
         }
     }
 
-    /// For sentences.
+    /// As worded in explanations.
     var spoken: String {
         switch self {
         case .pixels(let pixels): PlainNumber.text(pixels) + " px"
@@ -164,7 +164,7 @@ extension EdgeLength {
 }
 
 extension Colour {
-    /// `RRGGBB`, `RGB` for the same with each digit twice, and `RRGGBBAA` where alpha is allowed; either case.
+    /// Parses `RRGGBB`, `RGB` (each digit stands for two), or `RRGGBBAA` if alpha is allowed, in upper or lower case.
     init(_ text: Substring, _ arguments: StepArguments, allowsAlpha: Bool = false) throws(RecipeError) {
         var digits = text.utf8.compactMap { byte -> UInt8? in
             switch byte {
@@ -186,7 +186,7 @@ extension Colour {
         self.init(red: bytes[0], green: bytes[1], blue: bytes[2], alpha: bytes.count == 4 ? bytes[3] : 255)
     }
 
-    /// Lower case; alpha only where it is not `ff`.
+    /// Lower case; includes alpha only if it is not `ff`.
     var text: String {
         let bytes = alpha == 255 ? [red, green, blue] : [red, green, blue, alpha]
         return bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()

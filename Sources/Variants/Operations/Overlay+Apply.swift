@@ -1,6 +1,6 @@
 extension Overlay {
-    /// Laid over as "source over" has it (W3C Compositing 1, §5.1), in sRGB values as stored. What reaches beyond the
-    /// picture is cut off; the picture keeps its size, and where it was opaque it stays so.
+    /// Composites the overlay with “source over” (W3C Compositing 1, §5.1), on sRGB values as stored. Parts beyond the
+    /// picture are cut off: the picture keeps its size, and opaque pixels stay opaque.
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         let form = "overlay:\(PlainNumber.text(scale)):\(context.quality.rawValue)"
         let overlay = try NamedPicture.pixels(
@@ -27,7 +27,7 @@ extension Overlay {
         }
     }
 
-    /// One pixel of four bands at `source` over the one at `target`.
+    /// Blends the overlay's pixel (four bands) at `source` over the pixel at `target`.
     private func blend(
         _ overlay: UnsafeRawBufferPointer, _ source: Int, over pixels: EditablePixels, _ target: Int
     ) {

@@ -1,4 +1,4 @@
-/// Lays a named picture over. `overlay:NAME[:gravity=G][:opacity=F][:scale=F]`.
+/// Lays a named picture over this one. `overlay:NAME[:gravity=G][:opacity=F][:scale=F]`.
 struct Overlay: VariantOperation {
     static let token = "overlay"
     static let grammar = "overlay:NAME[:gravity=G][:opacity=F][:scale=F]"
@@ -12,7 +12,7 @@ struct Overlay: VariantOperation {
     var gravity: Gravity
     /// 0…1.
     var opacity: Double
-    /// Times the overlay's own size.
+    /// A factor for the overlay's own size.
     var scale: Double
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {

@@ -1,6 +1,6 @@
 extension Pixelate {
-    /// Blocks start at the top left; those at the right and bottom edges may be smaller. A block's colour is the mean of
-    /// its sRGB values as stored, each counting as much as its alpha; its alpha is their mean.
+    /// Blocks start at the top left; those at the right and bottom edges may be smaller. A block's colour is the mean
+    /// of its sRGB values as stored, weighted by alpha; its alpha is the mean alpha.
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         try picture.changed(context) { pixels throws(RenderError) in
             let size = pixels.size

@@ -1,4 +1,4 @@
-/// Mosaic. `pixelate:N`.
+/// Replaces square blocks with their mean colour. `pixelate:N`.
 struct Pixelate: VariantOperation {
     static let token = "pixelate"
     static let grammar = "pixelate:N"

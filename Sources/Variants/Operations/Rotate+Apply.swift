@@ -11,9 +11,9 @@ extension Rotate: ResizingOperation {
         }
     }
 
-    /// Quarter turns move pixels and change none. Other angles interpolate sRGB values times alpha (bicubic) about the
-    /// centre, on a canvas just large enough; a pixel on the picture's edge is mixed with what is uncovered by as much
-    /// as the picture covers of it.
+    /// Quarter turns move pixels without changing any. Other angles interpolate premultiplied sRGB values (bicubic)
+    /// around the centre, on the smallest canvas that fits. A pixel on the picture's edge is blended with the
+    /// background in proportion to how much of it the picture covers.
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         let angles: [Double: String] = [90: "d90", 180: "d180", 270: "d270"]
         if degrees == 0 { return try picture.settled(context) }
@@ -30,13 +30,13 @@ extension Rotate: ResizingOperation {
     }
 }
 
-/// A turn about the centre: a point p of the picture, counted from its centre, goes to p × the matrix.
+/// A rotation about the centre: a point p, measured from the picture's centre, goes to matrix × p.
 struct Turn {
     /// The smallest canvas that holds the turned picture.
     let canvas: PixelSize
     private let size: PixelSize
     private let matrix: [Double]
-    /// Pixels repeated around the picture, for what interpolation reads beyond its edge.
+    /// Pixels of padding around the picture, because interpolation reads beyond its edge.
     private static let margin = 3
 
     init(_ size: PixelSize, degrees: Double) {
@@ -44,21 +44,21 @@ struct Turn {
         self.size = size
         matrix = [cosine, -sine, sine, cosine]
         let (width, height) = (Double(size.width), Double(size.height))
-        // Less a millionth: what is whole but for rounding errors takes no further pixel.
+        // A millionth is subtracted so that a length that is whole except for rounding errors takes no further pixel.
         func edge(_ length: Double) -> Int { max(1, Int((length - 1e-6).rounded(.up))) }
         canvas = PixelSize(
             width: edge(width * abs(cosine) + height * abs(sine)),
             height: edge(width * abs(sine) + height * abs(cosine)))
     }
 
-    /// `image` turned, with `colour` around it.
+    /// `image` rotated, with `colour` around it.
     func turned(_ image: Image, _ colour: Colour) throws(RenderError) -> Image {
         // How much of each pixel the picture covers: a ramp one pixel wide across its edges.
         let one = try Image(PixelStorage([255]), width: 1, height: 1, bands: 1)
         let whole = try one.placed(on: size, x: 0, y: 0, extend: "copy")
         let coverage = try moved(padded(whole, extend: "black"), interpolate: "bilinear")
         if !image.hasAlpha, colour.alpha == 0 {
-            // Nothing is mixed: the coverage is the alpha.
+            // An opaque picture on a transparent background: the coverage itself is the alpha.
             let colours = try moved(padded(image, extend: "copy"), interpolate: "bicubic")
             return try VipsCall("bandjoin", ["in": .images([colours, coverage])]).image().labelled("srgb")
         }
@@ -86,7 +86,7 @@ struct Turn {
         return try image.placed(on: canvas, x: Self.margin, y: Self.margin, extend: extend)
     }
 
-    /// Positions of libvips are those of pixels' centres: the first has 0.
+    /// libvips counts positions from pixel centres: the first pixel's is 0.
     private func moved(_ image: Image, interpolate: String) throws(RenderError) -> Image {
         let centre = (x: Double(size.width - 1) / 2, y: Double(size.height - 1) / 2)
         let target = (x: Double(canvas.width - 1) / 2, y: Double(canvas.height - 1) / 2)

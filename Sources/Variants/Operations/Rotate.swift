@@ -1,4 +1,4 @@
-/// Turns clockwise. `rotate:90|180|270|DEG`.
+/// Rotates the picture clockwise. `rotate:90|180|270|DEG`.
 struct Rotate: VariantOperation {
     static let token = "rotate"
     static let grammar = "rotate:90|180|270|DEG"

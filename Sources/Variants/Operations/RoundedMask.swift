@@ -31,7 +31,7 @@ struct RoundedMask: VariantOperation {
     }
 }
 
-/// Four values around a rectangle, written as one where they are equal.
+/// Four values around a rectangle, written as one if they are equal.
 enum FourSides {
     static func text(_ values: [String]) -> [String] {
         values.allSatisfy { $0 == values.first } ? Array(values.prefix(1)) : values

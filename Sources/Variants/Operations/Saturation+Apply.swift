@@ -1,5 +1,5 @@
 extension Saturation {
-    /// CSS `saturate()`: the matrix of Filter Effects 1, §9.6, with its own rounded weights of luminance.
+    /// Applies the matrix of CSS `saturate()` (Filter Effects 1, §9.6), with the rounded luminance weights given there.
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         let weights = [0.213, 0.715, 0.072]
         let matrix = (0..<3).map { row in

@@ -1,6 +1,6 @@
 extension Sharpen {
-    /// Each colour moves away from that of its surroundings by as much as it differs from it: c + (c − blurred c).
-    /// Surroundings count as much as their alpha; alpha itself stays.
+    /// Moves each colour away from its blurred surroundings by the difference between the two: c + (c − blurred c). The
+    /// surroundings are weighted by alpha; alpha itself is unchanged.
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         let source = try picture.inMemory(context)
         let blur = try GaussianBlur(of: source.image, sigma: sigma, context)

@@ -17,7 +17,7 @@ struct Sharpen: VariantOperation {
     }
 
     var canonicalArguments: [String] { sigma == 1 ? [] : [PlainNumber.text(sigma)] }
-    /// Measured up to this.
+    /// The largest gain measured.
     var differenceGain: Double { 5 }
     var explanation: String { "Sharpens with a sigma of \(PlainNumber.text(sigma)) px." }
 }

@@ -10,7 +10,7 @@ extension Thumbnail: ResizingOperation {
         self.resample = resample
     }
 
-    /// The sizes this step leads to for a picture of `source`.
+    /// The sizes that this step computes for a picture of size `source`.
     func geometry(of source: PixelSize) -> ThumbnailGeometry {
         ThumbnailGeometry(source: source, box: box, mode: mode, enlarges: enlarges)
     }
@@ -30,13 +30,13 @@ extension Thumbnail: ResizingOperation {
 }
 
 extension Picture {
-    /// The window of `target` that `anchor` names; `target` must fit into the picture.
+    /// The window of size `target` that `anchor` selects; `target` must fit into the picture.
     func cropped(
         to target: PixelSize, anchor: Anchor, _ context: RenderContext
     ) throws(RenderError) -> Picture {
         if case .gravity(let gravity) = anchor, gravity == .attention || gravity == .entropy {
             let memory = try inMemory(context)
-            // Where to crop is computed at once, over all pixels.
+            // libvips looks at all pixels as soon as `smartcrop` is called, so a stop has to reach it from here on.
             context.control.watch(memory.image)
             let window = try context.windows.window { () throws(RenderError) in
                 let found = try VipsCall(
@@ -59,7 +59,7 @@ extension Picture {
         try replacing(image.area(part))
     }
 
-    /// A settled picture on a canvas, with its top left pixel at `x`, `y`; the rest is `colour`.
+    /// Places a settled picture on a canvas, with its top left pixel at `x`, `y`; the rest is `colour`.
     func placed(on canvas: PixelSize, x: Int, y: Int, colour: Colour) throws(RenderError) -> Picture {
         let inner = colour.alpha < 255 ? try image.withAlpha() : image
         var bands = [Double(colour.red), Double(colour.green), Double(colour.blue)]
@@ -67,12 +67,12 @@ extension Picture {
         return try replacing(inner.placed(on: canvas, x: x, y: y, extend: "background", bands))
     }
 
-    /// What shows where the picture does not reach: the last `background`, else nothing.
+    /// The colour of areas the picture does not cover: the last `background`, or transparent.
     var uncovered: Colour { background ?? Colour(red: 0, green: 0, blue: 0, alpha: 0) }
 }
 
 extension Image {
-    /// On a canvas with its top left pixel at `x`, `y`; the rest is the `background`, or what `extend` says.
+    /// Places the image on a canvas, its top left pixel at `x`, `y`; the rest is `background`, or what `extend` says.
     func placed(
         on canvas: PixelSize, x: Int, y: Int, extend: String, _ background: [Double] = [0]
     ) throws(RenderError) -> Image {
@@ -95,7 +95,7 @@ extension Image {
         ).image()
     }
 
-    /// With an alpha band, opaque where there was none.
+    /// The image with an alpha band; if it has none, an opaque one is added.
     func withAlpha() throws(RenderError) -> Image {
         hasAlpha ? self : try VipsCall("bandjoin_const", ["in": .image(self), "c": .doubles([255])]).image()
     }

@@ -13,9 +13,9 @@ struct Thumbnail: VariantOperation {
     var box: PixelBox
     var mode: Mode
     var enlarges: Bool
-    /// What `fill` keeps in view, and where `pad` places the picture (a fixed gravity then).
+    /// What `fill` keeps in view, or where `pad` places the picture (only fixed gravities).
     var anchor: Anchor
-    /// nil: the quality the render is asked for.
+    /// nil for the quality that the render was requested with.
     var resample: RenderQuality?
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {

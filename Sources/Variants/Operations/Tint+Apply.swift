@@ -1,12 +1,12 @@
 import CVips
 
 extension Tint {
-    /// Keeps each pixel's luminance (that of `grayscale`) and gives it the hue: black stays black, white stays white,
-    /// and what has the luminance of the colour gets the colour itself; between these three colours are mixed.
+    /// Maps each pixel's luminance (as in `grayscale`) to a shade: black stays black, white stays white, the luminance
+    /// of `colour` becomes `colour` itself, and luminances in between are interpolated.
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         let settled = try picture.settled(context)
         let image = settled.image
-        // In 16 bits: a dark colour has few luminances of 255 below it.
+        // Computed in 16 bits: of 8-bit luminances, only few are darker than a dark colour.
         let wide = try image.recombined([Luminance.weights.map { $0 * 257 }], keepsAlpha: false)
         let luminance = try VipsCall(
             "linear", ["in": .image(wide), "a": .doubles([1]), "b": .doubles([0.5])]

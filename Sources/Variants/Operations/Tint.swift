@@ -1,4 +1,4 @@
-/// Shades of one colour. `tint:RRGGBB`.
+/// Replaces colours with shades of one colour. `tint:RRGGBB`.
 struct Tint: VariantOperation {
     static let token = "tint"
     static let grammar = "tint:RRGGBB"

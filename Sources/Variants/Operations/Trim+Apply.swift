@@ -1,9 +1,9 @@
 extension Trim: ResizingOperation {
     func resultSize(of size: PixelSize) -> PixelSize? { nil }
 
-    /// The border is what lies outside the smallest rectangle that holds every pixel farther than the threshold from
-    /// the top left pixel: in red, green or blue, each times alpha, or in alpha. (So all transparent pixels are alike.)
-    /// A picture that is all border stays as it is.
+    /// The border is everything outside the smallest rectangle that holds all pixels differing by more than the
+    /// threshold from the top left pixel, in premultiplied red, green or blue, or in alpha. (All transparent pixels are
+    /// thus alike.) A picture that is all border is left unchanged.
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         let memory = try picture.inMemory(context)
         let content = try context.windows.window { () throws(RenderError) in
@@ -17,7 +17,7 @@ extension Trim: ResizingOperation {
         return try memory.cropped(to: content)
     }
 
-    /// The smallest rectangle around all that is not border; nil where all is.
+    /// The smallest rectangle around everything that is not border; nil if all is border.
     private static func content(
         _ pixels: EditablePixels, threshold: Int, _ control: RenderControl
     ) throws(RenderError) -> PixelRectangle? {
@@ -48,7 +48,7 @@ extension Trim: ResizingOperation {
         return PixelRectangle(x: left, y: top, width: right - left, height: bottom - top)
     }
 
-    /// A band of the pixel at `at`, colours times alpha, 0…65025.
+    /// A band of the pixel at offset `at`, with colours multiplied by alpha: 0…65025.
     @inline(__always)
     private static func value(_ bytes: UnsafeBufferPointer<UInt8>, _ at: Int, _ bands: Int, band: Int) -> Int {
         guard bands == 4 else { return band == 3 ? 255 * 255 : Int(bytes[at + band]) * 255 }

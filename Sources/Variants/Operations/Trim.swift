@@ -1,4 +1,4 @@
-/// Cuts off a border of even colour. `trim[:T]`.
+/// Cuts off a border of uniform colour. `trim[:T]`.
 struct Trim: VariantOperation {
     static let token = "trim"
     static let grammar = "trim[:T]"
@@ -6,7 +6,7 @@ struct Trim: VariantOperation {
     static let summary = "Cuts off a border of even colour; a picture that is nothing else stays as it is."
     static let example = "trim:20"
 
-    /// How far, of 255, a pixel may be from the border's colour.
+    /// How far, of 255, a pixel may be from the border's colour and still count as border.
     var threshold: Int
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {

@@ -1,12 +1,12 @@
 /// One step of a recipe: parsed from text, written back canonically, applied to a picture.
 ///
-/// A member is one file here, one line in `Catalogue`, and one test file.
+/// Each step has its files in this folder, a line in `Catalogue`, and tests.
 public protocol VariantOperation: Sendable {
     /// The step's name in recipe text.
     static var token: String { get }
     /// How the step is written, for example `blur:S`.
     static var grammar: String { get }
-    /// What the letters of the grammar stand for, with ranges and defaults; empty without arguments.
+    /// What the letters of the grammar stand for, with ranges and defaults; empty if the step takes no arguments.
     static var ranges: String { get }
     /// What the step does, in one sentence.
     static var summary: String { get }
@@ -20,9 +20,9 @@ public protocol VariantOperation: Sendable {
     var explanation: String { get }
     /// How the step changes whether the picture has alpha.
     var alphaEffect: AlphaEffect { get }
-    /// How many times stronger the step makes a slight difference between two pictures, at most; 1 unless it strengthens
-    /// any, `infinity` where it chooses by looking at the pixels (what to trim, where to crop), so that pictures which
-    /// look the same may come out of it different, even in size. Decides what may share a decode.
+    /// How much the step can amplify a slight difference between two pictures, at most: 1 unless it amplifies any,
+    /// `infinity` if it chooses by looking at the pixels (what to trim, where to crop), because pictures that look the
+    /// same may then give different results, even in size. Decides which renders may share a decode.
     var differenceGain: Double { get }
     /// The step with its pixel quantities multiplied (`dpr`), integers rounded half up, at least 1.
     func multiplied(by ratio: Double) -> Self
@@ -32,21 +32,21 @@ public protocol VariantOperation: Sendable {
 
 /// A step that changes the picture's size.
 protocol ResizingOperation: VariantOperation {
-    /// The size after the step; nil if it depends on the pixels. Throws `notApplicable` for a size that the step cannot be
-    /// applied to.
+    /// The size after the step; nil if it depends on the pixels. Throws `notApplicable` if the step cannot be applied
+    /// to `size`.
     func resultSize(of size: PixelSize) throws(RenderError) -> PixelSize?
 }
 
 /// How a step changes whether the picture has alpha.
 public enum AlphaEffect: Sendable, Hashable {
     case keeps
-    /// Partial alpha, as a mask leaves it.
+    /// Adds partial alpha, as a mask does.
     case adds
     case removes
-    /// Shows the background where the picture does not reach: that of the last `background` step, else transparent.
-    /// Antialiased edges are partly transparent then.
+    /// Uncovers areas that show the background: the colour of the last `background` step, else transparent. If it is
+    /// not opaque, antialiased edges are partly transparent.
     case uncovers(antialiased: Bool)
-    /// Sets the background; alpha present is flattened onto it when it is opaque.
+    /// Sets the background and flattens existing alpha onto it, which leaves none if the background is opaque.
     case flattens(isOpaque: Bool)
 }
 

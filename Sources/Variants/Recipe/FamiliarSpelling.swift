@@ -1,6 +1,6 @@
-/// What a step written as other tools write it would be here: `resize:300*200`, `w=300`, `rotate:-90`, `quality:80`.
+/// Finds our spelling of a step written as other tools write it: `resize:300*200`, `w=300`, `rotate:-90`, `quality:80`.
 enum FamiliarSpelling {
-    /// Names that other tools give to steps of ours, and what comes behind the arguments.
+    /// Other tools' names for our steps, and a flag to append to the arguments.
     private static let names: [String: (token: String, flag: String?)] = [
         "resize": ("thumbnail", nil), "size": ("thumbnail", nil), "s": ("thumbnail", nil), "thumb": ("thumbnail", nil),
         "fit": ("thumbnail", nil), "contain": ("thumbnail", nil), "fill": ("thumbnail", "fill"),
@@ -10,7 +10,7 @@ enum FamiliarSpelling {
         "quality": ("original", nil), "q": ("original", nil),
     ]
 
-    /// A step that parses, for one that did not; nil if none of the rules leads to one.
+    /// A step that parses, in place of one that did not; nil if no rule leads to one.
     static func suggestion(for step: Substring) -> String? {
         guard step.utf8.count <= 200, let candidate = rewritten(step), candidate != step else { return nil }
         return (try? Recipe(candidate)) == nil ? nil : candidate
@@ -34,7 +34,7 @@ enum FamiliarSpelling {
         }
     }
 
-    /// `300*200` and `300×200` → `300x200`; `20px` → `20`; `#fff` → `fff`; `q=80` → `80`; an angle against the clock → with it.
+    /// `300*200` and `300×200` → `300x200`; `20px` → `20`; `#fff` → `fff`; `q=80` → `80`; a negative angle → clockwise.
     private static func tidied(_ argument: Substring, of token: String) -> String {
         var text = argument[...]
         for prefix in ["#", "q=", "quality=", "q"] where text.hasPrefix(prefix) { text = text.dropFirst(prefix.count) }

@@ -1,4 +1,4 @@
-/// Steps about loading: at most once each, wherever they are written; canonically first, in this order.
+/// Steps that control loading. Each may appear once, anywhere; the canonical text puts them first, in this order.
 enum LoadOption: String, CaseIterable {
     case orient, profile, frames
 

@@ -4,15 +4,15 @@ public struct OutputSpecification: Sendable, Hashable {
     public enum Kind: String, Sendable, CaseIterable { case jpeg, png, webp, avif, gif, jxl, auto, original }
     /// The name of the output.
     public var kind: Kind
-    /// 1…100; nil: the format's default. With `maxBytes` the highest quality that is tried.
+    /// 1…100; nil for the format's default. With `maxBytes`, the highest quality that is tried.
     public var quality: Int?
-    /// Asked for in so many words; PNG and GIF are lossless without it.
+    /// Whether `lossless` was requested explicitly; PNG and GIF are lossless without it.
     public var isLossless = false
     /// Largest size of the encoded bytes; nil without a budget.
     public var maxBytes: Int?
     /// Progressive JPEG or interlaced PNG.
     public var isProgressive = false
-    /// Metadata kept; all other is stripped.
+    /// Metadata to keep; all other metadata is stripped.
     public var keep: KeptMetadata = []
 
     /// An output with every option at its default.
@@ -33,7 +33,7 @@ extension OutputSpecification.Kind {
         }
     }
 
-    /// nil where the format is decided later: every option may be written then.
+    /// nil if the format is decided later, in which case every option is accepted.
     private var encoder: (any OutputEncoder.Type)? { format.flatMap(Catalogue.output(of:)) }
 
     /// PNG and GIF have no quality to choose.
@@ -89,7 +89,7 @@ extension OutputSpecification {
         }
     }
 
-    /// The canonical step. With `profile:keep` the profile is kept anyway and `icc` is not written.
+    /// The canonical step. `profile:keep` keeps the profile anyway, so `icc` is then not written.
     func canonicalText(keepsProfile: Bool) -> String {
         var parts = [kind.rawValue]
         if let quality, quality != defaultQuality { parts.append(String(quality)) }
@@ -101,13 +101,13 @@ extension OutputSpecification {
         return parts.joined(separator: ":")
     }
 
-    /// The quality in force when none is written; nil where the format is not decided here.
+    /// The quality that applies if none is written; nil if it depends on a format decided later.
     private var defaultQuality: Int? {
         guard let format = kind.format else { return maxBytes == nil ? nil : 100 }
         return Self.defaultQuality(of: format, hasBudget: maxBytes != nil)
     }
 
-    /// The format's own; with a byte budget 100, since then the budget decides.
+    /// The format's own default, or 100 with a byte budget, because then the budget decides.
     static func defaultQuality(of format: ImageFormat, hasBudget: Bool) -> Int {
         hasBudget ? 100 : Catalogue.output(of: format)?.defaultQuality ?? 80
     }
@@ -138,7 +138,7 @@ enum ByteCount {
         return Int(bytes)
     }
 
-    /// In the largest unit that divides it, decimal ones first.
+    /// Uses the first unit that divides `bytes`: MB, kB, MiB, KiB, then plain bytes.
     static func text(_ bytes: Int) -> String {
         let (unit, size) = units.first { bytes % $0.1 == 0 } ?? ("", 1)
         return "\(bytes / size)\(unit)"

@@ -46,7 +46,7 @@ enum PlainNumber {
     /// Rounds to six places.
     static func rounded(_ value: Double) -> Double { (value * unit).rounded() / unit }
 
-    /// `value` × `ratio`, rounded half up, exactly (no binary fractions on the way); at least `least`.
+    /// `value` × `ratio`, rounded half up, computed exactly in integers; at least `least`.
     static func scaled(_ value: Int, by ratio: Double, least: Int = 1) -> Int {
         guard value <= 999_999_999 else { return .max }
         let millionths = value * Int((ratio * unit).rounded())

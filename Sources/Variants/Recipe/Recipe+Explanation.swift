@@ -16,7 +16,7 @@ extension Recipe {
 }
 
 extension OutputSpecification {
-    /// What is written, with the options that differ from the defaults.
+    /// Names the format that is written and the options that differ from their defaults.
     func explanation(keepsProfile: Bool) -> String {
         let name =
             switch kind {

@@ -38,7 +38,7 @@ private struct ExpandedStep {
     var place: StepArguments.Place
 }
 
-/// Replaces presets by their steps.
+/// Replaces presets with their steps.
 private struct Expansion {
     let presets: RecipePresets
     var steps: [ExpandedStep] = []

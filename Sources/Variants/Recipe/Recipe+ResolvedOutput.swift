@@ -1,16 +1,16 @@
 extension Recipe {
     /// Decides the output for a picture: the format, and every option with its default written out.
     ///
-    /// `original`: JPEG, PNG, WebP, GIF and AVIF stay what they are, other formats become JPEG. Whoever asked for no
-    /// format in so many words gets PNG where the result has alpha that the format cannot hold (JPEG; GIF with partial
-    /// alpha), or where `lossless` was asked and the format is JPEG. An explicit `jpeg` flattens instead. Options that the
-    /// format does not have (`progressive`, metadata it has no place for) are dropped. A negotiated format that cannot hold
-    /// the frames asked for gives way to the next, and so does JPEG XL of more pixels than `largestNegotiatedJXL`.
+    /// `original`: JPEG, PNG, WebP, GIF and AVIF keep their format, other formats become JPEG. If the recipe names no
+    /// format, PNG replaces a format that cannot hold the result's alpha (JPEG; GIF with partial alpha), and JPEG if
+    /// `lossless` was requested. An explicit `jpeg` flattens instead. Options that the format does not have
+    /// (`progressive`, metadata it has no place for) are dropped. A negotiated format that cannot hold the requested
+    /// frames gives way to the next one, and so does JPEG XL of more pixels than `largestNegotiatedJXL`.
     ///
     /// - Parameters:
-    ///   - header: the original's.
-    ///   - negotiated: for `auto`, and for a recipe without an output, the formats the client takes, best first; after
-    ///     them comes the original's family. `original` and explicit formats do not look at it.
+    ///   - header: the original's header.
+    ///   - negotiated: for `auto`, and for a recipe without an output, the formats the client accepts, best first;
+    ///     after them comes the original's format, as for `original`. `original` and explicit formats ignore this.
     public func resolvedOutput(for header: ImageHeader, negotiated: [ImageFormat] = []) -> ResolvedOutput {
         let written = output ?? OutputSpecification(.auto)
         let format = written.kind.format ?? chosenFormat(for: header, negotiated: negotiated, written)
@@ -52,11 +52,11 @@ extension Recipe {
         }
     }
 
-    /// Pixels of the largest JPEG XL that negotiation chooses: libjxl takes 23 bytes for each of their samples, and a picture
-    /// that its worker has no memory for is to reach the client in another format.
+    /// The most pixels for which negotiation chooses JPEG XL: libjxl needs 23 bytes for each of their samples, and a
+    /// picture too large for the worker's memory should still reach the client, in another format.
     private static let largestNegotiatedJXL = 8_000_000
 
-    /// Pixels of the result, as far as the header and the steps tell.
+    /// The result's pixels, as far as the header and the steps determine them.
     private func area(of header: ImageHeader) -> Int {
         var size = PixelSize(width: header.width, height: header.height)
         if orients, header.orientation >= 5 { size = size.swapped }
@@ -67,11 +67,11 @@ extension Recipe {
         return size.width.multipliedReportingOverflow(by: size.height).partialValue
     }
 
-    /// What alpha the result has, as far as the header and the steps tell.
+    /// The result's alpha, as far as the header and the steps determine it.
     private enum Alpha { case none, binary, partial }
 
-    /// Follows alpha through the steps. Resizing leaves it what it is: the soft edges that resizing makes of a GIF's
-    /// hard ones are rounded again when a GIF is written, so that an animation stays one.
+    /// Follows alpha through the steps. Resizing does not change it: resizing softens a GIF's hard edges, but writing a
+    /// GIF rounds alpha again, so an animation stays a GIF.
     private func alpha(of header: ImageHeader) -> Alpha {
         var alpha: Alpha = header.hasAlpha ? (header.format == .gif ? .binary : .partial) : .none
         var background: Colour?

@@ -1,14 +1,14 @@
-/// Load options, operations and an output, in recipe text's own order (design §2).
+/// Load options, operations and an output, in the order of recipe text (docs/recipes.md).
 ///
-/// `Recipe(_:presets:)` parses; `description` is the canonical text, parsing which gives an equal recipe. Equality is
-/// equality of canonical text.
+/// `Recipe(_:presets:)` parses; `description` is the canonical text, which parses to an equal recipe. Recipes are equal
+/// if their canonical texts are.
 public struct Recipe: Sendable {
     /// Which frames of an animation are decoded.
     public enum Frames: Sendable, Hashable { case first, all, count(Int) }
 
-    /// Steps a recipe may have after presets are expanded, load options, `dpr` and the output included.
+    /// The most steps a recipe may have after presets are expanded, including load options, `dpr` and the output.
     public static let stepLimit = 32
-    /// Characters a recipe may have, as written and in canonical form.
+    /// The most characters a recipe may have, as written and in canonical form.
     public static let characterLimit = 2000
 
     /// Whether the EXIF orientation is applied; `orient:off` turns it off.
@@ -19,9 +19,9 @@ public struct Recipe: Sendable {
     public var frames = Frames.first
     /// Operations in the order they are applied.
     public var steps: [any VariantOperation] = []
-    /// The output; nil leaves the choice to whoever renders.
+    /// The output; nil leaves the format to negotiation, as `auto` does.
     public var output: OutputSpecification?
-    /// The preset's name where the text parsed was exactly one preset (`@name`). Not part of equality.
+    /// The preset's name if the parsed text was exactly one preset (`@name`). Not part of equality.
     public internal(set) var presetName: String?
 
     /// The empty recipe: the picture as it is, upright and in sRGB.
@@ -56,7 +56,7 @@ extension Recipe: CustomStringConvertible {
     /// Names of the overlays used, each once, in order of use.
     public var overlayNames: [String] { Self.unique(steps.compactMap { ($0 as? Overlay)?.name }) }
 
-    /// The key of an overlay's bytes in `RenderJob.masks`; never a name that a mask can have.
+    /// The key of an overlay's bytes in `RenderJob.masks`; never a valid mask name.
     public static func overlayKey(_ name: String) -> String { "overlay:" + name }
 
     private static func unique(_ names: [String]) -> [String] {

@@ -1,8 +1,8 @@
 /// Why recipe text was refused: which step, and what was expected in its place.
 public struct RecipeError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// Position of the step in the written recipe, from 1; nil where the recipe as a whole is at fault.
+    /// Position of the step in the written recipe, from 1; nil if the recipe as a whole is at fault.
     public var step: Int?
-    /// The step as written, cut to 80 characters, control characters escaped; empty where `step` is nil.
+    /// The step as written, cut to 80 characters, control characters escaped; empty if `step` is nil.
     public var text: String
     /// What is wrong and what was expected.
     public var expected: String

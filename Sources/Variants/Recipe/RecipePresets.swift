@@ -1,13 +1,13 @@
 /// Named recipes, used in recipe text as `@name`.
 public struct RecipePresets: Sendable, Hashable {
-    /// Presets may use presets; a chain of them has at most this many links.
+    /// Presets may use other presets, nested at most this deep.
     public static let nestingLimit = 4
 
     /// No presets at all.
     public static let none = RecipePresets()
 
     private let texts: [String: String]
-    /// Steps a recipe may have, presets written out; at most `Recipe.stepLimit`.
+    /// The most steps a recipe may have after presets are expanded; at most `Recipe.stepLimit`.
     let stepLimit: Int
 
     private init() {
@@ -15,10 +15,10 @@ public struct RecipePresets: Sendable, Hashable {
         stepLimit = Recipe.stepLimit
     }
 
-    /// Checks every name and recipe: names `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`, no circles, nesting at most 4, an output
-    /// only where it ends the recipe. The first preset at fault in order of name is reported.
+    /// Checks every name and recipe. Names match `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`; presets must not form a circle or
+    /// nest deeper than 4; an output may only be the last step. Reports the first faulty preset in order of name.
     ///
-    /// - Parameter stepLimit: steps that a recipe may have, presets written out; at most 32, which is the default.
+    /// - Parameter stepLimit: the most steps a recipe may have after presets are expanded; at most 32, the default.
     public init(_ texts: [String: String], stepLimit: Int = Recipe.stepLimit) throws(RecipeError) {
         self.texts = texts
         self.stepLimit = min(stepLimit, Recipe.stepLimit)

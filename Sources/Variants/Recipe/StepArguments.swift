@@ -1,6 +1,6 @@
-/// Reads the arguments of one step from left to right; every refusal names the step and what was expected.
+/// Reads the arguments of one step from left to right; every error names the step and what was expected.
 public struct StepArguments: Sendable {
-    /// Where a step stands: its position and text as the caller wrote them, and the way down through presets.
+    /// Where a step was written: its position and text in the caller's recipe, and the path to it through presets.
     struct Place: Sendable {
         var step: Int
         var text: String
@@ -21,7 +21,7 @@ public struct StepArguments: Sendable {
     let place: Place
     /// The step's name.
     let token: String
-    /// The device pixel ratio in force (`dpr`); ranges of pixel quantities hold after multiplying by it.
+    /// The device pixel ratio in force (`dpr`); the ranges of pixel quantities apply after multiplying by it.
     let ratio: Double
     private var rest: ArraySlice<Substring>
 
@@ -39,7 +39,7 @@ public struct StepArguments: Sendable {
         place.error(expected, suggestion: suggestion)
     }
 
-    /// Refuses what no reader has taken.
+    /// Throws if arguments are left over.
     func finish() throws(RecipeError) {
         guard let extra = rest.first else { return }
         throw error("unexpected argument `\(RecipeError.shown(extra))`; `\(token)` takes no more")
@@ -57,7 +57,7 @@ public struct StepArguments: Sendable {
         return first
     }
 
-    /// The next argument, unless it is keyed or one of `flags`, well or badly spelt.
+    /// The next argument; nil if it is keyed or one of `flags`, even misspelt.
     mutating func nextIfPositional(unlike flags: [String]) -> Substring? {
         guard let first = rest.first, !first.contains("="), Spelling.nearest(to: first, in: flags) == nil else {
             return nil
@@ -66,7 +66,7 @@ public struct StepArguments: Sendable {
         return first
     }
 
-    /// One argument, or four; one stands for four equal ones.
+    /// One argument, or four; a single one is repeated four times.
     mutating func oneOrFour(_ what: String) throws(RecipeError) -> [Substring] {
         var found: [Substring] = []
         repeat { found.append(try next(what)) } while !rest.isEmpty && found.count < 5
@@ -79,7 +79,7 @@ public struct StepArguments: Sendable {
 
     // MARK: Flags and keyed arguments
 
-    /// Takes all that is left as flags and `key=value`, in any order, each at most once.
+    /// Reads all remaining arguments as flags and `key=value` pairs, in any order, each at most once.
     mutating func options(flags: [String] = [], keys: [String] = []) throws(RecipeError) -> Options {
         var options = Options()
         while let argument = rest.popFirst() {
@@ -160,7 +160,7 @@ public struct StepArguments: Sendable {
         return error("\(what) must be \(low)…\(high)\(after), not `\(RecipeError.shown(text))`")
     }
 
-    /// A share written `50%` or `50pct`, as percent; nil where the text is no share.
+    /// A percentage written `50%` or `50pct`; nil if the text is not one.
     func percent(
         _ text: some StringProtocol, _ what: String, _ range: ClosedRange<Double>
     ) throws(RecipeError) -> Double? {
@@ -169,7 +169,7 @@ public struct StepArguments: Sendable {
         return try decimal(text.dropLast(suffix.count), "\(what) in percent", range)
     }
 
-    /// A factor as a decimal or a share: `0.5`, `50%`, `50pct`; kept to six places.
+    /// A factor as a decimal or a percentage: `0.5`, `50%`, `50pct`; kept to six places.
     func factor(
         _ text: some StringProtocol, _ what: String, _ range: ClosedRange<Double>
     ) throws(RecipeError) -> Double {

@@ -2,8 +2,8 @@ import Glibc
 
 /// Checks available address space on behalf of libraries that do not check their allocations.
 enum AddressSpace {
-    /// Whether so many bytes can be allocated under the worker's limit, found out by reserving them untouched. Free heap comes
-    /// on top.
+    /// Whether this many bytes can be allocated under the worker's limit, tested by reserving them without touching
+    /// them. Free heap comes on top.
     static func hasRoom(for bytes: Int) -> Bool {
         let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE
         guard let memory = mmap(nil, bytes, PROT_NONE, flags, -1, 0), memory != MAP_FAILED else { return false }

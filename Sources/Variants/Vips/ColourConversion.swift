@@ -1,9 +1,9 @@
 import CVips
 
-/// From whatever a decoder gives to sRGB in 8 bits.
+/// Converts whatever a decoder produces to 8-bit sRGB.
 enum ColourConversion {
-    /// Three bands, four with alpha. The profile returned describes the pixels: the original's own where it is kept,
-    /// libvips' sRGB profile where one was converted from, nil for pixels that never had one.
+    /// Returns three bands, four with alpha, and the profile that describes the pixels: the original's own if it is
+    /// kept, libvips' sRGB profile if the pixels were converted from one, nil if they never had one.
     static func sRGB(_ image: Image, keepsProfile: Bool) throws(RenderError) -> (image: Image, profile: [UInt8]?) {
         var result = image
         var profile: [UInt8]?
@@ -24,7 +24,7 @@ enum ColourConversion {
                 ).image()
                 profile = result.blob("icc-profile-data")
             } catch  where !isCMYK {
-                // A damaged profile: what every viewer does is ignore it.
+                // Ignore a damaged profile, as every viewer does.
                 result = image
             }
         }
@@ -43,8 +43,8 @@ enum ColourConversion {
         return (result, profile)
     }
 
-    /// Whether a profile is of the pixels' colour space (ICC.1, 7.2.6), as its header says. libvips takes one of fewer
-    /// channels for a profile of the first bands, and the rest for alpha.
+    /// Whether the profile's header names the pixels' colour space (ICC.1, 7.2.6). libvips would apply a profile of
+    /// fewer channels to the first bands, and take the rest for alpha.
     private static func describes(_ profile: [UInt8], _ image: Image) -> Bool {
         let space =
             image.interpretation == Int(CVIPS_INTERPRETATION_CMYK) ? "CMYK" : image.bands < 3 ? "GRAY" : "RGB "

@@ -1,11 +1,11 @@
 import CVips
 
-/// Steps that give each pixel a new colour from its own alone.
+/// Steps that compute each pixel's new colour from its old one alone.
 ///
-/// Colours are sRGB values as stored, 0…255, not multiplied with alpha, which stays: as the CSS filter functions have
-/// it (Filter Effects 1, §6 and §12). Results are rounded half up and clipped.
+/// Colours are sRGB values as stored, 0…255, not premultiplied, and alpha is unchanged, as in the CSS filter functions
+/// (Filter Effects 1, §6 and §12). Results are rounded half up and clipped.
 extension Picture {
-    /// Red, green and blue each become the sum of the three times a row of `matrix`, plus `offset`.
+    /// Multiplies each pixel's red, green and blue by `matrix`, and adds `offset` to each.
     func recoloured(
         _ context: RenderContext, _ matrix: [[Double]], offset: Double = 0
     ) throws(RenderError) -> Picture {
@@ -18,7 +18,7 @@ extension Picture {
 }
 
 extension Image {
-    /// Each pixel's colours times the rows of `matrix`, as floats; alpha kept as the last band, or left out.
+    /// Multiplies each pixel's colours by the rows of `matrix`, as floats; alpha is kept as the last band, or dropped.
     func recombined(_ matrix: [[Double]], keepsAlpha: Bool) throws(RenderError) -> Image {
         var rows = matrix
         if hasAlpha {
@@ -31,7 +31,7 @@ extension Image {
         return try VipsCall("recomb", ["in": .image(self), "m": .image(table)]).image()
     }
 
-    /// Each band plus its offset, cut down to bytes; ½ in an offset makes that rounding.
+    /// Adds an offset to each band and truncates the sums to bytes; with ½ in the offset, they are rounded.
     func bytes(plus offsets: [Double]) throws(RenderError) -> Image {
         let factors = [Double](repeating: 1, count: offsets.count)
         return try VipsCall(
@@ -40,8 +40,8 @@ extension Image {
     }
 }
 
-/// What a pixel's red, green and blue weigh in its luminance.
+/// The weights of red, green and blue in a pixel's luminance.
 enum Luminance {
-    /// The weights of Filter Effects 1 for `grayscale()`; those of Rec. 709.
+    /// The weights that Filter Effects 1 gives for `grayscale()`, which are those of Rec. 709.
     static let weights = [0.2126, 0.7152, 0.0722]
 }

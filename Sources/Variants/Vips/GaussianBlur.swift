@@ -3,17 +3,16 @@ import Glibc
 
 /// A Gaussian blur of pixels in memory, at a cost that hardly depends on sigma.
 ///
-/// Small sigmas are convolved directly, in floats, along rows and then columns. Larger ones are convolved in a picture
-/// reduced by a whole factor, whose sigma there is `reducedSigma` to 1.5 times as much, and enlarged again: both
-/// resamplings are of a signal that the blur leaves without detail. What reducing blurs by itself is taken off the
-/// sigma, since variances add up.
+/// Small sigmas are convolved directly, in floats, along rows and then columns. For larger ones, the picture is reduced
+/// by a whole factor, convolved with a sigma of `reducedSigma` to 1.5 times that, and enlarged again; resampling is
+/// harmless because the blur leaves no detail. Reducing blurs too, so its variance is subtracted from that of sigma.
 struct GaussianBlur {
-    /// The blurred image: floats, premultiplied where there is alpha. Lazy; it reads from memory.
+    /// The blurred image: floats, premultiplied if there is alpha. It is evaluated lazily, from pixels in memory.
     let image: Image
-    /// What to compute at once, so that neighbouring parts do not work twice for their common surroundings.
+    /// The tile size to compute it in, so that neighbouring tiles repeat little work on their common surroundings.
     let tile: PixelSize
 
-    /// The least sigma in a reduced picture.
+    /// The smallest sigma used in a reduced picture.
     private static let reducedSigma = 2.0
     /// Where the Gaussian is cut off, in sigmas: less than a ten-thousandth of it lies outside.
     private static let reach = 4.0
@@ -26,7 +25,7 @@ struct GaussianBlur {
             tile = PixelSize(width: 512, height: max(16, Int(sigma * Self.reach) * 4))
             return
         }
-        // A margin of repeated edge pixels, so that the reduced picture has what the edge is blurred with.
+        // A margin of replicated edge pixels, so that the reduced picture contains what the edge is blurred with.
         let reduced = Double(factor)
         let margin = Int((Self.reach * sigma / reduced).rounded(.up)) * factor
         let (columns, rows) = ((image.width + factor - 1) / factor, (image.height + factor - 1) / factor)
@@ -36,12 +35,12 @@ struct GaussianBlur {
         let small = try Resize.scaled(
             floats, to: PixelSize(width: wide.width / factor, height: wide.height / factor), kernel: "linear"
         ).inMemory(context.control, tile: PixelSize(width: max(16, 512 / factor), height: max(16, 512 / factor)))
-        // The variance of a triangle that reaches `factor` pixels to each side, sampled once a pixel.
+        // The variance of a triangle that reaches `factor` pixels to each side, sampled once per pixel.
         let square = reduced * reduced
         let added = factor % 2 == 0 ? (square + 0.5) / 6 : (square - 1) / 6
         let soft = try Self.convolved(small, ((sigma * sigma - added) / square).squareRoot())
             .inMemory(context.control, tile: PixelSize(width: 256, height: 64))
-        // `resize` enlarges half a pixel off the grid that it reduces to, so the enlargement is placed here.
+        // libvips' `resize` enlarges half a pixel off the grid that it reduces to, so `affine` is used instead.
         let place = (reduced - 1) / 2 - Double(margin)
         self.image = try VipsCall(
             "affine",
@@ -54,7 +53,7 @@ struct GaussianBlur {
         tile = PixelSize(width: 512, height: 64)
     }
 
-    /// Along rows, then along columns.
+    /// Convolves along rows, then along columns.
     private static func convolved(_ image: Image, _ sigma: Double) throws(RenderError) -> Image {
         let radius = Int((sigma * reach).rounded(.up))
         let weights = (-radius...radius).map { exp(-Double($0 * $0) / (2 * sigma * sigma)) }

@@ -1,13 +1,13 @@
 import CVips
 
-/// A libvips image: a recipe of pixels that are computed when asked for.
+/// A libvips image: a description of pixels that are computed on demand.
 ///
 /// Interleaved, `width × height × bands`; immutable once made.
-// @unchecked Sendable: the pointer never changes, libvips counts references atomically, evaluates an image from any
-// thread, and nothing here alters an image except its kill flag, which is made to be set from elsewhere.
+// @unchecked Sendable: the pointer never changes, libvips counts references atomically and evaluates an image from any
+// thread, and nothing here alters an image except its kill flag, which other threads are meant to set.
 final class Image: @unchecked Sendable {
     let pointer: OpaquePointer
-    /// What the pixels are computed from: libvips holds the images, but not memory that was handed to it.
+    /// What the pixels are computed from: libvips retains images, but not memory that was handed to it.
     private let kept: [AnyObject]
 
     init(adopting pointer: OpaquePointer, keeping kept: [AnyObject] = []) {
@@ -34,13 +34,13 @@ final class Image: @unchecked Sendable {
     var bands: Int { Int(cvips.vips_image_get_bands(pointer)) }
     var format: Int { Int(cvips.vips_image_get_format(pointer)) }
     var interpretation: Int { Int(cvips.vips_image_get_interpretation(pointer)) }
-    /// Where the image's own origin lies: after cutting out a part, minus its place.
+    /// The image's origin; after cutting out a part, minus the part's position.
     var offset: (x: Int, y: Int) {
         (Int(cvips.vips_image_get_xoffset(pointer)), Int(cvips.vips_image_get_yoffset(pointer)))
     }
     var hasAlpha: Bool { cvips.vips_image_hasalpha(pointer) != 0 }
 
-    /// A metadata field's bytes (`exif-data`, `xmp-data`, `icc-profile-data`), nil where it is absent.
+    /// A metadata field's bytes (`exif-data`, `xmp-data`, `icc-profile-data`); nil if it is absent.
     func blob(_ name: String) -> [UInt8]? {
         guard cvips.vips_image_get_typeof(pointer, name) != 0 else { return nil }
         var start: UnsafeRawPointer?
@@ -49,23 +49,23 @@ final class Image: @unchecked Sendable {
         return [UInt8](UnsafeRawBufferPointer(start: start, count: length))
     }
 
-    /// Takes over the colour profile of another image; only of an image that nobody else has yet.
+    /// Copies the colour profile of another image; only before this image is shared.
     func copyProfile(from other: Image) {
         let name = "icc-profile-data"
         if let profile = other.blob(name) { set(name, profile) }
     }
 
-    /// Whether a metadata field is there.
+    /// Whether a metadata field exists.
     func has(_ name: String) -> Bool { cvips.vips_image_get_typeof(pointer, name) != 0 }
 
-    /// A metadata field that is a whole number, nil where it is absent.
+    /// A metadata field that is a whole number; nil if it is absent.
     func integer(_ name: String) -> Int? {
         var number: Int32 = 0
         guard has(name), cvips.vips_image_get_int(pointer, name, &number) == 0 else { return nil }
         return Int(number)
     }
 
-    /// A metadata field that is a list of whole numbers, nil where it is absent.
+    /// A metadata field that is a list of whole numbers; nil if it is absent.
     func integers(_ name: String) -> [Int]? {
         var start: UnsafeMutablePointer<Int32>?
         var count: Int32 = 0
@@ -75,16 +75,16 @@ final class Image: @unchecked Sendable {
         return UnsafeBufferPointer(start: start, count: Int(count)).map(Int.init)
     }
 
-    /// Sets a metadata field; only of an image that nobody else has yet.
+    /// Sets a metadata field; only before the image is shared.
     func set(_ name: String, _ number: Int) { cvips.vips_image_set_int(pointer, name, Int32(clamping: number)) }
 
-    /// Sets a metadata field; only of an image that nobody else has yet.
+    /// Sets a metadata field; only before the image is shared.
     func set(_ name: String, _ numbers: [Int]) {
         let numbers = numbers.map { Int32(clamping: $0) }
         cvips.vips_image_set_array_int(pointer, name, numbers, Int32(numbers.count))
     }
 
-    /// Sets a metadata field; only of an image that nobody else has yet.
+    /// Sets a metadata field; only before the image is shared.
     func set(_ name: String, _ bytes: [UInt8]) {
         bytes.withUnsafeBytes { bytes in
             if let start = bytes.baseAddress {
@@ -96,16 +96,16 @@ final class Image: @unchecked Sendable {
     /// Makes every evaluation that reads from this image fail soon; callable from any thread.
     func kill() { cvips.vips_image_set_kill(pointer, 1) }
 
-    /// All pixels, computed on the calling thread. 8 bit, 16 bit and float only.
+    /// All pixels, computed on the calling thread; for 8-bit, 16-bit and float images only.
     ///
-    /// - Parameter tile: computed at once, instead of a strip; for what reads around each pixel from pixels in memory.
+    /// - Parameter tile: the size to compute at once, instead of a strip; for operations that read around each pixel.
     func computed(_ control: RenderControl, tile: PixelSize? = nil) throws(RenderError) -> PixelStorage {
         let storage = PixelStorage(byteCount: byteCount)
         try compute(into: storage, at: 0, control, tile: tile)
         return storage
     }
 
-    /// The bytes of all pixels. 8 bit, 16 bit and float only.
+    /// The size of all pixels in bytes; for 8-bit, 16-bit and float images only.
     var byteCount: Int { width * height * pixelBytes }
 
     private var pixelBytes: Int {
@@ -115,7 +115,7 @@ final class Image: @unchecked Sendable {
         return bands * sampleBytes
     }
 
-    /// As `computed`, into a part of `storage` that has `byteCount` bytes from `offset` on.
+    /// Like `computed`, but writes `byteCount` bytes into `storage`, starting at `offset`.
     func compute(
         into storage: PixelStorage, at offset: Int, _ control: RenderControl, tile: PixelSize? = nil
     ) throws(RenderError) {
@@ -127,13 +127,13 @@ final class Image: @unchecked Sendable {
         }
     }
 
-    /// A part of the pixels, where libvips has them.
+    /// A part of the pixels, in libvips' own memory.
     struct Tile {
         let left, top: Int
         let size: PixelSize
         let start: UnsafeRawPointer
         let pixelBytes: Int
-        /// From a row to the next.
+        /// Bytes from one row to the next.
         let lineBytes: Int
 
         /// Whether rows follow each other without gaps.
@@ -147,8 +147,8 @@ final class Image: @unchecked Sendable {
     /// Computes all pixels on the calling thread, top to bottom in tiles or, by default, strips of whole rows, as
     /// sequential loaders need. A tile is valid only within its call of `body`.
     ///
-    /// Doing so here rather than through a libvips sink keeps the work on our thread (its CPU clock then says what a
-    /// render costs) and gives a place to stop.
+    /// Doing so here rather than through a libvips sink keeps the work on our thread (so that its CPU clock measures
+    /// what a render costs) and gives a place to stop.
     func forEachTile(
         _ tile: PixelSize? = nil, _ control: RenderControl, _ body: (Tile) -> Void
     ) throws(RenderError) {
@@ -181,7 +181,7 @@ final class Image: @unchecked Sendable {
 }
 
 /// Memory for pixels, freed with its last reference.
-// @unchecked Sendable: written only by whoever made it, before it is shared.
+// @unchecked Sendable: only its creator writes to it, before sharing it.
 final class PixelStorage: @unchecked Sendable {
     private let memory: UnsafeMutableRawBufferPointer
 
@@ -205,7 +205,7 @@ final class PixelStorage: @unchecked Sendable {
         UnsafeMutableRawBufferPointer(rebasing: memory[offset...]).copyMemory(from: bytes)
     }
 
-    /// The bytes to change in place, which only whoever made the storage may do, before sharing it.
+    /// The bytes, to be changed in place; only the storage's creator may do so, before sharing it.
     var mutableBytes: UnsafeMutableBufferPointer<UInt8> {
         UnsafeMutableRawBufferPointer(rebasing: memory[..<count]).assumingMemoryBound(to: UInt8.self)
     }

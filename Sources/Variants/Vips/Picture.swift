@@ -4,7 +4,7 @@
 /// settles it to sRGB, 8 bits, 3 or 4 bands, oriented, `size` pixels; from then on it stays so.
 public struct Picture: Sendable {
     var image: Image
-    /// What geometry counts with: the oriented size at full resolution.
+    /// The size that geometry is computed with: the oriented size at full resolution.
     var size: PixelSize
     /// EXIF orientation that is still to be applied.
     var orientation = 1
@@ -12,11 +12,11 @@ public struct Picture: Sendable {
     var isRaw = true
     /// Whether a colour profile stays as it is.
     var keepsProfile = false
-    /// ICC profile that describes the pixels, where it is not plain sRGB or was written by the conversion.
+    /// The ICC profile that describes the pixels, if they are not plain sRGB or the conversion attached one.
     var profile: [UInt8]?
-    /// What `background` said last.
+    /// The colour of the last `background` step.
     var background: Colour?
-    /// Where the first step finds it shrunk already.
+    /// The shared decode that provides the picture already shrunk for the first step, if there is one.
     var shared: SharedReduction?
 
     /// The picture in sRGB (or its kept profile), oriented, at its full size.
@@ -27,11 +27,11 @@ public struct Picture: Sendable {
         return result
     }
 
-    /// The picture with its pixels in memory, for what reads them in any order or more than once.
+    /// The picture with its pixels in memory, for operations that read them in any order or more than once.
     ///
     /// `tile`: see `Image.computed`.
     func inMemory(_ context: RenderContext, tile: PixelSize? = nil) throws(RenderError) -> Picture {
-        // The size stays: `orient` comes through here with pixels that are yet to be turned.
+        // `size` is not updated: `orient` calls this with pixels that are yet to be turned.
         var result = try settled(context)
         result.image = try result.image.inMemory(context.control, tile: tile)
         return result
@@ -50,7 +50,7 @@ public struct Picture: Sendable {
             Image(storage, width: image.width, height: image.height, bands: image.bands).labelled("srgb"))
     }
 
-    /// The picture with pixels changed by `change`; the size stays.
+    /// The picture with the pixels and the size of `image`.
     func replacing(_ image: Image) -> Picture {
         var result = self
         result.image = image
@@ -58,7 +58,7 @@ public struct Picture: Sendable {
         return result
     }
 
-    /// Converts to sRGB, or to RGB of its own profile where that is kept.
+    /// Converts to sRGB, or to RGB of its own profile if that is kept.
     mutating func convert() throws(RenderError) {
         (image, profile) = try ColourConversion.sRGB(image, keepsProfile: keepsProfile)
         isRaw = false
@@ -81,7 +81,7 @@ public struct Picture: Sendable {
     func resized(
         to target: PixelSize, quality: RenderQuality, _ context: RenderContext
     ) throws(RenderError) -> Picture {
-        // What is cropped afterwards may have longer edges than the output, but never more pixels than any picture.
+        // Edges that are cropped later may exceed the output's limit, but `limits.pixels` always applies.
         if target.width * target.height > context.limits.pixels {
             throw .overLimit(
                 "resizing to \(target.width) × \(target.height) is", "pixels", context.limits.pixels,
@@ -105,7 +105,7 @@ public struct Picture: Sendable {
     }
 }
 
-/// Pixels while they are changed: 8 bits, 3 bands or 4 with alpha (not premultiplied), rows without padding.
+/// Pixels to be changed in place: 8 bits, 3 bands or 4 with alpha (not premultiplied), rows without padding.
 struct EditablePixels {
     let bytes: UnsafeMutableBufferPointer<UInt8>
     let size: PixelSize
@@ -113,7 +113,7 @@ struct EditablePixels {
 }
 
 extension Image {
-    /// The image computed; see `computed` about `tile`.
+    /// The image with its pixels computed into memory; for `tile`, see `computed`.
     func inMemory(_ control: RenderControl, tile: PixelSize? = nil) throws(RenderError) -> Image {
         let storage = try computed(control, tile: tile)
         return try Image(storage, width: width, height: height, bands: bands, format: format).labelled("srgb")

@@ -1,10 +1,10 @@
 import CResample
 import CVips
 
-/// Shrinking 8-bit pictures in linear light, strip after strip as they are decoded: several times faster than libvips'
+/// Shrinks 8-bit pictures in linear light, strip by strip as they are decoded: several times faster than libvips'
 /// resampler between look-up tables, and in floats throughout.
 enum Reduction {
-    /// Whether `resize` takes the image: grey or sRGB in 8 bits with or without alpha, no edge growing.
+    /// Whether `resize` accepts the image: grey or sRGB in 8 bits with or without alpha, and no edge grows.
     static func accepts(_ image: Image, _ target: PixelSize) -> Bool {
         image.format == Int(CVIPS_FORMAT_UCHAR)
             && (image.interpretation == Int(CVIPS_INTERPRETATION_SRGB)
@@ -20,11 +20,11 @@ enum Reduction {
         try picture(pixels(of: image, [Part(image, to: target)], control)[0], target, like: image)
     }
 
-    /// What a picture is shrunk from and to.
+    /// A part of a picture, and the size it is shrunk to.
     struct Part {
-        /// Edge of the squares of pixels that are averaged first, as they are.
+        /// Edge of the squares of pixels that are averaged first, without linearising them.
         var box = 1
-        /// How far it reaches from the top left of the picture of averages, in its pixels.
+        /// How far the part reaches from the top left of the averaged picture, in pixels of that.
         var width, height: Double
         var target: PixelSize
 
@@ -42,7 +42,7 @@ enum Reduction {
         PixelSize(width: (size.width + box - 1) / box, height: (size.height + box - 1) / box)
     }
 
-    /// Computes the image once and shrinks parts of it: their pixels, in the same order. `look` sees the rows as well.
+    /// Computes the image once, shrinks parts of it, and returns their pixels in order. `look` sees each strip too.
     static func pixels(
         of image: Image, _ parts: [Part], _ control: RenderControl, _ look: (Image.Tile) -> Void = { _ in }
     ) throws(RenderError) -> [PixelStorage] {
@@ -67,7 +67,7 @@ enum Reduction {
         return results
     }
 
-    /// A picture of shrunk pixels, with the colour profile of the image they are from.
+    /// Makes a picture of shrunk pixels, with the colour profile of the image they are from.
     static func picture(
         _ pixels: PixelStorage, _ target: PixelSize, like image: Image
     ) throws(RenderError) -> Image {

@@ -1,24 +1,24 @@
 import CResample
 
-/// A picture that passes by row after row: as decoded, or with squares of it added up. It is shrunk in linear light to
-/// several sizes, and added up further.
+/// A picture streamed row by row: as decoded, or with squares of pixels summed. It is shrunk in linear light to several
+/// sizes, and summed further into smaller levels.
 final class ReductionLevel {
-    /// Edge of the squares of decoded pixels that its own are sums of, in 16 bits; 1: decoded pixels.
+    /// Edge of the squares of decoded pixels that each pixel here sums up, in 16 bits; 1 for decoded pixels.
     let box: Int
-    /// Levels that are made from this one.
+    /// Levels that are summed from this one.
     var smaller: [ReductionLevel] = []
     private let size: PixelSize
     private let bands: Int
     private var states: [OpaquePointer] = []
-    /// Adds up rows of the level above; nil for decoded rows.
+    /// Sums rows of the larger level; nil for decoded rows.
     private var squares: OpaquePointer?
 
-    /// Decoded rows.
+    /// A level of decoded rows.
     init(_ size: PixelSize, bands: Int) {
         (self.size, self.bands, box) = (size, bands, 1)
     }
 
-    /// Sums of squares whose edge is `box` decoded pixels, a multiple of `level`'s.
+    /// A level of sums over squares whose edge is `box` decoded pixels, a multiple of `level`'s.
     init(of level: ReductionLevel, box: Int) throws(RenderError) {
         let factor = box / level.box
         guard
@@ -37,8 +37,8 @@ final class ReductionLevel {
         cbox_free(squares)
     }
 
-    /// Shrinks to `target` what will pass of a part that begins at the top left and is so many of its pixels wide and high.
-    /// The pixels are there once everything has passed.
+    /// Shrinks a part of the rows to come to `target`; the part begins at the top left, and its size is in pixels of
+    /// this level. The returned storage is complete once all rows have been pushed.
     func reduce(_ part: (width: Double, height: Double), to target: PixelSize) throws(RenderError) -> PixelStorage {
         let pixels = PixelStorage(byteCount: target.width * target.height * bands)
         guard let out = pixels.mutableBytes.baseAddress,
@@ -50,7 +50,7 @@ final class ReductionLevel {
         return pixels
     }
 
-    /// Takes the next decoded rows, as they lie.
+    /// Takes the next decoded rows, which may be padded.
     func push(_ strip: Image.Tile) {
         if strip.isDense { return push(strip.start, strip.size.height) }
         for row in 0..<strip.size.height { push(strip.start + row * strip.lineBytes, 1) }
@@ -67,7 +67,7 @@ final class ReductionLevel {
                 var made: Int32 = 0
                 let taken = cbox_push(level.squares, rows + row * rowBytes, Int32(count - row), &sums, &made)
                 if made > 0, let sums { level.push(sums, Int(made)) }
-                // None beyond the last.
+                // Rows beyond the last are not taken.
                 if taken == 0 { break }
                 row += Int(taken)
             }

@@ -1,12 +1,12 @@
 import CVips
 
-/// Scaling to an exact size by libvips, in gamma space as stored or in linear light, for what `Reduction` does not take:
-/// enlarging and 16 bits.
+/// Scales to an exact size with libvips, in gamma space as stored or in linear light, where `Reduction` cannot: when
+/// enlarging, and for 16 bits.
 ///
 /// Linear light goes through 16-bit look-up tables of the sRGB curve (IEC 61966-2-1) around libvips' own resampler.
-/// Alpha is premultiplied while resizing, so that transparent pixels lend no colour.
+/// Alpha is premultiplied while resizing, so that transparent pixels contribute no colour.
 enum Resize {
-    /// Grey or RGB in 8 or 16 bits, each with or without alpha; all else has to be converted first.
+    /// Accepts grey or RGB in 8 or 16 bits, each with or without alpha; everything else has to be converted first.
     static func accepts(_ image: Image) -> Bool {
         let space = image.interpretation
         return [CVIPS_FORMAT_UCHAR, CVIPS_FORMAT_USHORT].contains { Int($0) == image.format }
@@ -35,8 +35,8 @@ enum Resize {
         return linear ? try encoded(work, isGrey: image.bands < 3, hasAlpha: hasAlpha) : work
     }
 
-    /// Each edge that shrinks by libvips' resampler, each that grows by its bicubic interpolation: as `resize` does, which
-    /// however enlarges half a pixel off in libvips 8.14.
+    /// Shrinks edges with libvips' resampler and enlarges them with its bicubic interpolation, as libvips' `resize`
+    /// does; but that enlarges half a pixel off in libvips 8.14.
     static func scaled(
         _ image: Image, to target: PixelSize, kernel: String = "lanczos3"
     ) throws(RenderError) -> Image {
@@ -46,7 +46,7 @@ enum Resize {
         let across = Double(target.width) / Double(shrunk.width)
         let down = Double(target.height) / Double(shrunk.height)
         if across == 1 && down == 1 { return shrunk }
-        // Edges are of pixels and libvips' positions of their centres, so the first pixel's lies inside the enlarged one's.
+        // Sizes count from pixels' edges but libvips' positions from their centres, so the first pixel's centre moves.
         return try VipsCall(
             "affine",
             [
@@ -58,7 +58,7 @@ enum Resize {
         ).image()
     }
 
-    /// With the size made exact should libvips' rounding differ.
+    /// Shrinks with libvips' `resize`, and corrects the size if libvips rounds it differently.
     private static func shrunk(_ image: Image, to target: PixelSize, kernel: String) throws(RenderError) -> Image {
         if target.width == image.width && target.height == image.height { return image }
         let result = try VipsCall(
@@ -88,7 +88,7 @@ enum Resize {
         }.labelled(isGrey ? "b-w" : "srgb")
     }
 
-    /// Colour bands through `table`, the last band through `alpha` where it is one.
+    /// Maps colour bands through `table`, and the last band through `alpha` if it is an alpha band.
     private static func mapped(
         _ image: Image, _ table: Image, hasAlpha: Bool, alpha: (Image) throws(RenderError) -> Image
     ) throws(RenderError) -> Image {
@@ -105,7 +105,7 @@ enum Resize {
         /// sRGB 0…255 or 0…65535 → linear 0…65535.
         let byteToLinear: Image
         let wideToLinear: Image
-        /// Linear 0…65535 → sRGB 0…255. The curve's steepest part has 19.9 linear steps for one of the result.
+        /// Linear 0…65535 → sRGB 0…255. At the curve's steepest, 19.9 linear steps make one step of the result.
         let linearToByte: Image
         /// Alpha 0…255 ↔ 0…65535.
         let widen: Image

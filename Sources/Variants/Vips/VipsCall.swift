@@ -12,7 +12,7 @@ enum VipsArgument {
     case doubles([Double])
     /// Bytes that stay valid as long as any image made from them.
     case bytes(UnsafeRawBufferPointer)
-    /// Bytes that the image made from them keeps.
+    /// Bytes that the image made from them keeps alive.
     case stored(PixelStorage)
 }
 
@@ -27,11 +27,11 @@ extension VipsArgument: ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral, 
 
 /// One call of a libvips operation by nickname: `VipsCall("resize", ["in": .image(picture), "scale": 0.5]).image()`.
 ///
-/// Operations are described at run time (libvips `doc/binding.md`), so this is the whole binding.
+/// libvips describes its operations at run time (libvips `doc/binding.md`), so this is the whole binding.
 struct VipsCall {
     let nickname: String
     let arguments: KeyValuePairs<String, VipsArgument>
-    /// The code of the error when the operation refuses.
+    /// The error code if the operation fails.
     let failure: RenderError.Code
 
     init(
@@ -43,7 +43,7 @@ struct VipsCall {
         self.failure = failure
     }
 
-    /// Runs the operation and takes its output image.
+    /// Runs the operation and returns its output image.
     func image() throws(RenderError) -> Image {
         let operation = try built()
         defer { release(operation) }
@@ -52,7 +52,7 @@ struct VipsCall {
         return Image(adopting: OpaquePointer(object), keeping: inputs)
     }
 
-    /// Runs a saver that goes back in what it writes (`tiffsave_buffer`) and copies its `buffer`.
+    /// Runs a saver that seeks back in its output (`tiffsave_buffer`), and copies its `buffer`.
     func bytes() throws(RenderError) -> [UInt8] {
         let operation = try built()
         defer { release(operation) }
@@ -66,10 +66,10 @@ struct VipsCall {
         return bytes
     }
 
-    /// Runs a saver (`pngsave_target`) and gives what it writes.
+    /// Runs a saver (`pngsave_target`) and returns what it writes.
     ///
-    /// Savers heed no kill of their image while they compress what they have read of it; they do fail when nobody takes
-    /// what they write, so that is what happens once `control` is stopped.
+    /// A saver ignores the kill flag of its image while it compresses what it has already read, but it fails if a write
+    /// fails. Therefore writes fail once `control` is stopped.
     func written(_ control: RenderControl) throws(RenderError) -> [UInt8] {
         let written = WrittenBytes(control)
         let user = Unmanaged.passUnretained(written).toOpaque()
@@ -193,14 +193,14 @@ extension VipsCall {
 }
 
 /// What a saver has written so far.
-// @unchecked Sendable: a saver writes on one thread at a time, and its caller reads when it has returned.
+// @unchecked Sendable: a saver writes on one thread at a time, and its caller reads only after it has returned.
 private final class WrittenBytes: @unchecked Sendable {
     private(set) var bytes: [UInt8] = []
     private let control: RenderControl
 
     init(_ control: RenderControl) { self.control = control }
 
-    /// libvips' call, with the bytes and this object.
+    /// The write callback that libvips calls with the bytes and this object.
     static func take(_ start: UnsafeRawPointer, _ count: Int64, _ user: UnsafeMutableRawPointer?) -> Int64 {
         guard let user else { return -1 }
         let written = Unmanaged<WrittenBytes>.fromOpaque(user).takeUnretainedValue()

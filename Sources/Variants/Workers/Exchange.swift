@@ -1,17 +1,17 @@
 import CSandbox
 import Glibc
 
-/// One render while a worker has it: waits for the answer, stops it when its caller leaves or its time is over, kills what
-/// does not stop, and believes nothing it has not checked.
+/// One render while a worker has it: waits for the answer, stops the render if its caller cancels or its deadline
+/// passes, kills a worker that does not stop, and trusts nothing it has not checked.
 struct Exchange {
     private let core: PoolCore
     private let pending: PendingRender
     private let files: HandedFiles
     private let worker: WorkerProcess
     private let wakeup: Int32
-    /// Kills the worker where it still runs, and puts another one in its place.
+    /// Kills the worker if it still runs, and puts another one in its place.
     private let replace: () -> Void
-    /// Puts another worker in its place and leaves it to be waited for elsewhere; false where no other one is ready.
+    /// Puts another worker in its place and leaves waiting for it to another thread; false if no other worker is ready.
     private let handOver: (StoppingRender) -> Bool
     /// When the render was first given to a worker; monotonic seconds.
     private let began: Double
@@ -37,7 +37,7 @@ struct Exchange {
 
     /// What was rendered; nil if the worker ended before it read the request.
     ///
-    /// - Parameter asked: the stop that the worker was told already.
+    /// - Parameter asked: the stop that was already sent to the worker.
     mutating func outcome(after asked: Stop? = nil) throws(RenderError) -> RenderedOutput? {
         do throws(RenderError) {
             return try awaited(asked)
@@ -83,7 +83,7 @@ struct Exchange {
                 _ = read(wakeup, &count, 8)
                 if pending.isCancelled {
                     let stop = stop(PendingRender.cancelled)
-                    // What others are to share lies with the worker, which mostly stops in no time.
+                    // A worker with a shared decode holds pictures for other renders, and usually stops at once.
                     if job.shared == nil { try leave(after: stop) }
                     (stopped, end) = (stop, stop.grace.firstLook)
                 }
@@ -91,17 +91,17 @@ struct Exchange {
         }
     }
 
-    /// Leaves a worker that was told to stop to another thread, where another worker is ready.
+    /// Leaves a worker that was told to stop to another thread, if another worker is ready.
     private func leave(after stop: Stop) throws(RenderError) {
         let stopping = StoppingRender(core, pending, files, worker, began: began, phase: phase, stop: stop)
         if handOver(stopping) { throw stop.reason }
     }
 
-    /// A stop that was asked for.
+    /// A stop that was sent to the worker.
     struct Stop {
         let reason: RenderError
         let grace: StopGrace
-        /// A worker that passed its deadline is given longer to stop.
+        /// Whether the caller cancelled; a worker past its deadline is given longer to stop.
         var isCancelled: Bool { reason.code == .cancelled }
     }
 
@@ -112,7 +112,7 @@ struct Exchange {
         return Stop(reason: reason, grace: grace)
     }
 
-    /// Ends a worker that did not stop.
+    /// Kills a worker that did not stop.
     private func killed(_ reason: RenderError) -> RenderError {
         replace()
         core.count(\.killed)
@@ -127,7 +127,7 @@ struct Exchange {
     ) throws(RenderError) -> RenderedOutput? {
         switch answer {
         case .gone:
-            // Workers end with the threads that started them.
+            // Workers are killed when the threads that started them end.
             if let stopped, core.isClosing { throw stopped }
             throw crashed()
         case .unread: return nil
@@ -147,7 +147,7 @@ struct Exchange {
         }
     }
 
-    /// What a worker's error means here: some are not for workers to say.
+    /// Translates a worker's error for the caller; some codes a worker may not report.
     private func failure(_ code: RenderError.Code, _ message: String, _ stopped: RenderError?) -> RenderError {
         switch code {
         case .cancelled, .deadline:
@@ -164,7 +164,7 @@ struct Exchange {
         replace()
         core.count(\.crashed)
         let remarks = worker.remarks
-        // Text of the worker's decides nothing but this hint.
+        // The worker's text is untrusted: it decides nothing but this hint.
         let isMemory = remarks.map { $0.contains("alloc") || $0.contains("memory") } ?? false
         let hint =
             isMemory
@@ -186,14 +186,14 @@ struct Exchange {
         return error
     }
 
-    /// What was rendered, for a log.
+    /// Describes the render for the log.
     private var summary: String {
         "\(job.original.count) bytes of \(job.header.format.rawValue) with `\(job.recipe)`"
     }
 
     // MARK: The output
 
-    /// The output, copied and checked: its length, its format and its size are what the worker says they are.
+    /// Copies the output and checks that its length, format and size are what the worker says.
     private func checked(_ finished: WorkerReply.Finished) throws(MessageError) -> RenderedOutput {
         let edge = job.limits.outputEdge
         guard finished.width <= edge, finished.height <= edge else {
@@ -212,9 +212,9 @@ struct Exchange {
         case .variant:
             let bytes = try bytes(finished.count)
             try check(bytes, finished)
-            // Times cannot be longer than the whole; what they are within it is the worker's word.
+            // No time can be longer than the whole render; within that, the worker's word is taken for it.
             let most = (Clock.monotonic.seconds - began) * 1000
-            // A part of a shared decode may have been another render's time.
+            // A share of a shared decode may have been spent during another render.
             let longest = job.shared == nil ? most : max(most, job.limits.seconds * 1000)
             return .variant(
                 RenderedVariant(
@@ -227,7 +227,7 @@ struct Exchange {
         }
     }
 
-    /// Our own copy: the file stays the worker's to change.
+    /// Copies the output, because the worker can still change its file.
     private func bytes(_ count: Int) throws(MessageError) -> [UInt8] {
         var status = stat()
         guard fstat(files.output, &status) == 0, status.st_size == count else {

@@ -1,9 +1,10 @@
 import Glibc
 
-/// The original a worker is at, as memory.
+/// The original that a worker renders, mapped into memory.
 ///
-/// The front process copies originals into one file in memory again and again (`WorkerFiles`). That file's mapping stays, as
-/// making and undoing it for each render would cost several times what reading the bytes does; a file on disk is let go of.
+/// The front process copies originals into one memory file again and again (`WorkerFiles`). That file stays mapped,
+/// because remapping it for each render would cost several times what reading the bytes does; a file on disk is
+/// unmapped.
 // @unchecked Sendable: used by the worker's main thread only.
 final class MappedOriginal: @unchecked Sendable {
     private var memory: UnsafeRawBufferPointer?
@@ -12,7 +13,7 @@ final class MappedOriginal: @unchecked Sendable {
 
     deinit { release() }
 
-    /// Shows the first `count` bytes of a file as memory that stays valid during the call.
+    /// Passes the first `count` bytes of a file to `body`, as memory that stays valid during the call.
     func with<Value>(
         _ file: Int32, count: Int, _ body: (UnsafeRawBufferPointer) throws(RenderError) -> Value
     ) throws(RenderError) -> Value {
@@ -22,12 +23,12 @@ final class MappedOriginal: @unchecked Sendable {
             throw RenderError(.undecodable, "the original's file is shorter than \(count) bytes")
         }
         let memory = try mapped(file, status)
-        // Files in memory have no name.
+        // Memory files have no link, so only files on disk are unmapped.
         defer { if status.st_nlink > 0 { release() } }
         return try body(UnsafeRawBufferPointer(rebasing: memory[..<count]))
     }
 
-    /// The whole file, where it is not the one that is mapped already. (A file keeps its number while it is mapped.)
+    /// Maps the whole file, unless it is mapped already. (A file keeps its inode number while it is mapped.)
     private func mapped(_ file: Int32, _ status: stat) throws(RenderError) -> UnsafeRawBufferPointer {
         if let memory, memory.count == status.st_size, device == status.st_dev, inode == status.st_ino { return memory }
         release()

@@ -1,4 +1,4 @@
-/// Writes the fields of a message between pipeline and worker: integers in little-endian order, texts after their length.
+/// Writes the fields of a message between pipeline and worker: little-endian integers, and texts after their length.
 struct MessageWriter {
     private(set) var bytes: [UInt8] = []
 
@@ -13,7 +13,7 @@ struct MessageWriter {
 
     mutating func double(_ value: Double) { integer(value.bitPattern) }
 
-    /// UTF-8 after its length; what is beyond 65,535 bytes is left out.
+    /// UTF-8 after its length, truncated to 65,535 bytes.
     mutating func text(_ value: String) {
         let utf8 = Array(value.utf8.prefix(Int(UInt16.max)))
         integer(UInt16(utf8.count))
@@ -21,14 +21,14 @@ struct MessageWriter {
     }
 }
 
-/// A message that is not what its sender should have sent.
+/// A malformed or unexpected message.
 struct MessageError: Error, Hashable {
-    /// What does not fit.
+    /// What is wrong with the message.
     let problem: String
     init(_ problem: String) { self.problem = problem }
 }
 
-/// Reads what `MessageWriter` writes, from bytes that may be anything: every read is checked.
+/// Reads what `MessageWriter` writes, from untrusted bytes: every read is checked.
 struct MessageReader {
     private var rest: ArraySlice<UInt8>
 
@@ -67,7 +67,7 @@ struct MessageReader {
         return value
     }
 
-    /// Text of at most `limit` bytes; what is not UTF-8 becomes replacement characters.
+    /// Text of at most `limit` bytes; invalid UTF-8 becomes replacement characters.
     mutating func text(_ what: String, limit: Int) throws(MessageError) -> String {
         let count = Int(try integer(UInt16.self))
         guard count <= limit else { throw MessageError("\(what) of \(count) bytes") }

@@ -1,10 +1,10 @@
 import Glibc
 
-/// A few threads of our own for calls that block (libvips, SQLite, files), so that none holds one of the cooperative
-/// pool.
+/// A few threads of our own for calls that block (libvips, SQLite, files), so that they do not block threads of the
+/// cooperative pool.
 ///
-/// Jobs start in the order given; callers bound how much they submit. The threads end after the last job once nobody
-/// holds this value, or with `stop()`.
+/// Jobs start in the order given; callers bound how much they submit. The threads end after the last job once this
+/// value is released, or with `stop()`.
 package final class OwnedThreads: Sendable {
     private let queue = Queue()
 
@@ -32,7 +32,7 @@ package final class OwnedThreads: Sendable {
         }
     }
 
-    /// Puts a job behind those waiting; once stopped (or without threads) it runs at once on the caller's thread.
+    /// Queues a job; after a stop, or if there are no threads, it runs at once on the caller's thread.
     package func submit(_ job: @escaping @Sendable () -> Void) {
         if !queue.append(job) { job() }
     }
@@ -40,20 +40,20 @@ package final class OwnedThreads: Sendable {
     /// Returns when no job is waiting or running.
     package func drain() { queue.drain() }
 
-    /// Drains, then ends the threads and waits for them.
+    /// Drains, then stops the threads and waits for them to end.
     package func stop() {
         queue.drain()
         queue.close()
         queue.waitForEnd()
     }
 
-    /// The same without blocking: returns once the last thread has nothing left to do.
+    /// Closes the queue and returns once the last thread has ended, without blocking the calling thread.
     package func stopped() async {
         await withCheckedContinuation { continuation in queue.close { continuation.resume() } }
     }
 }
 
-/// What a new thread is told.
+/// The arguments of a new thread.
 private final class Start: Sendable {
     let queue: Queue
     let atEnd: @Sendable () -> Void
@@ -80,9 +80,9 @@ private func threadMain(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRaw
 // @unchecked Sendable: everything mutable is touched only with `mutex` held.
 private final class Queue: @unchecked Sendable {
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    /// Jobs came, or the queue was closed.
+    /// Signals that jobs arrived or the queue was closed.
     private let arrived = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-    /// Nothing waits or runs any more, or a thread has ended.
+    /// Signals that no job waits or runs any more, or that a thread has ended.
     private let settled = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
     private var jobs: [@Sendable () -> Void] = []
     private var head = 0
@@ -97,7 +97,7 @@ private final class Queue: @unchecked Sendable {
         pthread_cond_init(settled, nil)
     }
 
-    /// The threads hold the queue: by now all have ended.
+    /// The threads retain the queue, so by now all have ended.
     deinit {
         pthread_cond_destroy(settled)
         pthread_cond_destroy(arrived)
@@ -120,19 +120,19 @@ private final class Queue: @unchecked Sendable {
         for tell in waiting { tell() }
     }
 
-    /// False when no thread would run the job.
+    /// False if no thread would run the job.
     func append(_ job: @escaping @Sendable () -> Void) -> Bool {
         let isTaken = locked {
             guard !isClosed, threads > 0 else { return false }
             jobs.append(job)
             return true
         }
-        // With the mutex released, or the thread that wakes would wait for it.
+        // Signal after releasing the mutex, or the woken thread would have to wait for it.
         if isTaken { pthread_cond_signal(arrived) }
         return isTaken
     }
 
-    /// The next job once there is one; nil when the queue is closed and empty.
+    /// The next job once there is one; nil once the queue is closed and empty.
     ///
     /// - Parameter hasRun: whether the thread has just finished a job.
     func next(after hasRun: Bool) -> (@Sendable () -> Void)? {
@@ -157,7 +157,7 @@ private final class Queue: @unchecked Sendable {
         }
     }
 
-    /// - Parameter end: called once the last thread has run its last job; at once where there is none.
+    /// - Parameter end: called once the last thread has run its last job; at once if there are no threads.
     func close(_ end: (@Sendable () -> Void)? = nil) {
         let isOver = locked {
             isClosed = true

@@ -2,14 +2,14 @@ import CSandbox
 import Glibc
 import Synchronization
 
-/// What the threads of a pool share: the queue, and what is known of workers.
+/// State that the threads of a pool share: the queue, and what is known about the workers.
 final class PoolCore: Sendable {
     /// What a slot does next.
     enum Step {
         case render(PendingRender)
         /// Start a worker before anything asks for it.
         case start
-        /// Wait to be woken; at most so many milliseconds, -1 for ever.
+        /// Wait to be woken, for at most this many milliseconds; -1 for ever.
         case wait(Int32)
         case end
     }
@@ -19,19 +19,19 @@ final class PoolCore: Sendable {
         var isIdle = false
         var hasWorker = false
         var running: UInt64?
-        /// What its renders share, while more of them may come.
+        /// The decode that its renders share, while more of them may come.
         var gathering: SharedDecode?
-        /// What its worker may have pictures of.
+        /// The shared decode that its worker may still hold pictures of.
         var shared: SharedDecode?
     }
 
-    /// Renders that share a decode: one of them stands in the queue or is with a worker, the others follow it there.
+    /// Renders that share a decode: the leader is in the queue or with a worker, and the others follow it there.
     private struct Gathering {
         var leader: UInt64
         var followers = RenderQueue<PendingRender>()
     }
 
-    /// The one render that a slow original has at a time, and those that wait for it to end.
+    /// The one render that a slow original may have at a time, and those that wait for it to end.
     private struct Turn {
         var holder: UInt64
         var waiting: [PendingRender] = []
@@ -40,14 +40,14 @@ final class PoolCore: Sendable {
     private struct State {
         var queue = RenderQueue<PendingRender>()
         var gatherings: [SharedDecode: Gathering] = [:]
-        /// By number, from 0; those whose threads have not ended.
+        /// Slots whose threads have not ended, by number, from 0.
         var slots: [Int: Slot] = [:]
         var lastSlot = -1
         var lastID: UInt64 = 0
         var keepsWorkers: Bool
-        /// Whether the next thread that has nothing to do starts a worker.
+        /// Whether the next idle thread starts a worker.
         var awaitsFirst = false
-        /// Where workers are kept; its thread ends after those of the slots.
+        /// The warm spare, if workers are kept; its thread ends after those of the slots.
         var spare: SpareWorker?
         var isClosing = false
         var backoff = StartBackoff()
@@ -104,9 +104,9 @@ final class PoolCore: Sendable {
         if let refusal { pending.finish(.failure(refusal)) }
     }
 
-    /// Wakes a slot that is idle, if one is.
+    /// Wakes an idle slot, if there is one.
     private static func wakeIdle(_ state: inout State, for shared: SharedDecode?) -> Bool {
-        // The worker that has decoded it, else one that is there before one that has to be started.
+        // Prefer the worker that has decoded it, then a slot with a worker, then one that has to start a worker.
         let idle = state.slots.filter { $0.value.isIdle }
         let familiar = shared.flatMap { shared in idle.first { $0.value.hasWorker && $0.value.shared == shared } }
         guard let (index, chosen) = familiar ?? idle.first(where: { $0.value.hasWorker }) ?? idle.first else {
@@ -117,7 +117,7 @@ final class PoolCore: Sendable {
         return true
     }
 
-    /// Takes a render out of the queue, or has its worker stop it.
+    /// Removes a render from the queue, or has its worker stop it.
     func cancel(_ pending: PendingRender) {
         pending.cancel()
         let waiting = state.withLock { state -> PendingRender? in
@@ -167,17 +167,17 @@ final class PoolCore: Sendable {
         }
     }
 
-    /// Starts all threads, each of which starts its worker, and wakes those that wait without one. One more worker follows.
+    /// Starts all threads, each of which starts its worker, and wakes those without one. A spare follows.
     private func startAll() {
         state.withLock { state in
             while !state.isClosing, state.slots.count < count, addSlot(&state) {}
             for slot in state.slots.values where slot.isIdle && !slot.hasWorker { slot.slot.wake() }
-            // Without that thread all works as well, and a killed worker is replaced later.
+            // The pool works without the spare's thread too; a killed worker is then replaced later.
             if state.spare == nil, !state.isClosing, !state.slots.isEmpty { state.spare = SpareWorker(core: self) }
         }
     }
 
-    /// Adds a thread. false where the system has none to give.
+    /// Adds a thread; false if the system cannot create one.
     @discardableResult
     private func addSlot(_ state: inout State) -> Bool {
         guard let slot = WorkerSlot(index: state.lastSlot + 1, core: self), slot.start() else { return false }
@@ -197,7 +197,7 @@ final class PoolCore: Sendable {
     }
     var statistics: WorkerStatistics { state.withLock { $0.statistics } }
 
-    /// Ends the threads and their workers once nothing waits for them.
+    /// Stops the threads and their workers once no render waits for them.
     func close() {
         state.withLock { state in
             state.isClosing = true
@@ -230,7 +230,7 @@ final class PoolCore: Sendable {
             }
             state.slots[index]?.isIdle = true
             if state.isClosing {
-                // A worker ends with the thread that started it, and may be another slot's by now.
+                // A worker is killed when the thread that started it ends, and may be another slot's by now.
                 return state.slots.values.allSatisfy { $0.running == nil } ? .end : .wait(-1)
             }
             let isFirst = state.awaitsFirst
@@ -241,7 +241,7 @@ final class PoolCore: Sendable {
         }
     }
 
-    /// The next render for a slot: one that shares the decode of its last, else whatever is next.
+    /// The next render for a slot: one that shares the decode of its last, or else the next in the queue.
     private static func take(_ state: inout State, _ index: Int) -> PendingRender? {
         if let shared = state.slots[index]?.gathering {
             if let next = state.gatherings[shared]?.followers.pop() { return next }
@@ -254,7 +254,7 @@ final class PoolCore: Sendable {
         return pending
     }
 
-    /// Forgets a slot whose thread ends: nobody wakes it any more. Gives who waits for the last one.
+    /// Removes a slot whose thread ends, so it is not woken any more. The last one returns the waiting callers.
     func leave(_ index: Int) -> [CheckedContinuation<Void, Never>] {
         state.withLock { state in
             state.slots[index] = nil
@@ -269,20 +269,20 @@ final class PoolCore: Sendable {
         }
     }
 
-    /// The worker that is ready beside the slots', if there is one; what is given for it is waited for where it was.
+    /// Takes the warm spare, if it is ready; its thread then waits for the worker given in exchange.
     func ready(for exchanged: SpareWorker.Exchanged) -> WorkerProcess? {
         state.withLock { $0.spare }?.take(for: exchanged)
     }
 
-    /// Whether one is.
+    /// Whether the warm spare is ready.
     var hasSpare: Bool { state.withLock { $0.spare }?.isReady ?? false }
 
-    /// How many seconds to wait before a worker is started for which there is no slot; nil before a slot's has started.
+    /// Seconds to wait before starting a spare worker; nil until a slot's worker has started.
     func spareDelay() -> Double? {
         state.withLock { $0.protection == nil ? nil : $0.backoff.delay(now: Clock.monotonic.seconds) }
     }
 
-    /// Forgets the thread of the worker that was ready. Gives who waits for the end of all.
+    /// Removes the spare after its thread has ended. Returns the callers that wait for the shutdown.
     func spareEnded() -> [CheckedContinuation<Void, Never>] {
         state.withLock { state in
             state.spare = nil
@@ -291,7 +291,7 @@ final class PoolCore: Sendable {
         }
     }
 
-    /// Starts a worker on the calling thread, and keeps account of how that went.
+    /// Starts a worker on the calling thread, and records the outcome.
     func startWorker() throws(RenderError) -> WorkerProcess {
         do throws(RenderError) {
             let worker = try WorkerProcess.start(configuration)
@@ -303,17 +303,17 @@ final class PoolCore: Sendable {
         }
     }
 
-    /// Tells of a worker that ended, or spoke, while it had nothing to do, and ends it.
+    /// Terminates a worker that ended, or sent something, while it was idle, and logs it.
     func lost(_ worker: WorkerProcess) {
         let ended = worker.end()
-        // Workers end with the threads that started them.
+        // Workers are killed when the threads that started them end.
         if isClosing { return }
         count(\.crashed)
         configuration.warn(
             "render worker \(worker.child) \(ended) while it was idle" + (worker.remarks.map { ": " + $0 } ?? ""))
     }
 
-    /// Why no worker is to be started now; nil where one may be.
+    /// Why no worker may be started now; nil if one may be.
     func startRefusal() -> RenderError? {
         state.withLock { $0.backoff.delay(now: Clock.monotonic.seconds) > 0 ? $0.backoff.reason : nil }
     }
@@ -343,13 +343,13 @@ final class PoolCore: Sendable {
 
     /// Whether a slot renders what it took from the queue.
     enum Admission {
-        /// It does; with a fingerprint it holds the turn of a slow original and ends it afterwards.
+        /// It does; with a fingerprint, it holds a slow original's turn, and ends that turn afterwards.
         case admitted(Quarantine.Fingerprint?)
         /// Another slot renders the same slow original. The render goes back into the queue when its turn comes.
         case waits
     }
 
-    /// Refuses what is quarantined, and lets a slow original have one slot at a time.
+    /// Throws if the render is quarantined, and lets a slow original have one slot at a time.
     func admit(_ pending: PendingRender) throws(RenderError) -> Admission {
         let job = pending.job
         guard state.withLock({ $0.quarantine.mayContain(count: job.original.count) }) else { return .admitted(nil) }
@@ -402,9 +402,9 @@ final class PoolCore: Sendable {
         _ = wakeIdle(&state, for: nil)
     }
 
-    /// Keeps what failed from being tried again for a while.
+    /// Prevents a failed render from being retried for a while.
     func quarantine(_ job: RenderJob, _ failure: Quarantine.Failure, _ reason: String) {
-        // An original that cannot be read any more will not fail again.
+        // An original that can no longer be read will not fail again.
         guard configuration.quarantineSeconds > 0, let original = try? fingerprint(job) else { return }
         state.withLock {
             $0.quarantine.add(

@@ -1,12 +1,13 @@
 /// Variants and originals that are not rendered for a while because they crashed a worker or passed a deadline.
 ///
-/// What a failure is blamed on depends on the phase it happened in (`RenderPhase`). Any failure quarantines the variant: a
-/// good original may need too much time or memory for one recipe, and the client that asks for that recipe must not take
-/// the original away from all others. Only crashes of the decode pass, under two different recipes, quarantine the
-/// original. One that passed the deadline of that pass twice is `slow`: the pool renders it one recipe at a time.
+/// What a failure is blamed on depends on the phase it happened in (`RenderPhase`). Any failure quarantines the
+/// variant: a good original may need too much time or memory for one recipe, and a client that requests that recipe
+/// must not make the original unavailable to all others. Only crashes of the decode pass, under two different recipes,
+/// quarantine the original. One that passed the deadline of that pass twice is `slow`: the pool renders it one recipe
+/// at a time.
 ///
-/// An original is identified by its length and a hash keyed for this process. Hashing takes time, so callers hash only if
-/// `mayContain(count:)`.
+/// An original is identified by its length and a hash keyed for this process. Hashing takes time, so callers hash only
+/// if `mayContain(count:)` is true.
 struct Quarantine {
     struct Fingerprint: Hashable {
         var count: Int
@@ -40,13 +41,13 @@ struct Quarantine {
         var since: Double
         var until: Double
         var failure: Failure
-        /// What happened, as the log has it.
+        /// What happened, as logged.
         var reason: String
     }
 
     private struct Key: Hashable {
         var original: Fingerprint
-        /// nil: whatever it is rendered to.
+        /// nil for all variants of the original.
         var variant: Variant?
     }
 
@@ -55,7 +56,7 @@ struct Quarantine {
     private var slow: [Fingerprint: (count: Int, until: Double)] = [:]
     private let limit: Int
 
-    /// - Parameter limit: how many variants are remembered at most; the oldest is forgotten.
+    /// - Parameter limit: the most variants that are remembered; beyond that, the oldest is forgotten.
     init(limit: Int = 1024) { self.limit = limit }
 
     var count: Int { entries.count }
@@ -96,7 +97,7 @@ struct Quarantine {
         [nil, variant].lazy.compactMap { entries[Key(original: original, variant: $0)] }.first { $0.until > now }
     }
 
-    /// Whether an original renders one recipe at a time.
+    /// Whether an original is rendered one recipe at a time.
     func isSlow(_ original: Fingerprint, now: Double) -> Bool {
         slow[original].map { $0.count > 1 && $0.until > now } ?? false
     }

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Stops one render from outside: its caller left, or its time is over.
+/// Stops one render from outside, because its caller cancelled or its deadline passed.
 final class RenderControl: Sendable {
     private struct State {
         var stop: RenderError.Code?
@@ -16,9 +16,9 @@ final class RenderControl: Sendable {
     private let onEncode: @Sendable (RenderControl) throws(RenderError) -> Void
 
     /// - Parameters:
-    ///   - limits: what the message of a passed deadline names.
-    ///   - format: of the output, for the same message.
-    ///   - onEncode: called when the render passes to its second phase.
+    ///   - limits: the limits that the message of a passed deadline names.
+    ///   - format: the output's format, for the same message.
+    ///   - onEncode: called when the render enters its second phase.
     init(
         _ limits: RenderLimits = RenderLimits(), _ format: ImageFormat = .jpeg,
         onEncode: @escaping @Sendable (RenderControl) throws(RenderError) -> Void = { _ in }
@@ -28,14 +28,14 @@ final class RenderControl: Sendable {
         self.onEncode = onEncode
     }
 
-    /// The pixels are in memory, and the encoder is next.
+    /// Called when the pixels are in memory and the encoder is next.
     func beginEncoding() throws(RenderError) {
         try check()
         state.withLock { $0.phase = .encode }
         try onEncode(self)
     }
 
-    /// Kills `image` when the render is stopped: at once when it has been already.
+    /// Kills `image` when the render is stopped, or at once if it has been already.
     func watch(_ image: Image) {
         let stopped = state.withLock { state in
             state.sources.append(image)
@@ -53,14 +53,14 @@ final class RenderControl: Sendable {
             guard state.stop == nil else { return }
             state.stop = reason
             state.stoppedIn = state.phase
-            // Inside the lock: after `finish` nobody may touch an image any more.
+            // Kill while holding the lock: after `finish`, no image may be touched any more.
             for image in state.sources { image.kill() }
         }
     }
 
     var isStopped: Bool { state.withLock { $0.stop != nil } }
 
-    /// The error of a stopped render, nil while it may go on.
+    /// The error of a stopped render; nil while it may go on.
     var stopError: RenderError? {
         let (stop, phase) = state.withLock { ($0.stop, $0.stoppedIn) }
         return switch stop {

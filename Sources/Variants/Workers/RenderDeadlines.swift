@@ -1,6 +1,6 @@
 import Glibc
 
-/// One thread that stops renders whose time is over.
+/// One thread that stops renders whose deadline has passed.
 // @unchecked Sendable: `running` and `isClosed` are touched only with `mutex` held.
 final class RenderDeadlines: @unchecked Sendable {
     private let mutex: UnsafeMutablePointer<pthread_mutex_t> = .allocate(capacity: 1)
@@ -62,7 +62,7 @@ final class RenderDeadlines: @unchecked Sendable {
                 running[key] = nil
                 entry.control.stop(.deadline)
             }
-            // Woken for each new render; a whole second bounds what a removed one leaves behind at the end.
+            // New renders wake the thread, removed ones do not: once closed, it checks every second whether any remain.
             let next = min(running.values.map(\.deadline).min() ?? .infinity, now + (isClosed ? 1 : 3600))
             var until = timespec()
             until.tv_sec = Int(next)
@@ -78,7 +78,7 @@ private func deadlineMain(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableR
     return nil
 }
 
-/// The clocks renders are measured with.
+/// The clocks that renders are measured with.
 enum Clock {
     case monotonic, threadCPU
 

@@ -1,4 +1,4 @@
-/// The two phases of a render. Each has a deadline of its own, and they tell what a crash is blamed on.
+/// The two phases of a render. Each has its own deadline, and what a crash is blamed on depends on its phase.
 enum RenderPhase: Hashable, Sendable {
     /// Opening, decoding and the steps, which libvips evaluates in one pass.
     case pixels

@@ -1,5 +1,5 @@
-/// Work that waits for a worker: the most urgent first, equals in the order they came, and every fourth time whoever has
-/// waited longest, so that a stream of urgent work holds nothing up for ever.
+/// Work that waits for a worker: the most urgent first, and first in, first out among equals. Every fourth turn goes to
+/// the one that has waited longest, so that a stream of urgent work starves nothing.
 struct RenderQueue<Element> {
     private struct Entry {
         var id: UInt64
@@ -7,7 +7,7 @@ struct RenderQueue<Element> {
         var element: Element
     }
 
-    /// Oldest first; what waits here is bounded by whoever admits requests.
+    /// Oldest first; the admission of requests bounds how many wait here.
     private var entries: [Entry] = []
     private var taken = 0
 
@@ -27,19 +27,19 @@ struct RenderQueue<Element> {
         return entries.remove(at: best).element
     }
 
-    /// Makes what was pushed under an id at least so urgent, where it still waits.
+    /// Raises what was pushed under an id to at least this priority, if it still waits.
     mutating func raise(id: UInt64, to priority: UInt8) {
         guard let index = entries.firstIndex(where: { $0.id == id }) else { return }
         entries[index].priority = max(entries[index].priority, priority)
     }
 
-    /// Takes out what was pushed under an id; nil where it is not waiting any more.
+    /// Removes what was pushed under an id and returns it; nil if it is not waiting any more.
     mutating func remove(id: UInt64) -> Element? {
         guard let index = entries.firstIndex(where: { $0.id == id }) else { return nil }
         return entries.remove(at: index).element
     }
 
-    /// Takes out everything.
+    /// Removes and returns everything.
     mutating func removeAll() -> [Element] {
         defer { entries = [] }
         return entries.map(\.element)

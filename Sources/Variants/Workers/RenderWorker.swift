@@ -3,17 +3,17 @@ import CVips
 import Glibc
 import Synchronization
 
-/// A program's other life: a process that renders for another one, locked down, and knows nothing else.
+/// A program's second role: a sandboxed process that renders for another process and does nothing else.
 ///
-/// `WorkerPool` starts a program again with `render-worker` as its only argument. `pipectl` understands it; a program of
-/// your own does when `runIfAsked()` is the first thing it calls, before it has a second thread.
+/// `WorkerPool` starts a program again with `render-worker` as its first argument. `pipectl` handles it; a program of
+/// your own does if `runIfAsked()` is the first thing it calls, before it has a second thread.
 public enum RenderWorker {
     /// The hidden subcommand.
     public static let argument = "render-worker"
 
-    /// Becomes a worker and never returns where the program was started as one; returns at once otherwise.
+    /// Becomes a worker and never returns if the program was started as one; returns at once otherwise.
     ///
-    /// `render-worker --check` locks the process down, tries what is forbidden, and prints how each attempt ended.
+    /// `render-worker --check` locks the process down, tries what is forbidden, and prints the outcome of each attempt.
     public static func runIfAsked() {
         let words = CommandLine.arguments
         guard words.count > 1, words[1] == argument else { return }
@@ -26,7 +26,7 @@ public enum RenderWorker {
 
 /// The worker's side: receives requests, renders, answers. Runs on the main thread; a second one listens for stops.
 enum WorkerProgram {
-    /// The smallest allowance that makes sense, and what is taken where none is named.
+    /// The memory allowance if none is named.
     private static let defaultMemory: UInt64 = 1 << 30
 
     static func run(memory: UInt64?) -> Int32 {
@@ -34,17 +34,17 @@ enum WorkerProgram {
             complain("\(RenderWorker.argument) is started by the program itself, not by hand")
             return 2
         }
-        // A terminal's ^C and a service's stop are for the front process, which lets renders finish. It ends its workers.
+        // A terminal's ^C and a service's stop are for the front process, which lets renders finish and then stops us.
         for number in [SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ] { signal(number, SIG_IGN) }
         var failure = ""
         if let problem = cvips_load() {
             failure = String(cString: problem)
         } else {
-            // Where they are missing AVIF and JPEG XL are refused like any format that is not built in.
+            // If these modules are missing, AVIF and JPEG XL are refused like any format that is not built in.
             if !VipsLibrary.has("heifload_buffer") { _ = cvips_load_module("heif") }
             if !VipsLibrary.has("jxlsave_target") || !VipsLibrary.has("jxlload_buffer") { _ = cvips_load_module("jxl") }
         }
-        // It looks at files, which nothing does any more once the process is locked down.
+        // Reads files, so it must come before the process is locked down.
         let revision = RenderRevision.current
         let protection = lock(memory: memory ?? defaultMemory)
         let ready = WorkerReply.Ready(revision: revision, protection: protection, failure: failure)
@@ -77,12 +77,12 @@ enum WorkerProgram {
     }
 }
 
-/// What a running worker is at.
+/// The render that a worker is running.
 private final class CurrentRender: Sendable {
     private struct State {
         var id: UInt64 = 0
         var control: RenderControl?
-        /// The last render that was to stop; it may not have begun yet.
+        /// The last render that was told to stop; it may not have begun yet.
         var stopped: UInt64 = 0
     }
     private let state = Mutex(State())
@@ -117,12 +117,12 @@ private final class CurrentRender: Sendable {
     }
 }
 
-/// Requests one after another, until the front process closes its end.
+/// Handles requests one after another, until the front process closes its end.
 private struct WorkerLoop {
     let hasFaults: Bool
     private let current = CurrentRender()
     private let original = MappedOriginal()
-    /// What the next render may find, if it comes soon: renders that share a decode follow one another.
+    /// Pictures for the next render, if it comes soon: renders that share a decode follow one another.
     private let pictures = SharedPictures()
     private let recipes = LastRecipe()
 
@@ -146,8 +146,8 @@ private struct WorkerLoop {
         var descriptors = [Int32](repeating: -1, count: WorkerProtocol.maskLimit + 2)
         while true {
             if !pictures.isEmpty, !Self.isAsked(within: 1000) { pictures.keep(only: nil) }
-            // Not waited for where it is read: a wait there that a kill ends may still take what came in the meantime, and
-            // the front process could not tell that from a render that ended its worker.
+            // Wait here rather than in the receive call: a receive that a kill interrupts may still consume a request,
+            // which to the front process would look like a render that crashed its worker.
             _ = Self.isAsked(within: -1)
             var held = 0
             let count = csandbox_receive(
@@ -166,7 +166,7 @@ private struct WorkerLoop {
         }
     }
 
-    /// Whether there is a request, or the end of all, within so many milliseconds.
+    /// Whether a request comes, or the front process closes its end, within this many milliseconds; -1 waits for ever.
     private static func isAsked(within milliseconds: Int32) -> Bool {
         var requests = pollfd(fd: Int32(CSANDBOX_REQUESTS), events: Int16(POLLIN), revents: 0)
         return poll(&requests, 1, milliseconds) != 0
@@ -194,7 +194,7 @@ private struct WorkerLoop {
         job.shared = request.shared
         pictures.keep(only: request.shared)
         for (index, mask) in request.masks.enumerated() {
-            // One of no bytes fails where it is used, with its name.
+            // An empty mask fails where it is used, in an error that names it.
             guard mask.count > 0 else { continue }
             job.masks[mask.name] = try MappedOriginal().with(descriptors[2 + index], count: mask.count) { [UInt8]($0) }
         }
@@ -209,13 +209,13 @@ private struct WorkerLoop {
             current.begin(request.id, control)
             defer {
                 current.end()
-                // Before the bytes go: no stop may touch an image that reads from them.
+                // Must happen before the bytes are unmapped: no stop may touch an image that reads from them.
                 control.finish()
             }
             do throws(RenderError) {
                 return try render(job, request, bytes, control, fault, output: descriptors[1])
             } catch {
-                // What fails after a stop fails because of it, whatever libvips calls it.
+                // Any failure after a stop is due to the stop, whatever error libvips reports.
                 throw control.stopError ?? error
             }
         }
@@ -255,14 +255,14 @@ private struct WorkerLoop {
             }
             written += count
         }
-        // What the file holds of the last render must not be taken for a part of this one.
+        // Cut off what the file may still hold of the last render's output.
         guard ftruncate(file, bytes.count) == 0 else {
             throw RenderError(.encodingFailed, "the output's length cannot be set: \(String(cString: strerror(errno)))")
         }
     }
 }
 
-/// Reads recipes; those of a series are mostly the same.
+/// Parses recipes; consecutive renders mostly use the same one.
 // @unchecked Sendable: used by the worker's main thread only.
 private final class LastRecipe: @unchecked Sendable {
     private var last: (text: String, recipe: Recipe)?
@@ -297,7 +297,7 @@ extension WorkerReply.Finished {
 
 /// Shows that the locks hold: what `render-worker --check` prints.
 enum WorkerCheck {
-    /// - Parameter executes: also tries to start a program, which ends the process where seccomp is in force.
+    /// - Parameter executes: also tries to start a program, which kills the process if seccomp is in force.
     static func run(executes: Bool) -> Int32 {
         let parent = getppid()
         let protection = WorkerProgram.lock(memory: 1 << 30)

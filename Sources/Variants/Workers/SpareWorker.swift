@@ -2,18 +2,18 @@ import CSandbox
 import Glibc
 import Synchronization
 
-/// A thread that keeps one worker ready beside those of the slots, and waits for those that a slot has no time for: one
-/// whose render was cancelled, until it has stopped and is ready again or has to be killed, and killed ones until they end.
+/// A thread that keeps one warm spare beside the slots' workers, and waits for workers that slots hand over: one whose
+/// render was cancelled, until it has stopped and is ready again or has to be killed, and killed ones until they end.
 ///
-/// To stop takes some milliseconds, the end of a killed worker more, as the kernel takes back its memory, and the start of
-/// another one more still; a slot that gets the one that is ready waits for none of that. There is at most one process
-/// more than slots: a worker that is given away is not followed by another before the one in whose place it came is gone.
-// @unchecked Sendable: all that changes is under the lock; the descriptor stays open as long as anybody has this.
+/// Stopping takes some milliseconds, the end of a killed worker more, as the kernel frees its memory, and the start of
+/// another one more still; a slot that takes the spare waits for none of that. There is at most one process more than
+/// slots: after the spare is taken, no other is started before the worker it replaced is gone or ready again.
+// @unchecked Sendable: all mutable state is under the lock; the descriptor stays open as long as this object exists.
 final class SpareWorker: @unchecked Sendable {
     private struct State {
         var ready: WorkerProcess?
         var stopping: StoppingRender?
-        /// Killed, and not waited for yet.
+        /// Workers that were killed, and not waited for yet.
         var killed: [WorkerProcess] = []
         var isClosing = false
     }
@@ -31,7 +31,7 @@ final class SpareWorker: @unchecked Sendable {
     private let wakeup: Int32
     private let state = Mutex(State())
 
-    /// Starts the thread; nil where the system has none to give. Nothing else is started before a slot's worker is ready.
+    /// Starts the thread; nil if the system cannot create one. It starts no worker before a slot's worker is ready.
     init?(core: PoolCore) {
         self.core = core
         wakeup = csandbox_wakeup()
@@ -53,14 +53,14 @@ final class SpareWorker: @unchecked Sendable {
 
     deinit { if wakeup >= 0 { close(wakeup) } }
 
-    /// What a slot gives away for the worker that is ready.
+    /// What a slot gives in exchange for the spare.
     enum Exchanged {
         case nothing
         case killed(WorkerProcess)
         case stopping(StoppingRender)
     }
 
-    /// The worker that is ready, if there is one: the caller's from now on.
+    /// Takes the spare, if it is ready; the caller then owns it.
     func take(for exchanged: Exchanged) -> WorkerProcess? {
         let worker = state.withLock { state -> WorkerProcess? in
             guard let worker = state.ready else { return nil }
@@ -78,16 +78,16 @@ final class SpareWorker: @unchecked Sendable {
 
     var isReady: Bool { state.withLock { $0.ready != nil } }
 
-    /// Ends the worker that is ready, and then the thread. No slot may be left: the workers it started end with it.
+    /// Stops the spare, then the thread. No slot may be left, because workers that this thread started die with it.
     func end() {
         state.withLock { $0.isClosing = true }
         wake()
     }
 
-    /// Makes the thread look again.
+    /// Makes the thread look for work again.
     func wake() {
         var one: UInt64 = 1
-        // A counter that is full wakes as well.
+        // If the counter is full the write fails, but the thread wakes as well.
         _ = write(wakeup, &one, 8)
     }
 
@@ -146,7 +146,7 @@ final class SpareWorker: @unchecked Sendable {
         }
     }
 
-    /// Waits to be woken, or for the worker that is ready to end by itself.
+    /// Waits to be woken, or for the spare to end by itself.
     private func wait(_ milliseconds: Int32) {
         let worker = state.withLock { $0.ready }
         var watched = [
@@ -159,7 +159,7 @@ final class SpareWorker: @unchecked Sendable {
             _ = read(wakeup, &count, 8)
         }
         guard let worker, watched[1].revents != 0 else { return }
-        // Where a slot has taken it meanwhile, it is the slot it speaks to.
+        // If a slot has taken the worker meanwhile, what it sent is for that slot.
         let isOurs = state.withLock { state in
             guard state.ready === worker else { return false }
             state.ready = nil

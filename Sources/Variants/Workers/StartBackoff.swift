@@ -1,5 +1,5 @@
-/// Keeps workers that die at their start from being started over and over: after each failure in a row twice as long a
-/// pause, from 0.1 to 30 seconds.
+/// Exponential backoff for workers that fail to start: the pause doubles with each failure in a row, from 0.1 to 30
+/// seconds.
 struct StartBackoff: Hashable {
     /// Failures since the last start that worked.
     private(set) var failures = 0
@@ -8,7 +8,7 @@ struct StartBackoff: Hashable {
     /// Why the last one failed.
     private(set) var reason: RenderError?
 
-    /// How long to wait still; 0 where a start may be tried.
+    /// Seconds still to wait; 0 if a start may be tried.
     func delay(now: Double) -> Double { max(0, next - now) }
 
     mutating func failed(_ reason: RenderError, now: Double) {

@@ -1,37 +1,37 @@
-/// How long a worker that was told to stop is waited for before it is killed, which costs the start of another one.
+/// How long a worker that was told to stop has before it is killed, which costs the start of another one.
 ///
-/// What stops by itself does so within some milliseconds of processor time. On a busy machine those may take long to come,
-/// and killing then would make it busier; so one that has not had them is given more time, but not for ever, as it may be
-/// waiting for what never comes.
+/// A worker that stops by itself does so within some milliseconds of CPU time. On a busy machine it may take long to
+/// get them, and killing it then would make the machine busier. So a worker that has not had them is given more time,
+/// but not for ever, because it may be blocked.
 struct StopGrace: Hashable {
-    /// Seconds after which it is first looked at.
+    /// Seconds after which the worker is first checked.
     static let seconds = 0.010
-    /// The same where it is in an encoder that does not ask whether to stop; before that, it stops in less.
+    /// The same if it is in an encoder that does not poll for stops; one that is not encoding yet stops in less.
     static let deafSeconds = 0.004
-    /// Seconds of processor time that suffice, most of them to give back large pictures' memory; another worker's start would
-    /// take as much.
+    /// Seconds of CPU time that suffice to stop, most of them to free large pictures' memory; starting another worker
+    /// would take as much.
     static let cpuSeconds = 0.030
-    /// Seconds after which it is killed in any case.
+    /// Seconds after which the worker is killed in any case.
     static let longest = 0.1
 
-    /// When it was told; monotonic seconds.
+    /// When the worker was told to stop; monotonic seconds.
     let since: Double
-    /// What it had used by then.
+    /// The CPU seconds it had used by then; negative if unknown.
     let cpu: Double
-    /// Whether its encoder asks.
+    /// Whether its encoder polls for stops.
     let heeds: Bool
 
-    /// `cpu`: seconds of processor time used in its life; negative where that is not known.
+    /// - Parameter cpu: the CPU seconds that the worker has used in its life; negative if unknown.
     init(now: Double, cpu: Double, heeds: Bool) {
         since = now
         self.cpu = cpu
         self.heeds = heeds
     }
 
-    /// When it is first looked at.
+    /// When the worker is first checked.
     var firstLook: Double { since + (heeds ? Self.seconds : Self.deafSeconds) }
 
-    /// When it is to be killed, as far as is known at a look: `now` itself, or when to look again.
+    /// When to kill the worker, as far as known at this check: `now` itself, or when to check again.
     func killTime(now: Double, cpu: Double) -> Double {
         let last = since + Self.longest
         let isKnown = cpu >= 0 && self.cpu >= 0
@@ -41,8 +41,8 @@ struct StopGrace: Hashable {
 }
 
 extension ResolvedOutput {
-    /// Whether its encoder asks every few milliseconds whether to stop: the savers that write as they go (progressive JPEG once
-    /// a scan), and libwebp, which hardly does without loss.
+    /// Whether its encoder polls for stops every few milliseconds: the savers that write as they go (progressive JPEG
+    /// once per scan), and libwebp, which hardly does when lossless.
     var heedsStops: Bool {
         switch format {
         case .jpeg, .png: true

@@ -1,5 +1,5 @@
-/// A render that nobody waits for any more, and its worker, which was told to stop.
-// @unchecked Sendable: like its worker it is one thread's at a time. The slot that gave it away touches neither again.
+/// A render whose caller has left, and its worker, which was told to stop.
+// @unchecked Sendable: like its worker, it belongs to one thread at a time. The slot that gave it away touches neither.
 struct StoppingRender: @unchecked Sendable {
     let worker: WorkerProcess
     private let core: PoolCore
@@ -22,7 +22,7 @@ struct StoppingRender: @unchecked Sendable {
         self.stop = stop
     }
 
-    /// Waits until the worker has stopped, or kills it; gives whether it may be used again.
+    /// Waits until the worker has stopped, or kills it; returns whether it may be used again.
     func settle() -> Bool {
         var exchange = Exchange(
             core, pending, files, worker, -1, began: began, phase: phase, replace: worker.kill, handOver: { _ in false }
@@ -30,7 +30,7 @@ struct StoppingRender: @unchecked Sendable {
         do throws(RenderError) {
             if try exchange.outcome(after: stop) == nil { core.lost(worker) }
         } catch {
-            // The caller has been told already that it is cancelled; what it costs others is counted.
+            // The caller already knows that it was cancelled; a crash or kill has been counted.
         }
         files.settle()
         if worker.isEnding { return false }

@@ -2,65 +2,66 @@ import Glibc
 
 /// Where pictures are decoded and encoded.
 public enum RenderIsolation: Sendable {
-    /// In the calling process: nothing to install beside the library, and nothing that protects the process from a decoder
+    /// In the calling process: nothing to install besides the library, but nothing protects the process from a decoder
     /// that crashes, hangs or is taken over. For pictures whose origin is trusted.
     case inProcess
-    /// In child processes that are locked down (`WorkerProtection`): a picture that ends one costs its own request.
+    /// In sandboxed child processes (`WorkerProtection`): a picture that crashes one fails only its own request.
     case workers(WorkerConfiguration)
 }
 
-/// How render workers are run. Set by mutation.
+/// How render workers are run. Create it with its defaults, then set properties.
 public struct WorkerConfiguration: Sendable {
-    /// Renders at once; nil: one more than processors, since copying and waiting take turns with computing.
+    /// Renders at once; nil for one more than processors, because copying and waiting alternate with computing.
     public var count: Int?
-    /// The program that becomes a worker when started with `RenderWorker.argument`; nil: `pipectl` in the folder of the
-    /// running program, then in `PATH`. It has to be of the same version as this library.
+    /// The program that becomes a worker when started with `RenderWorker.argument`; nil for `pipectl` in the folder of
+    /// the running program, or else in `PATH`. It has to be of the same version as this library.
     public var executable: String?
-    /// Bytes a worker's address space may grow beyond what it has when it starts, at least `leastMemory`; default 1 GiB.
+    /// Bytes by which a worker's address space may grow after its start, at least `leastMemory`; default 1 GiB.
     public var memory = 1 << 30
-    /// With less a worker cannot start its threads, or makes small pictures in some formats only: 64 MiB.
+    /// With less than this, 64 MiB, a worker cannot start its threads, or renders only small pictures of some formats.
     public static let leastMemory = 64 << 20
-    /// Renders after which a worker is replaced; default 1,000. What leaks or fragments in a decoder ends with it.
+    /// Renders after which a worker is replaced, which frees what its decoders leak or fragment; default 1,000.
     public var renders = 1000
     /// Resident bytes after which an idle worker is replaced, checked every sixteenth render; default 512 MiB.
     public var residentBytes = 512 << 20
-    /// Seconds for which a variant that crashed a worker or passed a deadline is not tried again, nor an original whose decoding
-    /// crashed workers under two recipes; default 60. 0: they are always tried.
+    /// Seconds for which a variant that crashed a worker or passed a deadline is not retried, nor an original whose
+    /// decoding crashed workers under two recipes; default 60. With 0 they are always retried.
     public var quarantineSeconds = 60.0
-    /// Whether all workers are started at once and kept, as servers want, and one more that takes the place of one whose
-    /// render was cancelled, or that has to be killed; off, each starts with the first render that needs it.
+    /// Whether all workers are started at once and kept, as servers want, with a warm spare that replaces one whose
+    /// render was cancelled or that has to be killed. If false, each starts with the first render that needs it.
     public var isPrewarmed = false
-    /// Told of each worker that ended other than by being told to, with what it wrote before.
+    /// Called with a warning for each worker that failed to start, crashed (with what it wrote to stderr) or
+    /// misbehaved.
     public var warn: @Sendable (String) -> Void = { _ in }
-    /// Called before a worker that was told to stop, or was killed, is waited for, where another one is in its place
-    /// already; for tests.
+    /// Called before waiting for a worker that was told to stop or was killed, if another one has already replaced it;
+    /// for tests.
     var beforeWaiting: @Sendable () -> Void = {}
-    /// Further variables, each `NAME=value`, of a worker's environment, which is empty but for what libvips is told in it.
+    /// Further variables (`NAME=value`) of a worker's environment, which otherwise holds only what `variables()` sets.
     package var environment: [String] = []
-    /// Set in a worker's environment it makes originals able to set off faults, for tests (`WorkerFault`).
+    /// If set in a worker's environment, originals can trigger faults, for tests (`WorkerFault`).
     package static let faultsVariable = "IMAGE_PIPELINE_WORKER_FAULTS"
 
     public init() {}
 
-    /// How long a worker may take from start to readiness; seconds. Loading libvips takes 0.05, but machines may be busy.
+    /// How long a worker may take to become ready, in seconds. Loading libvips takes 0.05, but machines may be busy.
     static let startSeconds = 30.0
 
-    /// What libvips and the allocator are told. No modules (those of AVIF and JPEG XL are loaded by name), no temporary
-    /// files, and few arenas, since one thread does nearly all the work.
+    /// The environment that configures libvips and the allocator: no modules (those of AVIF and JPEG XL are loaded by
+    /// name), no temporary files, and one arena, since one thread does nearly all the work.
     func variables() -> [String] {
         var variables = [
             "LC_ALL=C", "VIPSHOME=/nonexistent", "VIPS_DISC_THRESHOLD=1024g", "VIPS_WARNING=0", "MALLOC_ARENA_MAX=1",
             "SWIFT_BACKTRACE=enable=no",
-            // Renders take and give back the same megabytes; handed to the system in between, they would cost a twentieth
-            // of a small render in page faults. mallopt(3): M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, M_TOP_PAD.
+            // Renders allocate and free the same megabytes; returning them to the system in between would cost a
+            // twentieth of a small render in page faults. mallopt(3): M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, M_TOP_PAD.
             "MALLOC_MMAP_THRESHOLD_=33554432", "MALLOC_TRIM_THRESHOLD_=67108864", "MALLOC_TOP_PAD_=1048576",
         ]
-        // Where the loader finds what the pipeline's own process found.
+        // The loader has to find the libraries that the pipeline's own process found.
         if let path = getenv("LD_LIBRARY_PATH") { variables.append("LD_LIBRARY_PATH=" + String(cString: path)) }
         return variables + environment
     }
 
-    /// Throws `workerUnavailable` where workers would have too little memory to work.
+    /// Throws `workerUnavailable` if workers would have too little memory to work.
     package func checkMemory() throws(RenderError) {
         guard memory < Self.leastMemory else { return }
         throw RenderError(
@@ -68,7 +69,7 @@ public struct WorkerConfiguration: Sendable {
             "limits.workerMemory is \(memory) bytes, and a render worker needs at least \(Self.leastMemory >> 20) MiB")
     }
 
-    /// The program to start. Throws `workerUnavailable` where there is none.
+    /// The program to start. Throws `workerUnavailable` if there is none.
     func program() throws(RenderError) -> String {
         try checkMemory()
         if let executable {

@@ -1,27 +1,27 @@
 import CSandbox
 import Glibc
 
-/// Faults a test plants, as a defective decoder would have them: an original that ends in `pipectl-fault:NAME` sets one off
-/// in the worker that renders it, where `IMAGE_PIPELINE_WORKER_FAULTS` is set in the environment of `pipectl`.
+/// Faults that tests plant to imitate a defective decoder: an original that ends in `pipectl-fault:NAME` triggers one
+/// in the worker that renders it, if `IMAGE_PIPELINE_WORKER_FAULTS` is set in the environment of `pipectl`.
 ///
-/// They exist in every build, so that the very program that is shipped can be tested. They give nothing away: whoever may
-/// name originals can cost the worker that renders them, which is what workers are for.
+/// They exist in every build, so that the very program that is shipped can be tested. They open no hole: a client that
+/// may name originals can only harm the worker that renders them, which is what workers are for.
 enum WorkerFault: String, CaseIterable {
-    /// Reads from nowhere.
+    /// Reads from an invalid address.
     case segv
     case abort
-    /// Ends without an answer.
+    /// Exits without an answer.
     case exit
     /// Never answers and ignores stops.
     case hang
-    /// The same as `segv` and `hang`, but in the encoder.
+    /// Like `segv` and `hang`, but in the encoder.
     case encodeSegv = "encode-segv"
     case encodeHang = "encode-hang"
-    /// Asks for memory until there is none.
+    /// Allocates memory until there is none.
     case memory
-    /// Writes more than any output may have.
+    /// Writes more than any output may hold.
     case flood
-    /// Sends bytes that are no message.
+    /// Sends bytes that are not a message.
     case nonsense
     /// Answers for another render.
     case stranger
@@ -29,7 +29,7 @@ enum WorkerFault: String, CaseIterable {
     case count
     /// Claims another size than the output has.
     case size
-    /// Leaves an output that is no picture.
+    /// Leaves an output that is not a picture.
     case garbage
     /// Opens a file.
     case open
@@ -48,7 +48,7 @@ enum WorkerFault: String, CaseIterable {
 
     private var phase: RenderPhase { self == .encodeSegv || self == .encodeHang ? .encode : .pixels }
 
-    /// What happens in a phase instead of rendering, if anything.
+    /// Triggers the fault, if it belongs to this phase.
     func happen(in phase: RenderPhase) throws(RenderError) {
         guard phase == self.phase else { return }
         switch self {
@@ -74,7 +74,7 @@ enum WorkerFault: String, CaseIterable {
         throw RenderError(.notApplicable, status == 0 ? "it was allowed" : "it was denied")
     }
 
-    /// What becomes of a finished render.
+    /// Corrupts a finished render, or its output.
     func corrupt(_ finished: inout WorkerReply.Finished, output: Int32) {
         switch self {
         case .stranger: finished.id &+= 1

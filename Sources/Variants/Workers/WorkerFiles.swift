@@ -1,25 +1,25 @@
 import CSandbox
 import Glibc
 
-/// The files in memory that a worker is given again and again: one its originals are copied into, one for its outputs.
+/// The memory files that a worker uses again and again: one its originals are copied into, one for its outputs.
 ///
-/// Taking pages from the system and giving them back costs several times what filling them does. Nobody else reads them,
-/// and the worker has seen all they ever held.
+/// Allocating and freeing pages costs several times what filling them does. Reuse leaks nothing: no other process reads
+/// the files, and the worker has seen all they ever held.
 final class WorkerFiles {
     private var original: CopiedOriginal?
-    /// Of the original in the copy, where it was given one.
+    /// The name of the original that was copied last, if it had one.
     private var name: String?
     private var output: Int32 = -1
 
-    /// What is kept from render to render: bytes of an original's copy, and of an output.
+    /// The largest files kept from render to render, in bytes: an original's copy, and an output.
     private static let keptOriginal = 16 << 20
     private static let keptOutput = 1 << 20
 
     deinit { if output >= 0 { close(output) } }
 
-    /// A copy of an original, as a descriptor for reading only that stays this object's.
+    /// Copies an original, and returns a read-only descriptor of the copy, which this object owns.
     ///
-    /// - Parameter name: what no other original has; one that is in the file already is not copied again.
+    /// - Parameter name: identifies the original; one that the file already holds is not copied again.
     func copied(_ encoded: EncodedBytes, named name: String?) throws(RenderError) -> Int32 {
         if let original, let name, self.name == name { return original.reading }
         self.name = nil
@@ -32,13 +32,13 @@ final class WorkerFiles {
         return copy.reading
     }
 
-    /// A file to write a variant to, which may hold the last one still; it stays this object's.
+    /// A file to write a variant to, which may still hold the last one; this object owns it.
     func usedOutput() throws(RenderError) -> Int32 {
         if output < 0 { output = try MemoryFile.make("variant") }
         return output
     }
 
-    /// After a render: lets go of files that are too large to be kept.
+    /// Must be called after a render: closes files that are too large to be kept.
     func settle() {
         if let original, original.capacity > Self.keptOriginal { self.original = nil }
         var status = stat()
@@ -49,21 +49,21 @@ final class WorkerFiles {
     }
 }
 
-/// A file in memory that this process writes to as memory, and that a worker reads.
+/// A memory file that this process has mapped for writing, and that a worker reads.
 private final class CopiedOriginal {
     let reading: Int32
     let capacity: Int
     private let memory: UnsafeMutableRawPointer
 
     init(count: Int) throws(RenderError) {
-        // The next power of two, so that originals of like sizes share one file.
+        // The next power of two, so that originals of similar sizes share one file.
         var capacity = 1 << 18
         while capacity < count { capacity *= 2 }
         let file = try MemoryFile.make("original")
         defer { close(file) }
-        // All pages now: memory that runs out is an error here, and would be a signal where it is written to.
+        // Allocate all pages now: running out of memory is an error here, but would be a signal when writing.
         var status = posix_fallocate(file, 0, off_t(capacity))
-        // Its length is fixed, so that whoever has it cannot take the memory away from under this process.
+        // Fix the length, so that a worker cannot truncate the file under this process's mapping.
         if status == 0 { status = -csandbox_fix_length(file) }
         guard status == 0, let memory = mmap(nil, capacity, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0),
             memory != MAP_FAILED
@@ -75,7 +75,7 @@ private final class CopiedOriginal {
         self.memory = memory
         self.capacity = capacity
         let reading = open("/proc/self/fd/\(file)", O_RDONLY | O_CLOEXEC)
-        // Without /proc the worker could write to its own copy, which harms nobody else.
+        // Without /proc the worker gets a writable descriptor, but could change only its own copy.
         self.reading = reading >= 0 ? reading : dup(file)
     }
 

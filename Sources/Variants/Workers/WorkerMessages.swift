@@ -1,27 +1,27 @@
-// Messages between the pipeline and its workers, over a socket that keeps their boundaries.
+// Messages between the pipeline and its workers, over sockets that preserve message boundaries.
 //
 //     pipeline ─ WorkerRequest + descriptors: original, output, masks ─▶ worker     requests socket
 //     pipeline ◀─ WorkerReply: ready; encoding, then finished or failed ── worker
 //     pipeline ─ WorkerStop ─▶ worker                                               stops socket
 //
-// Integers are little-endian, texts follow their length (UInt16). The worker is trusted with nothing: whatever it sends
-// is read with every bound checked, and what it says of the output is checked against the output's bytes.
+// Integers are little-endian, texts follow their length (UInt16). The worker is not trusted: whatever it sends is read
+// with every bound checked, and what it says about the output is checked against the output's bytes.
 
-/// What begins every message.
+/// Constants of the protocol.
 enum WorkerProtocol {
-    /// `IPW` and the version; raised with every change of a message.
+    /// Begins every message: `IPW` and the version, which is increased with every change of a message.
     static let magic: UInt32 = 0x4950_5704
-    /// No message is longer.
+    /// The longest message in bytes.
     static let messageLimit = 32_768
-    /// Masks and overlays of one recipe.
+    /// The most masks and overlays of one recipe.
     static let maskLimit = 2 * Recipe.stepLimit
-    /// No original, mask or output is longer.
+    /// The length of an original, mask or output in bytes.
     static let byteRange = 0...(1 << 40)
 }
 
-/// A render as it is told to a worker; the bytes come as descriptors: original, output, then one for each mask.
+/// A render as sent to a worker; the bytes are passed as descriptors: original, output, then one for each mask.
 struct WorkerRequest: Sendable, Hashable {
-    /// What is asked for.
+    /// What the caller requested.
     enum Kind: UInt8, Sendable { case variant = 1, pixels = 2 }
 
     struct Mask: Sendable, Hashable {
@@ -31,10 +31,10 @@ struct WorkerRequest: Sendable, Hashable {
 
     var id: UInt64
     var kind: Kind
-    /// Bytes of the original.
+    /// The length of the original in bytes.
     var count: Int
     var header: ImageHeader
-    /// Canonical text.
+    /// The recipe's canonical text.
     var recipe: String
     var output: ResolvedOutput
     var quality: RenderQuality
@@ -150,7 +150,7 @@ extension WorkerRequest {
     }
 }
 
-/// Asks a worker to stop the render it is at; what has ended by then is not affected.
+/// Asks a worker to stop a render; one that has ended by then is not affected.
 struct WorkerStop: Sendable, Hashable {
     var id: UInt64
 
@@ -171,9 +171,9 @@ struct WorkerStop: Sendable, Hashable {
     }
 }
 
-/// What a worker says.
+/// What a worker sends.
 enum WorkerReply: Sendable, Hashable {
-    /// It has started and locked itself down.
+    /// The worker has started and locked itself down.
     case ready(Ready)
     /// The pixels of a render are in memory, and its encoder is next.
     case encoding(id: UInt64)
@@ -181,16 +181,16 @@ enum WorkerReply: Sendable, Hashable {
     case failed(id: UInt64, RenderError.Code, message: String)
 
     struct Ready: Sendable, Hashable {
-        /// `RenderRevision.current` of the worker's program; another one makes other variants.
+        /// `RenderRevision.current` of the worker's program; with a different one it would make different variants.
         var revision: String
         var protection: WorkerProtection
-        /// Why it cannot render; empty when it can.
+        /// Why the worker cannot render; empty if it can.
         var failure: String
     }
 
     struct Finished: Sendable, Hashable {
         var id: UInt64
-        /// Bytes in the output.
+        /// The length of the output in bytes.
         var count: Int
         var width: Int
         var height: Int
@@ -202,7 +202,7 @@ enum WorkerReply: Sendable, Hashable {
         var cpu: Double
     }
 
-    /// Bytes of a message or revision text; longer ones are cut by whoever sends and refused by whoever reads.
+    /// The longest message or revision text in bytes; senders truncate longer ones, and readers refuse them.
     static let textLimit = 4096
 
     var bytes: [UInt8] {

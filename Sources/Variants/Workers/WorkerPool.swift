@@ -1,16 +1,16 @@
 import Glibc
 import Synchronization
 
-/// Renders in child processes that are locked down, one thread here for each.
+/// Renders in sandboxed child processes, with one thread here for each.
 ///
-/// A render that crashes, hangs, takes too much memory or answers nonsense costs its own request: the worker is replaced,
-/// and what crashed it is quarantined for a while. Workers start with the first renders that need them, ahead of
-/// them with `startFirst()`, or at once where the configuration says so, and end with `shutdown()`, with the last
+/// A render that crashes, hangs, takes too much memory or answers invalidly fails only its own request: the worker is
+/// replaced, and the render is quarantined for a while. Workers start with the first renders that need them, ahead of
+/// them with `startFirst()`, or at once if the configuration says so; they end with `shutdown()`, with the last
 /// reference, and with this process.
 public final class WorkerPool: Rendering {
     private let core: PoolCore
 
-    /// A pool that is idle; nothing is started before it is needed, or `startFirst()` or `prepare()` is called.
+    /// Creates a pool that is idle until a render, `startFirst()` or `prepare()`, unless `isPrewarmed` is set.
     public init(_ configuration: WorkerConfiguration = WorkerConfiguration()) {
         core = PoolCore(configuration)
     }
@@ -45,57 +45,57 @@ public final class WorkerPool: Rendering {
         return try outcome.get()
     }
 
-    /// Starts every worker, and returns when the first is ready: what it is locked down by.
+    /// Starts every worker, and returns when the first is ready, with the protections that are in force in it.
     ///
-    /// Throws `workerUnavailable` or `libraryUnavailable` where it cannot be started; renders then try again.
+    /// - Throws: `workerUnavailable` or `libraryUnavailable` if it cannot be started; renders then try again.
     @discardableResult
     public func prepare() async throws(RenderError) -> WorkerProtection {
         try await withCheckedContinuation { continuation in core.prepare(continuation) }.get()
     }
 
-    /// Starts a worker where there is none yet, for a render that is to come, and returns at once. Where it cannot be
-    /// started, that render is told.
+    /// Starts a worker for a render that is to come, if there is none yet, and returns at once. If it cannot be
+    /// started, that render reports the error.
     public func startFirst() { core.startFirst() }
 
-    /// What the workers are locked down by, once one has started.
+    /// The protections in force in the workers; nil until one has started.
     public var protection: WorkerProtection? { core.protection }
 
-    /// What has become of workers so far.
+    /// Counts of what has happened to the workers so far.
     public var statistics: WorkerStatistics { core.statistics }
 
-    /// Renders that a thread has taken and not finished.
+    /// Renders that a slot has taken and not finished.
     var running: Int { core.running }
-    /// Renders that no thread has taken.
+    /// Renders that no slot has taken.
     var waiting: Int { core.waiting }
-    /// Whether the worker beside the slots may be taken.
+    /// Whether the warm spare is ready.
     var hasSpare: Bool { core.hasSpare }
 
-    /// Lets what was given finish, ends all workers, and returns when none is left.
+    /// Lets submitted renders finish, stops all workers, and returns when none remains.
     public func shutdown() async { await core.shutdown() }
 }
 
-/// What has become of a pool's workers.
+/// Counts of what has happened to a pool's workers.
 public struct WorkerStatistics: Sendable, Hashable {
-    /// Started and ready.
+    /// Workers that started and became ready.
     public var started = 0
-    /// Ended by themselves or by a signal, in a render or without one.
+    /// Workers that exited by themselves or were killed by a signal, in a render or while idle.
     public var crashed = 0
-    /// Killed because a render did not stop when it was told to, or because they answered nonsense.
+    /// Workers killed because a render did not stop when it was told to, or because they sent an invalid answer.
     public var killed = 0
-    /// Replaced after their share of renders or memory.
+    /// Workers replaced because they had reached their limit of renders or memory.
     public var recycled = 0
     /// Renders refused because the variant, or its original, is quarantined.
     public var refused = 0
     public init() {}
 }
 
-/// A picture as a worker gives it.
+/// What a worker rendered.
 enum RenderedOutput: Sendable {
     case variant(RenderedVariant)
     case pixels(PixelBuffer)
 }
 
-/// A render on its way: in the queue, or with a worker.
+/// A submitted render, in the queue or with a worker.
 final class PendingRender: Sendable {
     typealias Outcome = Result<RenderedOutput, RenderError>
 
@@ -120,7 +120,7 @@ final class PendingRender: Sendable {
 
     var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
-    /// Answers whoever waits; only the first answer counts.
+    /// Resumes the waiting caller; only the first outcome counts.
     func finish(_ outcome: Outcome) {
         let continuation = state.withLock { state in
             defer { state.continuation = nil }

@@ -3,17 +3,17 @@ import Glibc
 
 /// One worker as the front process sees it: a child, its two sockets, and the file its stderr goes to.
 ///
-/// Belongs to one thread at a time. The child ends when the thread does that started it.
-// @unchecked Sendable: handed from thread to thread under a lock, by whoever lets go of it.
+/// Belongs to one thread at a time. The child is killed when the thread that started it ends.
+// @unchecked Sendable: one thread hands it over to another under a lock.
 final class WorkerProcess: @unchecked Sendable {
-    /// What came over the socket.
+    /// What was received over the socket.
     enum Answer {
         case reply(WorkerReply)
-        /// What no worker says.
+        /// An invalid message.
         case nonsense(String)
         /// The worker has closed its end: it has ended, or is about to.
         case gone
-        /// The same before it read what it was sent last: whatever ended it, that did not.
+        /// The same, before it read the last request: whatever ended it, that request did not.
         case unread
     }
 
@@ -22,16 +22,16 @@ final class WorkerProcess: @unchecked Sendable {
     let requests: Int32
     private let stops: Int32
     private let notes: Int32
-    /// What it says it is locked down by.
+    /// The protections that it reports.
     private(set) var protection = WorkerProtection(bits: 0, landlock: 0)
-    /// Renders it was given.
+    /// The number of renders it was given.
     var renders = 0
     private var isReaped = false
     /// Whether it was killed, or has ended and was waited for.
     private(set) var isEnding = false
-    /// The limits it has, and until when they need not be set again; monotonic seconds.
+    /// The limits set for it, and until when they need not be set again; monotonic seconds.
     private var limited = (until: 0.0, limits: RenderLimits())
-    /// What its renders use over and over.
+    /// Files that its renders reuse.
     let files = WorkerFiles()
 
     private init(child: pid_t, requests: Int32, stops: Int32, notes: Int32) {
@@ -100,18 +100,18 @@ final class WorkerProcess: @unchecked Sendable {
         return WorkerProcess(child: child, requests: ends[0], stops: ends[2], notes: notes)
     }
 
-    /// Copies for C, with the nil that ends such a list; the caller's to free.
+    /// Copies for C as a list that ends with nil; the caller frees them.
     private static func cStrings(_ texts: [String]) -> [UnsafeMutablePointer<CChar>?] {
         texts.map { strdup($0) } + [nil]
     }
 
-    /// Whether it has ended, or has said something nobody asked for, which ends it.
+    /// Whether it has ended, or has sent something unrequested, for which it is terminated.
     var hasLeft: Bool {
         var watched = pollfd(fd: requests, events: Int16(POLLIN), revents: 0)
         return poll(&watched, 1, 0) > 0
     }
 
-    /// Bytes of memory in use; 0 where the system does not say.
+    /// Bytes of memory in use; 0 if unknown.
     var residentBytes: Int {
         let file = open("/proc/\(child)/statm", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return 0 }
@@ -122,12 +122,12 @@ final class WorkerProcess: @unchecked Sendable {
         return (fields.count > 1 ? Int(fields[1]) ?? 0 : 0) * Int(sysconf(Int32(_SC_PAGESIZE)))
     }
 
-    /// Whether it has done its share.
+    /// Whether it has reached its limit of renders or memory.
     func isSpent(_ configuration: WorkerConfiguration) -> Bool {
         renders >= configuration.renders || renders % 16 == 0 && residentBytes > configuration.residentBytes
     }
 
-    /// Gives it a render. false: it is not there to take it.
+    /// Sends it a render; false if it is gone.
     func send(_ request: WorkerRequest, _ descriptors: [Int32], limits: RenderLimits) -> Bool {
         renders += 1
         limit(limits)
@@ -135,20 +135,20 @@ final class WorkerProcess: @unchecked Sendable {
         return csandbox_send(requests, bytes, bytes.count, descriptors, descriptors.count) == 0
     }
 
-    /// Sets what the kernel ends it for, whatever becomes of this process: bytes of a file, and seconds of processor time,
-    /// which count its whole life.
+    /// Sets limits that the kernel enforces, whatever happens to this process: bytes of a file, and seconds of CPU
+    /// time, which count its whole life.
     private func limit(_ limits: RenderLimits) {
         let now = Clock.monotonic.seconds
-        // Between small renders that would take a part of their time: once in a second does.
+        // Before every small render this would take a part of its time: once a second suffices.
         guard now >= limited.until || limited.limits != limits else { return }
         limited = (now + 1, limits)
         // Twice the wall time, since libraries may use a thread of their own.
         let seconds = min(max(0, cpuSeconds) + 2 * (limits.seconds + limits.encodeSeconds + 1) + 2, 1e9)
-        // Where limits cannot be set the deadline still holds.
+        // If limits cannot be set, the deadline still holds.
         _ = csandbox_limit_child(child, UInt64(seconds.rounded(.up)), UInt64(limits.outputBytes))
     }
 
-    /// Seconds of processor time it has used; negative where that is not known.
+    /// Seconds of CPU time it has used; negative if unknown.
     var cpuSeconds: Double { csandbox_cpu_seconds(child) }
 
     /// Asks it to stop a render.
@@ -158,11 +158,11 @@ final class WorkerProcess: @unchecked Sendable {
         _ = csandbox_send(stops, bytes, bytes.count, nil, 0)
     }
 
-    /// What it says, once `requests` is readable.
+    /// Receives its answer, once `requests` is readable.
     func answer() -> Answer {
         var buffer = [UInt8](repeating: 0, count: WorkerProtocol.messageLimit)
         let count = csandbox_receive(requests, &buffer, buffer.count, nil, 0, nil)
-        // So Linux says that the other end was closed with something unread (unix_release_sock in net/unix/af_unix.c).
+        // Linux reports this if the other end was closed with unread data (unix_release_sock in net/unix/af_unix.c).
         if count == -Int(ECONNRESET) || count == 0 && socketError == ECONNRESET { return .unread }
         if count == 0 { return .gone }
         guard count > 0 else { return .nonsense("a message of the wrong form") }
@@ -173,7 +173,7 @@ final class WorkerProcess: @unchecked Sendable {
         }
     }
 
-    /// An end and its reason are seen one after the other where a look comes just between them.
+    /// The socket's pending error: a receive just between the close and its error sees only the end.
     private var socketError: Int32 {
         var error: Int32 = 0
         var length = socklen_t(MemoryLayout<Int32>.size)
@@ -189,21 +189,21 @@ final class WorkerProcess: @unchecked Sendable {
         return nil
     }
 
-    /// Kills it where it still runs, without waiting for its end.
+    /// Kills it if it still runs, without waiting for its end.
     func kill() {
         isEnding = true
         if !isReaped { Glibc.kill(child, SIGKILL) }
     }
 
-    /// Kills it where it still runs, waits, and says how it ended: `was killed by SIGSEGV`, `ended with exit code 7`.
+    /// Kills it if it still runs, waits, and says how it ended: `was killed by SIGSEGV`, `ended with exit code 7`.
     func end() -> String {
         guard !isReaped else { return "ended" }
-        // One that is on its way out keeps the reason it had.
+        // A worker that is already exiting keeps its own reason.
         kill()
         isReaped = true
         var status: Int32 = 0
         while waitpid(child, &status, 0) < 0 {
-            // Somebody else in this process has waited for it.
+            // Other code in this process has already waited for it.
             if errno != EINTR { return "ended" }
         }
         let number = status & 0x7F
@@ -216,7 +216,7 @@ final class WorkerProcess: @unchecked Sendable {
         SIGSEGV: "SIGSEGV", SIGSYS: "SIGSYS", SIGTERM: "SIGTERM", SIGTRAP: "SIGTRAP", SIGXCPU: "SIGXCPU",
     ]
 
-    /// The last words it wrote to stderr, in one line; nil when it wrote none.
+    /// The last text it wrote to stderr, in one line; nil if it wrote none.
     var remarks: String? {
         let end = lseek(notes, 0, SEEK_END)
         guard end > 0 else { return nil }
@@ -228,8 +228,8 @@ final class WorkerProcess: @unchecked Sendable {
 }
 
 extension RenderLimits {
-    /// Bytes no output is longer than: a picture of the longest edges, or all pixels there may be, uncompressed, and room
-    /// for metadata.
+    /// The longest output in bytes: a picture with the longest edges, or with all pixels that are allowed,
+    /// uncompressed, plus room for metadata.
     var outputBytes: Int {
         func bytes(_ pixels: (Int, Bool)) -> Int {
             let (bytes, overflow) = pixels.0.multipliedReportingOverflow(by: 4)
@@ -240,7 +240,7 @@ extension RenderLimits {
 }
 
 extension String {
-    /// What somebody else wrote, for a message: one line of printable characters.
+    /// Untrusted text made fit for a message: one line without control characters.
     func plain(limit: Int) -> String {
         let words = unicodeScalars.map { $0.properties.generalCategory == .control ? " " : Character($0) }
         return String(

@@ -1,20 +1,20 @@
 import CSandbox
 
-/// What keeps a render worker in: reported by the worker itself when it has locked itself down, before it sees any picture.
+/// A render worker's sandbox, as the worker reports it after locking itself down and before it sees any picture.
 public struct WorkerProtection: Sendable, Hashable, CustomStringConvertible {
-    /// Address space, file size, open files and core dumps are limited; CPU time is from render to render.
+    /// Address space, file size, open files and core dumps are limited; CPU time is limited from render to render.
     public var limitsResources: Bool
-    /// No program it starts could have more rights (`PR_SET_NO_NEW_PRIVS`).
+    /// No program it starts could gain privileges (`PR_SET_NO_NEW_PRIVS`).
     public var hasNoNewPrivileges: Bool
-    /// It has given up every capability, also where the pipeline runs as root.
+    /// It has given up every capability, even if the pipeline runs as root.
     public var hasNoCapabilities: Bool
     /// No other process of the same user can read its memory.
     public var isNotDumpable: Bool
-    /// It ends with the process that started it, however that ends.
+    /// It is killed when the process that started it ends, however that happens.
     public var diesWithParent: Bool
-    /// A list of permitted system calls, for all of its threads: no file opened, no connection, no process.
+    /// A list of permitted system calls is in force for all of its threads: no file opened, no connection, no process.
     public var filtersCalls: Bool
-    /// Version of Landlock, which denies the file system and the network; 0 where the kernel has none.
+    /// Version of Landlock, which denies the file system and the network; 0 if the kernel has none.
     public var landlock: Int
 
     private static var names: [(path: WritableKeyPath<WorkerProtection, Bool>, name: String)] {
@@ -25,13 +25,13 @@ public struct WorkerProtection: Sendable, Hashable, CustomStringConvertible {
         ]
     }
 
-    /// What is in force.
+    /// The protections in force.
     public var inForce: [String] {
         (landlock > 0 ? ["Landlock (version \(landlock))"] : [])
             + Self.names.filter { self[keyPath: $0.path] }.map(\.name)
     }
 
-    /// What this kernel, or what surrounds the process, does not grant; empty where all is in force.
+    /// The protections that the kernel, or the process's surroundings, do not grant; empty if all are in force.
     public var missing: [String] {
         (landlock > 0 ? [] : ["Landlock"]) + Self.names.filter { !self[keyPath: $0.path] }.map(\.name)
     }
@@ -67,7 +67,7 @@ public struct WorkerProtection: Sendable, Hashable, CustomStringConvertible {
             limitsResources: report.resource_limits != 0, hasNoNewPrivileges: report.no_new_privileges != 0,
             hasNoCapabilities: report.no_capabilities != 0, isNotDumpable: report.not_dumpable != 0,
             diesWithParent: report.dies_with_parent != 0, filtersCalls: report.seccomp != 0,
-            // Landlock binds the thread that asks for it: with others running it protects nothing.
+            // Landlock restricts only the calling thread: with others running it protects nothing.
             landlock: report.threads == 1 ? Int(report.landlock) : 0)
     }
 

@@ -17,7 +17,7 @@ final class WorkerSlot: @unchecked Sendable {
         if wakeup < 0 { return nil }
     }
 
-    /// Starts the thread, which closes what the slot holds when it ends; false where the system has none to give.
+    /// Starts the thread, which releases the slot's resources when it ends; false if the system cannot create one.
     func start() -> Bool {
         var thread = pthread_t()
         let context = Unmanaged.passRetained(self)
@@ -36,10 +36,10 @@ final class WorkerSlot: @unchecked Sendable {
         return status == 0
     }
 
-    /// Makes the thread look again; from any thread.
+    /// Makes the thread look for work again; callable from any thread.
     func wake() {
         var one: UInt64 = 1
-        // A counter that is full wakes as well.
+        // If the counter is full the write fails, but the thread wakes as well.
         _ = write(wakeup, &one, 8)
     }
 
@@ -73,7 +73,7 @@ final class WorkerSlot: @unchecked Sendable {
         }
     }
 
-    /// Waits to be woken, or for the worker to end without having been asked for anything.
+    /// Waits to be woken, or for the idle worker to end by itself.
     private func wait(_ milliseconds: Int32) {
         var watched = [
             pollfd(fd: wakeup, events: Int16(POLLIN), revents: 0),
@@ -89,7 +89,7 @@ final class WorkerSlot: @unchecked Sendable {
         _ = read(wakeup, &count, 8)
     }
 
-    /// Lets go of a worker that ended, or spoke, while it had nothing to do.
+    /// Drops a worker that ended, or sent something, while it was idle.
     private func discard() {
         if let worker { core.lost(worker) }
         worker = nil
@@ -101,7 +101,7 @@ final class WorkerSlot: @unchecked Sendable {
         return try core.startWorker()
     }
 
-    /// Kills the worker where it still runs; another one is in its place at once where one is ready.
+    /// Kills the worker if it still runs; the warm spare, if ready, replaces it at once.
     private func replace() {
         guard let old = worker else { return }
         old.kill()
@@ -109,14 +109,14 @@ final class WorkerSlot: @unchecked Sendable {
         if worker == nil { _ = old.end() }
     }
 
-    /// Leaves the worker to stop, where another one is ready for its place.
+    /// Hands over the stopping worker and takes the warm spare; false if that is not ready.
     private func handOver(_ stopping: StoppingRender) -> Bool {
         guard let ready = core.ready(for: .stopping(stopping)) else { return false }
         worker = ready
         return true
     }
 
-    /// Replaces a worker that has done its share.
+    /// Replaces a worker that has reached its limit of renders or memory.
     private func recycle() {
         guard let worker, worker.isSpent(core.configuration) else { return }
         replace()
@@ -129,7 +129,7 @@ final class WorkerSlot: @unchecked Sendable {
         let job = pending.job
         let request = try WorkerRequest(pending)
         var firstGiven: Double?
-        // What a worker that ended while it was idle never took, or never read, is given to another one, once.
+        // A request that an idle worker never received, or never read, before it ended goes to another worker, once.
         for _ in 0..<2 {
             if pending.isCancelled { throw PendingRender.cancelled }
             if let worker, worker.hasLeft { discard() }
@@ -171,7 +171,7 @@ extension WorkerRequest {
 final class HandedFiles {
     private(set) var descriptors: [Int32] = []
     private let kept: WorkerFiles
-    /// Those that end with the render; the others are the worker's to use again.
+    /// The files that end with the render; the worker reuses the others.
     private var owned: [Int32] = []
     private var isSettled = false
     var output: Int32 { descriptors[1] }
@@ -188,14 +188,14 @@ final class HandedFiles {
             let mask = try MemoryFile.make("mask")
             own(mask)
             try MemoryFile.write(job.masks[name] ?? [], to: mask)
-            // Where it cannot be sealed only the worker could change it, and nobody reads it but the worker.
+            // If it cannot be sealed, only the worker could change it, and no other process reads it.
             _ = csandbox_seal(mask)
         }
     }
 
     deinit { settle() }
 
-    /// After the render: closes what ends with it. Before another thread may use the worker.
+    /// Closes what ends with the render; must be called after it, before another thread may use the worker.
     func settle() {
         if isSettled { return }
         isSettled = true
@@ -208,7 +208,7 @@ final class HandedFiles {
         owned.append(descriptor)
     }
 
-    /// The file that holds the original, for reading only; nil where it has to be copied.
+    /// The file that holds the original, for reading only; nil if the original has to be copied.
     private static func file(of original: EncodedBytes) -> Int32? {
         guard let file = original.openedFile() else { return nil }
         var status = stat()
@@ -218,7 +218,7 @@ final class HandedFiles {
     }
 }
 
-/// Files in memory.
+/// Memory files (memfd_create).
 enum MemoryFile {
     static func make(_ name: String) throws(RenderError) -> Int32 {
         let file = csandbox_memory_file(name)
@@ -226,7 +226,7 @@ enum MemoryFile {
         throw RenderError(.workerUnavailable, "no file in memory: \(String(cString: strerror(-file)))")
     }
 
-    /// Writes from the beginning.
+    /// Writes the bytes at the beginning of the file.
     static func write(_ bytes: [UInt8], to file: Int32) throws(RenderError) {
         var written = 0
         while written < bytes.count {
