@@ -1,5 +1,4 @@
-/// A request for an original as HTTP knows it: status, fields and body, whatever the status, as a caching proxy would
-/// ask.
+/// A caching proxy's request for an original as HTTP knows it: status, fields and body, whatever the status.
 public struct OriginalRequest: Sendable {
     /// An absolute http or https URL.
     public var url: String
