@@ -61,8 +61,7 @@ extension AddressPolicy {
     /// only be checked once they are resolved.
     func check(_ url: SourceURL) throws(PipelineError) {
         let host = url.host.hasPrefix("[") ? String(url.host.dropFirst().dropLast()) : url.host
-        // RFC 6761 §6.3: names below `localhost` are this host, too. (How `localhost.` resolves depends on the
-        // resolver.)
+        // RFC 6761 §6.3: names below `localhost` are this host, too. (The resolver decides what `localhost.` is.)
         let isLocal = host.lowercased() == "localhost" || host.lowercased().hasSuffix(".localhost")
         let named = isLocal ? ["127.0.0.1", "::1"] : [host]
         let addresses = named.compactMap { IPAddress($0) }

@@ -16,8 +16,7 @@ public struct Explanation: Sendable {
         public var lifetime: FreshnessLifetime
         /// The field lines that the lifetime comes from, as received.
         public var basis: [HeaderField]
-        /// Seconds that the lifetime may not exceed because of redirects on the way to the response; nil if there is no
-        /// limit.
+        /// Seconds that redirects on the way to the response limit the lifetime to; nil if they set no limit.
         public var lifetimeLimit: Double?
         /// Every term of its age.
         public var age: AgeArithmetic
@@ -80,8 +79,7 @@ public struct Explanation: Sendable {
 }
 
 extension ImagePipeline {
-    /// Explains what `respond(to:)` would do now. Reads the caches, counts as a look-up, contacts no origin, stores
-    /// nothing.
+    /// Explains what `respond(to:)` would do now. Reads the caches as a look-up; contacts no origin, stores nothing.
     ///
     /// Throws `invalidSource`, `sourceRefused` and `maskUnavailable` as a request would. Any other error it would fail
     /// with, as far as it is known without contacting an origin or rendering, is in `refusal`.

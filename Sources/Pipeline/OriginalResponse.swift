@@ -20,9 +20,8 @@ public struct OriginalRequest: Sendable {
     public var honoursDirectives = false
     /// Whether the client's own conditions and range (`If-None-Match`, `If-Modified-Since`, `If-Match`,
     /// `If-Unmodified-Since`, `If-Range`, `Range`) among `fields` are forwarded if no stored response can be used to
-    /// evaluate them. The resulting 206, 304, 412 or 416 is returned unchanged and not stored; a complete response is
-    /// stored as usual. Off by default: they never reach the origin, the complete response is fetched, and the caller
-    /// applies them.
+    /// evaluate them. A 206, 304, 412 or 416 to them is returned unchanged and not stored; a complete response is stored
+    /// as usual. Off by default: they never reach the origin, the whole response is fetched, and the caller applies them.
     public var forwardsConditionals = false
     /// Whether a redirect is followed to the response it leads to, which is then stored under this URL for no longer
     /// than the redirects allow. Otherwise the redirect itself is returned. Default true.

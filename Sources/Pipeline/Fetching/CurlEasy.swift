@@ -83,8 +83,7 @@ final class CurlEasy {
             ccurl_set_long(handle, CURLOPT_HTTPGET, 1),
             ccurl_set_string(handle, CURLOPT_USERAGENT, configuration.userAgent),
 
-            // Only http and https; we follow redirects ourselves; no proxy from the environment, which would hide the
-            // address.
+            // Only http and https; redirects are ours to follow; no proxy from the environment to hide the address.
             ccurl_set_string(handle, CURLOPT_PROTOCOLS_STR, "http,https"),
             ccurl_set_string(handle, CURLOPT_REDIR_PROTOCOLS_STR, "http,https"),
             ccurl_set_long(handle, CURLOPT_FOLLOWLOCATION, 0),
@@ -216,8 +215,7 @@ private func openSocket(
     return socket(address.pointee.family, address.pointee.socktype | closeOnExec, address.pointee.`protocol`)
 }
 
-/// CURLOPT_PREREQFUNCTION: connected, over a new or a reused connection; the open-socket callback never sees the
-/// latter.
+/// CURLOPT_PREREQFUNCTION: called once connected, even on a reused connection, which opens no socket.
 private func beforeRequest(
     _ context: UnsafeMutableRawPointer?, _ peer: UnsafeMutablePointer<CChar>?, _ own: UnsafeMutablePointer<CChar>?,
     _ port: Int32, _ ownPort: Int32

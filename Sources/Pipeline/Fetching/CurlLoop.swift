@@ -57,9 +57,8 @@ final class CurlLoop: @unchecked Sendable {
     }()
 
     /// Bodies are allocated here and freed elsewhere. glibc returns the free top of a heap to the system from 128 kB
-    /// on, and then has to request it again for the next bodies, which costs a tenth of a small fetch. It keeps twice
-    /// the size of the largest mapped chunk that was ever freed (mallopt(3), `M_MMAP_THRESHOLD`), so one such chunk is
-    /// freed beforehand.
+    /// on, and has to request it again for the next bodies, which costs a tenth of a small fetch. It keeps twice the
+    /// size of the largest mapped chunk ever freed (mallopt(3), `M_MMAP_THRESHOLD`), so one such is freed beforehand.
     private static func keepFreedMemory() {
         guard let piece = malloc(2 << 20) else { return }
         // Touch the memory, or the compiler would remove both calls.

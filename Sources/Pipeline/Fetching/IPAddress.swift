@@ -23,8 +23,7 @@ public enum IPAddress: Sendable, Hashable, CustomStringConvertible {
     /// The address in a socket address; nil for other families than IPv4 and IPv6.
     init?(_ address: UnsafePointer<sockaddr>) {
         let raw = UnsafeRawPointer(address)
-        // Read by offset: curl.h also declares `sockaddr`, and which declaration `sa_family` then belongs to varies by
-        // build.
+        // Read by offset: curl.h also declares `sockaddr`, and which one `sa_family` then belongs to varies by build.
         switch Int32(raw.loadUnaligned(as: sa_family_t.self)) {
         case AF_INET: self = .v4(UInt32(bigEndian: raw.loadUnaligned(as: sockaddr_in.self).sin_addr.s_addr))
         case AF_INET6: self.init(raw.loadUnaligned(as: sockaddr_in6.self).sin6_addr)

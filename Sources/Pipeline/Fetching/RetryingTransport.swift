@@ -88,8 +88,7 @@ enum RetryDelay {
     ///
     /// - Parameters:
     ///   - attempt: retries made so far; each doubles the delay.
-    ///   - canResume: whether the next attempt would request only the rest of the body, which makes a stall worth
-    ///     retrying.
+    ///   - canResume: whether the next attempt would request only the rest of the body, so that a stall is retried.
     ///   - jitter: 0.5…1, multiplies the delay so that many callers do not return at once.
     static func seconds(
         after outcome: Result<FetchedResponse, FetchError>, attempt: Int, configuration: FetchConfiguration,

@@ -17,9 +17,8 @@ extension SourceURL {
         }
     }
 
-    /// Path or query with every octet percent-encoded that a URL must not contain. When normalising, encodings of
-    /// unreserved octets are decoded, the others written in upper case, and a stray `%` becomes `%25` (RFC 3986
-    /// §6.2.2.1–2).
+    /// Path or query with every octet percent-encoded that a URL must not contain. Normalising also decodes unreserved
+    /// octets, writes other encodings in upper case, and turns a stray `%` into `%25` (RFC 3986 §6.2.2.1–2).
     static func encoded(_ text: String, normalising: Bool) -> String {
         let percent: UInt8? = normalising ? UInt8(ascii: "%") : nil
         if text.utf8.allSatisfy({ !needsEncoding($0) && $0 != percent }) { return text }

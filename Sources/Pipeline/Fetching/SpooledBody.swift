@@ -64,7 +64,7 @@ public final class SpooledBody: Sendable, Hashable {
         linkat(AT_FDCWD, "/proc/self/fd/\(descriptor)", AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0
     }
 
-    /// Opens the same file again, for reading only, so that its recipient cannot change anything. The caller closes it.
+    /// Opens the same file again, for reading only, so that its recipient cannot change anything. The caller closes it;
     /// nil if that fails.
     func reopenedForReading() -> Int32? {
         let file = open("/proc/self/fd/\(descriptor)", O_RDONLY | O_CLOEXEC)
@@ -85,8 +85,7 @@ public final class SpooledBody: Sendable, Hashable {
         return bytes.count == range.count ? bytes : nil
     }
 
-    /// Passes the body on in pieces, in order, until `take` returns false; blocks. Returns false then, and if the disk
-    /// fails.
+    /// Passes the body on in pieces, in order, until `take` returns false; blocks. False then, and if the disk fails.
     func forEachPiece(_ take: (UnsafeRawBufferPointer) -> Bool) -> Bool {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.pieceBytes, alignment: 16)
         defer { buffer.deallocate() }

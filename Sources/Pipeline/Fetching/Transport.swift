@@ -24,8 +24,7 @@ public struct FetchRequest: Sendable, Hashable {
     /// What to fetch.
     public var url: SourceURL
     /// `GET`, the default, or a method that may change state. Such a request is made once, on a connection of its own,
-    /// follows no redirect, and gets none of the fields that `HostSettings` keeps for the origin: the caller supplies
-    /// credentials.
+    /// follows no redirect, and gets no fields from `HostSettings`: the caller supplies credentials.
     public var method = "GET"
     /// The body sent with methods other than GET; empty by default.
     public var body: [UInt8] = []

@@ -38,8 +38,7 @@ public enum ByteRange {
         return .part(part)
     }
 
-    /// The fields of a 206: those of the whole with the part's `Content-Length` and `Content-Range` (RFC 9110
-    /// §15.3.7.1).
+    /// The fields of a 206: the whole's, with the part's `Content-Length` and `Content-Range` (RFC 9110 §15.3.7.1).
     public static func partFields(_ fields: [HeaderField], part: Range<Int>, length: Int) -> [HeaderField] {
         fields.filter { !isLengthOrRange($0) } + [
             HeaderField("Content-Range", "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(length)"),
@@ -60,8 +59,7 @@ public enum ByteRange {
     }
 
     /// Evaluates `If-Range`: an entity tag must match strongly; a date must be exactly the `Last-Modified`, which must
-    /// be a strong validator: at least a second before `Date` (RFC 9110 §13.1.5, §8.8.2.2). True if the field is
-    /// absent.
+    /// be strong: at least a second before `Date` (RFC 9110 §13.1.5, §8.8.2.2). True if the field is absent.
     private static func allows(_ ifRange: [String], _ response: StoredResponse) -> Bool {
         guard let value = ifRange.first else { return true }
         guard ifRange.count == 1 else { return false }

@@ -50,12 +50,10 @@ public struct CacheControl: Sendable, Hashable {
         return same ? .value(value) : .invalid
     }
 
-    /// Whether `no-cache` applies to the whole response, so that it is not reused without validation (RFC 9111
-    /// §5.2.2.4).
+    /// Whether `no-cache` forbids reusing the whole response without validation (RFC 9111 §5.2.2.4).
     public var forbidsReuse: Bool { lists("no-cache").isWhole }
 
-    /// The fields `no-cache` names, in lower case: only these must not be reused without validation (RFC 9111
-    /// §5.2.2.4).
+    /// The fields `no-cache` names, in lower case: only these need validation before reuse (RFC 9111 §5.2.2.4).
     public var fieldsToValidate: Set<String> { lists("no-cache").names }
 
     /// Whether `private` applies to the whole response (RFC 9111 §5.2.2.7).
@@ -98,8 +96,7 @@ public struct CacheControl: Sendable, Hashable {
             let name = String(decoding: bytes[..<equals], as: UTF8.self)
             let trimmedName = FieldLines.trimmed(name)
             let given = String(decoding: bytes[(equals + 1)...], as: UTF8.self)
-            // Space around "=" is not allowed (RFC 9110 §5.6.6); the argument keeps it, and so does not parse as a
-            // number.
+            // Space around "=" is not allowed (RFC 9110 §5.6.6); the argument keeps it, and so is not a number.
             let argument = FieldLines.unquoted(bytes[(equals + 1)...]) ?? given
             return Directive(
                 name: FieldLines.lowercased(trimmedName),
@@ -107,8 +104,7 @@ public struct CacheControl: Sendable, Hashable {
         }
     }
 
-    /// A lower-case name, alone or with a number, as nearly all directives are; nil for any other form and for empty
-    /// text.
+    /// A lower-case name, alone or with a number, as nearly all directives are; nil for anything else.
     private static func plain(_ member: String) -> Directive? {
         let bytes = member.utf8
         let end = bytes.firstIndex { !($0 >= 0x61 && $0 <= 0x7A || $0 == 0x2D) } ?? bytes.endIndex

@@ -14,9 +14,8 @@ public enum CachePolicy: String, Sendable, Hashable, CaseIterable {
 
 /// Settings of the caching rules.
 public struct CachingConfiguration: Sendable, Hashable {
-    /// Whether the cache serves a single user: `private` responses and those to `Authorization` may then be stored, and
-    /// `s-maxage` and `proxy-revalidate` do not apply. Default false, a shared cache, since variants are served to
-    /// everyone.
+    /// Whether the cache serves a single user: `private` responses and those to `Authorization` may be stored, and
+    /// `s-maxage` and `proxy-revalidate` do not apply. Default false, since variants are served to everyone.
     public var isPrivate = false
     /// Seconds for which a 200 stays fresh if the origin says nothing about freshness. Default nil: no default
     /// lifetime, since a guess would show outdated pictures.

@@ -30,8 +30,7 @@ public struct EntityTag: Sendable, CustomStringConvertible {
         self.init(text)
     }
 
-    /// The members of a list of tags. Tags have no escapes: a backslash is an ordinary character, the next quote ends a
-    /// tag.
+    /// The members of a list of tags. Tags have no escapes: a backslash is a character, and the next quote ends a tag.
     public static func list(_ value: String) -> [EntityTag] {
         var tags: [EntityTag] = []
         var current: [UInt8] = []

@@ -18,9 +18,8 @@ public enum Preconditions {
     /// Evaluates the conditions of a GET or HEAD request, in the order of RFC 9110 §13.2.2.
     ///
     /// Conditions apply only if the answer would otherwise be a success (§13.2.1). `If-None-Match` compares weakly with
-    /// each member of its list, and `*` matches anything; if it is present, `If-Modified-Since` is ignored. The latter
-    /// must be a single valid date; it is compared with `Last-Modified`, else with `Date`, else with the time of
-    /// arrival.
+    /// each member of its list, `*` matches anything; if present, `If-Modified-Since` is ignored. The latter must be a
+    /// single valid date; it is compared with `Last-Modified`, else with `Date`, else with the time of arrival.
     ///
     /// - Parameter isOrigin: whether the response is our own work rather than a stored one. Only then do `If-Match` and
     ///   `If-Unmodified-Since` apply: a cache leaves them to the origin (§13.1.1, §13.1.4).

@@ -1,5 +1,4 @@
-/// A client's directives for caches: `Cache-Control` in a request, or `Pragma` in its absence (RFC 9111 §5.2.1 and
-/// §5.4).
+/// A client's directives for caches: `Cache-Control` in a request, else `Pragma` (RFC 9111 §5.2.1 and §5.4).
 ///
 /// All of them are advice that a cache may follow. A directive with a malformed value is ignored; of several valid
 /// values the strictest counts.

@@ -10,8 +10,7 @@ public enum ReuseDecision: String, Sendable, Hashable {
     case mustValidate
     /// Ask the origin without validators: none is stored, or the policy wants a new response.
     case mustFetch
-    /// Answer 504: no stored response can be used, and the request forbids asking the origin (`only-if-cached`, RFC
-    /// 9111 §5.2.1.7).
+    /// Answer 504: nothing stored can be used, and the request forbids asking (`only-if-cached`, RFC 9111 §5.2.1.7).
     case gatewayTimeout
 }
 

@@ -37,9 +37,8 @@ public enum Storability {
 
     /// Why the response to a GET may not be stored; nil if it may be.
     ///
-    /// Every final status may be stored if it has freshness information, even 299 or 999; the statuses of RFC 9110
-    /// §15.1 also without. `Set-Cookie` and `Cookie` do not matter. `storedFields` gives what is stored. Source: RFC
-    /// 9111 §3 and §3.5.
+    /// Every final status may be stored if it has freshness information, even 299 or 999; those of RFC 9110 §15.1 also
+    /// without. `Set-Cookie` and `Cookie` do not matter. For what is stored see `storedFields`. RFC 9111 §3 and §3.5.
     public static func refusal(
         response: StoredResponse, requestFields: [HeaderField],
         configuration: CachingConfiguration = CachingConfiguration()

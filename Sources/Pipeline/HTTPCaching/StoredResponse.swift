@@ -22,8 +22,7 @@ public struct StoredResponse: Sendable, Hashable {
     public var responseTime: Double
     /// The request fields that `Vary` selects on: lower-case name and combined value, nil for an absent field.
     public var selecting: [String: String?]
-    /// A freshness lifetime in seconds in place of what the fields say, for a remembered failure or by a caller's
-    /// amendment.
+    /// A freshness lifetime in seconds that overrides the fields: a remembered failure's, or one set by the caller.
     public var assignedLifetime: Double?
     /// Seconds that the freshness lifetime never exceeds, whatever gives it, because the redirects on the way limit it.
     public var lifetimeLimit: Double?

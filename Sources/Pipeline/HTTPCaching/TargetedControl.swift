@@ -42,8 +42,7 @@ enum TargetedControl {
         return reader.dictionary()
     }
 
-    /// Directives whose argument is an integer; an argument of another type is kept in a form that does not parse as
-    /// one.
+    /// Directives whose argument is an integer; an argument of another type is kept in a form that never parses.
     private static let integers: Set<String> = ["max-age", "s-maxage", "stale-while-revalidate", "stale-if-error"]
 
     /// A recursive-descent parser for the grammar of RFC 8941 §4.2.2.

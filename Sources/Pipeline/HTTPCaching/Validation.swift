@@ -75,8 +75,7 @@ public enum Validation {
         !identified(among: [stored], notModified: fields, selected: 0).isEmpty
     }
 
-    /// The indices of the stored responses that a 304 identifies, among those whose validators were sent (RFC 9111
-    /// §4.3.4).
+    /// The indices of the stored responses that a 304 identifies, of those whose validators were sent (RFC 9111 §4.3.4).
     ///
     /// A strong entity tag identifies every response with the same one; a weak one the most recent that compares
     /// weakly; a `Last-Modified` alone the most recent with the same. A 304 without validators, which many origins
@@ -122,8 +121,7 @@ public enum Validation {
     /// - Parameters:
     ///   - requestTime: Unix seconds when the conditional request was sent.
     ///   - responseTime: Unix seconds when the 304 arrived.
-    ///   - requestFields: the fields of that request, from which the selecting fields are taken; nil keeps the stored
-    ///     ones.
+    ///   - requestFields: the fields of that request, which give the selecting fields; nil keeps the stored ones.
     public static func freshened(
         _ stored: StoredResponse, by fields: [HeaderField], requestTime: Double, responseTime: Double,
         requestFields: [HeaderField]? = nil, configuration: CachingConfiguration = CachingConfiguration()

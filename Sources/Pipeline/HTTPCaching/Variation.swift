@@ -1,7 +1,6 @@
 /// Selecting among the responses stored for one URL by `Vary` (RFC 9111 §4.1).
 public enum Variation {
-    /// The most names that `Vary` may list. No real origin varies on more; a hostile one must not make look-ups
-    /// expensive.
+    /// The most names that `Vary` may list. Real origins need no more; hostile ones must not make look-ups expensive.
     static let mostNames = 100
 
     /// The field names `Vary` lists, in lower case, sorted, each once; nil if `*` is among them, or if there are more
@@ -86,8 +85,7 @@ public enum Variation {
         return members.map(preference).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }.joined(separator: ", ")
     }
 
-    /// One preference: no space around its parameters, the range in lower case, the weight last and in its shortest
-    /// form.
+    /// One preference: no space around its parameters, the range in lower case, the weight last and shortest.
     private static func preference(_ member: String) -> String {
         let parts = member.split(separator: ";", omittingEmptySubsequences: false).map {
             FieldLines.trimmed(String($0))

@@ -24,8 +24,7 @@ struct FailureMemory: Sendable {
         self.attempts = attempts
     }
 
-    /// The failure that answers for `key` at `now`; nil if the origin is to be asked. Setting the clock back forgets
-    /// it.
+    /// The failure that answers for `key` at `now`; nil if the origin is to be asked, or the clock was set back.
     func remembered(_ key: String, now: Double) -> Failure? {
         guard let maxAge, let failure = failures[key], failure.count >= attempts, now >= failure.last,
             now - failure.last < maxAge

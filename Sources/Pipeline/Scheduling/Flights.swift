@@ -65,8 +65,7 @@ final class Flights<Value: Sendable>: Sendable {
         } onCancel: {
             leave(key, waiter: waiter)
         }
-        // The cancellation handler has run or never will, so a cancellation that raced with the answer can be
-        // forgotten.
+        // The cancellation handler has run or never will: forget a cancellation that raced with the answer.
         state.withLock { _ = $0.leftEarly.remove(waiter) }
         return (try answer.get(), joined.withLock { $0 })
     }
@@ -109,8 +108,7 @@ final class Flights<Value: Sendable>: Sendable {
                 state.flights[key]!.task = task
                 return false
             }
-            // The last waiter left before there was a task to cancel, or the task has finished and cancelling changes
-            // nothing.
+            // The last waiter left before there was a task to cancel, or the task has ended and ignores this.
             if isOver { task.cancel() }
             return false
         }

@@ -77,8 +77,7 @@ struct CacheStage: Sendable {
         finding.forward = isAsked || policy == .reload || policy == .revalidate ? .request : .stale
     }
 
-    /// A stored error answers for a picture only if the origin or the configuration declares its lifetime, not by
-    /// guessing.
+    /// A stored error answers for a picture only if the origin or the configuration declares its lifetime.
     private func hasDeclaredLifetime(_ stored: StoredResponse) -> Bool {
         let basis = Freshness.lifetime(of: stored, configuration: caching).basis
         return basis != .heuristic && basis != .none

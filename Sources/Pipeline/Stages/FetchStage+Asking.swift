@@ -17,8 +17,7 @@ extension FetchStage {
         }
         let candidates = candidates(of: finding)
         let forwarded = finding.record == nil ? admitted.conditions : []
-        // A client's conditions could contradict ours, so ours are left out and the answer to the client's is passed
-        // on.
+        // A client's conditions could contradict ours, which are left out: the answer is the client's alone.
         let fields = forwarded.isEmpty ? confirming(candidates, finding) : admitted.request.fields + forwarded
         let (asked, response) = try await send(url, fields, finding)
         guard case .answer(let response) = response else { return try response.original() }
@@ -356,8 +355,7 @@ extension FetchStage {
         refusal = nil
     }
 
-    /// The response to a client's own conditions or range, or to another method than GET; it answers this request
-    /// alone.
+    /// The response to a client's own conditions or range, or to another method than GET: for this request alone.
     private func passed(
         _ response: FetchedResponse, _ finding: CacheFinding,
         refusal: String = Storability.Refusal.conditional.rawValue

@@ -1,7 +1,6 @@
 import Variants
 
-/// Obtains the original of a finding: reuses the record, validates it, or fetches it. Concurrent requests are
-/// coalesced.
+/// Obtains the original of a finding: reuses the record, validates it, or fetches it, once for concurrent requests.
 struct FetchStage: Sendable {
     let cache: CacheStage
     let tiers: CacheTiers
@@ -64,8 +63,7 @@ struct FetchStage: Sendable {
 
     // MARK: Files
 
-    /// Reads a file whose record is out of date or whose body is wanted. Requests that see the same file share one
-    /// read.
+    /// Reads a file whose record is out of date or whose body is wanted, once for all that see the same file.
     private func file(_ path: String, _ finding: CacheFinding) async throws(PipelineError) -> Original {
         let limit = byteLimit
         let admitted = finding.admitted
@@ -181,8 +179,7 @@ struct FetchStage: Sendable {
     private func shared(_ url: SourceURL, _ finding: CacheFinding) async throws(PipelineError) -> Original {
         let request = finding.admitted.request
         var key = flightKey(url, finding)
-        // The second round is for waiters that the first answer does not fit because it varies; the key now tells them
-        // apart.
+        // The second round is for waiters that the first answer does not fit because it varies; now the keys differ.
         for _ in 0..<2 {
             let (original, isCollapsed) = try await flights.value(
                 for: key, priority: request.priority, finishWhenAbandoned: request.finishWhenAbandoned
@@ -200,13 +197,11 @@ struct FetchStage: Sendable {
             guard original.mayStore, !selects(original, finding.admitted) else { break }
             key += selectionText(original.record.response.selecting.keys.sorted(), finding.admitted)
         }
-        // A response that may not be stored, or not be reused, answers one request only: each waiter fetches for
-        // itself.
+        // A response that may not be stored, or not be reused, answers one request only: each waiter asks for itself.
         return try await ask(url, finding)
     }
 
-    /// Asks the origin, unless another process on the cache folder is asking for the same: then waits for what it
-    /// stores.
+    /// Asks the origin, unless another process on the cache folder is doing so: then waits for what it stores.
     private func askOnce(
         _ url: SourceURL, _ finding: CacheFinding, _ key: String
     ) async throws(PipelineError) -> Original {
@@ -233,8 +228,7 @@ struct FetchStage: Sendable {
     }
 
     /// The coalescing key: everything that makes two requests' answers differ, as far as it is known before asking.
-    /// Fields that no stored response varies on are left out, so that fields unique to each client do not keep requests
-    /// apart.
+    /// Fields that no stored response varies on are left out, as they may be unique to each client.
     private func flightKey(_ url: SourceURL, _ finding: CacheFinding) -> String {
         let admitted = finding.admitted
         let request = admitted.request
@@ -425,8 +419,7 @@ struct FetchStage: Sendable {
             fetchMilliseconds: response.milliseconds, finalURL: finalURL)
     }
 
-    /// The keys of a request's failures: a missing response counts by source, an error status by request fields as
-    /// well.
+    /// The keys of a request's failures: by source for a missing response, by request fields too for a status.
     func failureKeys(_ admitted: AdmittedRequest) -> [String] {
         let fields = admitted.request.fields.map { "\n\($0.name.lowercased()): \($0.value)" }.joined()
         let keys = failureKeys(admitted.source)

@@ -20,8 +20,7 @@ struct AdmittedRequest: Sendable {
     struct Parts: Sendable {
         @Boxed var request: ImageRequest
         var origin: Origin
-        /// The name records are stored under: the normalised URL, the caller's ID, `file:` + path, or `bytes:` +
-        /// digest.
+        /// The name records are stored under: the normalised URL, the caller's ID, `file:` + path, `bytes:` + digest.
         var source: String
         /// The source's name in messages, without credentials.
         var displayName: String
