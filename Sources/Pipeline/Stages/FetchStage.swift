@@ -272,8 +272,8 @@ struct FetchStage: Sendable {
         let response = original.record.response
         let asksAlike = original.admitted.request.fields == admitted.request.fields
         let isError = admitted.purpose == .image && (try? checked(original)) == nil
-        // An error response is shared with all waiters for an image, unless it may depend on the requester (401, 403,
-        // 407, 429) or the origin marks it private.
+        // An error response is shared with all waiters for an image, unless the origin marks it private, or it may
+        // depend on the requester (401, 403, 407, 429) and the request fields differ.
         let isCommonError = isError && (asksAlike || !Self.personalStatuses.contains(response.status))
         guard original.mayStore else {
             return isCommonError && ["status", "conditional", "no-lifetime", "type"].contains(original.refusal)
