@@ -4,12 +4,12 @@
 #include <pthread.h>
 #include <stddef.h>
 
-// Macros of curl.h over functions of these names.
+// curl.h defines macros over these functions.
 #undef curl_easy_setopt
 #undef curl_easy_getinfo
 #undef curl_multi_setopt
 
-// F(result, where the library is missing, name, parameters, arguments)
+// F(result, value if the library is missing, name, parameters, arguments)
 #define FUNCTIONS(F) \
     F(CURL *, NULL, curl_easy_init, (void), ()) \
     F(void, , curl_easy_cleanup, (CURL * easy), (easy)) \
@@ -60,7 +60,7 @@ __attribute__((visibility("hidden"))) CURLcode curl_global_init(long flags) {
     return is_loaded ? curl.curl_global_init(flags) : CURLE_FAILED_INIT;
 }
 
-// Hidden, so that libraries that call libcurl's functions meet libcurl's.
+// Hidden, so that other libraries that call libcurl's functions get libcurl's own.
 #define DEFINE(result, missing, name, parameters, arguments) \
     __attribute__((visibility("hidden"))) result name parameters { \
         if (!curl.name) return missing; \

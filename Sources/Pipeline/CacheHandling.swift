@@ -1,36 +1,36 @@
-/// How a cache dealt with one request, in the words of RFC 9211.
+/// How a cache dealt with one request, in the terms of RFC 9211.
 public struct CacheHandling: Sendable, Hashable {
     /// Why the request went to the origin (RFC 9211 §2.2).
     public enum Forward: String, Sendable, Hashable {
         /// Nothing is stored for the URL.
         case uriMiss = "uri-miss"
-        /// Something is stored for the URL, but for other selecting fields.
+        /// Responses are stored for the URL, but none with the request's selecting fields.
         case varyMiss = "vary-miss"
-        /// Something is stored, but its body is gone.
+        /// A response is stored, but its body is gone.
         case miss
-        /// What is stored is stale.
+        /// The stored response is stale.
         case stale
-        /// What is stored holds a part only.
+        /// Only part of the response is stored.
         case partial
-        /// The request asked for it.
+        /// The request, or its policy, required contacting the origin.
         case request
         /// The policy does not use the cache.
         case bypass
-        /// The method is one that no cache answers.
+        /// Requests with this method are not answered from a cache.
         case method
     }
 
-    /// Whether the answer came from what was stored, without asking the origin.
+    /// Whether a stored response was used without contacting the origin.
     public var isHit: Bool
     /// Why the origin was asked; nil for a hit.
     public var forward: Forward?
-    /// The status the origin answered with, where it is not the answer's own, such as the 304 of a validation.
+    /// The origin's status, if it is not the answer's own, such as the 304 of a validation.
     public var forwardStatus: Int?
     /// Whether the answer was stored.
     public var isStored: Bool
-    /// Whether another request's fetch answered this one too.
+    /// Whether this request was coalesced with another's fetch (RFC 9211's `collapsed`).
     public var isCollapsed: Bool
-    /// Seconds of freshness left, negative when stale; nil where nothing was stored.
+    /// Seconds of freshness left, negative when stale; nil if nothing was stored.
     public var timeToLive: Int?
     /// The tier a hit came from, `memory` or `disk`, or why something was not stored.
     public var detail: String?

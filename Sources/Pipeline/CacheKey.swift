@@ -10,7 +10,7 @@ package func sha256Hex(_ text: String) -> Digest { sha256Hex(Array(text.utf8)) }
 /// Lower-case hexadecimal digits.
 func hex(_ digest: SHA256.Digest) -> String { digest.withUnsafeBytes { hex($0) } }
 
-/// Lower-case hexadecimal digits, two a byte.
+/// Lower-case hexadecimal digits, two per byte.
 func hex(_ bytes: UnsafeRawBufferPointer) -> String {
     func digit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x61 + value - 10 }
     return String(unsafeUninitializedCapacity: bytes.count * 2) { text in
@@ -22,8 +22,8 @@ func hex(_ bytes: UnsafeRawBufferPointer) -> String {
     }
 }
 
-/// Names a variant by everything its bytes depend on (design §3), so that a changed picture, mask, recipe, quality or
-/// encoder never meets an old variant, and equal bytes at two URLs share theirs.
+/// Derives a variant's key from everything its bytes depend on, so that a changed picture, mask, recipe, quality or
+/// encoder never matches an old variant, and equal bytes at two URLs share theirs.
 enum CacheKey {
     static func variant(
         originalDigest: Digest, recipe: Recipe, output: ResolvedOutput, quality: RenderQuality, frames: Int,
@@ -36,7 +36,7 @@ enum CacheKey {
         parts.append(String(frames))
         for (name, digest) in masks.sorted(by: { $0.key < $1.key }) { parts += [name, digest] }
         for part in parts {
-            // Length first, so that no two lists of parts read alike.
+            // Length-prefixed, so that different lists of parts never give the same text.
             hash.update(data: Array("\(part.utf8.count):".utf8))
             hash.update(data: Array(part.utf8))
         }

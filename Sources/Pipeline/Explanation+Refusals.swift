@@ -1,10 +1,10 @@
 import Variants
 
 extension ImagePipeline {
-    /// Throws what the request would be refused with, as far as that is known without asking an origin or rendering: a file
-    /// that cannot be read or is no image, an address that policy refuses, a picture over a limit.
+    /// Throws the error this request would fail with, as far as it is known without contacting an origin or rendering:
+    /// an unreadable file or one that is not an image, an address that policy refuses, an image over a limit.
     ///
-    /// - Parameter isStored: whether a variant is stored that would be the answer.
+    /// - Parameter isStored: whether a stored variant would answer the request.
     func refuseWhatIsKnown(
         _ finding: CacheFinding, asks: Bool, isStored: Bool
     ) async throws(PipelineError) {
@@ -57,11 +57,11 @@ extension ImagePipeline {
 }
 
 extension AddressPolicy {
-    /// Refuses a URL whose host is an address, or `localhost`, that may not be connected to. What other names resolve to is
-    /// known only when they are.
+    /// Refuses a URL whose host is an address literal, or `localhost`, that may not be connected to. Other names can
+    /// only be checked once they are resolved.
     func check(_ url: SourceURL) throws(PipelineError) {
         let host = url.host.hasPrefix("[") ? String(url.host.dropFirst().dropLast()) : url.host
-        // RFC 6761 §6.3: names below `localhost` are this host, too. (What `localhost.` is depends on the resolver.)
+        // RFC 6761 §6.3: names below `localhost` are this host, too. (The resolver decides what `localhost.` is.)
         let isLocal = host.lowercased() == "localhost" || host.lowercased().hasSuffix(".localhost")
         let named = isLocal ? ["127.0.0.1", "::1"] : [host]
         let addresses = named.compactMap { IPAddress($0) }
@@ -71,7 +71,7 @@ extension AddressPolicy {
 }
 
 extension FetchError {
-    /// Connections that policy refuses, with what would allow them.
+    /// The error for connections that policy refuses; its message names the setting that would allow them.
     static func refused(_ addresses: [IPAddress], _ url: SourceURL) -> FetchError {
         var named: [String] = []
         for address in addresses.map(\.description) where !named.contains(address) { named.append(address) }

@@ -1,22 +1,22 @@
 public import Variants
 
-/// What the pipeline would do with a request, and why, as far as can be told without asking anybody.
+/// What the pipeline would do with a request, and why, as far as it is known without contacting an origin.
 public struct Explanation: Sendable {
-    /// What is stored of the source and what was thought of it.
+    /// A stored response of the source, and how it was evaluated.
     public struct Stored: Sendable {
         /// Status, fields, times and digest.
         public var record: OriginalRecord
-        /// Whether the request selects it; at most one is.
+        /// Whether the request selects this response; it selects at most one.
         public var isSelected: Bool
         /// Why it is selected, or why not.
         public var reason: String
-        /// The tier its body lies in: `memory`, `disk`, or `none` where it was evicted.
+        /// The tier that holds its body: `memory`, `disk`, or `none` if it was evicted.
         public var body: OriginalOutcome
-        /// How long it stays fresh, and the rule that says so.
+        /// Its freshness lifetime, and the rule that gives it.
         public var lifetime: FreshnessLifetime
         /// The field lines that the lifetime comes from, as received.
         public var basis: [HeaderField]
-        /// Seconds by which redirects on the way to it shorten the lifetime, and so on; nil where nothing does.
+        /// Seconds that redirects on the way to the response limit the lifetime to; nil if they set no limit.
         public var lifetimeLimit: Double?
         /// Every term of its age.
         public var age: AgeArithmetic
@@ -26,35 +26,35 @@ public struct Explanation: Sendable {
 
     /// What would happen next.
     public enum Decision: String, Sendable {
-        /// The stored response answers as it is.
+        /// The stored response is used as it is.
         case reuse
-        /// It answers though it is stale.
+        /// The stored response is used although it is stale.
         case reuseStale
-        /// It answers though it is stale, and the origin is asked meanwhile.
+        /// The stored response is used although it is stale, and the origin is asked in the background.
         case reuseAndValidate
-        /// The origin is asked whether it is still good.
+        /// The stored response is validated with the origin.
         case validate
-        /// The origin is asked for all of it.
+        /// The whole response is requested from the origin.
         case fetch
-        /// The file is looked at, and read where it changed.
+        /// The file is checked, and read if it has changed.
         case readFile
-        /// Nothing stored will do and the policy asks nobody.
+        /// No stored response can be used, and the policy forbids contacting the origin.
         case refuse
     }
 
-    /// What there is of the variant.
+    /// What is known about the variant.
     public struct VariantFinding: Sendable {
-        /// The variant key; nil where it takes the original's bytes to know it.
+        /// The variant key; nil if computing it takes the original's bytes.
         public var key: String?
-        /// The output with every option written out; nil likewise.
+        /// The output with every option written out; nil if the key is.
         public var output: ResolvedOutput?
-        /// The entry, where it is stored.
+        /// The entry, if it is stored.
         public var entry: VariantEntry?
-        /// The tier it lies in; nil where it would be rendered.
+        /// The tier that holds it; nil if it would be rendered.
         public var tier: Outcome?
     }
 
-    /// What records are kept under: the normalised URL, `id:` + source ID, `file:` + path, or `bytes:` + digest.
+    /// The name records are stored under: the normalised URL, `id:` + source ID, `file:` + path, or `bytes:` + digest.
     public var source: String
     /// How far stored responses are trusted.
     public var policy: CachePolicy
@@ -66,23 +66,23 @@ public struct Explanation: Sendable {
     public var decision: Decision
     /// The sentence that says why.
     public var reason: String
-    /// The request that would be sent, request line first, without the fields of the connection; empty where none is.
+    /// The request that would be sent, request line first, without connection fields; empty if none would be sent.
     public var request: [HeaderField]
-    /// The URL that would be asked, credentials taken out; nil where none is.
+    /// The URL that would be requested, without credentials; nil if none would be.
     public var url: String?
-    /// nil without a recipe.
+    /// The variant; nil without a recipe.
     public var variant: VariantFinding?
     /// The answer as far as it is known.
     public var answer: String
-    /// What the request would be refused with, as far as that is known; nil if nothing is known against it.
+    /// The error the request would fail with, as far as it is known; nil if none is known.
     public var refusal: PipelineError?
 }
 
 extension ImagePipeline {
-    /// Tells what `respond(to:)` would do now. Reads the caches, counts as a look-up, asks nobody, stores nothing.
+    /// Explains what `respond(to:)` would do now. Reads the caches as a look-up; contacts no origin, stores nothing.
     ///
-    /// Throws `invalidSource`, `sourceRefused` and `maskUnavailable` like a request would. What else it would be refused
-    /// with, as far as that is known without asking an origin or rendering, is in `refusal`.
+    /// Throws `invalidSource`, `sourceRefused` and `maskUnavailable` as a request would. Any other error it would fail
+    /// with, as far as it is known without contacting an origin or rendering, is in `refusal`.
     public func explain(_ request: ImageRequest) async throws(PipelineError) -> Explanation {
         let admitted = try await admit(request, events: { _ in })
         let finding = await cache(admitted)

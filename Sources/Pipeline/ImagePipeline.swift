@@ -2,9 +2,9 @@ import Glibc
 import Synchronization
 public import Variants
 
-/// Fetches originals, caches them, derives variants and caches those: one value for a whole program.
+/// Fetches originals, caches them, derives variants and caches those. One instance serves a whole program.
 ///
-/// Safe to call from anywhere. Call `shutdown()` before the program ends, so that what is being stored lands.
+/// Safe to call from any task or thread. Call `shutdown()` before the program exits, so that queued writes are stored.
 public final class ImagePipeline: Sendable {
     let admit: AdmitStage
     let cache: CacheStage
@@ -18,19 +18,19 @@ public final class ImagePipeline: Sendable {
     let limits: RenderLimits
     private let background: BackgroundWork
     private let pressure: MemoryPressure?
-    /// Requests that finish whether or not somebody still waits for them.
+    /// Requests that run to completion even if every caller has left.
     private let abandoned = Flights<ImageResponse>()
     private let abandonable = Atomic<Int>(0)
-    /// Requests that may change things.
+    /// Requests with methods other than GET, which may change state at the origin.
     private let changes = Flights<OriginalResponse>()
-    /// What the transport may connect to; nil if a caller's own decides.
+    /// The addresses the transport may connect to; nil if the caller supplied the transport, which decides for itself.
     let addresses: AddressPolicy?
     let caching: CachingConfiguration
     let now: @Sendable () -> Double
 
     /// Opens the caches. libvips and libcurl are loaded when first needed, not here.
     ///
-    /// Throws `cacheUnavailable` when the cache folder cannot be made or opened, or belongs to a newer version.
+    /// Throws `cacheUnavailable` if the cache folder cannot be made or opened, or was written by a newer version.
     public init(_ configuration: PipelineConfiguration = PipelineConfiguration()) throws(PipelineError) {
         let now = configuration.now
         self.now = now
@@ -39,7 +39,7 @@ public final class ImagePipeline: Sendable {
         threads = OwnedThreads(count: max(1, configuration.lookupThreads))
         tiers = try CacheTiers(configuration, readers: threads)
         let memory = configuration.memory
-        // Less is not worth a thread that waits.
+        // Smaller tiers are not worth a waiting thread.
         let isLarge = memory.originals + memory.variants + memory.pixels >= 64_000_000
         let tiers = tiers
         pressure =
@@ -63,7 +63,7 @@ public final class ImagePipeline: Sendable {
             acceptedTypes: configuration.acceptedTypes, byteLimit: configuration.limits.bytes, flights: Flights(),
             store: store, threads: threads, background: background,
             failures: SharedFailureMemory(configuration.caching),
-            // A worker takes as long to start as many an origin to answer.
+            // Starting a worker takes about as long as many origins take to answer, so it starts during the fetch.
             willRender: { [pool = renderer as? WorkerPool] in pool?.startFirst() }, now: now)
         render = RenderStage(
             tiers: tiers, renderer: renderer, quality: configuration.quality, limits: configuration.limits,
@@ -81,10 +81,10 @@ public final class ImagePipeline: Sendable {
         }
     }
 
-    /// Starts the render workers ahead of the first request, and says what they are locked down by; nil where renders run
-    /// in this process.
+    /// Starts the render workers ahead of the first request and returns how they are locked down; nil if renders run in
+    /// this process.
     ///
-    /// Throws `workersUnavailable` or `libraryUnavailable`; requests that need no render are answered all the same.
+    /// Throws `workersUnavailable` or `libraryUnavailable`; requests that need no render still succeed.
     public func prepareWorkers() async throws(PipelineError) -> WorkerProtection? {
         guard let pool = renderer as? WorkerPool else { return nil }
         do throws(RenderError) {
@@ -95,10 +95,10 @@ public final class ImagePipeline: Sendable {
         }
     }
 
-    /// What has become of the render workers; nil where renders run in this process.
+    /// Counters of the render workers; nil if renders run in this process.
     public var workerStatistics: WorkerStatistics? { (renderer as? WorkerPool)?.statistics }
 
-    /// Answers a request. Cancelling the calling task stops the work unless somebody else waits for it too.
+    /// Answers a request. Cancelling the calling task stops the work unless another caller waits for it too.
     public func respond(to request: ImageRequest) async throws(PipelineError) -> ImageResponse {
         try await respond(to: request, events: { _ in })
     }
@@ -108,7 +108,7 @@ public final class ImagePipeline: Sendable {
         to request: ImageRequest, events: @escaping @Sendable (LoadEvent) -> Void
     ) async throws(PipelineError) -> ImageResponse {
         guard request.finishWhenAbandoned else { return try await answer(request, events) }
-        // On its own task from the first stage to the last: the caller may leave, the work goes on.
+        // All stages run in a task of their own, so the work goes on if the caller leaves.
         let name = abandonable.add(1, ordering: .relaxed).newValue
         return try await abandoned.value(for: String(name), priority: request.priority, finishWhenAbandoned: true) {
             () async throws(PipelineError) -> ImageResponse in
@@ -126,16 +126,17 @@ public final class ImagePipeline: Sendable {
         return ImageResponse(variant)
     }
 
-    /// The origin's response to a request as it is stored, or fetched and stored now, whatever its status.
+    /// Returns the origin's response to a request, stored or fetched and stored now, whatever its status.
     ///
-    /// Another method than GET reaches the origin each time, and invalidates what is stored when it succeeds.
+    /// A method other than GET always reaches the origin, and invalidates what is stored for the URL if it succeeds.
     ///
-    /// Throws where there is no response to give: `notCached` where the request forbids asking, `fetchFailed` and
-    /// `fetchTimedOut` where the origin failed and nothing stored may stand in, `notAnImage` where a success is of a type
-    /// that is not in `acceptedTypes` (with such a type other statuses are errors too, as they are for images).
+    /// Throws if there is no response to return: `notCached` if the request forbids contacting the origin,
+    /// `fetchFailed` and `fetchTimedOut` if the origin failed and no stored response may be used instead, `notAnImage`
+    /// if a successful response has a type that is not in `acceptedTypes` (with such a type other statuses are errors
+    /// too, as they are for images).
     public func original(for request: OriginalRequest) async throws(PipelineError) -> OriginalResponse {
         guard request.method != "GET" else { return try await answer(request) }
-        // What has reached the origin counts there, whether or not somebody still waits; so it is seen to its end.
+        // A request that has reached the origin takes effect there even if the caller leaves, so it runs to completion.
         let name = abandonable.add(1, ordering: .relaxed).newValue
         return try await changes.value(for: String(name), priority: request.priority, finishWhenAbandoned: true) {
             () async throws(PipelineError) -> OriginalResponse in
@@ -152,7 +153,7 @@ public final class ImagePipeline: Sendable {
         return OriginalResponse(original, body: body, now: now(), caching: caching)
     }
 
-    /// The events of one load, in order; the sequence throws a `PipelineError` where `respond(to:)` would.
+    /// The events of one load, in order; the sequence throws a `PipelineError` when `respond(to:)` would.
     ///
     /// Leaving the loop early cancels the load.
     public func load(_ request: ImageRequest) -> AsyncThrowingStream<LoadEvent, any Error> {
@@ -173,11 +174,11 @@ public final class ImagePipeline: Sendable {
         }
     }
 
-    /// What the caches alone can answer with now, stale or not; asks nobody and renders nothing.
+    /// The answer the caches alone can give now, stale or not; contacts no origin and renders nothing.
     private func cached(_ request: ImageRequest) async -> ImageResponse? {
         var request = request
         request.policy = .cacheOnly
-        // A miss is an ordinary answer here, and whatever else fails will fail again below, where it is reported.
+        // A miss is expected here; any other error occurs again in `respond(to:)`, which reports it.
         guard let admitted = try? await admit(request, events: { _ in }) else { return nil }
         let finding = await cache(admitted)
         guard finding.record != nil, case .remote = admitted.origin, let original = try? await fetch(finding) else {
@@ -186,8 +187,8 @@ public final class ImagePipeline: Sendable {
         return await render.cached(original).map { ImageResponse($0) }
     }
 
-    /// The variant decoded to sRGB RGBA, for callers who display it. With a budget (`memory.pixels`, off by default) what
-    /// was decoded is kept for as long as the variant answers; the request's freshness is checked all the same.
+    /// The variant decoded to sRGB RGBA, for callers that display it. With a budget (`memory.pixels`, off by default)
+    /// decoded pixels are kept for as long as the variant is valid; freshness is still checked for every request.
     public func pixels(for request: ImageRequest) async throws(PipelineError) -> PixelBuffer {
         let generation = tiers.pixels.generation
         let response = try await respond(to: request)
@@ -214,27 +215,27 @@ public final class ImagePipeline: Sendable {
         }
     }
 
-    /// Gives back memory, as a program does that is about to need it or is told that it runs short: the memory tiers evict
-    /// what is worth least until they take at most this share (0…1) of what they take now. Their budgets stay, and what
-    /// is asked for again is kept again. Takes some milliseconds a gigabyte.
-    /// - Returns: bytes given back.
+    /// Frees memory, for a program that is about to need it or is running short: the memory tiers evict their least
+    /// valuable entries until they take at most this share (0…1) of what they take now. Their budgets stay, and they
+    /// fill up again as entries are requested. Takes a few milliseconds per gigabyte.
+    /// - Returns: bytes freed.
     @discardableResult
     public func reduceMemory(to share: Double = 0) -> Int { tiers.reduceMemory(to: share) }
 
-    /// Removes a source's records, bodies and every variant of them from disk and from memory, also from that of other
-    /// processes on the cache folder.
+    /// Removes a source's records, bodies and all their variants from disk and memory, including the memory of other
+    /// processes that share the cache folder.
     public func purge(_ source: ImageSource, sourceID: String? = nil) async throws(PipelineError) -> PurgeResult {
         var request = ImageRequest(source)
         request.sourceID = sourceID
         return try await tiers.purge(source: AdmitStage.identify(request).source)
     }
 
-    /// The same of a source by the name that `OriginalRecord.source` has: a normalised URL, `file:` and an absolute path,
-    /// `id:` and a `sourceID`, or `bytes:` and the SHA-256 of what was given as bytes.
+    /// Purges a source by its `OriginalRecord.source` name: a normalised URL, `file:` and an absolute path, `id:` and a
+    /// `sourceID`, or `bytes:` and the SHA-256 of the given bytes.
     public func purge(name: String) async throws(PipelineError) -> PurgeResult { try await tiers.purge(source: name) }
 
-    /// The same of many sources at once, by the beginning of their URLs or by host. It takes as long as what it removes.
-    /// What was under way when it began is stored nowhere, whatever its source.
+    /// Purges many sources at once, by URL prefix or by host. The time it takes grows with what it removes.
+    /// Work in flight when it starts is not stored, whatever its source.
     public func purge(_ selection: SourceSelection) async throws(PipelineError) -> PurgeResult {
         try await tiers.purge(selection)
     }
@@ -242,7 +243,7 @@ public final class ImagePipeline: Sendable {
     /// Counters of the disk tiers; nil without a cache folder.
     public func diskStatistics() async -> (originals: StoreCounters, variants: StoreCounters, records: StoreCounters)? {
         let tiers = tiers
-        // Trouble with the disk has been counted and warned of; there is nothing to show then.
+        // A disk error has been counted and reported already; there is nothing to return.
         return await threads.run { try? tiers.disk?.statistics() }
     }
 
@@ -253,13 +254,13 @@ public final class ImagePipeline: Sendable {
         (tiers.originals.counters, tiers.variants.counters, tiers.pixels.counters, tiers.memory.records.counters)
     }
 
-    /// Work shared with other processes on the cache folder so far.
+    /// Counters of work shared with other processes on the cache folder.
     public var sharingStatistics: SharingCounters { tiers.locks?.counters ?? SharingCounters() }
 
-    /// Validations in the background so far.
+    /// Counters of background validations.
     public var backgroundStatistics: BackgroundCounters { background.counters }
 
-    /// Waits until validations in the background and abandoned requests that were to finish have ended, and everything
+    /// Waits until background validations and abandoned requests that run to completion have finished, and everything
     /// answered so far is stored.
     public func drain() async {
         await abandoned.drain()
@@ -268,8 +269,8 @@ public final class ImagePipeline: Sendable {
         await tiers.drain()
     }
 
-    /// Waits for abandoned requests that were to finish and for validations in the background (`fetch.totalSeconds` and
-    /// `limits.seconds` bound both), begins no more, stores what is waiting, then stops every thread. The pipeline
+    /// Waits for abandoned requests that run to completion and for background validations (`fetch.totalSeconds` and
+    /// `limits.seconds` bound both), starts no more, writes what is queued, then stops every thread. The pipeline
     /// answers nothing afterwards.
     public func shutdown() async {
         pressure?.stop()

@@ -9,9 +9,9 @@ public enum ImageSource: Sendable, Hashable {
     /// Bytes the caller holds, with a name for messages. They are identified by their digest.
     case bytes([UInt8], name: String)
 
-    /// A source as people write it: what begins with a scheme and `://` is a URL, everything else is a path. A `file` URL of
-    /// this machine is the file (RFC 8089); any other scheme than http and https is refused as a URL, not looked for as a
-    /// file.
+    /// Parses a source as people write it: text that begins with a scheme and `://` is a URL, everything else is a
+    /// path. A `file` URL of this machine is a path too (RFC 8089); other schemes than http and https are refused as
+    /// URLs rather than looked up as files.
     public init(_ text: String) {
         if let path = Self.filePath(text) {
             self = .file(path)
@@ -26,8 +26,8 @@ public enum ImageSource: Sendable, Hashable {
         self = !scheme.isEmpty && text.utf8.dropFirst(scheme.count).starts(with: "://".utf8) ? .url(text) : .file(text)
     }
 
-    /// The path of `file:///path` or `file://localhost/path`, percent-decoded; nil for anything else, also if it holds a
-    /// NUL, a query or a fragment, or is not UTF-8.
+    /// The path of `file:///path` or `file://localhost/path`, percent-decoded; nil for anything else, and if the path
+    /// holds a NUL, a query or a fragment, or is not UTF-8.
     private static func filePath(_ text: String) -> String? {
         guard text.utf8.prefix(7).elementsEqual("file://".utf8) else { return nil }
         var rest = text.utf8.dropFirst(7)
@@ -59,7 +59,7 @@ public enum RequestPriority: Int, Sendable, Hashable, Comparable {
 
 /// Which tiers a request may fill. Reading is governed by the policy.
 public struct StorageOptions: OptionSet, Sendable, Hashable {
-    /// One bit a tier.
+    /// One bit per tier.
     public let rawValue: Int
     public init(rawValue: Int) { self.rawValue = rawValue }
     /// Keeps original and record in memory.
@@ -74,32 +74,32 @@ public struct StorageOptions: OptionSet, Sendable, Hashable {
     public static let all: StorageOptions = [.originalsInMemory, .originalsOnDisk, .variantsInMemory, .variantsOnDisk]
 }
 
-/// One thing asked of the pipeline: a source, and the recipe to derive from it.
+/// One request to the pipeline: a source, and the recipe to derive from it.
 public struct ImageRequest: Sendable {
     /// Where the original comes from.
     public var source: ImageSource
     /// nil asks for the original's own bytes.
     public var recipe: Recipe?
-    /// Other recipes that are asked of the same source at the same time, in requests of their own; none by default. The
-    /// original is then decoded once, at the size the largest needs, for all that can be made from one decode
-    /// (docs/workers.md says what can). They change neither key nor size; colours differ less than one sees. Naming some
-    /// that are stored already, or never asked for, costs a larger decode.
+    /// Other recipes requested of the same source at the same time, in requests of their own; none by default. The
+    /// original is then decoded once, at the size the largest needs, for all recipes that can share a decode
+    /// (docs/workers.md lists them). Keys and sizes stay the same; colour differences are imperceptible. Naming recipes
+    /// that are stored already, or never requested, costs a larger decode.
     public var companions: [Recipe] = []
-    /// The formats that the client takes for an `auto` output, best first; empty keeps the original's family.
+    /// The formats that the client accepts for an `auto` output, best first; empty keeps the original's family.
     public var negotiated: [ImageFormat] = []
     /// How far stored responses are trusted; HTTP's own rules by default.
     public var policy = CachePolicy.protocol
     /// Urgency; `normal` by default.
     public var priority = RequestPriority.normal
-    /// Waits this long before the network or a render is used; answers from the caches are not delayed.
+    /// How long to wait before using the network or rendering; answers from the caches are not delayed.
     public var delay = Duration.zero
     /// Tiers that may be filled; all by default.
     public var storage = StorageOptions.all
-    /// Identifies the source in place of its URL: one picture behind several hosts.
+    /// Identifies the source in place of its URL, for example for one picture served by several hosts.
     public var sourceID: String?
     /// Fields sent to the origin with the request.
     public var fields: [HeaderField] = []
-    /// Finishes into the caches when everybody who waited has left; otherwise abandoned work is cancelled.
+    /// Whether the work continues, and fills the caches, after every caller has left; by default it is cancelled.
     public var finishWhenAbandoned = false
 
     public init(_ source: ImageSource, recipe: Recipe? = nil) {

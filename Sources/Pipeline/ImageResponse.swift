@@ -3,12 +3,12 @@ public import Variants
 /// Where the bytes of a response came from.
 public enum Outcome: String, Sendable, Hashable { case memory, disk, rendered, original }
 
-/// How the original was obtained; `none` where its record was fresh and the body was not needed.
+/// How the original was obtained; `none` if its record was fresh and the body was not needed.
 public enum OriginalOutcome: String, Sendable, Hashable { case memory, disk, revalidated, stale, network, none }
 
-/// Wall milliseconds of the parts of one response; `total` leaves the time spent queued out.
+/// Wall-clock milliseconds for each part of one response; `total` excludes the time spent queued.
 public struct Timings: Sendable, Hashable {
-    /// Waiting for a thread to render on.
+    /// Waiting for a render thread.
     public var queue = 0.0
     /// Asking the origin, retries included.
     public var fetch = 0.0
@@ -18,7 +18,7 @@ public struct Timings: Sendable, Hashable {
     public var operations = 0.0
     /// Writing the output format.
     public var encode = 0.0
-    /// Handing over to the stores; writing to disk happens behind the answer.
+    /// Handing over to the stores; the write to disk happens after the answer.
     public var store = 0.0
     /// From the request to the answer, without `queue`.
     public var total = 0.0
@@ -33,9 +33,9 @@ public struct ImageResponse: Sendable {
     public var mediaType: String
     /// The format of `bytes`.
     public var format: ImageFormat
-    /// Pixels of the picture as it is shown: for an original, before its EXIF orientation.
+    /// Width in pixels; for an original, before its EXIF orientation is applied.
     public var width: Int
-    /// Pixels, like `width`.
+    /// Height in pixels, like `width`.
     public var height: Int
     /// SHA-256 of `bytes`, hexadecimal.
     public var digest: Digest
@@ -47,13 +47,13 @@ public struct ImageResponse: Sendable {
     public var outcome: Outcome
     /// How the original was obtained.
     public var originalOutcome: OriginalOutcome
-    /// Why the origin was asked (RFC 9211 §2.2); nil where it was not.
+    /// Why the origin was asked (RFC 9211 §2.2); nil if it was not.
     public var forward: CacheHandling.Forward?
-    /// The status the origin answered with, where it is not that of the original, such as the 304 of a validation.
+    /// The origin's status, if it is not that of the original, such as the 304 of a validation.
     public var forwardStatus: Int?
-    /// Whether the original, and so this, may be stored for other requests.
+    /// Whether the original, and therefore this response, may be stored for other requests.
     public var isStorable: Bool
-    /// Whether another request's work answered this one.
+    /// Whether this request was coalesced with another's work.
     public var isCollapsed: Bool
     /// Whether the original was past its freshness and not validated.
     public var isStale: Bool
@@ -63,9 +63,9 @@ public struct ImageResponse: Sendable {
     public var timings: Timings
 }
 
-/// What happens while one request is answered, in this order; the last is `finished`, or the sequence throws.
+/// The events of one request, in this order; the last is `finished`, or the sequence throws.
 public enum LoadEvent: Sendable {
-    /// A stored image is at hand, possibly stale; at most once.
+    /// A stored image is available, possibly stale; reported at most once.
     case cached(ImageResponse, outcome: Outcome, isStale: Bool)
     /// The origin is being asked.
     case requesting(hadCached: Bool)

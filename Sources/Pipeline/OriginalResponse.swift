@@ -1,33 +1,33 @@
-/// Asks for an original as HTTP knows it: status, fields and body, whatever the status, as a caching proxy would.
+/// A caching proxy's request for an original as HTTP knows it: status, fields and body, whatever the status.
 public struct OriginalRequest: Sendable {
     /// An absolute http or https URL.
     public var url: String
-    /// `GET`, the default, or a method that may change things: such a request goes to the origin once, with every one of
-    /// `fields`, is answered by it alone, and what is stored of the URL is invalidated when it succeeds (RFC 9111 §4.4).
-    /// `CONNECT`, `TRACE` and `HEAD` are refused; what GET brings answers HEAD too.
+    /// `GET`, the default, or a method that may change state: such a request goes to the origin once, with all
+    /// `fields`, and only the origin's response answers it. If it succeeds, what is stored for the URL is invalidated
+    /// (RFC 9111 §4.4). `CONNECT`, `TRACE` and `HEAD` are refused; use the response to a GET to answer HEAD.
     public var method = "GET"
-    /// What is sent with another method than GET; empty by default.
+    /// The body sent with methods other than GET; empty by default.
     public var body: [UInt8] = []
     /// Identifies the source in place of its URL.
     public var sourceID: String?
-    /// Fields sent to the origin, on which `Vary` selects. Those of one connection are left out by the transport,
-    /// conditions and ranges as `forwardsConditionals` says.
+    /// Fields sent to the origin, and matched against `Vary`. The transport drops connection-specific fields;
+    /// conditions and ranges are handled as `forwardsConditionals` says.
     public var fields: [HeaderField]
     /// How far stored responses are trusted.
     public var policy = CachePolicy.protocol
-    /// Whether `Cache-Control` and `Pragma` among `fields` act on the stored response (RFC 9111 §5.2.1). Off by default:
-    /// a client's `no-cache` does not force work.
+    /// Whether `Cache-Control` and `Pragma` among `fields` apply to the stored response (RFC 9111 §5.2.1). Off by
+    /// default, so that a client's `no-cache` cannot force work.
     public var honoursDirectives = false
     /// Whether the client's own conditions and range (`If-None-Match`, `If-Modified-Since`, `If-Match`,
-    /// `If-Unmodified-Since`, `If-Range`, `Range`) among `fields` are sent on where nothing is stored that they could be
-    /// judged by. Their 206, 304, 412 or 416 comes back as it is and is not stored; a whole answer is stored as usual. Off
-    /// by default: they never reach the origin, the whole response is fetched, and they are for the caller to apply.
+    /// `If-Unmodified-Since`, `If-Range`, `Range`) among `fields` are forwarded if no stored response can be used to
+    /// evaluate them. A 206, 304, 412 or 416 to them is returned unchanged and not stored; a complete response is stored
+    /// as usual. Off by default: they never reach the origin, the whole response is fetched, and the caller applies them.
     public var forwardsConditionals = false
-    /// Whether a redirect is followed to the response it leads to, which is then stored under this URL for no longer than
-    /// the redirects allow. Otherwise a redirect is answered as it is. Default true.
+    /// Whether a redirect is followed to the response it leads to, which is then stored under this URL for no longer
+    /// than the redirects allow. Otherwise the redirect itself is returned. Default true.
     public var followsRedirects = true
-    /// Told of interim responses of the origin (1xx) on the way to the final one; a request that joins another's fetch is
-    /// told of none. Default nobody.
+    /// Called with the origin's interim responses (1xx) before the final one; not called for a request that is
+    /// coalesced with another's fetch. Default nil.
     public var onInterim: InterimObserver?
     /// Urgency; `normal` by default.
     public var priority = RequestPriority.normal
@@ -47,21 +47,21 @@ public struct OriginalRequest: Sendable {
 public struct OriginalResponse: Sendable {
     /// The status as received, 200…999.
     public var status: Int
-    /// End-to-end fields as received, in order, repeats kept; after a 304 those it freshened.
+    /// End-to-end fields as received, in order, repeats kept; after a 304, as updated by it.
     public var fields: [HeaderField]
-    /// The body as received, content coding included; empty where `file` has it.
+    /// The body as received, content coding included; empty if `file` holds it.
     public var body: [UInt8]
-    /// The body, where it is long and the request accepts a file.
+    /// The body, if it is long and the request accepts a file.
     public var file: SpooledBody?
-    /// Seconds since the origin made or last validated it (RFC 9111 §4.2.3); nil for what was not stored before this
-    /// request, whose own `Age` field, if any, is among `fields`.
+    /// Seconds since the origin made or last validated it (RFC 9111 §4.2.3); nil if it was not stored before this
+    /// request, in which case its own `Age` field, if any, is among `fields`.
     public var age: Int?
-    /// Hit or forwarded, stored, collapsed.
+    /// How the cache handled the request.
     public var handling: CacheHandling
-    /// Unix seconds when the response arrived, for a `Date` where the origin sent none.
+    /// Unix seconds when the response arrived; serves as `Date` if the origin sent none.
     public var responseTime: Double
 
-    /// A response, as the pipeline or a test makes it.
+    /// Creates a response; used by the pipeline and by tests.
     public init(
         status: Int, fields: [HeaderField], body: [UInt8], age: Int?, handling: CacheHandling, responseTime: Double
     ) {
@@ -75,12 +75,12 @@ public struct OriginalResponse: Sendable {
 }
 
 extension OriginalResponse {
-    /// - Parameter body: the bytes, where they are not to come as a file.
+    /// - Parameter body: the bytes; nil if the body is handed over as a file.
     init(_ original: Original, body: [UInt8]?, now: Double, caching: CachingConfiguration) {
         let response = original.record.response
-        // What was not forwarded was a hit, also when it was stale.
+        // A response that was not forwarded is a hit, even if it is stale.
         let isHit = original.forward == nil
-        // What another request got is a stored response to this one.
+        // A response fetched by another request counts as stored for this one.
         let isNew = original.outcome == .network && !original.isCollapsed
         let hasAge = !isNew && (original.outcome != .network || response.fields.first("age") != nil)
         var handling = CacheHandling(

@@ -3,18 +3,18 @@ import Variants
 /// Why a request got no image. `message` says what happened, to what, and what would help; URLs in it carry no
 /// credentials.
 public struct PipelineError: Error, Sendable, CustomStringConvertible {
-    /// A stable name; a struct, so that adding one breaks nobody.
+    /// A stable name; a struct rather than an enum, so that adding a code does not break callers.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         /// The name in reports and JSON.
         public let name: String
         public init(_ name: String) { self.name = name }
         public var description: String { name }
 
-        /// The source is no http(s) URL and no path.
+        /// The source is neither an http(s) URL nor a path.
         public static let invalidSource = Code("invalidSource")
         /// The recipe does not parse.
         public static let invalidRecipe = Code("invalidRecipe")
-        /// A setting does not fit.
+        /// A setting is invalid.
         public static let invalidConfiguration = Code("invalidConfiguration")
         /// A named mask or overlay is missing or ambiguous.
         public static let maskUnavailable = Code("maskUnavailable")
@@ -24,33 +24,33 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         public static let notFound = Code("notFound")
         /// The origin was not reached, broke off, or answered with an error.
         public static let fetchFailed = Code("fetchFailed")
-        /// Connecting, the head, the body or all of it took too long.
+        /// Connecting, the head, the body or the whole transfer took too long.
         public static let fetchTimedOut = Code("fetchTimedOut")
         /// `cacheOnly` found nothing to reuse.
         public static let notCached = Code("notCached")
-        /// The bytes are of no image format.
+        /// The bytes are not in any known image format.
         public static let notAnImage = Code("notAnImage")
-        /// An image, in a format that is not read.
+        /// An image in a format that this pipeline does not read.
         public static let unsupportedFormat = Code("unsupportedFormat")
-        /// Over a limit, which the message names with its value.
+        /// A limit is exceeded; the message names it and its value.
         public static let overLimit = Code("overLimit")
         /// The decoder refused the bytes.
         public static let undecodable = Code("undecodable")
-        /// The recipe names a step or output that is not built yet.
+        /// The recipe names a step or output that is not implemented.
         public static let notAvailable = Code("notAvailable")
         /// A step or the encoder could not do what was asked.
         public static let renderFailed = Code("renderFailed")
-        /// The render took longer than `limits.seconds` or `limits.encodeSeconds`, or did so a short while ago.
+        /// The render took longer than `limits.seconds` or `limits.encodeSeconds`, or did so recently.
         public static let renderDeadline = Code("renderDeadline")
-        /// The process that rendered crashed or answered nonsense, or did so a short while ago with the same original.
+        /// The render process crashed or sent an invalid reply, or did so recently with the same original.
         public static let renderCrashed = Code("renderCrashed")
         /// Render workers cannot be started.
         public static let workersUnavailable = Code("workersUnavailable")
         /// libvips is missing; the message names the package.
         public static let libraryUnavailable = Code("libraryUnavailable")
-        /// The cache folder cannot be opened, or is of a newer version.
+        /// The cache folder cannot be opened, or was written by a newer version.
         public static let cacheUnavailable = Code("cacheUnavailable")
-        /// The caller gave up.
+        /// The caller cancelled the request.
         public static let cancelled = Code("cancelled")
     }
 
@@ -70,7 +70,7 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
 }
 
 extension PipelineError {
-    /// A render's failure, told of the source it happened to.
+    /// A render error, with the source it occurred on.
     init(_ error: RenderError, source: String) {
         let code: Code =
             switch error.code {

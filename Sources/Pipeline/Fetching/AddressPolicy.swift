@@ -1,8 +1,8 @@
 // Which addresses a fetch may connect to. What counts is the address connected to, not the name or spelling in the
 // URL. An address that is not globally reachable by the IANA special-purpose registries (RFC 6890) is refused, and so
-// is an IPv6 address that carries such an IPv4 address inside: whoever translates it would connect there.
+// is an IPv6 address that embeds such an IPv4 address: a translator on the way would connect there.
 
-/// Why an address is not one of the public internet.
+/// Whether an address is on the public internet, and if not, why.
 public enum AddressClass: String, Sendable, Hashable {
     /// Globally reachable.
     case `public`
@@ -18,7 +18,7 @@ public enum AddressClass: String, Sendable, Hashable {
     case carrierGradeNAT = "carrier-grade NAT"
     /// `224.0.0.0/4` and `ff00::/8`.
     case multicast
-    /// Documentation, benchmarking, protocol assignments, broadcast and everything not assigned.
+    /// Documentation, benchmarking, protocol assignments, broadcast and everything unassigned.
     case reserved
 }
 
@@ -75,7 +75,7 @@ public struct AddressPolicy: Sendable, Hashable {
             let kind = classify(four)
             if kind != .public { return kind }
         }
-        // Forms that embed public addresses only are public, wherever they lie.
+        // An address that embeds only public addresses is public, whatever its block.
         guard inner.isEmpty else { return .public }
         // Outside 2000::/3 nothing is assigned.
         let isAssigned = globalUnicast?.contains(address) == true && protocolAssignments?.contains(address) != true

@@ -4,7 +4,7 @@ public enum AddressRule: Sendable, Hashable {
     case none
     /// Every address.
     case all
-    /// Public ones and these.
+    /// Public addresses and these.
     case list([Entry])
 
     /// A block of addresses, with or without one port.
@@ -15,7 +15,7 @@ public enum AddressRule: Sendable, Hashable {
         public let port: Int?
 
         /// Parses `127.0.0.1`, `10.0.0.0/8`, `127.0.0.1:8080`, `10.0.0.0/8:8080`, `::1`, `fd00::/8`, `[::1]:8080`,
-        /// `[fd00::/8]:8080`; nil where malformed.
+        /// `[fd00::/8]:8080`; nil if malformed.
         public init?(_ text: String) {
             var blockText = Substring(text)
             var portText: Substring?

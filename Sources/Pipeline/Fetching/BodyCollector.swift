@@ -1,41 +1,41 @@
 import struct Crypto.SHA256
 
-/// Takes a body in as it arrives, and its digest with it: in memory, and past a size in a file.
+/// Collects a body as it arrives, and computes its digest: in memory, and beyond a size in a file.
 ///
-/// `@unchecked Sendable`: one owner at a time. It belongs to the loop's thread while a transfer fills it, then goes,
-/// through the transfer's locked hand-over, to the response or to the next try.
+/// `@unchecked Sendable`: one owner at a time. It belongs to the loop's thread while a transfer fills it, and then,
+/// through the transfer's locked hand-over, to the response or to the next attempt.
 final class BodyCollector: @unchecked Sendable {
-    /// Everything, or with a file what is not written to it yet.
+    /// The whole body, or if there is a file, what is not yet written to it.
     private(set) var bytes: [UInt8] = []
     private(set) var file: SpooledBody?
     private(set) var count = 0
-    /// Of all but the last `unhashed` of `bytes`; nil before anything is hashed.
+    /// The hash of all but the last `unhashed` of `bytes`; nil before anything is hashed.
     private var hash: SHA256?
     private var unhashed = 0
     private var folder: String?
     private var spoolBytes: Int
 
-    /// Small pieces are gathered before they are written: libcurl brings 16 kB at a time.
+    /// Bytes gathered before they are written: libcurl delivers 16 kB at a time.
     private static let gathered = 262_144
-    /// Bytes that wait to be hashed at most: they shall still be in the processor's cache.
+    /// The most bytes that wait to be hashed, so that they are still in the processor's cache.
     private static let hashedLater = 65_536
 
     /// - Parameters:
     ///   - folder: where a file may be made; nil keeps everything in memory.
-    ///   - spoolBytes: how much is kept in memory before a file is.
+    ///   - spoolBytes: how much is kept in memory before a file is used.
     init(folder: String? = nil, spoolBytes: Int = 0) {
         self.folder = folder
         self.spoolBytes = spoolBytes
     }
 
-    /// Makes room for an announced length. What is announced is not yet a body and shall not cost memory before it
-    /// comes: at most 1 MiB is taken beforehand. What is announced as too long for memory goes to a file from the start.
+    /// Reserves memory for an announced length. An announcement alone must not cost much memory: at most 1 MiB is
+    /// reserved beforehand. A body that is announced as too long for memory goes to a file from the start.
     func reserve(_ length: Int) {
         if length > spoolBytes { spoolBytes = min(spoolBytes, Self.gathered) }
         bytes.reserveCapacity(min(length, folder != nil && length > spoolBytes ? 2 * Self.gathered : 1 << 20))
     }
 
-    /// Takes a piece in; false where what is in the file is lost.
+    /// Appends a piece; false if what is in the file is lost.
     func append(_ piece: UnsafeRawBufferPointer) -> Bool {
         bytes.append(contentsOf: piece)
         count += piece.count
@@ -45,10 +45,10 @@ final class BodyCollector: @unchecked Sendable {
         return write()
     }
 
-    /// Writes what is still in memory, where there is a file; false where what is in it is lost.
+    /// Writes what is still in memory, if there is a file; false if what is in it is lost.
     func completeFile() -> Bool { file == nil || bytes.isEmpty || write() }
 
-    /// Takes everything into memory; false where the file cannot be read.
+    /// Loads the whole body into memory; false if the file cannot be read.
     func load() -> Bool {
         guard let file else { return true }
         guard let written = file.bytes() else { return false }
@@ -64,7 +64,7 @@ final class BodyCollector: @unchecked Sendable {
             bytes.removeAll(keepingCapacity: bytes.count <= Self.gathered * 2)
             return true
         }
-        // A full disk is no reason to fail: what follows stays in memory, within the byte limit.
+        // A full disk does not fail the transfer: the body stays in memory, within the byte limit.
         folder = nil
         return load()
     }
@@ -87,7 +87,7 @@ final class BodyCollector: @unchecked Sendable {
 
     private func hashRest() {
         var running = hash ?? SHA256()
-        // Not held twice, or every update would copy it.
+        // Keep only one reference, or every update would copy it.
         hash = nil
         updateWithRest(&running)
         hash = running

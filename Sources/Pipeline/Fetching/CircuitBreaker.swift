@@ -1,33 +1,33 @@
-/// When an origin that keeps failing is left alone (setting `fetch.breaker`).
+/// When requests to an origin that keeps failing are rejected (setting `fetch.breaker`).
 public struct BreakerConfiguration: Sendable, Hashable {
-    /// Failures in a row after which it is: failed connections, time-outs and 5xx. Default 20, which a page of broken
-    /// images does not reach and an outage reaches at once.
+    /// Consecutive failures that open the breaker: failed connections, time-outs and 5xx. Default 20, which a page of
+    /// broken images does not reach and an outage reaches at once.
     public var failures = 20
-    /// Seconds for which it is, then one request tries again; doubled each time that fails, up to eight times this.
-    /// Default 10.
+    /// Seconds for which the breaker stays open before one trial request; doubled each time the trial fails, up to
+    /// eight times this. Default 10.
     public var seconds = 10.0
 
     /// The defaults.
     public init() {}
 }
 
-/// Keeps requests from origins that keep failing: closed, open after failures in a row, half open with one trial.
+/// Rejects requests to origins that keep failing: closed, open after consecutive failures, half open with one trial.
 ///
-/// A value with the time as a parameter; its owner locks it.
+/// A value type that takes the time as a parameter; its owner locks it.
 struct CircuitBreaker: Sendable {
     enum Admission: Sendable, Hashable {
-        /// Ask. A trial decides for everybody else, so its outcome must be recorded.
+        /// Send the request. A trial decides for all other requests, so its outcome must be recorded.
         case ask(isTrial: Bool)
-        /// Do not ask; the failures so far, and the seconds until a trial (0 while one is under way).
+        /// Reject the request; the failures so far, and the seconds until a trial (0 while one is in progress).
         case refuse(failures: Int, seconds: Double)
     }
 
     enum Outcome: Sendable {
-        /// The origin answered, be it with a 404.
+        /// The origin answered, even if with a 404.
         case answered
-        /// It was not reached, did not answer in time, broke off, or answered 5xx.
+        /// The origin was not reached, did not answer in time, broke off, or answered 5xx.
         case failed
-        /// The request ended for reasons of its own.
+        /// The request ended for reasons unrelated to the origin.
         case unknown
     }
 
@@ -41,12 +41,12 @@ struct CircuitBreaker: Sendable {
     private let configuration: BreakerConfiguration
     private var states: [String: State] = [:]
 
-    /// Origins remembered: names come from requests, and memory does not grow with them.
+    /// The most origins remembered: names come from requests, and memory must not grow with them.
     static let mostOrigins = 4096
 
     init(_ configuration: BreakerConfiguration) { self.configuration = configuration }
 
-    /// Whether to ask an origin at `now`, in seconds of any clock that never goes back.
+    /// Whether to send a request to an origin at `now`, in seconds of any monotonic clock.
     mutating func admit(_ origin: String, now: Double) -> Admission {
         guard let state = states[origin], let until = state.opensUntil else { return .ask(isTrial: false) }
         guard now >= until, !state.hasTrial else {
@@ -56,7 +56,7 @@ struct CircuitBreaker: Sendable {
         return .ask(isTrial: true)
     }
 
-    /// Takes note of how a request that was admitted ended.
+    /// Records how an admitted request ended.
     mutating func record(_ origin: String, _ outcome: Outcome, isTrial: Bool, now: Double) {
         switch outcome {
         case .answered:
@@ -66,7 +66,7 @@ struct CircuitBreaker: Sendable {
         case .failed:
             var state = states[origin] ?? State()
             state.failures += 1
-            // Failures of requests that were under way when it opened change nothing.
+            // Failures of requests that were in flight when the breaker opened do not prolong it.
             if isTrial || (state.opensUntil == nil && state.failures >= max(configuration.failures, 1)) {
                 state.opensUntil = now + configuration.seconds * Double(1 << min(state.openings, 3))
                 state.openings += 1
@@ -77,7 +77,7 @@ struct CircuitBreaker: Sendable {
         }
     }
 
-    /// Makes room: origins that only begin to fail go first, then all.
+    /// Makes room: forgets origins whose breaker is not open first, then all.
     private mutating func forget(now: Double) {
         states = states.filter { ($0.value.opensUntil ?? 0) > now || $0.value.hasTrial }
         if states.count > Self.mostOrigins { states = [:] }

@@ -1,20 +1,20 @@
 import CCurl
 import Glibc
 
-/// One easy handle with a transfer on it, which the callbacks reach through this.
+/// One easy handle and its transfer, which the callbacks reach through this.
 ///
 /// Owned by the loop's thread.
 final class CurlEasy {
     let handle: UnsafeMutableRawPointer
-    /// The request's lines as libcurl has them; most requests have those of the one before.
+    /// The request's field lines as a libcurl list, kept because most requests have the same as the previous one.
     private var lines: UnsafeMutablePointer<curl_slist>?
     private var givenLines: [[UInt8]] = []
     private var addresses: UnsafeMutablePointer<curl_slist>?
     private(set) var transfer: Transfer?
-    /// The last peer that the rule admitted, as libcurl writes it; the rule stays the same as long as the handle does.
+    /// The last peer that the rule admitted, as libcurl writes it; the rule does not change while the handle exists.
     private var admitted: (peer: [CChar], port: Int32)?
 
-    /// A new handle; nil when libcurl cannot make one.
+    /// A new handle; nil if libcurl cannot make one.
     init?() {
         guard let handle = curl_easy_init() else { return nil }
         self.handle = handle
@@ -29,10 +29,10 @@ final class CurlEasy {
     /// Whether the options that are the same for every transfer are set.
     private var isConfigured = false
 
-    /// Prepares the handle for a transfer. What is the same for all of them is set once: setting it costs as much as a
-    /// small transfer's own work.
+    /// Prepares the handle for a transfer. Options that are the same for all transfers are set once: setting them costs
+    /// as much as a small transfer's own work.
     ///
-    /// Returns false where libcurl does not take one of the options: what it would not enforce is not started.
+    /// Returns false if libcurl rejects an option: a transfer whose limits it would not enforce is not started.
     func prepare(_ transfer: Transfer) -> Bool {
         self.transfer = transfer
         if !isConfigured {
@@ -44,11 +44,11 @@ final class CurlEasy {
         var isTaken = [
             ccurl_set_string(handle, CURLOPT_URL, request.url.normalised),
             ccurl_set_list(handle, CURLOPT_HTTPHEADER, lines),
-            // The net below our own limit, for where libcurl does not call back.
+            // A safety net behind our own limit, for when libcurl does not call back.
             ccurl_set_long(handle, CURLOPT_TIMEOUT_MS, milliseconds(request.totalSeconds + 1)),
         ].allSatisfy { $0 == CURLE_OK }
         if transfer.configuration.http2 {
-            // One connection that takes many transfers is worth waiting for.
+            // A connection that can carry many transfers is worth waiting for.
             let isTLS = request.url.scheme == "https"
             isTaken = isTaken && ccurl_set_long(handle, CURLOPT_PIPEWAIT, isTLS ? 1 : 0) == CURLE_OK
         }
@@ -63,7 +63,7 @@ final class CurlEasy {
     }
 
     private func takeLines(_ given: [[UInt8]]) {
-        // What the list was is still set.
+        // libcurl still refers to the old list.
         _ = ccurl_set_list(handle, CURLOPT_HTTPHEADER, nil)
         curl_slist_free_all(lines)
         lines = nil
@@ -83,7 +83,7 @@ final class CurlEasy {
             ccurl_set_long(handle, CURLOPT_HTTPGET, 1),
             ccurl_set_string(handle, CURLOPT_USERAGENT, configuration.userAgent),
 
-            // Only http and https, redirects by ourselves, no proxy out of the environment that would hide the address.
+            // Only http and https; redirects are ours to follow; no proxy from the environment to hide the address.
             ccurl_set_string(handle, CURLOPT_PROTOCOLS_STR, "http,https"),
             ccurl_set_string(handle, CURLOPT_REDIR_PROTOCOLS_STR, "http,https"),
             ccurl_set_long(handle, CURLOPT_FOLLOWLOCATION, 0),
@@ -112,7 +112,7 @@ final class CurlEasy {
         return statuses.allSatisfy { $0 == CURLE_OK }
     }
 
-    /// What an origin has of its own; `reset` takes it back.
+    /// Applies the settings of one origin; `reset` undoes them.
     private func configure(_ host: HostSettings) -> Bool {
         var statuses: [CURLcode] = []
         if host.isInsecure {
@@ -123,13 +123,13 @@ final class CurlEasy {
         return statuses.allSatisfy { $0 == CURLE_OK }
     }
 
-    /// A request that may change things; `reset` takes it back.
+    /// Sets the method and body of a request that may change state; `reset` undoes them.
     private func configure(_ method: String, _ body: [UInt8]) -> Bool {
-        // On a kept connection libcurl would send it a second time where the origin closes without an answer.
+        // On a reused connection libcurl would send it again if the origin closes without a response.
         var statuses = [
             ccurl_set_long(handle, CURLOPT_FRESH_CONNECT, 1), ccurl_set_long(handle, CURLOPT_FORBID_REUSE, 1),
         ]
-        // Those that are about what they carry say so when that is nothing (RFC 9110 §8.6).
+        // Methods that anticipate content send its length even if there is none (RFC 9110 §8.6).
         if !body.isEmpty || ["POST", "PUT", "PATCH"].contains(method) {
             var copied = body
             statuses.append(ccurl_set_long(handle, CURLOPT_POSTFIELDSIZE, body.count))
@@ -143,11 +143,11 @@ final class CurlEasy {
     }
 
     private func trust(_ file: String) -> [CURLcode] {
-        // The folder of the system's authorities would be trusted beside the file.
+        // The system's folder of authorities would otherwise be trusted besides the file.
         [ccurl_set_string(handle, CURLOPT_CAINFO, file), ccurl_set_string(handle, CURLOPT_CAPATH, nil)]
     }
 
-    /// Lets go of the transfer; the handle can take another.
+    /// Releases the transfer; the handle can take another.
     func reset() {
         let isSpecial = transfer.map { $0.request.host != nil || $0.request.method != "GET" } ?? false
         if isSpecial || addresses != nil || !isConfigured {
@@ -159,7 +159,7 @@ final class CurlEasy {
         transfer = nil
     }
 
-    /// Whether the transfer may go on with a peer that is connected.
+    /// Whether the transfer may continue with a connected peer.
     fileprivate func admits(_ peer: UnsafePointer<CChar>, port: Int32) -> Bool {
         if let admitted, admitted.port == port, strcmp(admitted.peer, peer) == 0 { return true }
         let text = String(cString: peer)
@@ -171,17 +171,17 @@ final class CurlEasy {
     private func milliseconds(_ seconds: Double) -> Int { Int(min(max(seconds * 1000, 1), 86_400_000)) }
 }
 
-/// CURL_HTTP_VERSION_2TLS and CURL_HTTP_VERSION_1_1, members of an enumeration without a name.
+/// CURL_HTTP_VERSION_2TLS and CURL_HTTP_VERSION_1_1, members of an anonymous enumeration.
 private let httpVersion2TLS = 4
 private let httpVersion11 = 2
-/// CURL_SSLVERSION_TLSv1_2, of another such: at least TLS 1.2 (RFC 8996).
+/// CURL_SSLVERSION_TLSv1_2, of another anonymous enumeration: at least TLS 1.2 (RFC 8996).
 private let tlsVersion12 = 6
 
 private func easy(_ context: UnsafeMutableRawPointer?) -> CurlEasy? {
     context.map { Unmanaged<CurlEasy>.fromOpaque($0).takeUnretainedValue() }
 }
 
-/// CURLOPT_HEADERFUNCTION: one line at a time; fewer bytes than given stop the transfer.
+/// CURLOPT_HEADERFUNCTION: one line at a time; returning another number of bytes than given stops the transfer.
 private func receiveLine(
     _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
 ) -> Int {
@@ -190,7 +190,7 @@ private func receiveLine(
     return transfer.receive(line: line) ? line.count : -1
 }
 
-/// CURLOPT_WRITEFUNCTION: a piece of body, 16 kB at most.
+/// CURLOPT_WRITEFUNCTION: a piece of the body, at most 16 kB.
 private func receiveBody(
     _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
 ) -> Int {
@@ -207,7 +207,7 @@ private func openSocket(
     guard let transfer = easy(context)?.transfer, let address else { return -1 }
     let (ip, port) = withUnsafePointer(to: &address.pointee.addr) { pointer in
         let raw = UnsafeRawPointer(pointer)
-        // Both families keep the port at the same place.
+        // Both families keep the port at the same offset.
         return (IPAddress(pointer), Int(UInt16(bigEndian: raw.loadUnaligned(fromByteOffset: 2, as: UInt16.self))))
     }
     guard transfer.admits(ip, port: port), let ip, transfer.request.hooks.dials(ip, port) else { return -1 }
@@ -215,7 +215,7 @@ private func openSocket(
     return socket(address.pointee.family, address.pointee.socktype | closeOnExec, address.pointee.`protocol`)
 }
 
-/// CURLOPT_PREREQFUNCTION: connected, by a new connection or a kept one, which no open-socket callback saw.
+/// CURLOPT_PREREQFUNCTION: called once connected, even on a reused connection, which opens no socket.
 private func beforeRequest(
     _ context: UnsafeMutableRawPointer?, _ peer: UnsafeMutablePointer<CChar>?, _ own: UnsafeMutablePointer<CChar>?,
     _ port: Int32, _ ownPort: Int32

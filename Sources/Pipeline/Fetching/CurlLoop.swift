@@ -2,7 +2,7 @@ import CCurl
 import Glibc
 import Synchronization
 
-/// The thread that runs libcurl: takes transfers out of an inbox, keeps within the slots, ends what is overdue.
+/// The thread that runs libcurl: takes transfers from an inbox, limits their number, fails those that are overdue.
 ///
 /// `@unchecked Sendable`: `inbox` is locked; other threads only wake `sockets`; everything else belongs to the loop's
 /// thread.
@@ -24,16 +24,16 @@ final class CurlLoop: @unchecked Sendable {
     private var active: [UnsafeMutableRawPointer: CurlEasy] = [:]
     private var activeByOrigin: [String: Int] = [:]
     private var idle: [CurlEasy] = []
-    /// Transfers that have ended, whose waiters are told together before the loop pauses: each is a thread to wake.
+    /// Finished transfers. Their waiters are resumed together just before the loop pauses, as each is a thread to wake.
     private var ended: [(Transfer, Result<RawResponse, FetchError>)] = []
     private var thread = pthread_t()
 
-    /// How often limits are looked at while transfers run.
+    /// How often limits are checked while transfers run.
     private static let tickMilliseconds: Int32 = 50
 
-    /// Starts the thread; nil when libcurl or the system cannot.
+    /// Starts the thread; nil if libcurl or the system cannot.
     static func start(_ configuration: FetchConfiguration) -> CurlLoop? {
-        // Once in the life of the process, before any handle, and on the first fetch only: it costs 5 ms.
+        // Once per process, before any handle, and only on the first fetch: it costs 5 ms.
         guard globalState == CURLE_OK, let sockets = SocketWatch(), let multi = curl_multi_init() else { return nil }
         let loop = CurlLoop(multi, sockets, configuration)
         let context = Unmanaged.passRetained(loop)
@@ -56,12 +56,12 @@ final class CurlLoop: @unchecked Sendable {
         return curl_global_init(Int(ccurl_global_default))
     }()
 
-    /// Bodies are made here and freed elsewhere. glibc gives the free end of a heap back to the system from 128 kB on, and
-    /// then has to take it again for the next bodies, which is a tenth of a small fetch. It keeps twice the size of the
-    /// largest piece that was ever mapped and freed (mallopt(3), `M_MMAP_THRESHOLD`), so one such is freed beforehand.
+    /// Bodies are allocated here and freed elsewhere. glibc returns the free top of a heap to the system from 128 kB
+    /// on, and has to request it again for the next bodies, which costs a tenth of a small fetch. It keeps twice the
+    /// size of the largest mapped chunk ever freed (mallopt(3), `M_MMAP_THRESHOLD`), so one such is freed beforehand.
     private static func keepFreedMemory() {
         guard let piece = malloc(2 << 20) else { return }
-        // Touched, or the compiler would leave both calls out.
+        // Touch the memory, or the compiler would remove both calls.
         explicit_bzero(piece, 1)
         free(piece)
     }
@@ -72,7 +72,7 @@ final class CurlLoop: @unchecked Sendable {
         self.configuration = configuration
         limiter = RateLimiter(rate: configuration.rate)
         ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, max(configuration.slots, 1))
-        // As long as the multi handle: `sockets` is let go of after it.
+        // Valid for as long as the multi handle: `sockets` is released after it.
         ccurl_multi_set_socket_function(multi, Unmanaged.passUnretained(sockets).toOpaque()) {
             _, socket, what, context, _ in
             if let context { Unmanaged<SocketWatch>.fromOpaque(context).takeUnretainedValue().watch(socket, for: what) }
@@ -82,7 +82,7 @@ final class CurlLoop: @unchecked Sendable {
 
     deinit { curl_multi_cleanup(multi) }
 
-    /// Hands a transfer over. It is completed exactly once, also when the loop stops.
+    /// Submits a transfer. It is completed exactly once, even if the loop stops.
     func submit(_ transfer: Transfer) {
         let isStopping = inbox.withLock { inbox in
             if !inbox.isStopping { inbox.arrivals.append(transfer) }
@@ -91,19 +91,19 @@ final class CurlLoop: @unchecked Sendable {
         if isStopping { transfer.complete(.failure(Self.stopped(transfer))) } else { wake() }
     }
 
-    /// Ends the loop's pause. While it works it looks into the inbox anyway, and a wake-up is two system calls.
+    /// Ends the loop's pause. A working loop checks the inbox anyway, and a wake-up is two system calls.
     private func wake() {
         if isPausing.exchange(false, ordering: .sequentiallyConsistent) { sockets.wake() }
     }
 
-    /// Ends a transfer early, unless it is done already.
+    /// Cancels a transfer, unless it is done already.
     func cancel(_ transfer: Transfer) {
         transfer.isCancelled.store(true, ordering: .releasing)
         inbox.withLock { $0.cancellations.append(transfer) }
         wake()
     }
 
-    /// Ends all transfers and waits for the thread to be gone. Called once.
+    /// Cancels all transfers and joins the thread. Called once.
     func stop() {
         inbox.withLock { $0.isStopping = true }
         wake()
@@ -115,7 +115,7 @@ final class CurlLoop: @unchecked Sendable {
     }
 
     private func run() {
-        // Signals are for the program's own threads; OpenSSL would raise SIGPIPE here.
+        // Signals are left to the program's own threads; OpenSSL would raise SIGPIPE here.
         var all = sigset_t()
         sigfillset(&all)
         pthread_sigmask(SIG_BLOCK, &all, nil)
@@ -132,7 +132,7 @@ final class CurlLoop: @unchecked Sendable {
             if news.isStopping { break }
             for transfer in news.cancellations { abandon(transfer) }
             admit()
-            // Starts what was added; ends what runs into libcurl's own limits.
+            // Starts added transfers, and fails those that exceed libcurl's own limits.
             act(SocketWatch.Event(socket: CURL_SOCKET_BAD, bits: 0))
             collect()
             let now = monotonicNow()
@@ -141,7 +141,7 @@ final class CurlLoop: @unchecked Sendable {
                 nextLook = now + Double(Self.tickMilliseconds) / 1000
             }
             let pause = admit()
-            // Without active transfers others wait for the rate only: a slot is free then.
+            // Without active transfers a slot is free, so the waiting ones wait for the rate only.
             let idle = pause.map { Int32(min(max($0 * 1000, 1).rounded(.up), 60_000)) } ?? 60_000
             let timeout = active.isEmpty ? idle : min(idle, Self.tickMilliseconds)
             tell()
@@ -156,8 +156,8 @@ final class CurlLoop: @unchecked Sendable {
         idle = []
     }
 
-    /// Waits for sockets, time or a wake-up. What came into the inbox before the pause was announced is seen here; who
-    /// comes after it wakes the loop.
+    /// Waits for sockets, time or a wake-up. Work that entered the inbox before the pause was announced is seen here; a
+    /// thread that adds work later wakes the loop.
     private func rest(milliseconds: Int32) {
         isPausing.store(true, ordering: .sequentiallyConsistent)
         let hasNews = inbox.withLock { !$0.arrivals.isEmpty || !$0.cancellations.isEmpty || $0.isStopping }
@@ -169,20 +169,20 @@ final class CurlLoop: @unchecked Sendable {
         for event in ready { act(event) }
     }
 
-    /// Lets libcurl go on with what waits for a socket, or with what its timers are for.
+    /// Lets libcurl continue with a ready socket, or with expired timers.
     private func act(_ event: SocketWatch.Event) {
         var running: Int32 = 0
         curl_multi_socket_action(multi, event.socket, event.bits, &running)
     }
 
-    /// Hands results to their waiters.
+    /// Delivers results to their waiters.
     private func tell() {
         for (transfer, result) in ended { transfer.complete(result) }
         ended.removeAll(keepingCapacity: true)
     }
 
-    /// Starts waiting transfers, first come first served but for those whose origin has all its slots or its rate
-    /// taken. Returns the seconds until the rate lets the next one start; nil where none waits for that.
+    /// Starts waiting transfers in order of arrival, skipping those whose origin has no free slot or has used up its
+    /// rate. Returns the seconds until the rate lets the next one start; nil if none waits for that.
     @discardableResult private func admit() -> Double? {
         guard !waiting.isEmpty else { return nil }
         let now = monotonicNow()
@@ -232,7 +232,7 @@ final class CurlLoop: @unchecked Sendable {
         }
     }
 
-    /// Takes the results of transfers that libcurl reports as done.
+    /// Collects the results of transfers that libcurl reports as done.
     private func collect() {
         var left: Int32 = 0
         while let message = curl_multi_info_read(multi, &left) {

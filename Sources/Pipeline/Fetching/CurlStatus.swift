@@ -1,7 +1,7 @@
 import CCurl
 
 extension FetchError {
-    /// What libcurl's status means for a transfer; nil for success. The only place that looks at one.
+    /// Translates libcurl's status for a transfer; nil for success. No other code interprets one.
     init?(_ status: CURLcode, _ transfer: Transfer, handle: UnsafeMutableRawPointer) {
         guard status != CURLE_OK else { return nil }
         let url = transfer.request.url
@@ -30,10 +30,10 @@ extension FetchError {
         case CURLE_PARTIAL_FILE:
             self.init(.truncated, url, "the body ended before its announced end")
         case CURLE_OUT_OF_MEMORY where !transfer.hasHead:
-            // What libcurl says when a line outgrows its buffer of 100 kB.
+            // libcurl reports this if a line exceeds its buffer of 100 kB.
             self.init(.protocolViolation, url, "the origin sent a field line longer than 100 kB")
         case CURLE_RECV_ERROR where systemError == 0 && url.scheme == "http":
-            // Nothing went wrong with the socket: libcurl could not make sense of chunks or of the head's size.
+            // The socket has no error: libcurl could not parse the chunks, or the head was too large.
             self.init(.protocolViolation, url, "the origin sent malformed chunks, or a head of no end")
         case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_HTTP2, CURLE_BAD_CONTENT_ENCODING:
             self.init(.protocolViolation, url, "the origin does not answer in proper HTTP (\(text))")

@@ -1,9 +1,9 @@
 import Synchronization
 
-/// Fetches over libcurl's multi interface on one thread of its own, started by the first fetch.
+/// Fetches with libcurl's multi interface on one thread of its own, started by the first fetch.
 ///
-/// Connections are kept and reused; every transport has its own, so that one with a laxer address rule never lends a
-/// connection to another. Redirects are followed here, each hop admitted like a first request.
+/// Connections are kept and reused, but never shared between transports, so that one with a laxer address rule cannot
+/// lend a connection to another. Redirects are followed here, and each hop is checked like a first request.
 public final class CurlTransport: Transport {
     private enum State {
         case idle
@@ -18,10 +18,10 @@ public final class CurlTransport: Transport {
     private let hooks: TransportHooks
     private let settings: TransferSettings
 
-    /// Statuses that lead elsewhere when they come with a `Location` (RFC 9110 §15.4).
+    /// Statuses that redirect if they come with a `Location` (RFC 9110 §15.4).
     static let redirectStatuses: Set<Int> = [301, 302, 303, 307, 308]
 
-    /// A transport; nothing is started before the first fetch.
+    /// Creates a transport; nothing is started before the first fetch.
     public convenience init(_ configuration: FetchConfiguration = FetchConfiguration()) {
         self.init(configuration, hooks: TransportHooks())
     }
@@ -35,7 +35,7 @@ public final class CurlTransport: Transport {
 
     deinit { shutdown() }
 
-    /// Ends what is under way with `cancelled` and waits for the thread. Later fetches fail; calling again does nothing.
+    /// Fails running fetches with `cancelled` and joins the thread. Later fetches fail; calling again does nothing.
     public func shutdown() {
         let loop: CurlLoop? = state.withLock { state in
             defer { state = .stopped }
@@ -102,12 +102,12 @@ public final class CurlTransport: Transport {
         return next
     }
 
-    /// Fields that must not reach another origin than the one they were meant for (RFC 9110 §15.4).
+    /// The fields without those that must not reach another origin than the intended one (RFC 9110 §15.4).
     private static func withoutCredentials(_ fields: [HeaderField]) -> [HeaderField] {
         fields.filter { !["authorization", "cookie", "proxy-authorization"].contains($0.name.lowercased()) }
     }
 
-    /// One request and its response, and the seconds it took from leaving the queue.
+    /// Performs one request; returns the response, and the seconds it took from leaving the queue.
     private func hop(
         to url: SourceURL, fields: [HeaderField], request: FetchRequest, totalSeconds: Double,
         onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
@@ -121,7 +121,7 @@ public final class CurlTransport: Transport {
         let settings = configuration.settings(for: url)
         let host = request.method == "GET" ? settings : settings?.withoutFields
         let expectsPart = fields.first("range") != nil
-        // The rest of a broken download is asked for where its beginning came from, and only there.
+        // The rest of an interrupted download is requested only from where its beginning came from.
         let partial = expectsPart ? nil : request.resuming.flatMap { $0.url == url ? $0 : nil }
         let lines = try Self.lines(
             fields + (host?.additions(to: fields) ?? []) + (partial?.requestFields ?? []), url,
@@ -153,7 +153,7 @@ public final class CurlTransport: Transport {
 
     // MARK: Breaker
 
-    /// Whether the request is the trial of an origin that was left alone; throws while it is.
+    /// Whether the request is the circuit breaker's trial for its origin; throws while the breaker is open.
     private func passBreaker(_ url: SourceURL) throws(FetchError) -> Bool {
         let now = hooks.now()
         switch breaker.withLock({ $0?.admit(url.origin, now: now) }) {
@@ -168,12 +168,12 @@ public final class CurlTransport: Transport {
         }
     }
 
-    /// What an origin that cannot be reached, or does not answer properly, is known by.
+    /// Errors that count as failures of the origin: it cannot be reached, or does not answer properly.
     private static let failures: Set<FetchError.Code> = [
         .unresolvable, .unreachable, .connectTimeout, .timeout, .stalled, .tls, .truncated, .transport,
     ]
 
-    /// - Parameter countsStatus: whether a 5xx tells of the origin rather than of what was sent to it.
+    /// - Parameter countsStatus: whether a 5xx is due to the origin rather than to what was sent to it.
     private func recordOutcome(
         _ result: Result<RawResponse, FetchError>, of url: SourceURL, isTrial: Bool, countsStatus: Bool
     ) {
@@ -203,13 +203,13 @@ public final class CurlTransport: Transport {
         throw FetchError(.cancelled, url, "the transport was shut down, or its thread could not be started")
     }
 
-    /// Not for an origin but for what lies before it, or without an answer to wait for.
+    /// CONNECT and TRACE address intermediaries rather than an origin; the response to HEAD has no body to wait for.
     private static let refusedMethods: Set<String> = ["CONNECT", "TRACE", "HEAD"]
-    /// Fields that the connection's own work takes care of.
+    /// Fields that the transport itself takes care of.
     private static let own = FieldLines.hopByHop.union(["host", "content-length", "expect"])
     private static let accept = FieldSyntax.bytes("Accept: image/*, */*;q=0.5") + [0]
 
-    /// Lines for libcurl. Fields of the connection are ours to write and left out.
+    /// Field lines for libcurl, without the connection fields, which the transport writes.
     private static func lines(
         _ fields: [HeaderField], _ url: SourceURL, method: String
     ) throws(FetchError) -> [[UInt8]] {
@@ -217,7 +217,7 @@ public final class CurlTransport: Transport {
         if method == "GET" {
             if fields.first("accept") == nil { lines.append(accept) }
         } else {
-            // libcurl would wait for leave to send the body, and call it a form.
+            // By default libcurl would wait for a 100 before it sends the body, and would declare the body a form.
             lines.append(FieldSyntax.bytes("Expect:") + [0])
             if fields.first("content-type") == nil { lines.append(FieldSyntax.bytes("Content-Type:") + [0]) }
         }

@@ -1,6 +1,6 @@
-/// Why nothing was fetched.
+/// Why a fetch failed.
 public struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The kind of failure. A struct with static members, so that a new one breaks nobody.
+    /// The kind of failure. A struct with static members, so that adding one does not break callers.
     public struct Code: RawRepresentable, Sendable, Hashable {
         /// The name in reports.
         public let rawValue: String
@@ -10,7 +10,7 @@ public struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let refusedAddress = Code(rawValue: "refusedAddress")
         /// `sources.allow` or `sources.deny` refuses the URL, or one that it redirects to.
         public static let refusedSource = Code(rawValue: "refusedSource")
-        /// The origin has failed so often that it is left alone for a while.
+        /// The origin has failed so often that the circuit breaker rejects requests to it for a while.
         public static let circuitOpen = Code(rawValue: "circuitOpen")
         /// The host has no address.
         public static let unresolvable = Code(rawValue: "unresolvable")
@@ -26,19 +26,19 @@ public struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let tooLarge = Code(rawValue: "tooLarge")
         /// More redirects than allowed, or a loop of them.
         public static let tooManyRedirects = Code(rawValue: "tooManyRedirects")
-        /// A redirect to nowhere, to something that is not http or https, or from https to http.
+        /// A redirect to an invalid URL, to a scheme other than http or https, or from https to http.
         public static let badRedirect = Code(rawValue: "badRedirect")
         /// The TLS handshake or the certificate failed.
         public static let tls = Code(rawValue: "tls")
-        /// The origin broke HTTP: contradicting lengths, malformed chunks, an answer nobody asked for.
+        /// The origin broke HTTP: contradictory lengths, malformed chunks, a response that was not asked for.
         public static let protocolViolation = Code(rawValue: "protocolViolation")
         /// The body ended before its announced end.
         public static let truncated = Code(rawValue: "truncated")
-        /// The rest of a broken download does not fit its beginning; only all of it anew will do.
+        /// The rest of an interrupted download does not match its beginning; the whole body has to be fetched again.
         public static let partMismatch = Code(rawValue: "partMismatch")
         /// The caller cancelled, or the transport was shut down.
         public static let cancelled = Code(rawValue: "cancelled")
-        /// The connection broke off.
+        /// The connection was lost.
         public static let transport = Code(rawValue: "transport")
     }
 
@@ -46,7 +46,7 @@ public struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
     public let code: Code
     /// What was fetched (without credentials), what happened, and what would help.
     public let message: String
-    /// What had arrived, where the rest may be asked for.
+    /// The part that had arrived, if the rest can be requested.
     var partial: PartialResponse?
 
     /// An error in fetching `url`.
@@ -57,10 +57,10 @@ public struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
 
     public var description: String { message }
 
-    /// What has arrived is not part of what went wrong.
+    /// Ignores `partial`, which says nothing about what went wrong.
     public static func == (a: FetchError, b: FetchError) -> Bool { a.code == b.code && a.message == b.message }
 
-    /// As equality has it.
+    /// Hashes what equality compares.
     public func hash(into hasher: inout Hasher) {
         hasher.combine(code)
         hasher.combine(message)

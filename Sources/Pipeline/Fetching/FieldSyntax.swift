@@ -1,17 +1,17 @@
-/// What fields may hold, and how their bytes become text.
+/// What fields may contain, and how their bytes become text.
 ///
-/// Bytes beyond ASCII are kept one to a character, as ISO-8859-1 has them (RFC 9110 §5.5 calls them opaque), so that
-/// what an origin sent can be sent on byte for byte.
+/// Each byte beyond ASCII becomes one character, as in ISO-8859-1 (RFC 9110 §5.5 calls such bytes opaque), so that what
+/// an origin sent can be forwarded byte for byte.
 enum FieldSyntax {
-    /// A field name (`token`, RFC 9110 §5.6.2).
+    /// Whether the text is a field name (`token`, RFC 9110 §5.6.2).
     static func isToken(_ text: String) -> Bool { FieldLines.isToken(text) }
 
-    /// A field value without what could end its line.
+    /// Whether the text is a field value that cannot end its line.
     static func isValue(_ text: String) -> Bool {
         text.utf8.allSatisfy { $0 == 0x09 || ($0 >= 0x20 && $0 != 0x7F) }
     }
 
-    /// A character for each byte.
+    /// The text of the bytes, one character for each.
     static func text(_ bytes: UnsafeRawBufferPointer) -> String {
         if bytes.allSatisfy({ $0 < 0x80 }) { return String(decoding: bytes, as: UTF8.self) }
         var text = ""
@@ -19,7 +19,7 @@ enum FieldSyntax {
         return text
     }
 
-    /// A URL out of a field, its bytes beyond ASCII percent-encoded one by one, whatever they were meant to be.
+    /// A URL from a field, with each byte beyond ASCII percent-encoded, whatever encoding it was meant to be in.
     static func percentEncoded(_ text: String) -> String {
         var result: [UInt8] = []
         for byte in bytes(text) {
@@ -28,7 +28,7 @@ enum FieldSyntax {
         return String(decoding: result, as: UTF8.self)
     }
 
-    /// The bytes of a text made by `text(_:)`; those of other texts, with characters beyond, in UTF-8.
+    /// The bytes of a text made by `text(_:)`; a text with characters beyond ISO-8859-1 becomes UTF-8.
     static func bytes(_ text: String) -> [UInt8] {
         if text.utf8.allSatisfy({ $0 < 0x80 }) { return Array(text.utf8) }
         let bytes = text.unicodeScalars.compactMap { UInt8(exactly: $0.value) }

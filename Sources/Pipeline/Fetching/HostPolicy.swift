@@ -1,7 +1,7 @@
-/// Which sources may be asked for at all (settings `sources.allow` and `sources.deny`), at first and after a redirect.
+/// Which sources may be contacted at all (settings `sources.allow` and `sources.deny`), at first and after a redirect.
 ///
-/// Patterns are compared with URLs in normal form: userinfo never counts as host, letters have no case, a dot at the
-/// end of a name means nothing, addresses are compared as numbers, and names beyond ASCII exist as punycode only.
+/// Patterns are compared with URLs in normal form: userinfo is never taken for the host, letter case and a dot at the
+/// end of a name are ignored, addresses are compared as numbers, and names beyond ASCII exist as punycode only.
 public struct HostPolicy: Sendable, Hashable {
     /// Sources admitted; empty, the default, admits all.
     public var allow: [HostPattern]
@@ -14,7 +14,7 @@ public struct HostPolicy: Sendable, Hashable {
         self.deny = deny
     }
 
-    /// Why a URL is refused; nil when it is admitted.
+    /// Why a URL is refused; nil if it is admitted.
     public func refusal(of url: SourceURL) -> String? {
         if let pattern = deny.first(where: { $0.matches(url, .anyReading) }) {
             return "`\(pattern)` in `sources.deny` refuses it"
@@ -28,15 +28,15 @@ public struct HostPolicy: Sendable, Hashable {
 
 /// A pattern of sources: `[http://|https://]HOST[:PORT][/PATH]`.
 ///
-/// HOST is a name or address, `*.example.org` (names below it), `.example.org` (it and names below) or `*`. Without
-/// scheme or port any will do. PATH admits itself and everything below it, whole segments only: `/img` holds `/img` and
-/// `/img/a`, not `/images`.
+/// HOST is a name or address, `*.example.org` (names below it), `.example.org` (it and names below) or `*`. Without a
+/// scheme or port, any matches. PATH matches itself and everything below it, by whole segments: `/img` matches `/img`
+/// and `/img/a`, not `/images`.
 public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
-    /// How a path that programs read differently is compared: an origin may take `%2F` for a slash or `//` for one.
+    /// How to compare a path that programs interpret differently: an origin may read `%2F`, or `//`, as one slash.
     enum Reading {
-        /// It is enough that one reading lies within the pattern.
+        /// Matches if any reading lies within the pattern.
         case anyReading
-        /// Every reading must.
+        /// Matches only if every reading does.
         case everyReading
     }
 
@@ -90,7 +90,7 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
             throw HostPatternError(text, "only names have names below them")
         }
         host = isAny ? .any : wildcard == "*." ? .below(name) : wildcard == "." ? .within(name) : .exactly(name)
-        // A port is there when a colon follows the host, which in brackets holds colons of its own.
+        // A colon after the host begins a port; a host in brackets contains colons of its own.
         let tail = authority.lastIndex(of: "]").map { authority[$0...] } ?? authority
         port = tail.contains(":") ? url.port : nil
         path = url.path == "/" ? nil : url.path
@@ -116,7 +116,7 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The host as it is compared: without a dot at the end, an IPv4 address inside IPv6 as itself.
+    /// The host as it is compared: without a dot at the end, and an IPv4-mapped IPv6 address as IPv4.
     static func canonical(_ host: String) -> String {
         if let address = IPAddress(host), let inner = AddressPolicy.mapped(address) { return inner.description }
         return host.hasSuffix(".") ? String(host.dropLast()) : host
@@ -128,11 +128,11 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
             || path.dropFirst(folder.count).hasPrefix("/")
     }
 
-    /// The path as a lenient origin may read it: everything decoded, backslashes as slashes, parameters after `;` cut,
-    /// repeated slashes as one, dot segments resolved again.
+    /// The path as a lenient origin may read it: everything decoded, backslashes as slashes, parameters after `;`
+    /// removed, repeated slashes merged, dot segments resolved again.
     private static func loose(_ path: String) -> String {
         var text = path
-        // Decoded until nothing changes, at most as often as anybody would encode.
+        // Decode until nothing changes, at most four times: no one encodes more often.
         for _ in 0..<4 {
             let decoded = String(decoding: SourceURL.percentDecoded(text), as: UTF8.self)
             if decoded == text { break }
@@ -145,7 +145,7 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// Why a text is no pattern of sources or no host of settings.
+/// Why a text is not a valid pattern of sources or origin of settings.
 public struct HostPatternError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The text and what is wrong with it.
     public let message: String

@@ -1,9 +1,9 @@
-/// What is sent to one origin beyond the ordinary, and how its certificate is checked (setting `hosts`).
+/// What is sent to one origin in addition, and how its certificate is checked (setting `hosts`).
 ///
-/// Added to each hop whose URL is of that origin, so that nothing of it follows a redirect elsewhere. The credentials
-/// are this program's own, not a visitor's: caching does not count them as `Authorization` of the request.
+/// Applied to each hop whose URL has that origin, so that none of it follows a redirect elsewhere. The credentials are
+/// this program's own, not a client's, so caching does not treat them as the request's `Authorization`.
 public struct HostSettings: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
-    /// Who this program is to the origin.
+    /// How this program authenticates to the origin.
     public enum Credentials: Sendable, Hashable {
         /// RFC 7617.
         case basic(user: String, password: String)
@@ -11,32 +11,32 @@ public struct HostSettings: Sendable, Hashable, CustomStringConvertible, CustomR
         case bearer(String)
     }
 
-    /// Fields added to each request unless the request has one of the name.
+    /// Fields added to each request unless it has one of the same name.
     public var fields: [HeaderField] = []
     /// Sent as `Authorization` unless the request has one.
     public var credentials: Credentials?
     /// A PEM file with the authorities to trust for this origin instead of the general ones.
     public var authoritiesFile: String?
-    /// Takes any certificate: whoever stands between can read and change everything. Default false.
+    /// Accepts any certificate, so a machine in the middle can read and change everything. Default false.
     public var isInsecure = false
 
     /// No settings.
     public init() {}
 
-    /// Whether a field can be set: a proper name that is not the connection's own, and a value of one line.
+    /// Whether a field can be set: a valid name that the transport does not write itself, and a value of one line.
     public static func mayHold(_ field: HeaderField) -> Bool {
         let own = FieldLines.hopByHop.union(["host", "content-length", "expect"])
         return FieldSyntax.isToken(field.name) && FieldSyntax.isValue(field.value)
             && !own.contains(field.name.lowercased())
     }
 
-    /// Without the secrets.
+    /// Omits the secrets.
     public var description: String { "settings of a host" }
 
-    /// Without the secrets.
+    /// Omits the secrets.
     public var customMirror: Mirror { Mirror(self, children: []) }
 
-    /// What concerns the connection alone, without what this program says of itself.
+    /// The settings of the connection alone, without fields and credentials.
     var withoutFields: HostSettings {
         var settings = self
         settings.fields = []
@@ -44,7 +44,7 @@ public struct HostSettings: Sendable, Hashable, CustomStringConvertible, CustomR
         return settings
     }
 
-    /// `fields` and the credentials, for a request that has `given`.
+    /// `fields` and the credentials to add to a request that has `given`.
     func additions(to given: [HeaderField]) -> [HeaderField] {
         var own = fields
         switch credentials {
@@ -57,9 +57,9 @@ public struct HostSettings: Sendable, Hashable, CustomStringConvertible, CustomR
     }
 }
 
-/// The origin that settings belong to: `[http://|https://]HOST[:PORT]`, https and the scheme's port where not said.
+/// The origin that settings apply to: `[http://|https://]HOST[:PORT]`, by default https and the scheme's port.
 ///
-/// Credentials go over plain http only where the entry says `http://`.
+/// Credentials go over plain http only if the entry says `http://`.
 public struct HostOrigin: Sendable, Hashable, CustomStringConvertible {
     /// Scheme, host and a port that is not the scheme's.
     public let description: String

@@ -20,10 +20,10 @@ public enum IPAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// The address in a socket address; nil for families other than the two.
+    /// The address in a socket address; nil for other families than IPv4 and IPv6.
     init?(_ address: UnsafePointer<sockaddr>) {
         let raw = UnsafeRawPointer(address)
-        // By its place: curl.h also declares `sockaddr`, and whose member `sa_family` then is changes with the build.
+        // Read by offset: curl.h also declares `sockaddr`, and which one `sa_family` then belongs to varies by build.
         switch Int32(raw.loadUnaligned(as: sa_family_t.self)) {
         case AF_INET: self = .v4(UInt32(bigEndian: raw.loadUnaligned(as: sockaddr_in.self).sin_addr.s_addr))
         case AF_INET6: self.init(raw.loadUnaligned(as: sockaddr_in6.self).sin6_addr)
@@ -70,10 +70,10 @@ public enum IPAddress: Sendable, Hashable, CustomStringConvertible {
 public struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
     /// An address in the block; bits after the prefix do not matter.
     public let address: IPAddress
-    /// How many leading bits are those of `address`.
+    /// How many leading bits the addresses in the block share with `address`.
     public let prefix: Int
 
-    /// Parses an address with or without `/prefix`; nil where it is malformed.
+    /// Parses an address with or without `/prefix`; nil if malformed.
     public init?(_ text: String) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let address = IPAddress(String(parts[0])) else { return nil }
@@ -89,7 +89,7 @@ public struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
         self.prefix = prefix
     }
 
-    /// Whether the block holds an address.
+    /// Whether the block contains an address.
     public func contains(_ other: IPAddress) -> Bool { (address.commonPrefix(other) ?? -1) >= prefix }
 
     public var description: String { "\(address)/\(prefix)" }

@@ -1,6 +1,6 @@
 import Glibc
 
-/// A regular file opened for one read; its identity changes whenever the file may have.
+/// A regular file opened for one read; its identity changes whenever the file may have changed.
 final class LocalFile: Sendable {
     struct Failure: Error, Sendable {
         var isMissing: Bool
@@ -11,7 +11,7 @@ final class LocalFile: Sendable {
     private let descriptor: Int32
     private let path: String
     let byteCount: Int
-    /// Device, inode, size, modification and status-change times (design §3).
+    /// Device, inode, size, modification and status-change times.
     let identity: String
 
     private init(descriptor: Int32, path: String, status: stat) {
@@ -25,7 +25,7 @@ final class LocalFile: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Opens without following into devices or pipes; `byteLimit` is checked before anything is read.
+    /// Opens a regular file, without blocking on devices or pipes; `byteLimit` is checked before anything is read.
     static func open(_ path: String, byteLimit: Int) throws(Failure) -> LocalFile {
         let descriptor = Glibc.open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard descriptor >= 0 else {
@@ -48,7 +48,7 @@ final class LocalFile: Sendable {
         return LocalFile(descriptor: descriptor, path: path, status: status)
     }
 
-    /// The whole content; a file cut or grown while it is read is an error, so that no mixture is digested.
+    /// Reads the whole content; a file truncated while it is read is an error, so that no partial content is digested.
     func bytes() throws(Failure) -> [UInt8] {
         let count = byteCount
         let descriptor = descriptor

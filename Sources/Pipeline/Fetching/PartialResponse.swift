@@ -1,18 +1,18 @@
-/// The beginning of a response whose transfer broke off, to be completed by a range request (RFC 9110 §14.2, §13.1.5).
+/// The beginning of an interrupted response, to be completed by a range request (RFC 9110 §14.2, §13.1.5).
 final class PartialResponse: Sendable {
-    /// Where it came from; the rest is asked for there and nowhere else.
+    /// The URL it came from; the rest is only requested from there.
     let url: SourceURL
     /// Fields of the 200 that began it.
     let fields: [HeaderField]
     /// Its strong validator.
     let tag: String
-    /// Bytes of the whole body.
+    /// The length of the whole body in bytes.
     let total: Int
-    /// What has arrived.
+    /// The part of the body that has arrived.
     let body: BodyCollector
 
-    /// The beginning of a 200 that can be completed: with a strong `ETag`, a known length, something of the body and
-    /// no word against ranges; nil otherwise.
+    /// The beginning of a 200 that can be completed: it has a strong `ETag`, a known length, part of the body and no
+    /// `Accept-Ranges: none`; nil otherwise.
     init?(url: SourceURL, fields: [HeaderField], total: Int?, body: BodyCollector) {
         let tags = fields.values(of: "etag")
         guard let total, body.count > 0, body.count < total, tags.count == 1, let tag = tags.first,
@@ -26,12 +26,12 @@ final class PartialResponse: Sendable {
         self.body = body
     }
 
-    /// What asks for the rest, or for everything where the response has changed.
+    /// The fields that request the rest, or the whole body if the response has changed.
     var requestFields: [HeaderField] {
         [HeaderField("Range", "bytes=\(body.count)-"), HeaderField("If-Range", tag)]
     }
 
-    /// What is wrong with a 206 that should bring the rest; nil when it does.
+    /// Why a 206 does not continue this response; nil if it does.
     func mismatch(_ fields: [HeaderField]) -> String? {
         if let new = fields.first("etag"), new != tag { return "it has another ETag" }
         let ranges = fields.values(of: "content-range")
@@ -44,7 +44,7 @@ final class PartialResponse: Sendable {
         return nil
     }
 
-    /// The fields of the whole: those of the first response, updated by the part's (RFC 9110 §15.3.7.3).
+    /// The fields of the complete response: those of the first part, updated by the second's (RFC 9110 §15.3.7.3).
     func fields(updatedBy part: [HeaderField]) -> [HeaderField] {
         let ofThePart = ["content-length", "content-range"]
         let updates = part.filter { !ofThePart.contains($0.name.lowercased()) }

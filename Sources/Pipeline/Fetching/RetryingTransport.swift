@@ -2,10 +2,10 @@ import Synchronization
 
 /// Tries again what may succeed a moment later: failed connections, and 429, 502, 503, 504.
 ///
-/// `FetchConfiguration.retries` further tries; the last answer comes back as it is. A `Retry-After` within the limit
-/// is waited for, a longer one ends the tries. A body that broke off is resumed where its response has a strong `ETag`
-/// and a length: the rest is asked for with `Range` and `If-Range` (RFC 9110 §13.1.5, §14.2), and everything anew where
-/// the rest does not fit.
+/// `FetchConfiguration.retries` further attempts; the last answer is returned as it is. A `Retry-After` within the
+/// limit is waited for; a longer one ends the attempts. An interrupted body is resumed if its response has a strong
+/// `ETag` and a length: the rest is requested with `Range` and `If-Range` (RFC 9110 §13.1.5, §14.2), and the whole body
+/// again if the rest does not match.
 public struct RetryingTransport<Base: Transport>: Transport {
     private let base: Base
     private let configuration: FetchConfiguration
@@ -13,7 +13,7 @@ public struct RetryingTransport<Base: Transport>: Transport {
 
     /// Wraps a transport.
     ///
-    /// - Parameter pause: how to wait between tries; by default sleeping, which cancellation ends.
+    /// - Parameter pause: how to wait between attempts; by default a sleep, which cancellation ends.
     public init(
         _ base: Base, configuration: FetchConfiguration,
         pause: @escaping @Sendable (_ seconds: Double) async throws -> Void = { seconds in
@@ -32,7 +32,7 @@ public struct RetryingTransport<Base: Transport>: Transport {
     ) async throws(FetchError) -> FetchedResponse {
         var attempt = 0
         var request = request
-        // Whatever a method changes is changed once (RFC 9110 §9.2.2).
+        // A request that may change state is sent only once (RFC 9110 §9.2.2).
         let retries = request.method == "GET" ? configuration.retries : 0
         let progress = retries > 0 ? onProgress.map(Self.neverBackwards) : onProgress
         while true {
@@ -40,7 +40,7 @@ public struct RetryingTransport<Base: Transport>: Transport {
             do throws(FetchError) {
                 outcome = .success(try await base.fetch(request, onProgress: progress))
             } catch {
-                // Kept over tries that got nothing; dropped once it is known not to fit.
+                // Kept across attempts that received nothing; dropped once the rest is known not to match.
                 if error.code == .partMismatch { request.resuming = nil }
                 if let partial = error.partial { request.resuming = partial }
                 var error = error
@@ -61,7 +61,7 @@ public struct RetryingTransport<Base: Transport>: Transport {
         }
     }
 
-    /// Leaves out what an earlier try has told of already.
+    /// Suppresses progress that an earlier attempt has already reported.
     private static func neverBackwards(
         _ report: @escaping @Sendable (_ received: Int, _ expected: Int?) -> Void
     ) -> @Sendable (_ received: Int, _ expected: Int?) -> Void {
@@ -70,7 +70,7 @@ public struct RetryingTransport<Base: Transport>: Transport {
     }
 }
 
-/// The furthest count so far.
+/// The highest count so far.
 private final class ProgressMark: Sendable {
     private let most = Atomic(-1)
 
@@ -84,11 +84,11 @@ enum RetryDelay {
         .unresolvable, .unreachable, .connectTimeout, .transport, .truncated, .partMismatch,
     ]
 
-    /// Seconds to wait before the next try; nil when there should be none.
+    /// Seconds to wait before the next attempt; nil if there should be none.
     ///
     /// - Parameters:
     ///   - attempt: retries made so far; each doubles the delay.
-    ///   - canResume: whether the next try would only ask for the rest of the body, which makes a stall worth another.
+    ///   - canResume: whether the next attempt would request only the rest of the body, so that a stall is retried.
     ///   - jitter: 0.5…1, multiplies the delay so that many callers do not return at once.
     static func seconds(
         after outcome: Result<FetchedResponse, FetchError>, attempt: Int, configuration: FetchConfiguration,

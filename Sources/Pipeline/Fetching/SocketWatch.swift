@@ -1,26 +1,26 @@
 import CCurl
 import Glibc
 
-/// The sockets that libcurl wants watched, and a way to end the watching from another thread.
+/// Waits for the sockets that libcurl wants watched; another thread can interrupt the wait.
 ///
-/// `curl_multi_poll` and `curl_multi_perform` look at every transfer each time, with a system call for most of them; told
-/// which sockets are ready, libcurl goes on with those alone.
+/// `curl_multi_poll` and `curl_multi_perform` visit every transfer each time, with a system call for most of them; if
+/// libcurl is told which sockets are ready, it continues with those alone.
 ///
-/// Belongs to the loop's thread, but for `wake`.
+/// Used on the loop's thread only, except for `wake`.
 final class SocketWatch {
-    /// The end that is read of the pair that wakes, then libcurl's sockets in no order.
+    /// The read end of the wake-up socket pair, then libcurl's sockets in no particular order.
     private var entries: [pollfd]
     private var places: [Int32: Int] = [:]
     private var ready: [Event] = []
     private let wakingEnd: Int32
 
-    /// A socket that is ready, and what for, as `curl_multi_socket_action` takes it.
+    /// A ready socket and its events, as `curl_multi_socket_action` takes them.
     struct Event {
         var socket: Int32
         var bits: Int32
     }
 
-    /// nil when the system has no descriptors left.
+    /// nil if the system has no descriptors left.
     init?() {
         var ends: [Int32] = [-1, -1]
         let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
@@ -34,14 +34,14 @@ final class SocketWatch {
         close(wakingEnd)
     }
 
-    /// Ends a wait that is going on, or the next one. From any thread.
+    /// Ends the current wait, or the next one. May be called from any thread.
     func wake() {
         var byte: UInt8 = 0
-        // Full, it wakes just as well.
+        // If the buffer is full, the wait ends just as well.
         _ = send(wakingEnd, &byte, 1, Int32(MSG_NOSIGNAL))
     }
 
-    /// Takes over what libcurl's CURLMOPT_SOCKETFUNCTION says of a socket.
+    /// Applies what libcurl reports about a socket through CURLMOPT_SOCKETFUNCTION.
     func watch(_ socket: Int32, for what: Int32) {
         if what == CURL_POLL_REMOVE {
             guard let place = places.removeValue(forKey: socket) else { return }
@@ -60,14 +60,14 @@ final class SocketWatch {
         }
     }
 
-    /// Waits for sockets, time or a wake-up. Returns the sockets that are ready.
+    /// Waits until a socket is ready, the time is up or `wake` is called. Returns the sockets that are ready.
     func wait(milliseconds: Int32) -> [Event] {
         ready.removeAll(keepingCapacity: true)
         guard poll(&entries, nfds_t(entries.count), milliseconds) > 0 else { return ready }
         for entry in entries.dropFirst() where entry.revents != 0 {
             let happened = Int32(entry.revents)
             var bits: Int32 = 0
-            // An error or an end is found by reading or writing, which also says what it is.
+            // libcurl finds an error or hang-up by reading or writing, which also gives its cause.
             if happened & (POLLIN | POLLERR | POLLHUP) != 0 { bits |= CURL_CSELECT_IN }
             if Int32(entry.events) & POLLOUT != 0, happened & (POLLOUT | POLLERR | POLLHUP) != 0 {
                 bits |= CURL_CSELECT_OUT

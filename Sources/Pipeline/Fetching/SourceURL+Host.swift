@@ -53,7 +53,7 @@ extension SourceURL {
         }
     }
 
-    /// Whether the text is an IPv4 address in the one spelling that is used here.
+    /// Whether the text is an IPv4 address in canonical dotted-decimal form.
     private static func isDottedDecimal(_ host: Substring) -> Bool {
         var (dots, digits, value) = (0, 0, 0)
         for byte in host.utf8 {
@@ -75,9 +75,9 @@ extension SourceURL {
         case address(IPAddress)
     }
 
-    /// What a host that ends in a number stands for: resolvers take decimal, octal (`0177`), hexadecimal (`0x7f`) and
-    /// short (`127.1`, `2130706433`) spellings of IPv4 addresses, so all of them are read here and written as one
-    /// (URL Standard, "IPv4 parser", with errors where it only warns). No top-level domain is a number.
+    /// Interprets a host that ends in a number. Resolvers accept decimal, octal (`0177`), hexadecimal (`0x7f`) and
+    /// short (`127.1`, `2130706433`) spellings of IPv4 addresses, so all of them are parsed and normalised to one (URL
+    /// Standard, "IPv4 parser", with errors where it only warns). No top-level domain is a number.
     private static func numericAddress(_ host: Substring) -> NumericHost {
         let name = host.utf8.last == UInt8(ascii: ".") ? host.dropLast() : host
         // Every spelling of a number begins with a digit.
@@ -92,7 +92,7 @@ extension SourceURL {
         for (index, part) in parts.enumerated() {
             guard let number = number(part) else { return .malformed }
             let isLast = index == parts.count - 1
-            // The last number fills all octets that the others leave.
+            // The last number covers all remaining octets.
             let bits = UInt64(isLast ? 8 * (5 - parts.count) : 8)
             guard number < 1 << bits else { return .malformed }
             value = value << bits | number
@@ -100,7 +100,7 @@ extension SourceURL {
         return .address(.v4(UInt32(truncatingIfNeeded: value)))
     }
 
-    /// One number of an IPv4 address: `0x…` hexadecimal, `0…` octal, else decimal; nil where it is none.
+    /// One number of an IPv4 address: `0x…` hexadecimal, `0…` octal, else decimal; nil if it is not a number.
     private static func number(_ part: Substring) -> UInt64? {
         let lower = FieldLines.lowercased(String(part))
         guard let first = lower.utf8.first, isDigit(first), lower.utf8.count <= 20 else { return nil }

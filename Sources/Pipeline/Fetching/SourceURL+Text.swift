@@ -17,8 +17,8 @@ extension SourceURL {
         }
     }
 
-    /// Path or query with every octet that no URL may hold percent-encoded. Normalising, encodings of unreserved
-    /// octets are undone, the others written in upper case, and a stray `%` becomes `%25` (RFC 3986 §6.2.2.1–2).
+    /// Path or query with every octet percent-encoded that a URL must not contain. Normalising also decodes unreserved
+    /// octets, writes other encodings in upper case, and turns a stray `%` into `%25` (RFC 3986 §6.2.2.1–2).
     static func encoded(_ text: String, normalising: Bool) -> String {
         let percent: UInt8? = normalising ? UInt8(ascii: "%") : nil
         if text.utf8.allSatisfy({ !needsEncoding($0) && $0 != percent }) { return text }
@@ -47,7 +47,7 @@ extension SourceURL {
         return String(decoding: result, as: UTF8.self)
     }
 
-    /// Whether no URL may hold the octet as it is.
+    /// Whether a URL must not contain the octet unencoded.
     private static func needsEncoding(_ byte: UInt8) -> Bool {
         switch byte {
         case 0x20, 0x22, 0x3C, 0x3E, 0x5C, 0x5E, 0x60, 0x7B, 0x7C, 0x7D: true
@@ -55,7 +55,7 @@ extension SourceURL {
         }
     }
 
-    /// The octets of a percent-encoded text; a stray `%` stands for itself.
+    /// The octets of a percent-encoded text; a stray `%` is kept.
     static func percentDecoded(_ text: String) -> [UInt8] {
         let bytes = Array(text.utf8)
         var result: [UInt8] = []
@@ -76,7 +76,7 @@ extension SourceURL {
 
     /// The path without `.` and `..` segments (RFC 3986 §5.2.4); never above the root, and at least `/`.
     static func withoutDotSegments(_ path: String) -> String {
-        // A segment of dots only begins with one.
+        // Every dot segment begins with a dot.
         let hasDots = zip(path.utf8, path.utf8.dropFirst()).contains { $0 == UInt8(ascii: "/") && $1 == 0x2E }
         if path.utf8.first == UInt8(ascii: "/"), !hasDots { return path }
         var kept: [Substring] = []
@@ -103,7 +103,7 @@ extension SourceURL {
 }
 
 extension Substring.UTF8View {
-    /// Where the bytes after the first occurrence of `text` begin.
+    /// The index after the first occurrence of `text`; nil if there is none.
     func end(of text: String) -> Index? {
         let wanted = Array(text.utf8)
         var index = startIndex
@@ -115,7 +115,7 @@ extension Substring.UTF8View {
     }
 }
 
-/// Base64 as RFC 4648 §4 has it, padded.
+/// Base64 with padding (RFC 4648 §4).
 enum Base64 {
     static func text(_ bytes: [UInt8]) -> String {
         let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)

@@ -1,11 +1,11 @@
-// Normal form (RFC 3986 §6.2.2 and §6.2.3): scheme and host in lower case, default port and dot segments gone, an
-// empty path is "/", percent-encodings in the path upper-case and only where needed, no fragment. The query is kept as
-// it is: to many origins it is opaque. Octets that no URL may hold (spaces, quotes, anything beyond ASCII) are
-// percent-encoded in path and query, as browsers do, and refused in the host.
+// Normal form (RFC 3986 §6.2.2 and §6.2.3): scheme and host in lower case, default port and dot segments removed, "/"
+// for an empty path, percent-encodings in the path upper-case and only where needed, no fragment. The query is kept as
+// it is, since many origins treat it as opaque. Octets that a URL must not contain (spaces, quotes, anything beyond
+// ASCII) are percent-encoded in path and query, as browsers do, and refused in the host.
 
 /// The URL of a source: http or https, in normal form.
 public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
-    /// One reference: URLs are handed on often, and have many strings.
+    /// A single reference: URLs are copied often, and have many strings.
     private let parts: Parts
 
     private final class Parts: Sendable {
@@ -38,16 +38,16 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
     /// Lower-case name or address; an IPv6 address without its brackets, an IPv4 address in dotted decimal however it
     /// was spelled.
     public var host: String { parts.host }
-    /// The port, the scheme's default where the text has none.
+    /// The port, or the scheme's default if the text has none.
     public var port: Int { parts.port }
     /// Begins with `/`, normalised.
     public var path: String { parts.path }
-    /// What follows `?`, as it was given; nil without one.
+    /// What follows `?`, unchanged; nil without one.
     public var query: String? { parts.query }
     /// Credentials in the text, still percent-encoded, never part of `normalised`.
     var userinfo: String? { parts.userinfo }
 
-    /// The longest URL taken, in bytes (RFC 9110 §4.1 asks for at least 8,000).
+    /// The longest URL accepted, in bytes (RFC 9110 §4.1 asks for at least 8,000).
     static let longest = 8192
 
     /// Scheme, host and a port that is not the default: requests to one origin share credentials and connections.
@@ -100,13 +100,13 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
         guard scheme == "http" || scheme == "https" else {
             throw SourceError(.unsupportedScheme, text, "only http and https are fetched, not `\(scheme)`")
         }
-        // Byte by byte: what is looked for is ASCII, and characters cost more to find.
+        // Byte by byte: the delimiters are ASCII, and searching for characters is slower.
         var rest = text[text.utf8.index(colon, offsetBy: 3)...]
         if let hash = rest.utf8.firstIndex(of: UInt8(ascii: "#")) { rest = rest[..<hash] }
         let end = rest.utf8.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? rest.endIndex
         var authority = rest[..<end]
         rest = rest[end...]
-        // Some programs read a backslash as a slash, and so would see another host than we do.
+        // Some programs treat a backslash as a slash, and would see another host than we do.
         guard !authority.utf8.contains(UInt8(ascii: "\\")) else {
             throw SourceError(.malformed, text, "holds a backslash before its path")
         }
@@ -125,7 +125,7 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
         parts = Parts(scheme: scheme, host: host, port: port, path: path, query: query, userinfo: userinfo)
     }
 
-    /// The URL a reference found here leads to, as in `Location` (RFC 3986 §5.2); credentials in it are not taken.
+    /// Resolves a reference found at this URL, such as a `Location` (RFC 3986 §5.2); credentials in it are dropped.
     public func resolving(_ reference: String) throws(SourceError) -> SourceURL {
         let text = reference.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false).first ?? ""
         let absolute: String
@@ -146,7 +146,7 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
         return try SourceURL(Self.redacting(absolute))
     }
 
-    /// A text for messages: what stands between `//` and the last `@` of the authority is left out.
+    /// A text for messages, without what stands between `//` and the last `@` of the authority.
     static func redacting(_ text: String) -> String {
         guard let slashes = text[...].utf8.end(of: "//") else { return text }
         let rest = text[slashes...]

@@ -1,30 +1,29 @@
 import Glibc
 import Synchronization
 
-/// A body in a file of which it needs no more than the descriptor: it takes no memory, and what was never stored is
-/// gone with the value or with the process.
+/// A body in a file, accessed through its descriptor alone: it takes no memory, and a file that was never given a name
+/// disappears with the value or with the process.
 public final class SpooledBody: Sendable, Hashable {
-    /// Open for reading, valid as long as the value; read with `pread` or mapped, it has no position of its own that
-    /// anybody may rely on.
+    /// Open for reading, valid for as long as the value. Use `pread` or map it; its file position is unspecified.
     public let descriptor: Int32
     private let length: Atomic<Int>
 
-    /// How much is read at a time where a body is gone through.
+    /// Bytes read at a time by `forEachPiece`.
     private static let pieceBytes = 262_144
 
     /// Bytes of the body.
     public var count: Int { length.load(ordering: .acquiring) }
 
-    /// A new file in a folder, to be written; nil where none can be made.
+    /// Creates a file in a folder, to be written; nil if that fails.
     init?(folder: String) {
         length = Atomic(0)
-        // O_TMPFILE, whose definition Swift does not import; only such a file can be given a name later.
+        // O_TMPFILE, whose definition Swift does not import; only a file opened with it can be given a name later.
         let unnamed = open(folder, 0o20_000_000 | O_DIRECTORY | O_RDWR | O_CLOEXEC, 0o600)
         if unnamed >= 0 {
             descriptor = unnamed
             return
         }
-        // File systems without O_TMPFILE. mkstemp(3) asks for six times this letter, and puts a name of its own there.
+        // For file systems without O_TMPFILE. mkstemp(3) wants six of this letter, and replaces them.
         var name = Array((folder + "/.spool-" + String(repeating: "X", count: 6)).utf8CString)
         descriptor = mkstemp(&name)
         guard descriptor >= 0 else { return nil }
@@ -32,7 +31,7 @@ public final class SpooledBody: Sendable, Hashable {
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     }
 
-    /// A file that is there and is changed by nobody; the value closes it.
+    /// Takes ownership of an open file that no one changes any more; the value closes it.
     ///
     /// - Parameter count: its length in bytes.
     init(descriptor: Int32, count: Int) {
@@ -42,7 +41,7 @@ public final class SpooledBody: Sendable, Hashable {
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
-    /// Writes at the end; false where the disk takes no more, and then nothing of it counts.
+    /// Appends bytes; false if the disk does not take all of them, and then none count.
     func append(_ bytes: [UInt8]) -> Bool {
         let start = count
         let isWritten = bytes.withUnsafeBytes { buffer in
@@ -60,22 +59,22 @@ public final class SpooledBody: Sendable, Hashable {
         return isWritten
     }
 
-    /// Gives the file a name beside the one it may have; false where the file system cannot, or the name is taken.
+    /// Links the file at a path, besides any name it has; false if the file system cannot, or the name exists.
     func link(at path: String) -> Bool {
         linkat(AT_FDCWD, "/proc/self/fd/\(descriptor)", AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0
     }
 
-    /// The same file opened once more, for reading only, so that whoever is handed it can change nothing; the caller's to
-    /// close. nil where that fails.
+    /// Opens the same file again, for reading only, so that its recipient cannot change anything. The caller closes it;
+    /// nil if that fails.
     func reopenedForReading() -> Int32? {
         let file = open("/proc/self/fd/\(descriptor)", O_RDONLY | O_CLOEXEC)
         return file < 0 ? nil : file
     }
 
-    /// The whole body, read now: blocks. nil where the disk fails.
+    /// Reads the whole body; blocks. nil if the disk fails.
     public func bytes() -> [UInt8]? { bytes(0..<count) }
 
-    /// A part of the body, read now: blocks. nil where the disk fails, or the range is not within the body.
+    /// Reads a part of the body; blocks. nil if the disk fails, or the range is not within the body.
     public func bytes(_ range: Range<Int>) -> [UInt8]? {
         guard range.lowerBound >= 0, range.upperBound <= count else { return nil }
         let bytes = [UInt8](unsafeUninitializedCapacity: range.count) { buffer, filled in
@@ -86,7 +85,7 @@ public final class SpooledBody: Sendable, Hashable {
         return bytes.count == range.count ? bytes : nil
     }
 
-    /// Hands the body over in pieces, in order, until `take` returns false: blocks. False then, and where the disk fails.
+    /// Passes the body on in pieces, in order, until `take` returns false; blocks. False then, and if the disk fails.
     func forEachPiece(_ take: (UnsafeRawBufferPointer) -> Bool) -> Bool {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.pieceBytes, alignment: 16)
         defer { buffer.deallocate() }
@@ -101,9 +100,9 @@ public final class SpooledBody: Sendable, Hashable {
         return true
     }
 
-    /// Shows the body as memory that stays valid during the call; nil where it cannot be mapped.
+    /// Maps the body into memory for the duration of the call; nil if it cannot be mapped.
     ///
-    /// Only for what nobody else can shorten: reading beyond the end of a file ends the process.
+    /// Only for files that no one else can truncate: reading beyond the end of a mapped file kills the process.
     func withMapping<Value>(_ body: (UnsafeRawBufferPointer) -> Value) -> Value? {
         let count = count
         guard count > 0, let address = mmap(nil, count, PROT_READ, MAP_PRIVATE, descriptor, 0), address != MAP_FAILED
@@ -112,7 +111,7 @@ public final class SpooledBody: Sendable, Hashable {
         return body(UnsafeRawBufferPointer(start: address, count: count))
     }
 
-    /// Reads into a buffer; how many bytes there were, all of them unless the disk fails or the file was cut.
+    /// Reads into a buffer; returns how many bytes it read, all unless the disk fails or the file was truncated.
     private func fill(_ buffer: UnsafeMutableRawBufferPointer, from offset: Int) -> Int {
         var filled = 0
         while filled < buffer.count, let base = buffer.baseAddress {

@@ -1,7 +1,7 @@
 import Glibc
 import Synchronization
 
-/// A response as it came over one connection, before redirects are looked at.
+/// A response as it came over one connection, before redirects are followed.
 struct RawResponse: Sendable {
     var status: Int
     var fields: [HeaderField]
@@ -10,36 +10,36 @@ struct RawResponse: Sendable {
     var responseTime: Double
 }
 
-/// What one hop of a fetch needs.
+/// The parameters of one hop of a fetch.
 struct TransferRequest: Sendable {
     var url: SourceURL
     var method = "GET"
     var body: [UInt8] = []
-    /// Lines `Name: value`, checked for control characters, each ended by a NUL.
+    /// Lines `Name: value`, checked for control characters, each terminated by a NUL.
     var lines: [[UInt8]]
     var expectsPart: Bool
     var byteLimit: Int
     /// Seconds left of the fetch when the hop starts.
     var totalSeconds: Double
     var onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
-    /// Whether a redirect's body is of no interest.
+    /// Whether redirects are followed, so that their bodies are not needed.
     var followsRedirects = true
     /// Whether a long body may stay in its file.
     var acceptsFile = false
-    /// Told of interim responses.
+    /// Called with interim responses.
     var onInterim: InterimObserver?
-    /// What an earlier try got of the response at `url`.
+    /// The part of the response at `url` that an earlier attempt received.
     var resuming: PartialResponse?
     /// The settings of the origin, if it has any of its own.
     var host: HostSettings?
     var hooks = TransportHooks()
 }
 
-/// What stands in for the world outside in tests.
+/// Replacements for the outside world, for tests.
 package struct TransportHooks: Sendable {
-    /// Addresses of a host instead of its own, asked before each request; nil leaves the host to the resolver.
+    /// Called before each request for the addresses of a host; nil leaves the host to the resolver.
     package var addresses: @Sendable (_ host: String, _ port: Int) -> [String]? = { _, _ in nil }
-    /// Told of each address after the rule has admitted it, just before it is connected; false prevents that.
+    /// Called with each address that the rule has admitted, just before connecting; false prevents the connection.
     package var dials: @Sendable (_ address: IPAddress, _ port: Int) -> Bool = { _, _ in true }
     /// The clock of the circuit breaker, in seconds.
     package var now: @Sendable () -> Double = monotonicNow
@@ -47,7 +47,7 @@ package struct TransportHooks: Sendable {
     package init() {}
 }
 
-/// What is the same for all transfers of a transport; one reference, since the settings are many strings and lists.
+/// Settings shared by all transfers of a transport; one reference, since they contain many strings and lists.
 final class TransferSettings: Sendable {
     let configuration: FetchConfiguration
     let addresses: AddressPolicy
@@ -58,10 +58,10 @@ final class TransferSettings: Sendable {
     }
 }
 
-/// One hop under way: what has arrived, and which limits it runs into.
+/// One hop in progress: what has arrived, and whether it exceeds a limit.
 ///
-/// `@unchecked Sendable`: from when it is handed to the loop until `complete` is called everything belongs to the loop's
-/// thread; handing over and completing go through locks.
+/// `@unchecked Sendable`: from submission to the loop until `complete` is called, everything belongs to the loop's
+/// thread; submission and completion go through locks.
 final class Transfer: @unchecked Sendable {
     private enum Outcome {
         case open
@@ -73,18 +73,18 @@ final class Transfer: @unchecked Sendable {
     let request: TransferRequest
     let settings: TransferSettings
     var configuration: FetchConfiguration { settings.configuration }
-    /// Scheme, host and port, by which slots and rate are counted.
+    /// Scheme, host and port; slots and rate are counted for each origin.
     let origin: String
-    /// Set from any thread; a cancellation may overtake the handing over.
+    /// Set from any thread; a cancellation may come before the submission.
     let isCancelled = Atomic(false)
     private let outcome = Mutex(Outcome.open)
 
-    /// Why the transfer was given up; libcurl's own error then only says that a callback refused.
+    /// Why the transfer was aborted; libcurl's own error then only says that a callback refused.
     private(set) var failure: FetchError?
     /// The refused addresses, in the order tried; a failure only if no other address could be connected.
     private(set) var refused: [IPAddress] = []
 
-    /// Seconds from the start to the end; read once the result is there.
+    /// Seconds from the start to the end; valid once there is a result.
     private(set) var elapsed = 0.0
 
     private var startedAt = 0.0
@@ -100,14 +100,14 @@ final class Transfer: @unchecked Sendable {
     private var expectsStatusLine = true
     private var interims = 0
     private var body: BodyCollector
-    /// Whether `body` goes on from where an earlier try broke off.
+    /// Whether `body` continues where an earlier attempt broke off.
     private var isContinued = false
     private var expected: Int?
-    /// Whether the head is of a redirect that is followed, whose body nobody reads.
+    /// Whether the head is that of a followed redirect, whose body is discarded.
     private var isFollowedRedirect = false
     private var reported = 0
     private var skipped = 0
-    /// Enough has arrived to go on, though the transfer is not done: a redirect with a long body.
+    /// Whether enough has arrived to continue although the transfer is not done: a redirect with a long body.
     private(set) var hasEnough = false
 
     init(_ request: TransferRequest, _ settings: TransferSettings) {
@@ -124,10 +124,10 @@ final class Transfer: @unchecked Sendable {
         requestTime = unixNow()
     }
 
-    /// Gives the result to whoever waits for it. What comes after a first result is dropped.
+    /// Delivers the result to the waiter, if there is one. Only the first result counts.
     func complete(_ result: Result<RawResponse, FetchError>) {
         let seconds = startedAt > 0 ? monotonicNow() - startedAt : 0
-        // Unsafe only in that nothing checks that it is resumed once: leaving `awaited` does.
+        // An unsafe continuation does not check that it is resumed only once; leaving `awaited` ensures that.
         let waiter: UnsafeContinuation<Void, Never>? = outcome.withLock { outcome in
             switch outcome {
             case .open, .awaited:
@@ -142,7 +142,7 @@ final class Transfer: @unchecked Sendable {
         waiter?.resume()
     }
 
-    /// The result, once it is there. Asked for once.
+    /// Waits for the result. May be called once.
     func result() async -> Result<RawResponse, FetchError> {
         await withUnsafeContinuation { continuation in
             let isThere = outcome.withLock { outcome in
@@ -168,7 +168,7 @@ final class Transfer: @unchecked Sendable {
     /// Whether the head of the final response was complete.
     var hasHead: Bool { headAt != nil }
 
-    /// The error with what has arrived, where another try may ask for the rest.
+    /// The error with the part that has arrived, if another attempt may request the rest.
     func keepingPart(_ error: FetchError) -> FetchError {
         let resumable = [FetchError.Code.transport, .truncated, .stalled]
         guard headAt != nil, status == 200, resumable.contains(error.code), !request.expectsPart else { return error }
@@ -177,7 +177,7 @@ final class Transfer: @unchecked Sendable {
         return error
     }
 
-    /// The response, once libcurl says the transfer is done.
+    /// The response, once libcurl reports the transfer as done.
     func response() -> Result<RawResponse, FetchError> {
         if let failure { return .failure(failure) }
         guard headAt != nil else {
@@ -197,7 +197,7 @@ final class Transfer: @unchecked Sendable {
                 responseTime: responseTime))
     }
 
-    /// Whether a connection to the address may be made; keeps the refusal for the error.
+    /// Whether a connection to the address may be made; records a refusal for the error.
     func admits(_ address: IPAddress?, port: Int) -> Bool {
         guard let address else { return false }
         if settings.addresses.allows(address, port: port) { return true }
@@ -205,9 +205,9 @@ final class Transfer: @unchecked Sendable {
         return false
     }
 
-    /// Connected, TLS included; the request is about to be sent. Returns false to prevent that.
+    /// Called when connected, TLS included, just before the request is sent. Returns false to prevent that.
     func connected(now: Double) -> Bool {
-        // libcurl by itself repeats a request that a kept connection swallowed without an answer.
+        // libcurl itself repeats a request if a reused connection is closed without a response.
         if connectedAt != nil, configuration.retries == 0 {
             fail(.transport, "the origin closed a kept connection without an answer, and `retries` is 0")
             return false
@@ -217,7 +217,7 @@ final class Transfer: @unchecked Sendable {
         return true
     }
 
-    /// The error for a limit that has run out at `now` (monotonic seconds); nil while none has.
+    /// The error for a limit that has been exceeded at `now` (monotonic seconds); nil if none has.
     func overdue(now: Double) -> FetchError? {
         if now - startedAt >= request.totalSeconds {
             return FetchError(
@@ -231,7 +231,7 @@ final class Transfer: @unchecked Sendable {
                 "not connected within \(seconds(configuration.connectSeconds)) (`fetch.connectSeconds`)")
         }
         guard headAt != nil else {
-            // What is sent takes as long as the origin likes to take it; the whole is bounded.
+            // Sending takes as long as the origin takes to read; only the total time is bounded.
             guard request.body.isEmpty, now - connectedAt >= configuration.headerSeconds else { return nil }
             return FetchError(
                 .timeout, request.url,
@@ -252,14 +252,14 @@ final class Transfer: @unchecked Sendable {
         return nil
     }
 
-    /// One line of a head with its line end. Returns false to give up.
+    /// Receives one line of a head with its line ending. Returns false to abort.
     func receive(line: UnsafeRawBufferPointer) -> Bool {
         headBytes += line.count
         guard headBytes <= configuration.headByteLimit else {
             fail(.protocolViolation, "head and trailers are longer than \(configuration.headByteLimit) bytes")
             return false
         }
-        // After the final head only trailers come; they are not merged (RFC 9110 §6.5.1).
+        // After the final head only trailers follow; they are not merged (RFC 9110 §6.5.1).
         if headAt != nil { return true }
         var count = line.count
         while count > 0, line[count - 1] == 0x0A || line[count - 1] == 0x0D { count -= 1 }
@@ -273,7 +273,7 @@ final class Transfer: @unchecked Sendable {
         }
         if bytes.isEmpty { return endOfHead(now: monotonicNow()) }
         if let first = bytes.first, first == 0x20 || first == 0x09 {
-            // A folded line continues the value before it (RFC 9112 §5.2).
+            // A folded line continues the previous value (RFC 9112 §5.2).
             guard !fields.isEmpty else { return true }
             fields[fields.count - 1].value += " " + Self.value(bytes)
             return true
@@ -281,7 +281,7 @@ final class Transfer: @unchecked Sendable {
         return receive(field: bytes)
     }
 
-    /// The status of `HTTP/1.1 200 OK`; 0 where it is not three digits.
+    /// The status of `HTTP/1.1 200 OK`; 0 if it is not three digits.
     private static func status(_ line: UnsafeRawBufferPointer) -> Int {
         guard var index = line.firstIndex(of: 0x20) else { return 0 }
         while index < line.count, line[index] == 0x20 { index += 1 }
@@ -290,14 +290,14 @@ final class Transfer: @unchecked Sendable {
         return digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
     }
 
-    /// A field line. What is no field at all is left out, as browsers do; of fields that frame the body nothing may be
-    /// guessed.
+    /// Receives a field line. A malformed line is ignored, as browsers do, unless it concerns the framing of the body,
+    /// which must not be guessed.
     private func receive(field line: UnsafeRawBufferPointer) -> Bool {
         guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return true }
         let name = String(decoding: UnsafeRawBufferPointer(rebasing: line[..<colon]), as: UTF8.self)
         guard FieldSyntax.isToken(name) else {
             if ["content-length", "transfer-encoding"].contains(FieldLines.trimmed(name).lowercased()) {
-                // With the space left in, others may read another length (RFC 9112 §5.1).
+                // Other recipients may ignore the space and so read another length (RFC 9112 §5.1).
                 fail(.protocolViolation, "the origin sent a space inside a field that frames the body")
                 return false
             }
@@ -311,8 +311,8 @@ final class Transfer: @unchecked Sendable {
         return true
     }
 
-    /// A value as text, without space around it. What could end a line or a string elsewhere becomes a space
-    /// (RFC 9110 §5.5).
+    /// A value as text, without surrounding whitespace. Characters that could end a line or a string elsewhere become
+    /// spaces (RFC 9110 §5.5).
     private static func value(_ bytes: UnsafeRawBufferPointer) -> String {
         guard bytes.allSatisfy({ $0 != 0 && $0 != 0x0A && $0 != 0x0D }) else {
             let text = FieldSyntax.text(bytes)
@@ -342,7 +342,7 @@ final class Transfer: @unchecked Sendable {
                 )
                 return false
             }
-            // 100 is between this connection's ends (RFC 9110 §15.2.1).
+            // 100 concerns this connection only (RFC 9110 §15.2.1).
             if status != 100 { request.onInterim?.report(status, fields.endToEnd()) }
             return true
         }
@@ -356,9 +356,9 @@ final class Transfer: @unchecked Sendable {
         return true
     }
 
-    /// Looks at what the head says of the body.
+    /// Checks what the head says about the length and coding of the body.
     private func receiveFraming() -> Bool {
-        // Most heads have one of the two, and once.
+        // Most heads have only one of the two, and only once.
         var codings: [String] = []
         var lengths: [String] = []
         for field in fields {
@@ -400,7 +400,7 @@ final class Transfer: @unchecked Sendable {
         return true
     }
 
-    /// Takes a 206 as the rest of what an earlier try began, or as what the caller asked for.
+    /// Accepts a 206 as the rest of an interrupted body, or as the part that the caller requested.
     private func receivePart(_ length: Int?) -> Bool {
         guard let partial = request.resuming else {
             guard status == 206, !request.expectsPart else { return true }
@@ -429,7 +429,7 @@ final class Transfer: @unchecked Sendable {
 
     private static let lost = "what had arrived cannot be read back from the spool file; is the disk in order?"
 
-    /// A piece of body. Returns false to give up.
+    /// Receives a piece of the body. Returns false to abort.
     func receive(body piece: UnsafeRawBufferPointer) -> Bool {
         windowBytes += piece.count
         if isFollowedRedirect {
@@ -466,7 +466,7 @@ final class Transfer: @unchecked Sendable {
 /// Seconds since 1970.
 func unixNow() -> Double { clock(CLOCK_REALTIME) }
 
-/// Seconds on a clock that is never set.
+/// Seconds on the monotonic clock.
 func monotonicNow() -> Double { clock(CLOCK_MONOTONIC) }
 
 private func clock(_ id: clockid_t) -> Double {

@@ -1,6 +1,6 @@
-/// Gets responses from origins.
+/// Fetches responses from origins.
 public protocol Transport: Sendable {
-    /// Fetches one response, redirects followed. Every status but 1xx comes back as a value.
+    /// Fetches one response, following redirects. Every status except 1xx is returned as a value.
     ///
     /// - Parameter onProgress: called while the body arrives, on a thread that must not be blocked, with the bytes
     ///   received and the length announced, if any.
@@ -8,12 +8,12 @@ public protocol Transport: Sendable {
         _ request: FetchRequest, onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
     ) async throws(FetchError) -> FetchedResponse
 
-    /// Ends what runs and gives threads back; nothing is fetched afterwards.
+    /// Cancels what is running and stops the threads; nothing is fetched afterwards.
     func shutdown() async
 }
 
 extension Transport {
-    /// Fetches one response without telling of progress.
+    /// Fetches one response without reporting progress.
     public func fetch(_ request: FetchRequest) async throws(FetchError) -> FetchedResponse {
         try await fetch(request, onProgress: nil)
     }
@@ -23,25 +23,25 @@ extension Transport {
 public struct FetchRequest: Sendable, Hashable {
     /// What to fetch.
     public var url: SourceURL
-    /// `GET`, the default, or a method that may change things. Such a request is made once, on a connection of its own,
-    /// follows no redirect, and has nothing of what `HostSettings` keeps for the origin: who sends it speaks for themselves.
+    /// `GET`, the default, or a method that may change state. Such a request is made once, on a connection of its own,
+    /// follows no redirect, and gets no fields from `HostSettings`: the caller supplies credentials.
     public var method = "GET"
-    /// What is sent with another method than GET; empty by default.
+    /// The body sent with methods other than GET; empty by default.
     public var body: [UInt8] = []
-    /// Fields to send besides those of the connection, which the transport writes; credentials of the URL are in it,
-    /// so that caching rules see `Authorization`.
+    /// Fields to send besides connection fields, which the transport writes. Credentials of the URL are included, so
+    /// that caching rules see `Authorization`.
     public var fields: [HeaderField]
-    /// A byte limit for this request alone; nil for the configured one.
+    /// A byte limit for this request alone; nil uses the configured one.
     public var byteLimit: Int?
-    /// Seconds in total for this request alone; nil for the configured ones.
+    /// Seconds in total for this request alone; nil uses the configured limit.
     public var totalSeconds: Double?
     /// Whether redirects are followed; if not, they come back as values like any other status. Default true.
     public var followsRedirects = true
     /// Whether a long body may come as a file instead of in memory. Default false.
     public var acceptsFile = false
-    /// Told of interim responses (1xx but 100 and 101) as they arrive. Default nobody.
+    /// Called with interim responses (1xx except 100 and 101) as they arrive. Default nil.
     public var onInterim: InterimObserver?
-    /// The beginning of the response that another try got; only the rest is asked for.
+    /// The beginning of the response that an earlier attempt received; only the rest is requested.
     var resuming: PartialResponse?
 
     /// A request for `url`. Credentials in the URL become `Authorization` unless `fields` has one.
@@ -56,9 +56,9 @@ public struct FetchRequest: Sendable, Hashable {
     }
 }
 
-/// Told of interim responses, such as 103 Early Hints, before the final one arrives. Equal to itself only.
+/// Receives interim responses, such as 103 Early Hints, before the final one arrives. Equal to itself only.
 public final class InterimObserver: Sendable, Hashable {
-    /// Takes status and end-to-end fields, on a thread that must not be blocked.
+    /// Called with status and end-to-end fields, on a thread that must not be blocked.
     let report: @Sendable (_ status: Int, _ fields: [HeaderField]) -> Void
 
     /// An observer that calls `report`.
@@ -77,27 +77,27 @@ public struct FetchedResponse: Sendable, Hashable {
     public var status: Int
     /// End-to-end fields in the order received, repeats kept.
     public var fields: [HeaderField]
-    /// The body as sent, without transfer coding but with content coding; empty where `file` has it.
+    /// The body as sent, without transfer coding but with content coding; empty if `file` holds it.
     public var body: [UInt8]
-    /// The body, where it is long and the request accepts a file.
+    /// The body, if it is long and the request accepts a file.
     public var file: SpooledBody?
     /// Unix seconds when the request that got this response was sent.
     public var requestTime: Double
     /// Unix seconds when its head was complete.
     public var responseTime: Double
-    /// Where the response came from, other than the requested URL after redirects.
+    /// The URL the response came from; after redirects it is not the requested one.
     public var finalURL: SourceURL
     /// Wall time of the whole fetch, waiting for a slot excluded.
     public var milliseconds: Double
     /// The URLs that redirected, in order, the requested one first.
     public var redirects: [SourceURL]
-    /// The responses of `redirects`, in the same order: what they say of caching limits how long the answer may be reused
-    /// for the URL that was asked for.
+    /// The responses of `redirects`, in the same order: what they say about caching limits how long the answer may be
+    /// reused for the requested URL.
     public var redirectResponses: [StoredResponse] = []
-    /// SHA-256 of the body, as 64 lower-case hexadecimal digits, where the transport took it while the body arrived.
+    /// SHA-256 of the body, as 64 lower-case hexadecimal digits, if the transport computed it while the body arrived.
     public var digest: String?
 
-    /// A response, as a transport or a test makes it.
+    /// Creates a response; used by transports and tests.
     public init(
         status: Int, fields: [HeaderField], body: [UInt8], requestTime: Double, responseTime: Double,
         finalURL: SourceURL, milliseconds: Double = 0, redirects: [SourceURL] = [], digest: String? = nil

@@ -1,15 +1,15 @@
 /// The terms of the age of a stored response, in seconds, each ≥ 0 (RFC 9111 §4.2.3).
 public struct AgeArithmetic: Sendable, Hashable {
-    /// How far `Date` lay in the past when the response arrived; 0 where it lay ahead.
+    /// How far `Date` lay in the past when the response arrived; 0 if it lay in the future.
     public var apparentAge: Double
     /// The `Age` received; 0 without a valid one.
     public var ageValue: Double
-    /// How long the response took from the request.
+    /// The time from the request to the response.
     public var responseDelay: Double
-    /// How long it has been here.
+    /// How long the response has been in this cache.
     public var residentTime: Double
 
-    /// `Age` corrected by the time on the way.
+    /// `Age` corrected by the response delay.
     public var correctedAgeValue: Double { ageValue + responseDelay }
     /// The age on arrival: the larger of the two estimates.
     public var correctedInitialAge: Double { max(apparentAge, correctedAgeValue) }
@@ -19,11 +19,11 @@ public struct AgeArithmetic: Sendable, Hashable {
 
 /// Age of stored responses (RFC 9111 §4.2.3).
 public enum Age {
-    /// Seconds since the origin generated or last validated the response, as well as a cache can know, ≥ 0.
+    /// Seconds since the origin generated or last validated the response, ≥ 0, as far as a cache can know.
     ///
-    /// The larger of the apparent age and the received `Age` plus the time the response took, and on top the time
-    /// since. A malformed `Age` is ignored, of a list the first member counts (RFC 9111 §5.1). A clock that was set back
-    /// does not make a response younger than it was when it arrived.
+    /// The age on arrival is the larger of the apparent age and the received `Age` plus the response delay; the time
+    /// since is added. A malformed `Age` is ignored; of a list the first member counts (RFC 9111 §5.1). Setting the
+    /// clock back does not make a response younger than it was when it arrived.
     ///
     /// - Parameter now: Unix seconds.
     public static func current(of response: StoredResponse, now: Double) -> Double {
@@ -49,7 +49,7 @@ public enum Age {
         String(Int(min(current(of: response, now: now).rounded(.down), 2_147_483_648)))
     }
 
-    /// `Date` in Unix seconds; the time of arrival where it is absent or malformed (RFC 9110 §6.6.1).
+    /// `Date` in Unix seconds; the time of arrival if it is absent or malformed (RFC 9110 §6.6.1).
     static func date(of response: StoredResponse) -> Double {
         response.fields.first("date").flatMap { HTTPDate.unixSeconds($0, now: response.responseTime) }.map(Double.init)
             ?? response.responseTime

@@ -1,23 +1,23 @@
 /// Parts of complete stored bodies (RFC 9110 §14).
 public enum ByteRange {
-    /// What a `Range` field asks of a body.
+    /// What a `Range` field asks for.
     public enum Outcome: Sendable, Hashable {
-        /// The whole: no range, one we need not follow, or several parts, which may be answered with the whole.
+        /// The whole body: no range, one that may be ignored, or several parts, which may be answered with the whole.
         case whole
         /// One part, answered with 206: offsets from 0, below the length.
         case part(Range<Int>)
-        /// A valid range with nothing of this body in it, answered with 416.
+        /// A valid range that selects no byte of this body, answered with 416.
         case unsatisfiable
     }
 
     /// No client needs more ranges at once; a longer list is answered with the whole (RFC 9110 §17.15).
     private static let mostRanges = 32
 
-    /// What to answer a request with, after `Preconditions` said to proceed (RFC 9110 §13.2.2 and §14.2).
+    /// How to answer a request, after `Preconditions` said to proceed (RFC 9110 §13.2.2 and §14.2).
     ///
-    /// Only for GET, only for a stored 200, only in `bytes`. A malformed or repeated field and a false `If-Range` give
-    /// the whole. Ranges that overlap or touch are one; several apart from each other give the whole (§14.2 and §15.3.7.2
-    /// allow it).
+    /// Ranges apply only to GET, to a stored 200 and to the unit `bytes`. A malformed or repeated field and a false
+    /// `If-Range` give the whole body. Ranges that overlap or touch are merged; several separate ones give the whole
+    /// (§14.2 and §15.3.7.2 allow it).
     ///
     /// - Parameters:
     ///   - length: bytes of the complete body.
@@ -38,7 +38,7 @@ public enum ByteRange {
         return .part(part)
     }
 
-    /// The fields of a 206: those of the whole with the part's `Content-Length` and `Content-Range` (RFC 9110 §15.3.7.1).
+    /// The fields of a 206: the whole's, with the part's `Content-Length` and `Content-Range` (RFC 9110 §15.3.7.1).
     public static func partFields(_ fields: [HeaderField], part: Range<Int>, length: Int) -> [HeaderField] {
         fields.filter { !isLengthOrRange($0) } + [
             HeaderField("Content-Range", "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(length)"),
@@ -58,8 +58,8 @@ public enum ByteRange {
         FieldLines.isSameName(field.name, "content-length") || FieldLines.isSameName(field.name, "content-range")
     }
 
-    /// `If-Range`: an entity tag must match strongly, a date must be exactly the `Last-Modified` and that one a strong
-    /// validator: at least a second before `Date` (RFC 9110 §13.1.5, §8.8.2.2). Absent means yes.
+    /// Evaluates `If-Range`: an entity tag must match strongly; a date must be exactly the `Last-Modified`, which must
+    /// be strong: at least a second before `Date` (RFC 9110 §13.1.5, §8.8.2.2). True if the field is absent.
     private static func allows(_ ifRange: [String], _ response: StoredResponse) -> Bool {
         guard let value = ifRange.first else { return true }
         guard ifRange.count == 1 else { return false }
@@ -80,7 +80,7 @@ public enum ByteRange {
         case from(Int, last: Int?)
         case suffix(Int)
 
-        /// Its bytes of a body; nil where there are none.
+        /// The bytes it selects of a body; nil if there are none.
         func bytes(of length: Int) -> Range<Int>? {
             switch self {
             case .from(let first, let last):
@@ -120,7 +120,7 @@ public enum ByteRange {
         return specifiers
     }
 
-    /// Digits alone; numbers beyond any body count as 2⁵⁶.
+    /// Parses digits alone; numbers beyond any body are capped at 2⁵⁶.
     private static func position(_ text: String) -> Int? {
         guard !text.isEmpty else { return nil }
         var value = 0

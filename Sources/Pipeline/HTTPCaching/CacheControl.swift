@@ -1,20 +1,20 @@
 /// The directives of `Cache-Control` (RFC 9111 §5.2), unknown ones included.
 public struct CacheControl: Sendable, Hashable {
-    /// One directive: lower-case name; argument unquoted, nil without one.
+    /// One directive.
     public struct Directive: Sendable, Hashable {
-        /// Name in lower case (directive names compare without regard to case).
+        /// Name in lower case (directive names are case-insensitive).
         public var name: String
-        /// Argument without quotes and escapes, nil for a directive alone.
+        /// Argument without quotes and escapes; nil if there is none.
         public var argument: String?
     }
 
-    /// What a directive that takes seconds says.
+    /// The value of a directive that takes seconds.
     public enum Seconds: Sendable, Hashable {
-        /// The directive is not there.
+        /// The directive is absent.
         case absent
-        /// A proper value, at most 2³¹.
+        /// A valid value, at most 2³¹.
         case value(Int)
-        /// There, but malformed or given twice with different values. Freshness counts it as zero (RFC 9111 §4.2.1).
+        /// Present, but malformed or given twice with different values. Freshness counts it as zero (RFC 9111 §4.2.1).
         case invalid
     }
 
@@ -25,7 +25,7 @@ public struct CacheControl: Sendable, Hashable {
     public init(fields: [HeaderField]) {
         var directives: [Directive] = []
         for field in fields where FieldLines.isSameName(field.name, "cache-control") {
-            // Most lines are one directive.
+            // Most lines hold one directive.
             if let directive = Self.plain(field.value) {
                 directives.append(directive)
             } else {
@@ -35,10 +35,10 @@ public struct CacheControl: Sendable, Hashable {
         self.directives = directives
     }
 
-    /// Directives from elsewhere than `Cache-Control` lines.
+    /// Creates a set of directives that do not come from `Cache-Control` lines.
     init(directives: [Directive]) { self.directives = directives }
 
-    /// Whether a directive is there, with or without argument.
+    /// Whether a directive is present, with or without argument.
     public func has(_ name: String) -> Bool { directives.contains { $0.name == name } }
 
     /// The seconds a directive gives.
@@ -50,20 +50,20 @@ public struct CacheControl: Sendable, Hashable {
         return same ? .value(value) : .invalid
     }
 
-    /// Whether `no-cache` is there for the whole response: nothing of it is used without validation (RFC 9111 §5.2.2.4).
+    /// Whether `no-cache` forbids reusing the whole response without validation (RFC 9111 §5.2.2.4).
     public var forbidsReuse: Bool { lists("no-cache").isWhole }
 
-    /// The fields `no-cache` names, in lower case: they alone are not used without validation (RFC 9111 §5.2.2.4).
+    /// The fields `no-cache` names, in lower case: only these need validation before reuse (RFC 9111 §5.2.2.4).
     public var fieldsToValidate: Set<String> { lists("no-cache").names }
 
-    /// Whether `private` is there for the whole response (RFC 9111 §5.2.2.7).
+    /// Whether `private` applies to the whole response (RFC 9111 §5.2.2.7).
     public var isPrivate: Bool { lists("private").isWhole }
 
-    /// The fields `private` names, in lower case: they alone are for one user (RFC 9111 §5.2.2.7).
+    /// The fields `private` names, in lower case: only these are for a single user (RFC 9111 §5.2.2.7).
     public var privateFields: Set<String> { lists("private").names }
 
-    /// What a directive with an optional list of field names covers. Without argument, with an empty or a malformed one
-    /// it covers the whole response; so does a list that names a field this cache itself lives by.
+    /// What a directive with an optional list of field names covers. Without an argument, or with an empty or malformed
+    /// one, it covers the whole response; so does a list that names a field this cache itself depends on.
     private func lists(_ name: String) -> (isWhole: Bool, names: Set<String>) {
         guard has(name) else { return (false, []) }
         var names: Set<String> = []
@@ -76,7 +76,7 @@ public struct CacheControl: Sendable, Hashable {
         return (false, names)
     }
 
-    /// Fields without which a stored response cannot be judged or read.
+    /// Fields without which a stored response cannot be evaluated or read.
     private static let needed: Set<String> = [
         "cache-control", "vary", "age", "date", "expires", "content-encoding", "content-length", "content-type",
     ]
@@ -96,7 +96,7 @@ public struct CacheControl: Sendable, Hashable {
             let name = String(decoding: bytes[..<equals], as: UTF8.self)
             let trimmedName = FieldLines.trimmed(name)
             let given = String(decoding: bytes[(equals + 1)...], as: UTF8.self)
-            // Space around "=" is not allowed (RFC 9110 §5.6.6); the argument keeps it, and so fails as a number.
+            // Space around "=" is not allowed (RFC 9110 §5.6.6); the argument keeps it, and so is not a number.
             let argument = FieldLines.unquoted(bytes[(equals + 1)...]) ?? given
             return Directive(
                 name: FieldLines.lowercased(trimmedName),
@@ -104,7 +104,7 @@ public struct CacheControl: Sendable, Hashable {
         }
     }
 
-    /// A name in lower case, alone or with a number, as nearly all directives are; nil for any other, and for none.
+    /// A lower-case name, alone or with a number, as nearly all directives are; nil for anything else.
     private static func plain(_ member: String) -> Directive? {
         let bytes = member.utf8
         let end = bytes.firstIndex { !($0 >= 0x61 && $0 <= 0x7A || $0 == 0x2D) } ?? bytes.endIndex

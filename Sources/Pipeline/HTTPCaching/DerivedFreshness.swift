@@ -1,21 +1,21 @@
-// What we make of a stored response is as fresh as that response, no fresher. A recipient counts from when it gets our
-// answer, which carries no `Age`, so `max-age` is what remains, not what was.
+// What we derive from a stored response is no fresher than that response. A recipient counts from when it gets our
+// answer, which carries no `Age`, so `max-age` is the remaining lifetime, not the original one.
 
-/// The `Cache-Control` of something derived from a stored response, such as a variant of an original.
+/// The `Cache-Control` of a response derived from a stored one, such as a variant of an original.
 public enum DerivedFreshness {
     /// The value of one `Cache-Control` field, never empty.
     ///
-    /// `no-store` alone where the original forbids storing. Else `max-age` is what remains of the lifetime: 0 when the
-    /// original is used stale or its lifetime is over, `no-cache` in its place where the original says `no-cache` or
-    /// nothing about freshness at all. `s-maxage` follows where shared caches may keep it longer than others. Carried
-    /// over are `private`, `must-revalidate`, `proxy-revalidate`, `immutable` while fresh, and what remains of
-    /// `stale-while-revalidate` and `stale-if-error`. Sources: RFC 9111 §4.2.1 and §5.2.2, RFC 5861, RFC 8246.
+    /// Only `no-store` if the original forbids storing. Otherwise `max-age` is the remaining lifetime: 0 if the
+    /// original is used stale or its lifetime is over; `no-cache` replaces it if the original says `no-cache` or
+    /// nothing about freshness at all. `s-maxage` follows if shared caches may keep it longer than others. `private`,
+    /// `must-revalidate`, `proxy-revalidate`, `immutable` while fresh, and the remainders of `stale-while-revalidate`
+    /// and `stale-if-error` are carried over. Sources: RFC 9111 §4.2.1 and §5.2.2, RFC 5861, RFC 8246.
     ///
     /// - Parameters:
     ///   - response: the original's stored response.
-    ///   - isStale: whether it was used though stale, without validation.
+    ///   - isStale: whether it was used although stale, without validation.
     ///   - now: Unix seconds.
-    ///   - configuration: shared or private, and the lifetime of originals that give none.
+    ///   - configuration: shared or private, and the lifetime of originals that declare none.
     public static func cacheControl(
         of response: StoredResponse, isStale: Bool, now: Double,
         configuration: CachingConfiguration = CachingConfiguration()
@@ -40,7 +40,7 @@ public enum DerivedFreshness {
         }
         for name in ["must-revalidate", "proxy-revalidate"] where control.has(name) { directives.append(name) }
         if isFresh, control.has("immutable") { directives.append("immutable") }
-        // The windows begin when the lifetime ends: what of them has passed is not given away a second time.
+        // The windows begin when the lifetime ends: the part that has passed must not be granted a second time.
         let passed = max(0, -remaining)
         for name in ["stale-while-revalidate", "stale-if-error"] {
             guard case .value(let window) = control.seconds(name), whole(Double(window) - passed) > 0 else { continue }
@@ -49,7 +49,7 @@ public enum DerivedFreshness {
         return directives.joined(separator: ", ")
     }
 
-    /// What `max-age` or `Expires` give those whom `s-maxage` does not concern; nil where `s-maxage` is all there is.
+    /// The lifetime that `max-age` or `Expires` gives caches that ignore `s-maxage`; nil if there is neither.
     private static func privateLifetime(
         of response: StoredResponse, configuration: CachingConfiguration
     ) -> Double? {

@@ -1,11 +1,11 @@
 /// An entity tag (RFC 9110 §8.8.3), from `ETag`, `If-Match`, `If-None-Match` or `If-Range`.
 ///
-/// Tags without quotes are malformed but sent by real origins. They are kept as they are and count as weak: they equal
-/// only the same characters, and never prove that bytes are the same.
+/// Tags without quotes are malformed, but real origins send them. They are kept as they are and count as weak: they
+/// equal only the same characters, and never prove that two bodies have the same bytes.
 public struct EntityTag: Sendable, CustomStringConvertible {
     /// Whether it is marked `W/`, or malformed.
     public let isWeak: Bool
-    /// The characters that are compared: quotes included, `W/` left out.
+    /// The characters that are compared, including the quotes but not `W/`.
     public let opaque: String
     /// As it was written.
     public let description: String
@@ -30,7 +30,7 @@ public struct EntityTag: Sendable, CustomStringConvertible {
         self.init(text)
     }
 
-    /// The members of a list of tags. A tag has no escapes: a backslash is a character, the next quote ends it.
+    /// The members of a list of tags. Tags have no escapes: a backslash is a character, and the next quote ends a tag.
     public static func list(_ value: String) -> [EntityTag] {
         var tags: [EntityTag] = []
         var current: [UInt8] = []

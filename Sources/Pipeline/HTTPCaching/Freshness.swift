@@ -1,6 +1,6 @@
-/// How long a stored response stays fresh, and where that number came from.
+/// How long a stored response stays fresh, and which rule says so.
 public struct FreshnessLifetime: Sendable, Hashable {
-    /// Which rule gave the lifetime, in the order they are asked.
+    /// The rule that gave the lifetime, in the order they are tried.
     public enum Basis: String, Sendable, Hashable {
         /// `s-maxage`, shared caches only.
         case sharedMaxAge = "s-maxage"
@@ -12,7 +12,7 @@ public struct FreshnessLifetime: Sendable, Hashable {
         case heuristic
         /// `defaultMaxAge` of the configuration, or a lifetime assigned to the response.
         case configured
-        /// Nothing says anything; the lifetime is zero.
+        /// No rule applies; the lifetime is zero.
         case none
     }
 
@@ -30,8 +30,8 @@ public struct FreshnessLifetime: Sendable, Hashable {
 
 /// Freshness of stored responses (RFC 9111 §4.2).
 public enum Freshness {
-    /// Statuses with a lifetime by heuristic (RFC 9110 §15.1). 206 is not among them here: parts are not stored. Others
-    /// have one where `public` says so (RFC 9111 §4.2.2).
+    /// Statuses with a heuristic lifetime (RFC 9110 §15.1). 206 is not among them, because partial responses are not
+    /// stored. Other statuses have one if `public` says so (RFC 9111 §4.2.2).
     static let heuristicStatuses: Set<Int> = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501]
     /// No heuristic lifetime is longer than a day (our cap; §4.2.2 leaves it to the cache).
     static let heuristicCap = 86_400.0
@@ -39,8 +39,8 @@ public enum Freshness {
     /// How long a stored response stays fresh, counted from when the origin generated it.
     ///
     /// The first present of `s-maxage` (shared cache), `max-age`, `Expires` − `Date`; else a tenth of
-    /// `Date` − `Last-Modified`, at most a day; else the configured default. Malformed or contradicting values count as
-    /// zero. A targeted field stands for all of `Cache-Control` and `Expires`. Source: RFC 9111 §4.2.1 and §4.2.2,
+    /// `Date` − `Last-Modified`, at most a day; else the configured default. Malformed or contradictory values count as
+    /// zero. A targeted field replaces all of `Cache-Control` and `Expires`. Source: RFC 9111 §4.2.1 and §4.2.2,
     /// RFC 9213 §2.2.
     public static func lifetime(
         of response: StoredResponse, configuration: CachingConfiguration = CachingConfiguration()
@@ -53,7 +53,7 @@ public enum Freshness {
         return lifetime
     }
 
-    /// The lifetime that fields and configuration give, before what is known of the response alone.
+    /// The lifetime that fields and configuration give, before what was assigned to this response.
     private static func declaredLifetime(
         of response: StoredResponse, configuration: CachingConfiguration
     ) -> FreshnessLifetime {

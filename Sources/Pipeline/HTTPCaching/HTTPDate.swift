@@ -1,14 +1,14 @@
-// Dates of HTTP fields (RFC 9110 §5.6.7). Three forms are read, exactly but for letter case, which a cache should not
-// mind (RFC 9111 §4.2); one is written:
+// Dates of HTTP fields (RFC 9110 §5.6.7). Three forms are read, exactly except for letter case, which a cache should
+// ignore (RFC 9111 §4.2); one is written:
 //
 //     Sun, 06 Nov 1994 08:49:37 GMT      IMF-fixdate, the one written
 //     Sunday, 06-Nov-94 08:49:37 GMT     RFC 850
 //     Sun Nov  6 08:49:37 1994           asctime
 //
-// Days between the civil calendar and 1970 are counted with the 400-year cycle of 146,097 days, years beginning in
-// March so that the leap day is a year's last. Whether the weekday fits the date is not checked.
+// Days between the civil calendar and 1970 are counted with the 400-year cycle of 146,097 days; years begin in March,
+// so that the leap day is the last of its year. Whether the weekday fits the date is not checked.
 
-/// Dates as HTTP fields carry them, in Unix seconds.
+/// Dates in HTTP fields, as Unix seconds.
 public enum HTTPDate {
     private static let shortDays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
     private static let longDays = [
@@ -20,7 +20,7 @@ public enum HTTPDate {
 
     /// Unix seconds of a date in one of the three forms, in any letter case; nil for anything else. The zone is `GMT`.
     ///
-    /// - Parameter now: Unix seconds; a date with a two-digit year over 50 years ahead of it is of the past century.
+    /// - Parameter now: Unix seconds; a two-digit year that would lie over 50 years ahead of it is in the past century.
     public static func unixSeconds(_ text: String, now: Double) -> Int? {
         let text = Text(bytes: Array(text.utf8))
         let count = text.bytes.count
@@ -67,7 +67,7 @@ public enum HTTPDate {
         return "\(weekday), \(padded(date.day, 2)) \(months[date.month - 1]) \(padded(date.year, 4)) \(time) GMT"
     }
 
-    /// nil for a day that the month does not have. Months from 1.
+    /// nil for a day that the month does not have. Months count from 1.
     private static func seconds(_ year: Int, _ month: Int, _ day: Int, _ time: Int) -> Int? {
         let lengths = [31, isLeap(year) ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
         guard day >= 1, day <= lengths[month - 1] else { return nil }
@@ -77,11 +77,11 @@ public enum HTTPDate {
     /// 31 Dec 9999 23:59:59, the last second that can be written; the leap second after it is read as this one.
     private static let last = 253_402_300_799
 
-    /// The bytes of a date, read by position.
+    /// The bytes of a date, accessed by position.
     private struct Text {
         let bytes: [UInt8]
 
-        /// Whether these characters are there, letters in any case.
+        /// Whether these characters are at this position, letters in either case.
         func has(_ expected: StaticString, at start: Int) -> Bool {
             guard start + expected.utf8CodeUnitCount <= bytes.count else { return false }
             return expected.withUTF8Buffer { wanted in
@@ -89,7 +89,7 @@ public enum HTTPDate {
             }
         }
 
-        /// The place in `words` of the word that stands here, in any case.
+        /// The index in `words` of the word at this position, in either case.
         func word(at start: Int, count: Int, of words: [String]) -> Int? {
             guard start + count <= bytes.count else { return nil }
             return words.firstIndex { word in
@@ -109,7 +109,7 @@ public enum HTTPDate {
             return value
         }
 
-        /// Two digits; where the form pads, a space and a digit.
+        /// Two digits, or a space and a digit if the form pads with a space.
         func day(at start: Int, isPadded: Bool = false) -> Int? {
             isPadded && has(" ", at: start) ? number(at: start + 1, digits: 1) : number(at: start, digits: 2)
         }

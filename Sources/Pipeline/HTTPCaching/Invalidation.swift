@@ -1,10 +1,10 @@
-/// What requests that may change things do to what is stored (RFC 9111 §4.4).
+/// How requests that may change state invalidate stored responses (RFC 9111 §4.4).
 public enum Invalidation {
-    /// A URL in normal form, and the scheme, host and port it is of.
+    /// A URL in normal form, and its origin.
     public struct Target: Sendable, Hashable {
-        /// What is stored is known by it.
+        /// The URL that stored responses are named by.
         public let url: String
-        /// Two URLs are of one origin where these are equal.
+        /// Scheme, host and port; two URLs have the same origin if these are equal.
         public let origin: String
 
         public init(url: String, origin: String) {
@@ -13,19 +13,19 @@ public enum Invalidation {
         }
     }
 
-    /// Whether a method asks for nothing to be changed (RFC 9110 §9.2.1). Of methods that nobody knows it is not known,
-    /// and so not taken for granted. Methods compare with their case.
+    /// Whether a method is safe, that is, read-only (RFC 9110 §9.2.1). Unknown methods count as unsafe. Methods are
+    /// case-sensitive.
     public static func isSafe(_ method: String) -> Bool { ["GET", "HEAD", "OPTIONS", "TRACE"].contains(method) }
 
-    /// The URLs whose stored responses must not be used any more once a request has been answered.
+    /// The URLs whose stored responses must not be used any more after a request has been answered.
     ///
-    /// None after a safe method, or after an error (4xx, 5xx): nothing is known to have changed. Else the URL of the
-    /// request, and what `Location` and `Content-Location` name of the same origin; another origin's responses are not
-    /// this one's to remove.
+    /// None after a safe method or an error (4xx, 5xx), since nothing is known to have changed. Otherwise the request's
+    /// URL, and those that `Location` and `Content-Location` name on the same origin; a response must not invalidate
+    /// what is stored for another origin.
     ///
     /// - Parameters:
-    ///   - fields: those of the answer, all lines.
-    ///   - resolving: the URL that a reference found at `target` leads to; nil for what is none.
+    ///   - fields: all field lines of the response.
+    ///   - resolving: returns the URL that a reference found at `target` leads to; nil if the reference is invalid.
     public static func targets(
         after method: String, to target: Target, status: Int, fields: [HeaderField],
         resolving: (_ reference: String) -> Target?
@@ -35,8 +35,8 @@ public enum Invalidation {
         return [target] + named.filter { $0.origin == target.origin && $0 != target }
     }
 
-    /// Whether the answer to a POST answers later GET requests as well (RFC 9110 §9.3.3): a 200 that says how long it is
-    /// fresh, and by `Content-Location` that it is what its own URL stands for now. It is stored where a GET's would be.
+    /// Whether the response to a POST also answers later GET requests (RFC 9110 §9.3.3): a 200 that declares its
+    /// freshness, and whose `Content-Location` is its own URL. It is stored if the response to a GET would be.
     public static func answersLaterRequests(
         _ response: StoredResponse, to method: String, at target: Target,
         configuration: CachingConfiguration = CachingConfiguration(), resolving: (_ reference: String) -> Target?

@@ -1,6 +1,6 @@
-/// A client's own conditions, answered from a stored response (RFC 9110 §13, RFC 9111 §4.3.2).
+/// A client's own conditions, evaluated against a stored response (RFC 9110 §13, RFC 9111 §4.3.2).
 public enum Preconditions {
-    /// What becomes of a conditional request.
+    /// The result of evaluating a request's conditions.
     public enum Outcome: String, Sendable, Hashable {
         /// Answer as if there were no condition.
         case proceed
@@ -10,19 +10,19 @@ public enum Preconditions {
         case preconditionFailed
     }
 
-    /// The request fields that state conditions, in lower case. A cache that validates puts its own in their place.
+    /// The request fields that state conditions, in lower case. A cache that validates replaces them with its own.
     public static let fieldNames: Set<String> = [
         "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range",
     ]
 
     /// Evaluates the conditions of a GET or HEAD request, in the order of RFC 9110 §13.2.2.
     ///
-    /// Conditions count only where the answer would be a success (§13.2.1). `If-None-Match` compares weakly with each
-    /// member of its list, `*` matches anything; where it is present, `If-Modified-Since` is not looked at. That one must
-    /// be a single valid date, and is compared with `Last-Modified`, else with `Date`, else with the time of arrival.
+    /// Conditions apply only if the answer would otherwise be a success (§13.2.1). `If-None-Match` compares weakly with
+    /// each member of its list, `*` matches anything; if present, `If-Modified-Since` is ignored. The latter must be a
+    /// single valid date; it is compared with `Last-Modified`, else with `Date`, else with the time of arrival.
     ///
     /// - Parameter isOrigin: whether the response is our own work rather than a stored one. Only then do `If-Match` and
-    ///   `If-Unmodified-Since` count: a cache leaves them to the origin (§13.1.1, §13.1.4).
+    ///   `If-Unmodified-Since` apply: a cache leaves them to the origin (§13.1.1, §13.1.4).
     public static func evaluate(
         requestFields: [HeaderField], response: StoredResponse, isOrigin: Bool = false
     ) -> Outcome {
@@ -50,15 +50,15 @@ public enum Preconditions {
 
     /// The fields of a 304 made from the fields of the response it stands for (RFC 9110 §15.4.5).
     ///
-    /// Metadata of the representation is left out, since the client has it: type, coding, length, language, range and
-    /// digests, and `Last-Modified` where there is an `ETag`. All else stays, the fields a 304 has to carry among it.
+    /// Representation metadata is left out, since the client has it: type, coding, length, language, range and digests,
+    /// and `Last-Modified` if there is an `ETag`. Everything else stays, including the fields that a 304 must carry.
     public static func notModifiedFields(_ fields: [HeaderField]) -> [HeaderField] {
         var dropped = representationFields
         if fields.first("etag") != nil { dropped.insert("last-modified") }
         return fields.filter { !dropped.contains(FieldLines.lowercased($0.name)) }
     }
 
-    /// Fields that describe a body which a 304 or 416 does not have.
+    /// Fields that describe a body, which a 304 or 416 does not have.
     static let representationFields: Set<String> = [
         "content-type", "content-encoding", "content-language", "content-length", "content-range", "content-md5",
         "content-digest", "repr-digest", "digest", "accept-ranges",
@@ -73,7 +73,7 @@ public enum Preconditions {
         return EntityTag.list(list).contains { compare($0)(tag) }
     }
 
-    /// A date field in Unix seconds; nil where absent, repeated or malformed.
+    /// A date field in Unix seconds; nil if absent, repeated or malformed.
     private static func date(_ name: String, in fields: [HeaderField], _ response: StoredResponse) -> Int? {
         let values = fields.values(of: name)
         return values.count == 1 ? HTTPDate.unixSeconds(values[0], now: response.responseTime) : nil

@@ -1,15 +1,15 @@
-// An original is kept under the URL that was asked for, also when redirects led elsewhere. Each redirect is a response
-// of its own with its own rules; what is stored for the asked URL stands for all of them and so keeps to the strictest:
+// An original is stored under the URL that was asked for, even if redirects led elsewhere. Each redirect is a response
+// with rules of its own; the stored response stands for all of them and so follows the strictest:
 //
-// - it lives no longer than the shortest-lived redirect. A temporary one (302, 303, 307) without freshness lives not at
-//   all, so the source is asked each time; a permanent one (301, 308) without freshness sets no limit, since it says
-//   that the other URL is to be used from now on (RFC 9110 §15.4.2, §15.4.9);
-// - it is not stored where one of them may not be (RFC 9111 §3), lack of a lifetime aside;
+// - it lives no longer than the shortest-lived redirect. A temporary one (302, 303, 307) without freshness has no
+//   lifetime, so the source is asked each time; a permanent one (301, 308) without freshness sets no limit, since it
+//   says that the other URL is to be used from now on (RFC 9110 §15.4.2, §15.4.9);
+// - it is not stored if one of them may not be (RFC 9111 §3), apart from lacking a lifetime;
 // - it is selected by the request fields that any of them varies on (RFC 9111 §4.1).
 
 /// The caching rules of redirects on the way to a response.
 public enum Redirects {
-    /// The lifetime that `response` may have at most; nil where the redirects set no limit. Seconds, ≥ 0.
+    /// The longest lifetime that `response` may have, in seconds, ≥ 0; nil if the redirects set no limit.
     public static func lifetimeLimit(
         of response: StoredResponse, after redirects: [StoredResponse],
         configuration: CachingConfiguration = CachingConfiguration()
@@ -29,7 +29,7 @@ public enum Redirects {
         return shortest == 0 ? 0 : Age.current(of: response, now: arrival) + shortest
     }
 
-    /// Why nothing that came by these redirects may be stored; nil when they forbid nothing.
+    /// Why a response reached by these redirects may not be stored; nil if they do not forbid it.
     public static func refusal(
         _ redirects: [StoredResponse], requestFields: [HeaderField],
         configuration: CachingConfiguration = CachingConfiguration()
@@ -53,10 +53,10 @@ public enum Redirects {
         return Variation.selectingFields(of: responseFields + varying, requestFields: requestFields)
     }
 
-    /// Whether a request selects a stored response by all that it was stored under.
+    /// Whether a request selects a stored response by all the fields it was stored under, the redirects' included.
     public static func selects(_ stored: StoredResponse, requestFields: [HeaderField]) -> Bool {
         guard Variation.selects(stored, requestFields: requestFields) else { return false }
-        // The redirects' fields are not among the response's own `Vary`.
+        // The fields that redirects vary on are not in the response's own `Vary`.
         let names = Variation.names(in: stored.fields) ?? []
         return stored.selecting.keys.allSatisfy {
             names.contains($0) || Variation.isAsThen($0, stored, requestFields)

@@ -1,35 +1,35 @@
-/// What a client asks of a cache: `Cache-Control` in a request, or `Pragma` in its absence (RFC 9111 §5.2.1 and §5.4).
+/// A client's directives for caches: `Cache-Control` in a request, else `Pragma` (RFC 9111 §5.2.1 and §5.4).
 ///
-/// All of it is advice that a cache may follow. A directive with a malformed value counts as not given; of several valid
+/// All of them are advice that a cache may follow. A directive with a malformed value is ignored; of several valid
 /// values the strictest counts.
 public struct RequestDirectives: Sendable, Hashable {
-    /// How stale a response the client takes.
+    /// How stale a response the client accepts.
     public enum MaxStale: Sendable, Hashable {
-        /// However stale: `max-stale` without value.
+        /// Any staleness: `max-stale` without a value.
         case any
         /// At most this many seconds past its freshness lifetime.
         case seconds(Int)
     }
 
-    /// `no-cache`: use nothing stored without validating it.
+    /// `no-cache`: use no stored response without validating it.
     public var noCache = false
-    /// `no-store`: store nothing of this request and its response. What is stored already may still be used.
+    /// `no-store`: store nothing of this request and its response. Stored responses may still be used.
     public var noStore = false
-    /// `only-if-cached`: do not ask the origin; 504 where nothing stored will do.
+    /// `only-if-cached`: do not ask the origin; answer 504 if no stored response can be used.
     public var onlyIfCached = false
-    /// `max-age`: seconds, the greatest age the client takes.
+    /// `max-age`: the greatest age in seconds that the client accepts.
     public var maxAge: Int?
-    /// `min-fresh`: seconds the response shall still be fresh.
+    /// `min-fresh`: seconds for which the response must still be fresh.
     public var minFresh: Int?
-    /// `max-stale`: whether and how far stale responses will do.
+    /// `max-stale`: whether, and how far, stale responses are acceptable.
     public var maxStale: MaxStale?
     /// `stale-if-error`: seconds past its lifetime a response may stand in for an error (RFC 5861 §4).
     public var staleIfError: Int?
 
-    /// A request that asks for nothing in particular.
+    /// Creates a request without directives.
     public init() {}
 
-    /// Reads the fields of a request. `Pragma: no-cache` counts only where there is no `Cache-Control` at all.
+    /// Reads the fields of a request. `Pragma: no-cache` counts only if there is no `Cache-Control` at all.
     public init(fields: [HeaderField]) {
         guard fields.first("cache-control") != nil else {
             noCache = fields.values(of: "pragma").contains { line in
@@ -51,7 +51,7 @@ public struct RequestDirectives: Sendable, Hashable {
         }
     }
 
-    /// Whether the client takes a response this many seconds past its freshness lifetime.
+    /// Whether the client accepts a response this many seconds past its freshness lifetime.
     func permitsStale(by seconds: Double) -> Bool {
         switch maxStale {
         case nil: false

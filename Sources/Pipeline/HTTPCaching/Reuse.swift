@@ -2,19 +2,19 @@
 public enum ReuseDecision: String, Sendable, Hashable {
     /// Reuse it; it is fresh.
     case fresh
-    /// Reuse it though it is stale, because the request's policy says so.
+    /// Reuse it although it is stale, because the policy or the client's `max-stale` permits it.
     case stale
-    /// Reuse it though it is stale, and validate it meanwhile (RFC 5861 §3).
+    /// Reuse it although it is stale, and validate it in the background (RFC 5861 §3).
     case staleWhileRevalidate
     /// Validate it with the origin before reuse.
     case mustValidate
     /// Ask the origin without validators: none is stored, or the policy wants a new response.
     case mustFetch
-    /// Answer 504: nothing stored will do, and the request forbids asking the origin (`only-if-cached`, RFC 9111 §5.2.1.7).
+    /// Answer 504: nothing stored can be used, and the request forbids asking (`only-if-cached`, RFC 9111 §5.2.1.7).
     case gatewayTimeout
 }
 
-/// What may be said of a stored response when the origin fails to answer for it.
+/// How an origin failed to answer.
 public enum OriginFailure: Sendable, Hashable {
     /// No response came: unreachable, timed out, broken off.
     case noResponse
@@ -26,14 +26,14 @@ public enum OriginFailure: Sendable, Hashable {
 public enum Reuse {
     /// What to do with the stored response that a request selects.
     ///
-    /// With `protocol`: fresh unless `no-cache` without field names; stale where the client's `max-stale` permits it or
-    /// within `stale-while-revalidate`, unless forbidden; else validated. The client's `no-cache`, `max-age` and
-    /// `min-fresh` demand validation, except that a fresh `immutable` response satisfies any `max-age` (RFC 8246 §2.1).
-    /// The other policies are the caller's word against the client's and the origin's.
+    /// With `protocol`: a fresh response is reused, unless it has `no-cache` without field names; a stale one if the
+    /// client's `max-stale` permits it or within `stale-while-revalidate`, unless forbidden; otherwise it is validated.
+    /// The client's `no-cache`, `max-age` and `min-fresh` demand validation, except that a fresh `immutable` response
+    /// satisfies any `max-age` (RFC 8246 §2.1). The other policies override the client and the origin.
     ///
     /// - Parameters:
     ///   - now: Unix seconds.
-    ///   - directives: what the client asked for; nil where clients have no say.
+    ///   - directives: what the client asked for; nil if client directives are ignored.
     public static func decision(
         stored: StoredResponse, now: Double, policy: CachePolicy,
         configuration: CachingConfiguration = CachingConfiguration(), directives: RequestDirectives? = nil
@@ -54,7 +54,7 @@ public enum Reuse {
         if isFresh { return .fresh }
         if forbidsStale(control, configuration: configuration) { return otherwise }
         if asked.permitsStale(by: -remaining) { return .stale }
-        // A client that names an age or a rest of freshness does not want stale responses (RFC 9111 §5.2.1.1).
+        // A client that sends `max-age` or `min-fresh` does not want stale responses (RFC 9111 §5.2.1.1).
         if asked.maxAge == nil, asked.minFresh == nil,
             case .value(let window) = control.seconds("stale-while-revalidate"), -remaining < Double(window)
         {
@@ -63,7 +63,7 @@ public enum Reuse {
         return otherwise
     }
 
-    /// What to do where nothing is stored that the request selects.
+    /// What to do if the request selects no stored response.
     public static func decisionWithoutStored(
         policy: CachePolicy, directives: RequestDirectives? = nil
     ) -> ReuseDecision {
@@ -73,14 +73,14 @@ public enum Reuse {
 
     /// Whether a stale response may stand in when the origin failed (RFC 9111 §4.2.4 and §4.3.3, RFC 5861 §4).
     ///
-    /// A failure is no response, or any 5xx. Then stale responses serve unless a directive of the response forbids it,
-    /// unless the client asked for validation with `no-cache`, and unless the response is itself a 5xx, which would hide
-    /// one failure behind another. Where the response or the client gives `stale-if-error`, staleness beyond both forbids
+    /// A failure is no response, or any 5xx. A stale response may then be served unless one of its directives forbids
+    /// it, the client asked for validation with `no-cache`, or the response is itself a 5xx, which would hide one
+    /// failure behind another. If the response or the client gives `stale-if-error`, staleness beyond both forbids it
     /// too, unless the client's `max-stale` permits it.
     ///
     /// - Parameters:
     ///   - now: Unix seconds.
-    ///   - directives: what the client asked for; nil where clients have no say.
+    ///   - directives: what the client asked for; nil if client directives are ignored.
     public static func mayServeStale(
         _ stored: StoredResponse, after failure: OriginFailure, now: Double,
         configuration: CachingConfiguration = CachingConfiguration(), directives: RequestDirectives? = nil
@@ -102,10 +102,10 @@ public enum Reuse {
         }
     }
 
-    /// The fields to answer with from a stored response, but for `Age`, which `Age.fieldValue` gives (RFC 9111 §4).
+    /// The fields to answer with from a stored response, except `Age`, which `Age.fieldValue` gives (RFC 9111 §4).
     ///
-    /// The received `Age` is left out, and so are the fields that `no-cache` names unless the response was just validated
-    /// (§5.2.2.4).
+    /// The received `Age` is left out, and so are the fields that `no-cache` names unless the response was just
+    /// validated (§5.2.2.4).
     ///
     /// - Parameter wasValidated: whether the origin confirmed the response for this request.
     public static func fields(
@@ -119,8 +119,8 @@ public enum Reuse {
         return stored.fields.dropping(dropped)
     }
 
-    /// `no-cache` and `must-revalidate` forbid it everywhere, `proxy-revalidate` and `s-maxage` in a shared cache
-    /// (RFC 9111 §4.2.4, §5.2.2.2, §5.2.2.8, §5.2.2.10).
+    /// Whether stale reuse is forbidden: by `no-cache` and `must-revalidate` in every cache, by `proxy-revalidate` and
+    /// `s-maxage` in a shared cache (RFC 9111 §4.2.4, §5.2.2.2, §5.2.2.8, §5.2.2.10).
     static func forbidsStale(_ control: CacheControl, configuration: CachingConfiguration) -> Bool {
         if control.forbidsReuse || control.has("must-revalidate") { return true }
         return !configuration.isPrivate && (control.has("proxy-revalidate") || control.has("s-maxage"))

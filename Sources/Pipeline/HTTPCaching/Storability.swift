@@ -3,7 +3,7 @@ public enum Storability {
     /// Why a response may not be stored.
     public enum Refusal: String, Sendable, Hashable {
         /// Not a complete, final response of a status we know how to store: 1xx, 206, 304, beyond 999; with
-        /// `must-understand` also one whose meaning is not known here.
+        /// `must-understand` also a status that is not implemented here.
         case status
         /// `no-store` in the response or the request.
         case noStore = "no-store"
@@ -13,14 +13,14 @@ public enum Storability {
         case authorization
         /// `Vary: *`, which no later request matches (§4.1).
         case varies = "vary-*"
-        /// 412 or 416, which answers conditions or a range of this request and not the next one's.
+        /// 412 or 416, which answers the conditions or range of this request only.
         case conditional
-        /// Neither freshness information nor a status with a lifetime by heuristic.
+        /// Neither freshness information nor a status that allows a heuristic lifetime.
         case noLifetime = "no-lifetime"
     }
 
-    /// Statuses whose meaning for caching is implemented, for `must-understand` (§5.2.2.3): those of RFC 9110 but for
-    /// 206, 304 and the ones that answer conditions and ranges.
+    /// Statuses whose meaning for caching is implemented, for `must-understand` (§5.2.2.3): those of RFC 9110 except
+    /// 206, 304 and those that answer conditions and ranges.
     private static let understood: Set<Int> = [
         200, 201, 202, 203, 204, 205, 300, 301, 302, 303, 305, 307, 308, 400, 401, 402, 403, 404, 405, 406, 407, 408,
         409,
@@ -35,10 +35,10 @@ public enum Storability {
         refusal(response: response, requestFields: requestFields, configuration: configuration) == nil
     }
 
-    /// What forbids storing the response to a GET; nil when it may be stored.
+    /// Why the response to a GET may not be stored; nil if it may be.
     ///
-    /// Every final status may be, 299 or 999 too, given freshness information; the statuses of RFC 9110 §15.1 also
-    /// without. `Set-Cookie` and `Cookie` do not matter. What is stored are `storedFields`. Source: RFC 9111 §3 and §3.5.
+    /// Every final status may be stored if it has freshness information, even 299 or 999; those of RFC 9110 §15.1 also
+    /// without. `Set-Cookie` and `Cookie` do not matter. For what is stored see `storedFields`. RFC 9111 §3 and §3.5.
     public static func refusal(
         response: StoredResponse, requestFields: [HeaderField],
         configuration: CachingConfiguration = CachingConfiguration()
@@ -49,7 +49,7 @@ public enum Storability {
         let control = governing.control
         let isShared = !configuration.isPrivate
         if control.has("must-understand") {
-            // must-understand puts no-store aside, which is there for caches that do not know it.
+            // must-understand overrides no-store, which is there for caches that do not know must-understand.
             guard understood.contains(status) else { return .status }
         } else if control.has("no-store") {
             return .noStore
@@ -71,8 +71,8 @@ public enum Storability {
         return hasLifetime ? nil : .noLifetime
     }
 
-    /// The fields of a response that are stored: without those of one connection (RFC 9111 §3.1) and, in a shared cache,
-    /// without those `private` names (§5.2.2.7).
+    /// The fields of a response that are stored: without hop-by-hop fields (RFC 9111 §3.1) and, in a shared cache,
+    /// without those that `private` names (§5.2.2.7).
     public static func storedFields(
         of fields: [HeaderField], configuration: CachingConfiguration = CachingConfiguration()
     ) -> [HeaderField] {

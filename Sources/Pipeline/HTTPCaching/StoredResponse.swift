@@ -16,15 +16,15 @@ public struct StoredResponse: Sendable, Hashable {
     public var status: Int
     /// End-to-end fields in the order received, repeats kept.
     public var fields: [HeaderField]
-    /// Unix seconds when the request was sent and when its head arrived (RFC 9111 §4.2.3).
+    /// Unix seconds when the request was sent (RFC 9111 §4.2.3).
     public var requestTime: Double
     /// Unix seconds when the head of the response arrived.
     public var responseTime: Double
     /// The request fields that `Vary` selects on: lower-case name and combined value, nil for an absent field.
     public var selecting: [String: String?]
-    /// A freshness lifetime in seconds in place of what the fields say: a remembered failure, a caller's amendment.
+    /// A freshness lifetime in seconds that overrides the fields: a remembered failure's, or one set by the caller.
     public var assignedLifetime: Double?
-    /// Seconds that the freshness lifetime never exceeds, whatever gives it: the redirects on the way allow no more.
+    /// Seconds that the freshness lifetime never exceeds, whatever gives it, because the redirects on the way limit it.
     public var lifetimeLimit: Double?
 
     public init(

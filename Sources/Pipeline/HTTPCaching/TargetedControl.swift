@@ -2,22 +2,22 @@
 //
 //     max-age=600, no-cache="set-cookie", must-revalidate, x=(1 2);p=3
 //
-// Each member is a cache directive: `key` alone is a directive without argument, an integer its seconds, a string or
-// token its argument. Parameters are ignored, a later member replaces an earlier one of the same key. Anything that does
-// not parse makes the whole field count as absent (RFC 9213 §2.1).
+// Each member is a cache directive: a lone `key` is a directive without argument, an integer is its seconds, a string
+// or token its argument. Parameters are ignored; a later member replaces an earlier one with the same key. If anything
+// does not parse, the whole field counts as absent (RFC 9213 §2.1).
 
-/// Which directives govern a response in this cache.
+/// The directives that govern a response in this cache.
 public struct GoverningDirectives: Sendable, Hashable {
     /// The directives.
     public let control: CacheControl
     /// The field they come from, in lower case: `cache-control` or a targeted one.
     public let fieldName: String
 
-    /// Whether a targeted field governs, in place of `Cache-Control` and `Expires`.
+    /// Whether a targeted field governs in place of `Cache-Control` and `Expires`.
     public var isTargeted: Bool { fieldName != "cache-control" }
 
-    /// The first of the configuration's targeted fields that is there, valid and not empty, else `Cache-Control`
-    /// (RFC 9213 §2.2). A private cache has no targeted fields.
+    /// Uses the first of the configuration's targeted fields that is present, valid and not empty, else `Cache-Control`
+    /// (RFC 9213 §2.2). A private cache ignores targeted fields.
     public init(fields: [HeaderField], configuration: CachingConfiguration) {
         if !configuration.isPrivate {
             for name in configuration.targetedFields {
@@ -34,18 +34,18 @@ public struct GoverningDirectives: Sendable, Hashable {
     }
 }
 
-/// Reads the value of a targeted field.
+/// Parses the value of a targeted field.
 enum TargetedControl {
-    /// The members as directives; nil where the value is no dictionary.
+    /// The members as directives; nil if the value is not a dictionary.
     static func directives(in value: String) -> [CacheControl.Directive]? {
         var reader = Reader(bytes: Array(value.utf8))
         return reader.dictionary()
     }
 
-    /// Directives whose argument is an integer: another type is kept in a form that no number has.
+    /// Directives whose argument is an integer; an argument of another type is kept in a form that never parses.
     private static let integers: Set<String> = ["max-age", "s-maxage", "stale-while-revalidate", "stale-if-error"]
 
-    /// A recursive descent over the grammar of RFC 8941 §4.2.2.
+    /// A recursive-descent parser for the grammar of RFC 8941 §4.2.2.
     private struct Reader {
         enum Item {
             case number(String)
@@ -82,7 +82,7 @@ enum TargetedControl {
                 guard parameters() else { return nil }
                 found.removeAll { $0.name == name }
                 if let directive = directive(name, item) { found.append(directive) }
-                // No policy has so many; looking for earlier ones of the name costs their number each time.
+                // No real policy has that many, and the search for earlier members of the name is linear each time.
                 guard found.count <= 100 else { return nil }
                 skip(tabs: true)
                 guard current != nil else { break }
@@ -120,7 +120,7 @@ enum TargetedControl {
             return String(decoding: bytes[start..<index], as: UTF8.self)
         }
 
-        /// `;key` and `;key=item`, read and dropped.
+        /// Skips `;key` and `;key=item`.
         mutating func parameters() -> Bool {
             while take(";") {
                 skip(tabs: false)
@@ -152,7 +152,7 @@ enum TargetedControl {
             }
         }
 
-        /// At most 15 digits, or 12 before and 3 after a point.
+        /// At most 15 digits, or 12 before and 3 after a decimal point.
         mutating func number() -> Item? {
             let start = index
             _ = take("-")

@@ -1,6 +1,6 @@
 /// Validating stored responses with the origin (RFC 9111 §4.3).
 public enum Validation {
-    /// Whether the stored response has a validator, so that a conditional request makes sense.
+    /// Whether the stored response has a validator, so that a conditional request is possible.
     public static func hasValidator(_ stored: StoredResponse) -> Bool { !conditionalFields(for: stored).isEmpty }
 
     // MARK: Sending
@@ -14,11 +14,11 @@ public enum Validation {
     /// The fields that make a request conditional on any of the responses stored for its URL (RFC 9111 §4.3.1).
     ///
     /// `If-None-Match` lists the entity tag of the selected response, then those of the others, each once, sixteen at
-    /// most: so a response stored for other selecting fields need not be transferred again when the origin chooses
-    /// it for this request too. `If-Modified-Since` goes along only where the selected response is the only one meant,
-    /// since a date alone says nothing of which one did not change.
+    /// most: a response stored for other selecting fields then need not be transferred again if the origin chooses it
+    /// for this request too. `If-Modified-Since` is sent only if the selected response is the only candidate, since a
+    /// date alone does not tell which of several is unchanged.
     ///
-    /// - Parameter selected: the place of the response the request selects; nil where it selects none.
+    /// - Parameter selected: the index of the response that the request selects; nil if it selects none.
     public static func conditionalFields(forAny stored: [StoredResponse], selected: Int?) -> [HeaderField] {
         let tags = tagsSent(forAny: stored, selected: selected)
         var fields = tags.isEmpty ? [] : [HeaderField("If-None-Match", tags.joined(separator: ", "))]
@@ -29,8 +29,8 @@ public enum Validation {
         return fields
     }
 
-    /// The tags to send, as they were received. A selected response with a date but no tag, or with a malformed one that
-    /// would spoil a list, is validated alone; the malformed tags of others are left out.
+    /// The tags to send, as they were received. A selected response with a date but no tag, or with a malformed tag
+    /// that would corrupt a list, is validated alone; the malformed tags of others are left out.
     private static func tagsSent(forAny stored: [StoredResponse], selected: Int?) -> [String] {
         var tags: [String] = []
         if let selected {
@@ -50,19 +50,19 @@ public enum Validation {
 
     private static func tag(_ stored: StoredResponse) -> String? { EntityTag(of: stored.fields)?.description }
 
-    /// No more tags than this are sent at once: a field has to stay short enough for origins.
+    /// The most tags sent at once: the field has to stay short enough for origins.
     static let mostTags = 16
 
-    /// The fields of the request that validates for a client: the client's without its own conditions and range, and
-    /// `conditionalFields` (RFC 9111 §4.3.1 and §4.3.2). The fields `Vary` names are the client's and so go along.
+    /// The fields of a request that validates on behalf of a client: the client's without its own conditions and range,
+    /// plus `conditionalFields` (RFC 9111 §4.3.1 and §4.3.2). The fields that `Vary` names are among the client's.
     public static func requestFields(
         _ clientFields: [HeaderField], validating stored: [StoredResponse], selected: Int?
     ) -> [HeaderField] {
         clientFields.filter { !narrows($0.name) } + conditionalFields(forAny: stored, selected: selected)
     }
 
-    /// Whether a client's field of this name asks for less than the whole response: a condition or a range. A fetch that
-    /// others share, and a store, need all of it.
+    /// Whether a client's field of this name asks for less than the whole response: a condition or a range. A fetch
+    /// that is shared or stored needs the whole response.
     public static func narrows(_ name: String) -> Bool {
         let name = FieldLines.lowercased(name)
         return name == "range" || Preconditions.fieldNames.contains(name)
@@ -70,19 +70,19 @@ public enum Validation {
 
     // MARK: Receiving
 
-    /// Whether a 304 with these fields speaks of the stored response (RFC 9111 §4.3.4).
+    /// Whether a 304 with these fields identifies the stored response (RFC 9111 §4.3.4).
     public static func identifies(_ stored: StoredResponse, notModified fields: [HeaderField]) -> Bool {
         !identified(among: [stored], notModified: fields, selected: 0).isEmpty
     }
 
-    /// The stored responses a 304 speaks of, of those whose validators were sent: their places (RFC 9111 §4.3.4).
+    /// The indices of the stored responses that a 304 identifies, of those whose validators were sent (RFC 9111 §4.3.4).
     ///
-    /// A strong entity tag means every response with the same one; a weak one the most recent that compares weakly; a
-    /// `Last-Modified` alone the most recent with the same. A 304 without validators speaks of the one response that was
-    /// validated; many origins leave them out. Empty where that leaves none: the caller then repeats the request
+    /// A strong entity tag identifies every response with the same one; a weak one the most recent that compares
+    /// weakly; a `Last-Modified` alone the most recent with the same. A 304 without validators, which many origins
+    /// send, identifies the one response that was validated. If the result is empty, the caller repeats the request
     /// without conditions.
     ///
-    /// - Parameter selected: the place of the response the request selects; nil where it selects none.
+    /// - Parameter selected: the index of the response that the request selects; nil if it selects none.
     public static func identified(
         among stored: [StoredResponse], notModified fields: [HeaderField], selected: Int?
     ) -> [Int] {
@@ -112,16 +112,16 @@ public enum Validation {
 
     /// The stored response freshened by a 304 (RFC 9111 §3.2 and §4.3.4).
     ///
-    /// Every field of the 304 replaces all stored lines of its name, but for `Content-Length`, the fields of one
-    /// connection and those a shared cache may not store. `Content-Type`, `Content-Encoding` and `Content-Range` are
-    /// replaced like the rest: bodies are kept as they were sent, so nothing depends on the former value. The age starts
-    /// anew: without an `Age` in the 304 the stored one goes, and without a `Date` the time of arrival becomes the
-    /// `Date`. Whether the result may still be stored is for `Storability` to say.
+    /// Every field of the 304 replaces all stored lines of its name, except `Content-Length`, hop-by-hop fields and
+    /// those a shared cache may not store. `Content-Type`, `Content-Encoding` and `Content-Range` are replaced like the
+    /// rest: bodies are kept as they were sent, so nothing depends on the former value. The age starts over: if the 304
+    /// has no `Age`, the stored one is removed, and if it has no `Date`, the time of arrival becomes the `Date`.
+    /// Whether the result may still be stored is for `Storability` to decide.
     ///
     /// - Parameters:
     ///   - requestTime: Unix seconds when the conditional request was sent.
     ///   - responseTime: Unix seconds when the 304 arrived.
-    ///   - requestFields: the fields of that request, from which the selecting fields are taken; nil keeps those stored.
+    ///   - requestFields: the fields of that request, which give the selecting fields; nil keeps the stored ones.
     public static func freshened(
         _ stored: StoredResponse, by fields: [HeaderField], requestTime: Double, responseTime: Double,
         requestFields: [HeaderField]? = nil, configuration: CachingConfiguration = CachingConfiguration()

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Memory that this process may use, and where the kernel tells that it runs short.
+/// The memory that this process may use, and the files in which the kernel reports memory pressure.
 public enum MachineMemory {
     /// Bytes: the smallest limit among the cgroups that hold this process, else what the machine has; at least 64 MiB.
     public static let bytes: Int = {
@@ -15,19 +15,19 @@ public enum MachineMemory {
         return folders.prefix(1).map { $0 + "/memory.pressure" } + ["/proc/pressure/memory"]
     }
 
-    /// The smallest limit, in bytes; nil where none is set.
+    /// The smallest limit, in bytes; nil if none is set.
     ///
     /// - Parameter cgroups: text of `/proc/self/cgroup` (cgroups(7)).
     static func limit(cgroups: String, read: (String) -> String?) -> Int? {
         let folders = folders(cgroups: cgroups)
         let files =
             folders.unified.map { $0 + "/memory.max" } + folders.memory.map { $0 + "/memory.limit_in_bytes" }
-        // No such file, or `max`: no limit.
+        // A missing file, or `max`, means no limit.
         return files.compactMap { read($0).flatMap { Int($0.prefix { $0.isNumber }) } }.filter { $0 > 0 }.min()
     }
 
     /// The folders of the cgroups that hold this process, the innermost first: of version 2, and of version 1's memory
-    /// controller. In a container the path may be the host's, and only the root is there.
+    /// controller. In a container the path may be the host's, of which only the root exists.
     private static func folders(cgroups: String) -> (unified: [String], memory: [String]) {
         var result: (unified: [String], memory: [String]) = ([], [])
         for line in cgroups.split(separator: "\n") {
@@ -47,7 +47,7 @@ public enum MachineMemory {
         return result
     }
 
-    /// The beginning of a small file; nil where it cannot be read.
+    /// The beginning of a small file; nil if it cannot be read.
     private static func text(at path: String) -> String? {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }

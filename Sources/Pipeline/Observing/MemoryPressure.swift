@@ -2,32 +2,32 @@ import Glibc
 import Synchronization
 import Variants
 
-/// Calls when the kernel says that work stalls for want of memory (pressure stall information, Linux 4.20;
-/// Documentation/accounting/psi.rst). One thread of its own, which sleeps.
+/// Calls back when the kernel reports that work stalls for lack of memory (pressure stall information, Linux 4.20;
+/// Documentation/accounting/psi.rst). Has one thread of its own, which sleeps.
 final class MemoryPressure: Sendable {
     private let thread = OwnedThreads(count: 1)
-    /// The end of a pipe that the watching thread listens at; closed to end it.
+    /// The write end of a pipe that the watching thread polls; closing it stops the thread.
     private let wake: CInt
     private let isStopped = Atomic<Bool>(false)
 
     /// 150 ms of stalls within 2 s: a window that needs no privilege (Linux 6.5).
     private static let trigger = "some 150000 2000000"
-    /// Milliseconds for which no further call is made: what the last one gave back has to be felt first.
+    /// Milliseconds without a further call, so that the memory just freed can take effect.
     private static let pause: CInt = 2_000
 
-    /// The first of these files that takes a trigger; -1 where none does: an older kernel, or not permitted.
+    /// The first of these files that accepts a trigger; -1 if none does: the kernel is older, or does not permit it.
     static func opened(_ paths: [String]) -> CInt {
         for path in paths {
             let file = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC)
             guard file >= 0 else { continue }
-            // With its ending zero, as the kernel's own example writes it.
+            // Includes the terminating NUL, as the kernel's own example does.
             if Self.trigger.withCString({ write(file, $0, Self.trigger.utf8.count + 1) }) > 0 { return file }
             close(file)
         }
         return -1
     }
 
-    /// Watches a descriptor that tells of urgent data, and closes it in the end; nil where it is none.
+    /// Polls a descriptor for `POLLPRI`, and closes it in the end; nil if it is negative or there is no pipe.
     ///
     /// - Parameter onPressure: called on the watching thread, at most every two seconds.
     init?(_ file: CInt, onPressure: @escaping @Sendable () -> Void) {
@@ -52,7 +52,7 @@ final class MemoryPressure: Sendable {
             while true {
                 let count = poll(&watched, 2, -1)
                 if count < 0, errno == EINTR { continue }
-                // The trigger is gone with its cgroup.
+                // `POLLERR`: the trigger is gone with its cgroup.
                 guard count > 0, watched[1].revents == 0, watched[0].revents & Int16(POLLERR) == 0 else { return }
                 onPressure()
                 var stop = pollfd(fd: woken, events: Int16(POLLIN), revents: 0)
@@ -63,7 +63,7 @@ final class MemoryPressure: Sendable {
 
     deinit { end() }
 
-    /// Ends the watch and its thread.
+    /// Stops the watch and its thread.
     func stop() {
         end()
         thread.stop()

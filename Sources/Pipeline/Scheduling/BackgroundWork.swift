@@ -1,23 +1,23 @@
 import Synchronization
 
-/// What became of validations in the background (RFC 5861 §3).
+/// Counters of background validations (RFC 5861 §3).
 public struct BackgroundCounters: Sendable, Hashable {
-    /// Begun.
+    /// Started.
     public var started = 0
-    /// Ended with an answer of the origin.
+    /// Completed with an answer from the origin.
     public var succeeded = 0
-    /// Ended with an error, which is told to nobody.
+    /// Failed; the error is not reported.
     public var failed = 0
-    /// Not begun, since the same one was running.
+    /// Not started, because the same validation was running.
     public var collapsed = 0
-    /// Not begun, since too many were running or the pipeline was shutting down.
+    /// Not started, because too many were running or the pipeline was shutting down.
     public var refused = 0
     /// Running now.
     public var running = 0
     public init() {}
 }
 
-/// Work that outlives the request it was begun for: each key once at a time, bounded in number, counted and drained.
+/// Work that outlives the request that started it: one task per key at a time, bounded in number, counted and drained.
 final class BackgroundWork: Sendable {
     private struct State {
         var counters = BackgroundCounters()
@@ -29,12 +29,12 @@ final class BackgroundWork: Sendable {
     private let limit: Int
     private let state = Mutex(State())
 
-    /// - Parameter limit: pieces of work at once.
+    /// - Parameter limit: the number of concurrent tasks.
     init(limit: Int) { self.limit = limit }
 
     var counters: BackgroundCounters { state.withLock { $0.counters } }
 
-    /// Begins `work` at low priority, unless the same is running or too much is.
+    /// Starts `work` at low priority, unless work for the key is running or the limit is reached.
     func start(_ key: String, _ work: @escaping @Sendable () async throws(PipelineError) -> Void) {
         let isStarted = state.withLock { state in
             if state.running.contains(key) {
@@ -61,7 +61,7 @@ final class BackgroundWork: Sendable {
         }
     }
 
-    /// Returns when nothing runs.
+    /// Returns when no work is running.
     func drain() async {
         await withCheckedContinuation { continuation in
             let isIdle = state.withLock { state in
@@ -72,7 +72,7 @@ final class BackgroundWork: Sendable {
         }
     }
 
-    /// Begins nothing more and returns when nothing runs.
+    /// Starts no more work and returns when none is running.
     func close() async {
         state.withLock { $0.isClosed = true }
         await drain()

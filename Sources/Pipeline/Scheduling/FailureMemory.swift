@@ -1,9 +1,9 @@
 import Synchronization
 
-/// Remembers for a while what failed several times in a row, so that a broken origin is not asked for every request
+/// Remembers for a while what failed several times in a row, so that a broken origin is not contacted for every request
 /// (`errorMaxAge`, `errorAttempts`). In memory only, and bounded.
 struct FailureMemory: Sendable {
-    /// What failed, and how it is told to requests that come meanwhile.
+    /// A failure, and the error that answers requests in the meantime.
     struct Failure: Sendable {
         var error: PipelineError
         var cause: OriginFailure
@@ -15,7 +15,7 @@ struct FailureMemory: Sendable {
     /// Seconds; nil remembers nothing.
     let maxAge: Double?
     let attempts: Int
-    /// Entries kept; beyond them the oldest goes.
+    /// The most entries kept; beyond it the oldest is dropped.
     var capacity = 4096
     private var failures: [String: Failure] = [:]
 
@@ -24,7 +24,7 @@ struct FailureMemory: Sendable {
         self.attempts = attempts
     }
 
-    /// The failure that answers for `key` at `now`; nil where the origin is to be asked. A clock set back forgets.
+    /// The failure that answers for `key` at `now`; nil if the origin is to be asked, or the clock was set back.
     func remembered(_ key: String, now: Double) -> Failure? {
         guard let maxAge, let failure = failures[key], failure.count >= attempts, now >= failure.last,
             now - failure.last < maxAge
@@ -35,7 +35,7 @@ struct FailureMemory: Sendable {
     /// Adds a failure. Returns whether there have been enough in a row to be remembered.
     mutating func note(_ key: String, _ error: PipelineError, _ cause: OriginFailure, now: Double) -> Bool {
         guard let maxAge else { return false }
-        // A failure long ago is none in a row with this one.
+        // An old failure does not count as consecutive with this one.
         let before = failures[key].map { now - $0.last < max(maxAge, 60) ? $0.count : 0 } ?? 0
         failures[key] = Failure(error: error, cause: cause, count: before + 1, last: now)
         if failures.count > capacity, let oldest = failures.min(by: { $0.value.last < $1.value.last }) {
@@ -46,16 +46,16 @@ struct FailureMemory: Sendable {
 
     mutating func clear(_ key: String) { failures[key] = nil }
 
-    /// Forgets what failed under the key, and under keys that go on from it in further lines.
+    /// Forgets failures of the key, and of keys that extend it with further lines.
     mutating func clear(beginning key: String) {
         for other in failures.keys where other == key || other.hasPrefix(key + "\n") { failures[other] = nil }
     }
 
-    /// Whether there is nothing to look for.
+    /// Whether no failure is remembered.
     var isEmpty: Bool { failures.isEmpty }
 }
 
-/// One memory of failures for all requests.
+/// The failure memory shared by all requests.
 final class SharedFailureMemory: Sendable {
     private let state: Mutex<FailureMemory>
 

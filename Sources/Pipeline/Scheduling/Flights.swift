@@ -15,12 +15,12 @@ final class Flights<Value: Sendable>: Sendable {
     private struct State {
         var flights: [String: Flight] = [:]
         var next: UInt64 = 0
-        /// Who waits for there to be none.
+        /// Continuations of `drain()`.
         var drains: [CheckedContinuation<Void, Never>] = []
         /// Waiters cancelled before they were registered.
         var leftEarly: Set<UInt64> = []
 
-        /// Takes a flight out; returns who waited for the last one to go.
+        /// Removes a key's work; returns the continuations of `drain()` if it was the last.
         mutating func remove(_ key: String) -> [CheckedContinuation<Void, Never>] {
             flights[key] = nil
             guard flights.isEmpty else { return [] }
@@ -31,10 +31,10 @@ final class Flights<Value: Sendable>: Sendable {
 
     private let state = Mutex(State())
 
-    /// How many wait now, over all flights.
+    /// The number of waiters over all keys.
     var waiting: Int { state.withLock { $0.flights.values.reduce(0) { $0 + $1.waiters.count } } }
 
-    /// Returns when nothing is under way.
+    /// Returns when no work is in progress.
     func drain() async {
         await withCheckedContinuation { continuation in
             let isIdle = state.withLock { state in
@@ -45,7 +45,7 @@ final class Flights<Value: Sendable>: Sendable {
         }
     }
 
-    /// The value of `work` for `key`, and whether somebody else's work gave it.
+    /// The value of `work` for `key`, and whether another caller's work produced it.
     func value(
         for key: String, priority: RequestPriority, finishWhenAbandoned: Bool,
         work: @escaping @Sendable () async throws(PipelineError) -> Value
@@ -65,7 +65,7 @@ final class Flights<Value: Sendable>: Sendable {
         } onCancel: {
             leave(key, waiter: waiter)
         }
-        // The handler has run or never will: a cancellation that came with the answer leaves nothing behind.
+        // The cancellation handler has run or never will: forget a cancellation that raced with the answer.
         state.withLock { _ = $0.leftEarly.remove(waiter) }
         return (try answer.get(), joined.withLock { $0 })
     }
@@ -108,7 +108,7 @@ final class Flights<Value: Sendable>: Sendable {
                 state.flights[key]!.task = task
                 return false
             }
-            // Its last waiter left before there was a task to cancel, or it has ended, which cancelling does not alter.
+            // The last waiter left before there was a task to cancel, or the task has ended and ignores this.
             if isOver { task.cancel() }
             return false
         }
@@ -125,7 +125,7 @@ final class Flights<Value: Sendable>: Sendable {
             guard let flight = state.flights[key], flight.waiters.isEmpty, !flight.finishesWhenAbandoned else {
                 return (continuation, nil, [])
             }
-            // Nobody may join work that is being cancelled.
+            // No caller may join work that is being cancelled.
             return (continuation, flight.task, state.remove(key))
         }
         task?.cancel()
@@ -144,7 +144,7 @@ final class Flights<Value: Sendable>: Sendable {
     }
 }
 
-/// What joining a flight asks for once the lock is released.
+/// What `join` has to do once the lock is released.
 private enum JoinAction {
     case resume
     case started(UInt64)

@@ -2,23 +2,23 @@ import Glibc
 import Variants
 
 extension ImageSource {
-    /// What its records are stored under; nil when it names nothing that could be.
+    /// The name its records are stored under; nil if the source is invalid.
     package var storedName: String? {
         try? AdmitStage.identify(ImageRequest(self)).source
     }
 
-    /// Whether a text is such a name already, and that of no URL.
+    /// Whether a text is such a name already, other than a URL.
     package static func isStoredName(_ text: String) -> Bool {
         ["id:", "bytes:", "file:"].contains { text.hasPrefix($0) }
     }
 }
 
 extension SourceSelection {
-    /// Sources whose names begin as `text` does: an http(s) URL in normal form, then compared as text (so `/img` covers
-    /// `/img.jpg` and `/imgs/`, and `https://a.example` the whole origin); what begins with `id:`, `bytes:` or `file:` as
-    /// it is; anything else as a path from the working directory.
+    /// Sources whose names begin with `text`. An http(s) URL is normalised, then compared as text (so `/img` covers
+    /// `/img.jpg` and `/imgs/`, and `https://a.example` the whole origin); text that begins with `id:`, `bytes:` or
+    /// `file:` is used as it is; anything else is a path, relative to the working directory.
     ///
-    /// Throws `invalidSource` for what is empty or no URL, and for a path that ends in a dot segment.
+    /// Throws `invalidSource` for empty text, an invalid URL, and a path that ends in a dot segment.
     public init(prefix text: String) throws(PipelineError) {
         if ImageSource.isStoredName(text) {
             self.init(prefixes: [text])
@@ -29,7 +29,7 @@ extension SourceSelection {
             throw PipelineError(.invalidSource, "\(text): ends in a dot segment, which would mean the folder above")
         }
         let (origin, source, _) = try AdmitStage.identify(ImageRequest(ImageSource(text)))
-        // A path loses the slash that tells a folder from names that begin like it.
+        // Normalising a path drops the slash that distinguishes a folder from names with the same prefix.
         if case .file = origin, text.hasSuffix("/"), !source.hasSuffix("/") {
             self.init(prefixes: [source + "/"])
         } else {
@@ -37,9 +37,9 @@ extension SourceSelection {
         }
     }
 
-    /// Every http and https URL of this host, exactly (`a.example` is not `www.a.example`), whatever its port.
+    /// All http and https URLs of exactly this host (`a.example` is not `www.a.example`), on any port.
     ///
-    /// Throws `invalidSource` for what is more or less than a host.
+    /// Throws `invalidSource` if the text is not exactly a host.
     public init(host text: String) throws(PipelineError) {
         let isBareIPv6 = !text.hasPrefix("[") && text.utf8.count { $0 == UInt8(ascii: ":") } > 1
         do throws(SourceError) {
@@ -56,12 +56,12 @@ extension SourceSelection {
     }
 }
 
-/// Decides whether a request may be worked on, and under which identity.
+/// Decides whether a request is admitted, and under which identity.
 struct AdmitStage: Sendable {
     let masks: MaskFolder
     let overlays: MaskFolder
     let threads: OwnedThreads
-    /// Which hosts may be asked; looked at before any cache, so that what was stored earlier is refused too.
+    /// The hosts that may be contacted; checked before any cache, so that responses stored earlier are refused too.
     var sources = HostPolicy()
 
     func callAsFunction(
@@ -89,7 +89,7 @@ struct AdmitStage: Sendable {
             named[key] = try answer.get()
         }
         var request = request
-        // The source does not name the credentials of its URL. Here the rules of caching and of sharing see them.
+        // The source's name leaves out the URL's credentials. As a field, the rules of caching and of sharing see them.
         if case .remote(let url) = origin, let credentials = url.authorization,
             request.fields.first("authorization") == nil
         {
@@ -100,7 +100,7 @@ struct AdmitStage: Sendable {
             began: began)
     }
 
-    /// A request for the response itself.
+    /// Admits a request for the raw response.
     func callAsFunction(_ request: OriginalRequest) async throws(PipelineError) -> AdmittedRequest {
         var asked = ImageRequest(.url(request.url))
         asked.sourceID = request.sourceID
@@ -121,7 +121,7 @@ struct AdmitStage: Sendable {
         return AdmittedRequest(admitted)
     }
 
-    /// The identity a source is cached under (design §3), and how it is called in messages.
+    /// The identity a source is cached under, and its name in messages.
     static func identify(
         _ request: ImageRequest
     ) throws(PipelineError) -> (AdmittedRequest.Origin, source: String, displayName: String) {
@@ -144,7 +144,7 @@ struct AdmitStage: Sendable {
         }
     }
 
-    /// The path from the root with `.` and `..` resolved by name; links are left as they are.
+    /// The absolute path, with `.` and `..` resolved by name; symbolic links are left as they are.
     private static func absolutePath(_ path: String) -> String {
         var full = path
         if !path.hasPrefix("/") {

@@ -1,7 +1,7 @@
-/// Keeps a large value on the heap, shared until somebody changes it.
+/// Keeps a large value on the heap, shared until it is changed.
 ///
-/// What the stages hand on holds dozens of strings and arrays. Copied as a whole, as asynchronous functions do at every
-/// turn, each of them is counted; boxed it is one reference.
+/// The values that stages pass on hold dozens of strings and arrays. Asynchronous functions copy them at every turn,
+/// and copying such a value retains each member; boxed, it retains one reference.
 @propertyWrapper
 struct Boxed<Value: Sendable>: Sendable {
     private final class Box: Sendable {

@@ -1,4 +1,4 @@
-/// Finds what is stored of a request's original and whether it may be used without asking.
+/// Finds a request's stored original and decides whether it may be used without asking the origin.
 struct CacheStage: Sendable {
     let tiers: CacheTiers
     let caching: CachingConfiguration
@@ -8,7 +8,7 @@ struct CacheStage: Sendable {
     /// Seconds by which a response may seem to come from the future before its age counts as unknown.
     static let clockTolerance = 2.0
 
-    /// - Parameter looksOnDisk: also where memory has something: another process may have stored what is newer.
+    /// - Parameter looksOnDisk: looks there even if memory has records: another process may have stored newer ones.
     func callAsFunction(_ admitted: AdmittedRequest, looksOnDisk: Bool = false) async -> CacheFinding {
         if case .bytes = admitted.origin {
             return CacheFinding(
@@ -19,12 +19,12 @@ struct CacheStage: Sendable {
             admitted: admitted, records: found.records, verdict: .missing, generation: found.generation,
             tier: found.tier)
         if case .file = admitted.origin {
-            // Whether the file is unchanged is for the fetch stage to see: it costs one fstat.
+            // The fetch stage checks whether the file is unchanged, which costs one fstat.
             finding.record = found.records.first
             if finding.record != nil { finding.verdict = .validate }
             return finding
         }
-        // What redirects led to does not answer who wants the redirect, nor the other way round.
+        // A response reached through redirects does not satisfy a request for the redirect itself, and vice versa.
         finding.records.removeAll { admitted.followsRedirects ? $0.isRedirect : $0.finalURL != nil }
         guard let record = Self.selected(among: finding.records, by: admitted.request.fields) else {
             finding.forward = finding.records.isEmpty ? .uriMiss : .varyMiss
@@ -48,7 +48,7 @@ struct CacheStage: Sendable {
         let time = now()
         let policy = finding.admitted.request.policy
         let directives = finding.admitted.directives
-        // Kept under a clock that has been set back since: nobody knows its age.
+        // Stored before the clock was set back: its age is unknown.
         let isOfTheFuture = policy == .protocol && stored.responseTime > time + Self.clockTolerance
         let isUsable = finding.admitted.purpose == .original || stored.status == 200
         finding.verdict = .validate
@@ -62,7 +62,7 @@ struct CacheStage: Sendable {
             finding.verdict = .reuse(isStale: true)
             return
         case .staleWhileRevalidate where !isOfTheFuture && isUsable && stored.lifetimeLimit == nil:
-            // What redirects limit is not reused beyond them: the window is the last response's alone.
+            // The limit that redirects set is not exceeded: the window is granted by the last response alone.
             finding.verdict = .reuseAndValidate
             return
         case .gatewayTimeout:
@@ -70,20 +70,20 @@ struct CacheStage: Sendable {
         default:
             break
         }
-        // Without the client's directives it might have been fresh.
+        // Without the client's directives the response might have been fresh.
         let isAsked =
             directives != nil && !isOfTheFuture
             && Reuse.decision(stored: stored, now: time, policy: policy, configuration: caching) == .fresh
         finding.forward = isAsked || policy == .reload || policy == .revalidate ? .request : .stale
     }
 
-    /// A picture's absence is believed when the origin or the configuration says for how long, not by a guess.
+    /// A stored error answers for a picture only if the origin or the configuration declares its lifetime.
     private func hasDeclaredLifetime(_ stored: StoredResponse) -> Bool {
         let basis = Freshness.lifetime(of: stored, configuration: caching).basis
         return basis != .heuristic && basis != .none
     }
 
-    /// Adds the body of the selected record, or takes it as not stored: a response is not answered by halves.
+    /// Adds the body of the selected record. If the body is gone, the record is treated as not stored.
     private func addBody(to finding: inout CacheFinding, _ record: OriginalRecord) async {
         if let (body, tier) = await tiers.originalBody(record.digest, of: record) {
             finding.body = body

@@ -1,15 +1,15 @@
 import Variants
 
-/// Asking the origin, and what its answers mean.
+/// Asking the origin, and interpreting its answers.
 extension FetchStage {
-    /// One exchange with the origin: conditional on everything stored that it might confirm, else plain.
+    /// One exchange with the origin: conditional on every stored response it might confirm, otherwise unconditional.
     func ask(_ url: SourceURL, _ finding: CacheFinding) async throws(PipelineError) -> Original {
         let admitted = finding.admitted
         if admitted.request.delay > .zero {
             do { try await Task.sleep(for: admitted.request.delay) } catch { throw .cancelledByCaller }
         }
         admitted.events(.requesting(hadCached: finding.record != nil))
-        // What is stored may turn out to be good still, and its variants with it.
+        // If a response is stored, it and its variants may turn out to be still valid.
         if admitted.purpose == .image, admitted.request.recipe != nil,
             finding.records.isEmpty || finding.missingBody != nil
         {
@@ -17,7 +17,7 @@ extension FetchStage {
         }
         let candidates = candidates(of: finding)
         let forwarded = finding.record == nil ? admitted.conditions : []
-        // A client's own conditions and ours would contradict each other: its answer passes through as it is.
+        // A client's conditions could contradict ours, which are left out: the answer is the client's alone.
         let fields = forwarded.isEmpty ? confirming(candidates, finding) : admitted.request.fields + forwarded
         let (asked, response) = try await send(url, fields, finding)
         guard case .answer(let response) = response else { return try response.original() }
@@ -28,7 +28,7 @@ extension FetchStage {
         if forwarded.isEmpty, let original = await freshened(response, to: asked, finding, candidates) {
             return original
         }
-        // It speaks of nothing we have, or of nothing at all. Asked without validators it must send something whole.
+        // The 304 matches nothing we have. Asked without validators, the origin must send a complete response.
         let (plainly, second) = try await send(url, admitted.request.fields, finding)
         guard case .answer(let whole) = second else { return try second.original() }
         guard whole.status != 304 else {
@@ -39,12 +39,12 @@ extension FetchStage {
         return try await digested(whole, to: plainly, finding)
     }
 
-    /// The fields a request for the finding would carry, without those the transport writes.
+    /// The fields a request for the finding would carry, without those the transport adds.
     func requestFields(for finding: CacheFinding) -> [HeaderField] {
         confirming(candidates(of: finding), finding)
     }
 
-    /// What came of sending: an answer to look at, or what is said without one.
+    /// The outcome of sending: a response to process, or what answers in its place.
     private enum Reply {
         case answer(FetchedResponse)
         case stale(Original)
@@ -74,7 +74,7 @@ extension FetchStage {
                 asked, onProgress: { events(.progress(received: $0, expected: $1)) })
             return (asked, .answer(response))
         } catch {
-            // Nothing stored is an answer to what was to be changed.
+            // A stored response cannot answer a request that changes state.
             if asked.method != "GET" { return (asked, .failure(PipelineError(error))) }
             let isOurs = [.cancelled, .refusedAddress, .refusedSource].contains(error.code)
             if isOurs { throw PipelineError(error) }
@@ -82,14 +82,14 @@ extension FetchStage {
         }
     }
 
-    /// A failure is remembered, and hidden by a stale response where that is allowed.
+    /// Remembers a failure, and hides it behind a stale response if that is allowed.
     private func failed(_ error: PipelineError, _ cause: OriginFailure, _ finding: CacheFinding) -> Reply {
         let keys = failureKeys(finding.admitted)
         _ = failures.note(cause == .noResponse ? keys[0] : keys[1], error, cause, now: now())
         return stale(finding, after: cause).map { .stale($0) } ?? .failure(error)
     }
 
-    /// The stored response where it may stand in for an origin that failed.
+    /// The stored response, if it may stand in for an origin that failed.
     func stale(_ finding: CacheFinding, after failure: OriginFailure) -> Original? {
         guard let record = finding.record, finding.admitted.request.policy != .reload,
             finding.admitted.purpose == .original || record.response.status == 200,
@@ -106,7 +106,7 @@ extension FetchStage {
 
     // MARK: Changing
 
-    /// Sends a request that may change things, and removes what is stored of the URLs it has changed (RFC 9111 §4.4).
+    /// Sends a request that may change state, and invalidates what is stored for the URLs it changed (RFC 9111 §4.4).
     func change(_ admitted: AdmittedRequest) async throws(PipelineError) -> Original {
         guard case .remote(let url) = admitted.origin else {
             throw PipelineError(.invalidSource, "\(admitted.displayName): only an http(s) URL can be sent a request")
@@ -117,7 +117,7 @@ extension FetchStage {
         let (asked, reply) = try await send(url, admitted.request.fields + admitted.conditions, finding)
         let target = Invalidation.Target(url)
         guard case .answer(let response) = reply else {
-            // It may have got there, and what it did not get back may have been a success.
+            // The request may have reached the origin and succeeded, although no response came back.
             if case .failure(let error) = reply, !Invalidation.isSafe(admitted.method), Self.mayHaveArrived(error) {
                 await invalidate([target], target, finding)
             }
@@ -128,7 +128,7 @@ extension FetchStage {
         }
         let changed = Invalidation.targets(
             after: admitted.method, to: target, status: response.status, fields: response.fields, resolving: resolving)
-        // Whatever was purged meanwhile may have been changed later than this.
+        // If anything was purged in the meantime, a later request may have changed the resource again.
         let isLatest = await tiers.currentGeneration() == finding.generation
         await invalidate(changed, target, finding)
         let stored = StoredResponse(
@@ -151,7 +151,7 @@ extension FetchStage {
         }
     }
 
-    /// Whether a request that failed may have reached the origin all the same.
+    /// Whether a failed request may have reached the origin nevertheless.
     private static func mayHaveArrived(_ error: PipelineError) -> Bool {
         guard let cause = error.cause as? FetchError else { return true }
         let before: Set<FetchError.Code> = [
@@ -162,7 +162,7 @@ extension FetchStage {
 
     // MARK: Validating
 
-    /// Records that the origin may confirm, what the request selects first (RFC 9111 §4.3.1).
+    /// Records that the origin may confirm, the one the request selects first (RFC 9111 §4.3.1).
     private func candidates(of finding: CacheFinding) -> [OriginalRecord] {
         guard finding.admitted.request.policy != .reload, finding.missingBody == nil else { return [] }
         let selected = finding.record.map { [$0] } ?? []
@@ -171,14 +171,14 @@ extension FetchStage {
         return (selected + others).filter { Validation.hasValidator($0.response) }
     }
 
-    /// The record that a 304 speaks of, freshened by it (RFC 9111 §4.3.4); nil where it speaks of none we can use.
+    /// The record that a 304 identifies, freshened by it (RFC 9111 §4.3.4); nil if it identifies none we can use.
     private func freshened(
         _ response: FetchedResponse, to asked: FetchRequest, _ finding: CacheFinding, _ candidates: [OriginalRecord]
     ) async -> Original? {
         let admitted = finding.admitted
         let finalURL = Self.finalURL(of: response)
         let named = self.named(candidates, by: response, finding).filter { record in
-            // Validators speak of one URL. A caller who gives a source ID says that all of them are one.
+            // Validators apply to one URL. By giving a source ID, the caller declares all of its URLs to be one.
             record.finalURL == finalURL || admitted.request.sourceID != nil
         }
         guard let record = named.first else { return nil }
@@ -217,14 +217,14 @@ extension FetchStage {
         return original
     }
 
-    /// The fields of a request that lets the origin confirm them.
+    /// The fields of a conditional request that lets the origin confirm the candidates.
     private func confirming(_ candidates: [OriginalRecord], _ finding: CacheFinding) -> [HeaderField] {
         Validation.requestFields(
             finding.admitted.request.fields, validating: candidates.map(\.response),
             selected: candidates.firstIndex { $0 == finding.record })
     }
 
-    /// The candidates that a 304 speaks of, what the request selects first.
+    /// The candidates that a 304 identifies, the one the request selects first.
     private func named(
         _ candidates: [OriginalRecord], by response: FetchedResponse, _ finding: CacheFinding
     ) -> [OriginalRecord] {
@@ -254,8 +254,8 @@ extension FetchStage {
         return new
     }
 
-    /// Stores a freshened record in the place of the one it came from, or beside it where that was stored for requests
-    /// with other fields.
+    /// Stores a freshened record in place of the one it came from, or beside it if that was stored for requests with
+    /// other fields.
     private func keep(
         _ kept: OriginalRecord, in record: OriginalRecord, of original: Original, known: [OriginalRecord],
         isSelected: Bool
@@ -267,11 +267,11 @@ extension FetchStage {
         var withoutBody = original
         withoutBody.body = nil
         store(withoutBody, as: kept, known: known)
-        // The origin varies on something else now.
+        // The origin now varies on other fields.
         if isSelected { tiers.forget(record) }
     }
 
-    /// A strong entity tag freshens every record that has it (RFC 9111 §4.3.4).
+    /// Freshens every other record with the same strong entity tag (RFC 9111 §4.3.4).
     private func freshenOthers(
         _ named: [OriginalRecord], but record: OriginalRecord, by response: FetchedResponse, _ asked: FetchRequest,
         as kept: OriginalRecord, of original: Original, _ known: [OriginalRecord]
@@ -287,9 +287,9 @@ extension FetchStage {
         }
     }
 
-    // MARK: Whole answers
+    // MARK: Complete responses
 
-    /// What an answer other than a 304 means for the request.
+    /// Makes an original of a response other than a 304, and stores it if that is allowed.
     private func digested(
         _ response: FetchedResponse, to asked: FetchRequest, _ finding: CacheFinding
     ) async throws(PipelineError) -> Original {
@@ -334,8 +334,8 @@ extension FetchStage {
             }
         }
         let isFinal = (200..<300).contains(response.status) || response.status == 404 || response.status == 410
-        // The answer takes the place of what was stored, also where it may not be stored itself; not where only this
-        // request's own fields forbid that.
+        // The response supersedes the stored one even if it may not be stored itself, unless only this request's own
+        // fields forbid storing it.
         if !original.mayStore, isFinal, let outdated = finding.record {
             let own = Storability.refusal(response: stored, requestFields: [], configuration: caching)
             if own != nil || refusal == nil { tiers.forget(outdated) }
@@ -343,9 +343,9 @@ extension FetchStage {
         return original
     }
 
-    /// A failure without freshness of its own gets the configured one, once there were enough of them.
+    /// Gives a failure without a lifetime of its own the configured one, once there were enough of them.
     private func remember(_ stored: inout StoredResponse, _ refusal: inout Storability.Refusal?) {
-        // What depends on who asks must not answer others from the store.
+        // A response that depends on the requester must not answer others from the store.
         guard !Self.personalStatuses.contains(stored.status), let age = caching.errorMaxAge,
             refusal == nil || refusal == .noLifetime
         else { return }
@@ -355,7 +355,7 @@ extension FetchStage {
         refusal = nil
     }
 
-    /// The answer to a client's own conditions or range: its alone.
+    /// The response to a client's own conditions or range, or to another method than GET: for this request alone.
     private func passed(
         _ response: FetchedResponse, _ finding: CacheFinding,
         refusal: String = Storability.Refusal.conditional.rawValue
@@ -385,7 +385,7 @@ extension FetchedResponse {
 }
 
 extension Original {
-    /// Notes why it is not stored.
+    /// Records why the original is not stored.
     fileprivate mutating func refuse(_ reason: String) {
         mayStore = false
         refusal = reason

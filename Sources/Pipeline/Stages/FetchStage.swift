@@ -1,6 +1,6 @@
 import Variants
 
-/// Obtains the original of a finding: reuses the record, validates it, or fetches, once for everybody who asks now.
+/// Obtains the original of a finding: reuses the record, validates it, or fetches it, once for concurrent requests.
 struct FetchStage: Sendable {
     let cache: CacheStage
     let tiers: CacheTiers
@@ -13,7 +13,7 @@ struct FetchStage: Sendable {
     let threads: OwnedThreads
     let background: BackgroundWork
     let failures: SharedFailureMemory
-    /// Told when an origin is asked for what will have to be rendered.
+    /// Called when the origin is asked for an original that will have to be rendered.
     let willRender: @Sendable () -> Void
     /// Unix seconds.
     let now: @Sendable () -> Double
@@ -34,7 +34,7 @@ struct FetchStage: Sendable {
         }
     }
 
-    /// The original with its body at hand: stored, or fetched again without validators.
+    /// Returns the original with its body, which is taken from the caches or fetched again without validators.
     func withBody(_ original: Original) async throws(PipelineError) -> Original {
         if original.body != nil { return original }
         var original = original
@@ -50,7 +50,7 @@ struct FetchStage: Sendable {
         return try await self(again)
     }
 
-    /// The bytes of an original that has its body, in memory: those of a file are read now.
+    /// The body of an original that has one, in memory; a body in a file is read now.
     func bytes(of original: Original) async throws(PipelineError) -> [UInt8] {
         switch original.body {
         case nil: return []
@@ -63,7 +63,7 @@ struct FetchStage: Sendable {
 
     // MARK: Files
 
-    /// A file whose record is out of date or whose body is wanted is read once for all who find it the same meanwhile.
+    /// Reads a file whose record is out of date or whose body is wanted, once for all that see the same file.
     private func file(_ path: String, _ finding: CacheFinding) async throws(PipelineError) -> Original {
         let limit = byteLimit
         let admitted = finding.admitted
@@ -82,7 +82,7 @@ struct FetchStage: Sendable {
                 generation: finding.generation)
         }
         let request = admitted.request
-        // Who opened a file that has been changed since sees another identity.
+        // A caller that opened the file after a change sees another identity.
         let key = "file\n\(path)\n\(admitted.source)\n\(file.identity)\n\(request.storage.rawValue)"
         var (original, isCollapsed) = try await flights.value(
             for: key, priority: request.priority, finishWhenAbandoned: request.finishWhenAbandoned
@@ -152,13 +152,13 @@ struct FetchStage: Sendable {
             let failure = failures.remembered(failureKeys(admitted), now: now())
         {
             if let stale = stale(finding, after: failure.cause) { return stale }
-            // An answer with a status is remembered as a stored response, where it may be stored.
+            // For a raw response, an error status is remembered as a stored response instead, if it may be stored.
             if admitted.purpose == .image || failure.cause == .noResponse { throw failure.error }
         }
         return try await shared(url, finding)
     }
 
-    /// The stored original where it may be used without asking anybody first.
+    /// The stored original, if it may be used without asking the origin first.
     private func reused(_ finding: CacheFinding) -> Original? {
         guard let record = finding.record else { return nil }
         let isStale: Bool
@@ -167,7 +167,7 @@ struct FetchStage: Sendable {
         case .reuseAndValidate: isStale = true
         case .validate, .missing, .unavailable: return nil
         }
-        // Of a response the tier is told, of a picture whether the origin was needed.
+        // For a raw response report the tier it came from; for an image, whether the origin was contacted.
         let tier: OriginalOutcome = finding.body == nil ? .none : finding.tier
         return Original(
             admitted: finding.admitted, record: record, body: finding.body, outcome: isStale ? .stale : tier,
@@ -179,7 +179,7 @@ struct FetchStage: Sendable {
     private func shared(_ url: SourceURL, _ finding: CacheFinding) async throws(PipelineError) -> Original {
         let request = finding.admitted.request
         var key = flightKey(url, finding)
-        // A second round is for those whom the first answer does not fit because it varies: they are told apart now.
+        // The second round is for waiters that the first answer does not fit because it varies; now the keys differ.
         for _ in 0..<2 {
             let (original, isCollapsed) = try await flights.value(
                 for: key, priority: request.priority, finishWhenAbandoned: request.finishWhenAbandoned
@@ -197,11 +197,11 @@ struct FetchStage: Sendable {
             guard original.mayStore, !selects(original, finding.admitted) else { break }
             key += selectionText(original.record.response.selecting.keys.sorted(), finding.admitted)
         }
-        // What may not be stored, or not be reused, answers one request only: each waiter asks for itself.
+        // A response that may not be stored, or not be reused, answers one request only: each waiter asks for itself.
         return try await ask(url, finding)
     }
 
-    /// Asks, unless another process on the cache folder is asking the same: then what that stores is waited for.
+    /// Asks the origin, unless another process on the cache folder is doing so: then waits for what it stores.
     private func askOnce(
         _ url: SourceURL, _ finding: CacheFinding, _ key: String
     ) async throws(PipelineError) -> Original {
@@ -213,7 +213,7 @@ struct FetchStage: Sendable {
             await storedMeanwhile(finding, looksOnDisk: true)
         } check: { original in
             let record = original.record
-            // What has to be validated anew is as good as not there: those who wait would do so one after the other.
+            // A response that needs revalidation is not shared: waiters would revalidate it one after another.
             guard original.mayStore, !original.isStale,
                 Reuse.decision(stored: record.response, now: now(), policy: .protocol, configuration: caching) == .fresh
             else { return nil }
@@ -227,12 +227,12 @@ struct FetchStage: Sendable {
         }
     }
 
-    /// Everything that makes two requests' answers differ, as far as it is known before asking: fields that nothing
-    /// stored varies on are left out, so that fields unique to each client do not keep requests apart.
+    /// The coalescing key: everything that makes two requests' answers differ, as far as it is known before asking.
+    /// Fields that no stored response varies on are left out, as they may be unique to each client.
     private func flightKey(_ url: SourceURL, _ finding: CacheFinding) -> String {
         let admitted = finding.admitted
         let request = admitted.request
-        // Who comes after a purge does not join those who came before it. Processes on one folder count alike.
+        // A request made after a purge does not join one made before it. Processes on one folder share the count.
         let generation = tiers.disk == nil ? finding.generation.originals : finding.generation.disk
         var parts = [
             admitted.source, url.normalised, request.policy.rawValue, String(request.storage.rawValue),
@@ -244,10 +244,10 @@ struct FetchStage: Sendable {
         if CacheControl(fields: request.fields).has("no-store") { parts.append("no-store") }
         parts += request.fields.values(of: "authorization")
         if finding.record == nil { parts += admitted.conditions.map { "\($0.name.lowercased()): \($0.value)" } }
-        // A 304 leaves a picture's body where it is; the response itself needs it.
+        // After a 304 a picture's body can stay in the store; a raw response needs it.
         if !finding.records.isEmpty, admitted.purpose == .original { parts.append("whole") }
         let names = Set(finding.records.flatMap { $0.response.selecting.keys })
-        // No field holds a line feed.
+        // No field contains a line feed.
         return parts.joined(separator: "\n") + selectionText(names.sorted(), admitted)
     }
 
@@ -264,45 +264,45 @@ struct FetchStage: Sendable {
         Redirects.selects(original.record.response, requestFields: admitted.request.fields)
     }
 
-    /// Statuses that may depend on who asks, whatever the origin says of caching (RFC 9110 §15.5, RFC 6585 §4).
+    /// Statuses that may depend on the requester, whatever the origin says about caching (RFC 9110 §15.5, RFC 6585 §4).
     static let personalStatuses: Set<Int> = [401, 403, 407, 429]
 
-    /// Whether what another request got answers this one as well.
+    /// Whether the response that another request got answers this one as well.
     private func answers(_ original: Original, _ admitted: AdmittedRequest) -> Bool {
         let response = original.record.response
         let asksAlike = original.admitted.request.fields == admitted.request.fields
         let isError = admitted.purpose == .image && (try? checked(original)) == nil
-        // An error is everybody's who waits for a picture, since nobody could make one of it, unless it looks at who asks
-        // or the origin says it is one's own.
+        // An error response is shared with all waiters for an image, unless the origin marks it private, or it may
+        // depend on the requester (401, 403, 407, 429) and the request fields differ.
         let isCommonError = isError && (asksAlike || !Self.personalStatuses.contains(response.status))
         guard original.mayStore else {
             return isCommonError && ["status", "conditional", "no-lifetime", "type"].contains(original.refusal)
         }
         guard selects(original, admitted) else { return false }
-        // Those who ask alike would be answered alike, and what the origin has just confirmed is confirmed for all who
-        // select it. Of others' answers only what may be reused as it is, is theirs (RFC 9111 §4).
+        // Requests with equal fields would get equal answers, and a response that the origin has just confirmed is
+        // confirmed for every request that selects it. Other responses must be reusable as they are (RFC 9111 §4).
         return asksAlike || isCommonError || original.outcome == .revalidated
             || Reuse.decision(
                 stored: response, now: now(), policy: .protocol, configuration: caching,
                 directives: admitted.directives) == .fresh
     }
 
-    /// Whether what somebody else stores meanwhile may answer.
+    /// Whether a response that others store in the meantime may answer.
     private func mayUseStored(_ finding: CacheFinding) -> Bool {
         let policy = finding.admitted.request.policy
         return finding.missingBody != nil
             || (policy == .protocol || policy == .cacheElseLoad) && finding.forward != .request
     }
 
-    /// A flight may have ended between the look-up and this one's start: what it stored answers this request too.
+    /// Looks again, because a fetch that finished after the look-up may have stored the answer to this request too.
     ///
-    /// - Parameter looksOnDisk: also where memory has something: the flight may have been another process's.
+    /// - Parameter looksOnDisk: looks there even if memory has records: another process may have done the fetch.
     private func storedMeanwhile(_ finding: CacheFinding, looksOnDisk: Bool = false) async -> Original? {
         guard mayUseStored(finding) else { return nil }
         if let digest = finding.missingBody {
             guard let (body, tier) = await tiers.originalBody(digest) else { return nil }
             var original = reusedWhole(await cache(finding.admitted, looksOnDisk: looksOnDisk), digest)
-            // Kept: who asked has looked for it before and does not look again.
+            // Kept, because the caller has already looked for the body and does not look again.
             original?.body = body
             original?.tier = tier
             original?.outcome = tier
@@ -323,7 +323,7 @@ struct FetchStage: Sendable {
             generation: finding.generation)
     }
 
-    /// Asks the origin for a stale response that has been answered with already (RFC 5861 §3).
+    /// Validates a stale response that has already been answered with (RFC 5861 §3).
     private func validateInBackground(_ url: SourceURL, _ finding: CacheFinding) {
         var finding = finding
         finding.verdict = .validate
@@ -335,15 +335,15 @@ struct FetchStage: Sendable {
         let asked = finding
         background.start(flightKey(url, finding)) { () async throws(PipelineError) in
             let original = try await shared(url, asked)
-            // Answered by what is stored: the origin did not answer, or not with anything to use.
+            // The stored response answered again: the origin failed, or sent nothing usable.
             if original.isStale { throw PipelineError(.fetchFailed, "\(asked.admitted.displayName): still stale") }
         }
     }
 
-    // MARK: What may be handed on
+    // MARK: Checking responses
 
-    /// A picture is only made from a 200 of an accepted type; what else came is an error that says so. The response
-    /// itself passes whatever its status, if its type is accepted.
+    /// Throws unless the response can be passed on. A picture is only made from a 200 of an accepted type; a raw
+    /// response may have any status, if its type is accepted.
     @discardableResult
     func checked(_ original: Original) throws(PipelineError) -> Original {
         let response = original.record.response
@@ -375,7 +375,7 @@ struct FetchStage: Sendable {
             .fetchFailed, "\(name): the origin answered \(status), and an image is only made from a 200")
     }
 
-    /// The media type of these fields where it is not accepted; nil where it is, or where there is none.
+    /// The media type of these fields if it is not accepted; nil if it is, or if there is none.
     func unacceptedType(_ fields: [HeaderField]) -> String? {
         guard !acceptedTypes.contains("*/*"), let value = fields.values(of: "content-type").last else { return nil }
         let bytes = value.utf8.prefix { $0 != UInt8(ascii: ";") }.filter { $0 != 0x20 && $0 != 0x09 }
@@ -393,12 +393,12 @@ struct FetchStage: Sendable {
     ) -> OriginalRecord {
         OriginalRecord(
             source: source, response: response, digest: digest ?? sha256Hex(bytes), length: bytes.count,
-            // A body that is no image is stored like any other; asking for a variant of it then says so.
+            // A body that is not an image is stored like any other; a request for a variant of it then fails.
             header: response.status == 200 ? try? ImageHeader.probe(bytes) : nil, fetchMilliseconds: milliseconds,
             finalURL: finalURL)
     }
 
-    /// The record of what an origin answered. A body in a file is looked at on a thread of ours: it blocks.
+    /// The record of an origin's response. A body in a file is read on a thread of our own, because that blocks.
     func record(
         of response: FetchedResponse, as stored: StoredResponse, _ admitted: AdmittedRequest, finalURL: String? = nil
     ) async throws(PipelineError) -> OriginalRecord {
@@ -419,14 +419,14 @@ struct FetchStage: Sendable {
             fetchMilliseconds: response.milliseconds, finalURL: finalURL)
     }
 
-    /// What remembers failures of a request: no response by its source, an answer by what was asked with as well.
+    /// The keys of a request's failures: by source for a missing response, by request fields too for a status.
     func failureKeys(_ admitted: AdmittedRequest) -> [String] {
         let fields = admitted.request.fields.map { "\n\($0.name.lowercased()): \($0.value)" }.joined()
         let keys = failureKeys(admitted.source)
         return [keys[0], keys[1] + fields]
     }
 
-    /// What they begin with.
+    /// The prefixes of those keys.
     func failureKeys(_ source: String) -> [String] { ["no response\n" + source, "status\n" + source] }
 
     private func unconditional(_ fields: [HeaderField] = []) -> StoredResponse {
@@ -435,13 +435,13 @@ struct FetchStage: Sendable {
 }
 
 extension PipelineError {
-    /// A file's failure.
+    /// The error for a file that cannot be read.
     fileprivate init(_ failure: LocalFile.Failure) {
         let code: Code = failure.isMissing ? .notFound : failure.isTooLarge ? .overLimit : .fetchFailed
         self.init(code, failure.message, cause: failure)
     }
 
-    /// A transfer's failure; its message already names the URL without credentials.
+    /// The error for a failed transfer; its message already names the URL without credentials.
     init(_ error: FetchError) {
         let code: Code =
             switch error.code {

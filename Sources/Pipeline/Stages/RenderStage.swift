@@ -1,6 +1,6 @@
 import Variants
 
-/// Gives the variant of an original: stored, or rendered once for everybody who asks for it now.
+/// Provides the variant of an original: stored, or rendered once for all requests that want it now.
 struct RenderStage: Sendable {
     let tiers: CacheTiers
     let renderer: any Rendering
@@ -15,7 +15,7 @@ struct RenderStage: Sendable {
 
     func callAsFunction(_ original: Original) async throws(PipelineError) -> Variant {
         guard let recipe = original.admitted.request.recipe else { return try await whole(original) }
-        // Why a body is no image is told from the body, which the record alone may not have brought along.
+        // Only the body tells why it is not an image, and it may not have been loaded with the record.
         let original = original.record.header == nil ? try await withHeader(fetch.withBody(original)) : original
         let key = try plan(original, recipe).key
         if let variant = await stored(key, of: original) { return variant }
@@ -33,7 +33,7 @@ struct RenderStage: Sendable {
         return variant
     }
 
-    /// The stored variant, or the stored original without a recipe; nil where something would have to be made.
+    /// The stored variant, or the stored original without a recipe; nil if there is neither.
     func cached(_ original: Original) async -> Variant? {
         guard let recipe = original.admitted.request.recipe else {
             guard let (body, _) = await tiers.originalBody(original.record.digest, of: original.record) else {
@@ -53,7 +53,7 @@ struct RenderStage: Sendable {
         var key: String
     }
 
-    /// The key and output of a variant, as far as the original's record tells.
+    /// The key and output of a variant; nil if the original's record does not suffice to tell.
     func identity(of original: Original, _ recipe: Recipe) -> (key: String, output: ResolvedOutput)? {
         guard let plan = try? plan(original, recipe) else { return nil }
         return (plan.key, plan.output)
@@ -71,7 +71,7 @@ struct RenderStage: Sendable {
 
     private func knownHeader(of original: Original) throws(PipelineError) -> ImageHeader {
         if let header = original.record.header { return header }
-        // The record says "no image" without saying why; the body, where it is at hand, does.
+        // The record does not say why there is no image; the body, if it is loaded, does.
         if case .bytes(let bytes)? = original.body {
             do throws(RenderError) {
                 return try ImageHeader.probe(bytes)
@@ -82,8 +82,8 @@ struct RenderStage: Sendable {
         throw PipelineError(.notAnImage, "\(original.admitted.displayName): not an image this pipeline reads")
     }
 
-    /// The original; where its record has no header and its body is in a file, that is read on a thread of ours, to
-    /// say why it is no image.
+    /// The original. If its record has no header and its body is in a file, the file is read on a thread of our own, to
+    /// find out why it is not an image.
     private func withHeader(_ original: Original) async throws(PipelineError) -> Original {
         guard original.record.header == nil, case .file(let file)? = original.body else { return original }
         let probed = await fetch.threads.run {
@@ -112,9 +112,9 @@ struct RenderStage: Sendable {
     }
 
     private func render(_ found: Original, _ recipe: Recipe, key: String) async throws(PipelineError) -> Variant {
-        // A flight may have ended between the look-up and this one's start.
+        // Another render may have finished between the look-up and this one's start.
         if let variant = await stored(key, of: found, again: true) { return variant }
-        // Before anybody is held up: whoever waits for an original holds no variant.
+        // Get the body before taking the variant's lock: no process waits for an original while it holds a variant.
         let original = try await withHeader(fetch.withBody(found))
         let plan = try plan(original, recipe)
         if plan.key != key, let variant = await stored(plan.key, of: original) { return variant }
@@ -165,8 +165,8 @@ struct RenderStage: Sendable {
         return variant
     }
 
-    /// What the job shares with its companions. It does not depend on which of them are stored already, nor on the order
-    /// they are named in, so that the same requests give the same bytes again.
+    /// The decode that the job shares with its companions. It depends neither on which of them are stored already nor
+    /// on their order, so that the same requests always give the same bytes.
     private func shared(by job: RenderJob, _ request: ImageRequest, _ digest: String) -> SharedDecode? {
         var seen: Set<String> = []
         let jobs = ([job.recipe] + request.companions).filter { seen.insert($0.description).inserted }.map { recipe in
@@ -178,7 +178,7 @@ struct RenderStage: Sendable {
         return shared
     }
 
-    /// A body in a file is read when its render begins: what waits for its turn takes no memory.
+    /// A body in a file is read when its render begins, so that queued renders take no memory.
     private static func encoded(_ body: EntryBody?) -> EncodedBytes {
         switch body {
         case nil: EncodedBytes([])

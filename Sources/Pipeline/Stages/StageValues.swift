@@ -1,6 +1,6 @@
 import Variants
 
-/// A request that policy lets in: its source identified, its masks at hand. One reference, handed on by all stages.
+/// A request that policy admits, with its source identified and its masks read. All stages pass on one reference.
 @dynamicMemberLookup
 struct AdmittedRequest: Sendable {
     enum Origin: Sendable {
@@ -9,32 +9,32 @@ struct AdmittedRequest: Sendable {
         case file(String)
         case bytes([UInt8])
     }
-    /// What an origin's answer is wanted for.
+    /// What the origin's response is wanted for.
     enum Purpose: Sendable {
-        /// A picture: made from a 200 alone. Bodies are read when they are needed.
+        /// A picture, which is made from a 200 only. Bodies are read when they are needed.
         case image
-        /// The response itself, whatever its status, with its body.
+        /// The raw response, whatever its status, with its body.
         case original
     }
 
     struct Parts: Sendable {
         @Boxed var request: ImageRequest
         var origin: Origin
-        /// What records are kept under: the normalised URL, the caller's ID, `file:` + path, or `bytes:` + digest.
+        /// The name records are stored under: the normalised URL, the caller's ID, `file:` + path, `bytes:` + digest.
         var source: String
-        /// The source for messages, credentials taken out.
+        /// The source's name in messages, without credentials.
         var displayName: String
         var masks: [String: NamedFile]
         var events: @Sendable (LoadEvent) -> Void
         var began: ContinuousClock.Instant
         var purpose = Purpose.image
-        /// Conditions and ranges of the client, sent on where nothing is stored.
+        /// The client's conditions and ranges, forwarded if nothing is stored.
         var conditions: [HeaderField] = []
-        /// What `Cache-Control` and `Pragma` of the client say, where they act on what is stored.
+        /// The client's `Cache-Control` and `Pragma`, if they apply to stored responses.
         var directives: RequestDirectives?
         var followsRedirects = true
         var onInterim: InterimObserver?
-        /// `GET`, or a method that may change things, and what is sent with it.
+        /// `GET`, or a method that may change state; `body` is sent with it.
         var method = "GET"
         var body: [UInt8] = []
     }
@@ -49,7 +49,7 @@ struct AdmittedRequest: Sendable {
     }
 }
 
-/// What the caches know of a request's original before anybody is asked.
+/// What the caches know about a request's original before the origin is asked.
 struct CacheFinding: Sendable {
     enum Verdict: Sendable {
         /// The record may be used as it is.
@@ -60,26 +60,26 @@ struct CacheFinding: Sendable {
         case validate
         /// No record: the original has to be fetched.
         case missing
-        /// Nothing that will do, and the request forbids asking (`only-if-cached`, RFC 9111 §5.2.1.7).
+        /// No record can be used, and the request forbids asking the origin (`only-if-cached`, RFC 9111 §5.2.1.7).
         case unavailable
     }
     var admitted: AdmittedRequest
-    /// Everything stored of the source, whatever request fields it was stored for.
+    /// All records of the source, whatever request fields they were stored for.
     var records: [OriginalRecord] = []
-    /// What this request selects of it.
+    /// The record that this request selects.
     var record: OriginalRecord?
-    /// The body of `record`, where the response itself is wanted.
+    /// The body of `record`, if the raw response is wanted.
     var body: EntryBody?
     var verdict: Verdict
     /// Why the origin is to be asked, if it is.
     var forward: CacheHandling.Forward?
-    /// The purge generation at look-up; what was begun before a purge is not stored after it.
+    /// The purge generation at look-up; work begun before a purge is not stored after it.
     var generation: CacheTiers.Generation
     var tier: OriginalOutcome
-    /// The digest whose record is there while its body, which is wanted, is gone: only the origin has it.
+    /// The digest of a wanted body that was evicted although its record stayed: only the origin has it.
     var missingBody: Digest?
 
-    /// Whether the record is no longer fresh, used all the same or not.
+    /// Whether the record is no longer fresh, even if it is used nevertheless.
     var isStale: Bool {
         switch verdict {
         case .reuse(let isStale): isStale
@@ -90,7 +90,7 @@ struct CacheFinding: Sendable {
     }
 }
 
-/// An original: its record, and its body where that had to be obtained.
+/// An original: its record, and its body if that had to be obtained.
 struct Original: Sendable {
     var admitted: AdmittedRequest
     @Boxed var record: OriginalRecord
@@ -101,19 +101,19 @@ struct Original: Sendable {
     var isStale = false
     /// Whether it, and so its variants, may be stored.
     var mayStore: Bool
-    /// The fields as the origin sent them, for the request that it answered alone: not all of them may be stored.
+    /// The fields as the origin sent them, for the request that caused the fetch: some of them may not be stored.
     var received: [HeaderField]?
-    /// Why it may not be stored, in a word.
+    /// Why it may not be stored, in one word.
     var refusal: String?
     var generation: CacheTiers.Generation
     var isCollapsed = false
     var fetchMilliseconds = 0.0
-    /// Why the origin was asked, and the status it answered with where that is not the record's.
+    /// Why the origin was asked, and the status it answered with if that is not the record's.
     var forward: CacheHandling.Forward?
     var forwardStatus: Int?
 }
 
-/// A rendered or stored variant, or the original itself where no recipe was given.
+/// A rendered or stored variant, or the original itself if no recipe was given.
 struct Variant: Sendable {
     var original: Original
     var bytes: [UInt8]

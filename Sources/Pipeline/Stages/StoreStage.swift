@@ -1,11 +1,11 @@
 import Variants
 
-/// What is about to be kept of an origin's answer, shown to `PipelineConfiguration.willStore`.
+/// An origin's response about to be stored, as passed to `PipelineConfiguration.willStore`.
 public struct StoredOriginalCandidate: Sendable {
-    /// The normalised URL or the caller's source ID it is kept under.
+    /// The normalised URL or the caller's source ID it is stored under.
     public let source: String
-    /// Status, fields and times as they will be stored. What a hook changes here is what later requests see; the request
-    /// at hand gets the answer as the origin sent it.
+    /// Status, fields and times as they will be stored. Changes made by the hook apply to later requests; the current
+    /// request gets the response as the origin sent it.
     public var response: StoredResponse
     /// SHA-256 of the body.
     public let digest: Digest
@@ -13,20 +13,20 @@ public struct StoredOriginalCandidate: Sendable {
     public let length: Int
     /// Whether this is a stored response that a 304 has just freshened.
     public let isFreshened: Bool
-    /// Seconds of freshness from when the origin made the response, in place of what its fields say; nil leaves it to
-    /// them. Redirects may still shorten it.
+    /// Seconds of freshness from when the origin made the response, in place of what its fields say; nil uses the
+    /// fields. Redirects may still shorten it.
     public var lifetime: Double? {
         get { response.assignedLifetime }
         set { response.assignedLifetime = newValue }
     }
 }
 
-/// Puts originals and variants into the tiers, behind the answer.
+/// Stores originals and variants in the tiers, without delaying the answer.
 struct StoreStage: Sendable {
     let tiers: CacheTiers
     let willStore: (@Sendable (inout StoredOriginalCandidate) -> Bool)?
 
-    /// The record as the configuration's hook will have it stored; nil when it is not to be.
+    /// The record as amended by the configuration's hook; nil if the hook refuses to store it.
     func amended(_ record: OriginalRecord, isFreshened: Bool) -> OriginalRecord? {
         guard let willStore else { return record }
         var candidate = StoredOriginalCandidate(
@@ -38,11 +38,11 @@ struct StoreStage: Sendable {
         return amended
     }
 
-    /// A record and its body, if there is one to store; a file's body stays where it is.
+    /// Stores a record and its body, if there is one to store; the body of a local file is not copied.
     ///
     /// - Parameters:
-    ///   - record: as it is to be stored, which a hook may have amended.
-    ///   - known: what was stored of the source before, in case memory has lost it.
+    ///   - record: the record to store, as amended by the hook.
+    ///   - known: the records stored for the source before, in case memory has evicted them.
     func callAsFunction(_ original: Original, as record: OriginalRecord, known: [OriginalRecord] = []) {
         var body = original.body
         if case .file = original.admitted.origin { body = nil }
@@ -51,13 +51,13 @@ struct StoreStage: Sendable {
             known: known)
     }
 
-    /// A 304's new fields and times for a record that is stored with its body.
+    /// Stores a 304's new fields and times for a record that is stored with its body.
     func freshen(_ record: OriginalRecord, of original: Original, known: [OriginalRecord]) {
         tiers.freshen(
             record, storage: original.admitted.request.storage, generation: original.generation, known: known)
     }
 
-    /// A rendered variant, stored exactly where its original may be.
+    /// Stores a rendered variant, if its original may be stored.
     func callAsFunction(_ variant: Variant) {
         guard variant.original.mayStore, let entry = variant.entry, variant.outcome == .rendered else { return }
         tiers.store(
