@@ -47,11 +47,11 @@ static void load(void) {
     CVIPS_FUNCTIONS(CVIPS_FIND)
 #undef CVIPS_FIND
     if (missing) {
-        snprintf(failure, sizeof failure, "libvips lacks %s, it is too old; install libvips42 8.14 or newer", missing);
+        snprintf(failure, sizeof failure, "libvips lacks %s because it is too old; install libvips42 8.14 or newer", missing);
         return;
     }
     if (cvips.vips_init("image-pipeline") != 0) {
-        snprintf(failure, sizeof failure, "libvips does not start; reinstall the package libvips42");
+        snprintf(failure, sizeof failure, "libvips failed to initialise; reinstall the package libvips42");
         return;
     }
     cvips.g_log_set_handler("VIPS", CVIPS_LOG_WARNING, ignore_warning, NULL);

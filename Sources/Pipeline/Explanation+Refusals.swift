@@ -34,7 +34,8 @@ extension ImagePipeline {
                 Original(
                     admitted: admitted, record: record, outcome: .none, mayStore: true, generation: finding.generation))
             if record.header == nil {
-                throw PipelineError(.notAnImage, "\(admitted.displayName): not an image this pipeline reads")
+                throw PipelineError(
+                    .notAnImage, "\(admitted.displayName): not an image in a format this pipeline reads")
             }
         }
         guard !isStored, let recipe = admitted.request.recipe, let header else { return }

@@ -138,7 +138,7 @@ extension ImagePipeline {
             Variation.selectingFields(of: [HeaderField("Vary", name)], requestFields: fields)?[name]
                 != record.response.selecting[name]
         }
-        if differing.isEmpty { return "an older one with the same selecting fields" }
+        if differing.isEmpty { return "an older response with the same selecting fields" }
         return "the request differs in \(differing.joined(separator: ", ")), which its Vary names"
     }
 
@@ -165,7 +165,7 @@ extension ImagePipeline {
             if case .bytes = finding.admitted.origin { explanation.decision = .reuse }
             explanation.reason =
                 finding.record == nil
-                ? "nothing is remembered of it"
+                ? "nothing is stored for it"
                 : "a file is fresh while device, inode, size and times are what they were"
             return
         }
@@ -175,7 +175,7 @@ extension ImagePipeline {
         case .reuse(let isStale):
             explanation.decision = isStale ? .reuseStale : .reuse
             explanation.reason =
-                isStale ? "stale, and the policy `\(policy.rawValue)` takes it all the same" : "it is fresh"
+                isStale ? "stale, but the policy `\(policy.rawValue)` accepts it" : "it is fresh"
         case .reuseAndValidate:
             explanation.decision = .reuseAndValidate
             explanation.reason = "stale, within its stale-while-revalidate"
@@ -188,15 +188,15 @@ extension ImagePipeline {
             explanation.url = url.redacted
             explanation.reason =
                 finding.records.isEmpty
-                ? "nothing is stored of it" : "what is stored was stored for other request fields"
+                ? "nothing is stored for it" : "the stored responses are for other request fields"
         case .unavailable:
             explanation.decision = .refuse
-            explanation.reason = "nothing stored will do"
+            explanation.reason = "no stored response can be used"
         }
         if policy == .cacheOnly, explanation.url != nil {
             explanation.url = nil
             explanation.decision = .refuse
-            explanation.reason += "; the policy `cacheOnly` asks nobody"
+            explanation.reason += "; the policy `cacheOnly` forbids contacting the origin"
         }
     }
 
@@ -204,9 +204,9 @@ extension ImagePipeline {
         let policy = finding.admitted.request.policy
         var reason: String
         if policy == .reload || policy == .revalidate {
-            reason = "the policy `\(policy.rawValue)` asks the origin in any case"
+            reason = "the policy `\(policy.rawValue)` always asks the origin"
         } else if let remaining, remaining > 0 {
-            reason = "fresh by its times, but the origin wants to be asked, or the clock was set back"
+            reason = "fresh by its times, but the origin demands validation, or the clock was set back"
         } else {
             reason = "it is stale"
         }
@@ -236,8 +236,8 @@ extension ImagePipeline {
             case .reuse: return "the variant from \(tier)"
             case .reuseStale: return "the variant from \(tier), stale"
             case .reuseAndValidate: return "the variant from \(tier), stale; a validation in the background"
-            case .readFile: return "the variant from \(tier) while the file is what it was, else one rendered anew"
-            default: return "the variant from \(tier) after a 304 or equal bytes, else one rendered anew"
+            case .readFile: return "the variant from \(tier) if the file is unchanged, otherwise a newly rendered one"
+            default: return "the variant from \(tier) after a 304 or equal bytes, otherwise a newly rendered one"
             }
         }
         let original =

@@ -86,7 +86,7 @@ extension RenderJob {
         let fitting = overflow || area < 1 ? 0 : min(limits.frames, limits.pixels / area)
         let remedy = frames > 1 && fitting > 0 ? "`frames:\(fitting)` fits" : nil
         if frames > limits.frames {
-            throw .overLimit("a number of frames of \(frames) is", "frames", limits.frames, remedy: remedy)
+            throw .overLimit("\(frames) frames are", "frames", limits.frames, remedy: remedy)
         }
         if overflow || overflowOfAll || pixels > limits.pixels {
             var message = "\(header.width) × \(header.height) pixels"
@@ -96,7 +96,7 @@ extension RenderJob {
         try check("a number of JPEG scans", header.scans, limits.scans, "scans")
         try check("an ICC profile size", header.profileBytes, limits.profileBytes, "profileBytes")
         if header.width < 1 || header.height < 1 {
-            throw RenderError(.undecodable, "the header names an empty picture")
+            throw RenderError(.undecodable, "the header declares an empty picture")
         }
     }
 }
@@ -133,7 +133,7 @@ extension RenderLimits {
         let known = ImageFormat.decodable.filter(formats.contains).map(\.rawValue).joined(separator: ", ")
         throw RenderError(
             .unsupportedFormat,
-            "\(format.rawValue) pictures are not decoded here (the setting `decoders` lists \(known)); add the format, or "
+            "\(format.rawValue) pictures are not decoded by this configuration (the setting `decoders` lists \(known)); add the format, or "
                 + "convert the picture")
     }
 }
@@ -143,6 +143,7 @@ extension RenderError {
     /// which is to raise the limit unless a better one is given.
     static func overLimit(_ what: String, _ limit: String, _ value: Int, remedy: String? = nil) -> RenderError {
         RenderError(
-            .overLimit, "\(what) over limits.\(limit), \(value); \(remedy ?? "raise that to take such pictures")")
+            .overLimit,
+            "\(what) over the limit limits.\(limit) = \(value); \(remedy ?? "raise the limit to accept such pictures")")
     }
 }

@@ -156,7 +156,7 @@ public struct EncodedBytes: Sendable {
         case .file(let read):
             if let bytes = read(), bytes.count == count { return bytes }
             throw RenderError(
-                .undecodable, "the original's \(count) bytes cannot be read back from disk; is the disk in order?")
+                .undecodable, "the original's \(count) bytes cannot be read back from disk; check the disk for errors")
         }
     }
 }

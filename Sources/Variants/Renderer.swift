@@ -99,7 +99,7 @@ extension InProcessRenderer {
         guard !formats.contains(format) else { return }
         throw RenderError(
             .unsupportedFormat,
-            "\(format.rawValue) pictures are decoded in render workers only, since a flaw in their decoder would take over this "
+            "\(format.rawValue) pictures are decoded in render workers only, because a vulnerability in their decoder could take over this "
                 + "process: choose RenderIsolation.workers (render.isolation=workers), or name the format in "
                 + "PipelineConfiguration.inProcessFormats for pictures you trust")
     }

@@ -54,7 +54,8 @@ final class SharedPictures: Sendable {
         if isCut, SharedDecode.isOwn(target) { return nil }
         guard let pixels else {
             throw RenderError(
-                .undecodable, "\(target.size.width) × \(target.size.height) pixels are no part of a shared decode")
+                .undecodable,
+                "\(target.size.width) × \(target.size.height) pixels are not among the sizes of the shared decode")
         }
         return try Reduction.picture(pixels, target.size, like: image)
     }

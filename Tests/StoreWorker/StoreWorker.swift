@@ -60,7 +60,7 @@ import TestSupport
                 calls += 1
                 if calls == tellAt { say(KillHarness.mark) }
                 if let problem = worker.step(store) { fail(problem) }
-                if let trouble = worker.troubles.first { fail("a call failed: \(trouble.value.last)") }
+                if let failure = worker.failures.first { fail("a call failed: \(failure.value.last)") }
             }
         } catch {
             fail("\(error)")
@@ -90,8 +90,8 @@ import TestSupport
             harness.compare(folder, ledgers: ["\(words[0])/ledger"], budget: 1 << 30)
             for problem in harness.problems { say("! \(problem)") }
             say("calls that failed \(faulty_failures())")
-            for (code, trouble) in worker.troubles.sorted(by: { $0.key < $1.key }) {
-                say("\(code) \(trouble.count), the last: \(trouble.last)")
+            for (code, failure) in worker.failures.sorted(by: { $0.key < $1.key }) {
+                say("\(code) \(failure.count), the last: \(failure.last)")
             }
             exit(harness.problems.isEmpty ? 0 : 1)
         } catch {

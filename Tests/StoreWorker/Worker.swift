@@ -9,7 +9,7 @@ struct Worker {
     let id: Int
     var numbers: Numbers
     /// Errors that calls threw, by code: their number and the last one.
-    private(set) var troubles: [String: (count: Int, last: StoreError)] = [:]
+    private(set) var failures: [String: (count: Int, last: StoreError)] = [:]
 
     init(folder: String, ledger: Ledger, id: Int, seed: Int) {
         self.folder = folder
@@ -44,7 +44,7 @@ struct Worker {
             default: try freshen(store)
             }
         } catch {
-            troubles[error.code.description] = ((troubles[error.code.description]?.count ?? 0) + 1, error)
+            failures[error.code.description] = ((failures[error.code.description]?.count ?? 0) + 1, error)
             if error.code == .damaged { return "\(error)" }
         }
         return nil

@@ -18,7 +18,7 @@ import Testing
         ("thumbnail", "step 1, `thumbnail`: expected a size after `thumbnail:`"),
         ("thumbnail:0x10", "step 1, `thumbnail:0x10`: the width must be 1…8192, not `0`"),
         ("dpr:2,thumbnail:x5000", "step 2, `thumbnail:x5000`: the height must be 1…8192 after `dpr:2`, not `5000`"),
-        ("circle,,jpeg", "step 2, ``: expected the name of a step; commas only separate steps"),
+        ("circle,,jpeg", "step 2, ``: expected the name of a step; remove the extra comma"),
         ("jpeg,circle", "step 1, `jpeg`: an output ends the recipe; expected `jpeg` as the last step only"),
         ("orient:off,orient:off", "step 2, `orient:off`: `orient` is given twice"),
         ("jpeg:progresive", "`progresive`; expected one of `lossless`, `progressive`, `max=`, `keep=`; did you mean"),

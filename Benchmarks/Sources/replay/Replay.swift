@@ -73,7 +73,9 @@ struct Replay {
                 hitBytes += size
                 hitMilliseconds += milliseconds
             }
-            if replay.bytes > capacity { throw ReplayError("\(replay.bytes) bytes kept, but only \(capacity) are allowed") }
+            if replay.bytes > capacity {
+                throw ReplayError("\(replay.bytes) bytes kept, but only \(capacity) are allowed")
+            }
         }
         let spent = Self.cpuNanoseconds() - begun
         print(

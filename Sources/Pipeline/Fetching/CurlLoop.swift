@@ -219,7 +219,10 @@ final class CurlLoop: @unchecked Sendable {
         }
         guard easy.prepare(transfer) else {
             transfer.complete(
-                .failure(FetchError(.transport, transfer.request.url, "libcurl is too old for what is needed of it")))
+                .failure(
+                    FetchError(
+                        .transport, transfer.request.url, "libcurl rejects a required option; a newer version is needed"
+                    )))
             return
         }
         transfer.start(now: monotonicNow())

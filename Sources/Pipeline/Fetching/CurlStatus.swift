@@ -34,7 +34,7 @@ extension FetchError {
             self.init(.protocolViolation, url, "the origin sent a field line longer than 100 kB")
         case CURLE_RECV_ERROR where systemError == 0 && url.scheme == "http":
             // The socket has no error: libcurl could not parse the chunks, or the head was too large.
-            self.init(.protocolViolation, url, "the origin sent malformed chunks, or a head of no end")
+            self.init(.protocolViolation, url, "the origin sent malformed chunks, or too long a head")
         case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_HTTP2, CURLE_BAD_CONTENT_ENCODING:
             self.init(.protocolViolation, url, "the origin does not answer in proper HTTP (\(text))")
         case CURLE_GOT_NOTHING:

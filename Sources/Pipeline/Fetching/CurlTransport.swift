@@ -93,11 +93,12 @@ public final class CurlTransport: Transport {
         do throws(SourceError) {
             next = try url.resolving(FieldSyntax.percentEncoded(location))
         } catch {
-            throw FetchError(.badRedirect, url, "it redirects to what cannot be fetched: \(error.message)")
+            throw FetchError(.badRedirect, url, "it redirects to a URL that cannot be fetched: \(error.message)")
         }
         guard url.scheme == "http" || next.scheme == "https" else {
             throw FetchError(
-                .badRedirect, url, "it redirects from https to plain http, \(next.redacted), which anybody may change")
+                .badRedirect, url,
+                "it redirects from https to plain http, \(next.redacted), which anyone on the way can change")
         }
         return next
     }
@@ -116,7 +117,7 @@ public final class CurlTransport: Transport {
             throw FetchError(.refusedSource, url, "refused by policy: \(refusal)")
         }
         guard FieldSyntax.isToken(request.method), !Self.refusedMethods.contains(request.method) else {
-            throw FetchError(.protocolViolation, url, "the method `\(request.method)` is not one to send to an origin")
+            throw FetchError(.protocolViolation, url, "the method `\(request.method)` cannot be sent to an origin")
         }
         let settings = configuration.settings(for: url)
         let host = request.method == "GET" ? settings : settings?.withoutFields
@@ -161,10 +162,11 @@ public final class CurlTransport: Transport {
         case .ask(let isTrial): return isTrial
         case .refuse(let failures, let seconds):
             let wait =
-                seconds > 0 ? "for \(Int(seconds.rounded(.up))) s more" : "until the trial under way has ended"
+                seconds > 0 ? "for \(Int(seconds.rounded(.up))) s more" : "until the current trial request ends"
             throw FetchError(
                 .circuitOpen, url,
-                "\(url.origin) failed \(failures) times in a row and is left alone \(wait) (`fetch.breaker`)")
+                "\(url.origin) failed \(failures) times in a row; requests to it are rejected \(wait) (`fetch.breaker`)"
+            )
         }
     }
 
@@ -224,7 +226,8 @@ public final class CurlTransport: Transport {
         for field in fields where !own.contains(field.name.lowercased()) {
             guard FieldSyntax.isToken(field.name), FieldSyntax.isValue(field.value) else {
                 throw FetchError(
-                    .protocolViolation, url, "the request field `\(field.name)` holds what no field may hold")
+                    .protocolViolation, url,
+                    "the request field `\(field.name)` contains characters that a field must not contain")
             }
             // libcurl takes "Name:" as an order to leave the field out, "Name;" as one to send it empty.
             let line = field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)"

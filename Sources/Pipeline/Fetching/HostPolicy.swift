@@ -60,7 +60,7 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
     public init(_ text: String) throws(HostPatternError) {
         description = text
         guard !text.contains("@"), !text.contains("?"), !text.contains("#"), !text.contains("\\") else {
-            throw HostPatternError(text, "takes no credentials, query, fragment or backslash")
+            throw HostPatternError(text, "must not contain credentials, a query, a fragment or a backslash")
         }
         var rest = text[...]
         if let mark = text[...].utf8.end(of: "://") {
@@ -83,11 +83,11 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
         do throws(SourceError) {
             url = try SourceURL("\(scheme ?? "http")://\(authority)\(rest[end...])")
         } catch {
-            throw HostPatternError(text, "is no HOST, *.HOST, .HOST or * with optional scheme, port and path")
+            throw HostPatternError(text, "is not HOST, *.HOST, .HOST or * with optional scheme, port and path")
         }
         let name = Self.canonical(url.host)
         guard wildcard.isEmpty || (!isAny && IPAddress(name) == nil) else {
-            throw HostPatternError(text, "only names have names below them")
+            throw HostPatternError(text, "a wildcard needs a name after it, not an address or `*`")
         }
         host = isAny ? .any : wildcard == "*." ? .below(name) : wildcard == "." ? .within(name) : .exactly(name)
         // A colon after the host begins a port; a host in brackets contains colons of its own.

@@ -72,7 +72,7 @@ public struct HostOrigin: Sendable, Hashable, CustomStringConvertible {
         do throws(SourceError) {
             url = try SourceURL(text.contains("://") ? text : "https://" + text)
         } catch {
-            throw HostPatternError(text, "is no HOST[:PORT], with http:// before it for plain http")
+            throw HostPatternError(text, "is not HOST[:PORT], with http:// before it for plain http")
         }
         guard url.userinfo == nil, url.target == "/", !text.hasSuffix("/"), !text.contains("#") else {
             throw HostPatternError(text, "is more than a HOST[:PORT]; settings belong to a whole origin")

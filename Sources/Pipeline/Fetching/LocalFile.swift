@@ -68,7 +68,8 @@ final class LocalFile: Sendable {
             throw Failure(
                 isMissing: false,
                 message: code == 0
-                    ? "\(path) was cut while it was read; try again" : "\(path): \(String(cString: strerror(code)))")
+                    ? "\(path) was truncated while it was read; try again"
+                    : "\(path): \(String(cString: strerror(code)))")
         }
         return bytes
     }

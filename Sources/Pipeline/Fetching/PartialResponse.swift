@@ -33,10 +33,10 @@ final class PartialResponse: Sendable {
 
     /// Why a 206 does not continue this response; nil if it does.
     func mismatch(_ fields: [HeaderField]) -> String? {
-        if let new = fields.first("etag"), new != tag { return "it has another ETag" }
+        if let new = fields.first("etag"), new != tag { return "its ETag differs" }
         let ranges = fields.values(of: "content-range")
         guard ranges.count == 1, let range = ContentRange(ranges[0]) else {
-            return "it does not say which part it is"
+            return "its Content-Range is missing or invalid"
         }
         guard range.first == body.count, range.last == total - 1, range.total == total else {
             return "it is bytes \(ranges[0]), not \(body.count)-\(total - 1)/\(total)"

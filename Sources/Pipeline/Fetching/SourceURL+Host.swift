@@ -8,7 +8,7 @@ extension SourceURL {
         let isBracketed = authority.utf8.first == UInt8(ascii: "[")
         if isBracketed {
             guard let end = authority.utf8.firstIndex(of: UInt8(ascii: "]")) else {
-                throw SourceError(.malformed, text, "the address in brackets does not end")
+                throw SourceError(.malformed, text, "the address in brackets has no closing bracket")
             }
             host = authority[authority.utf8.index(after: authority.startIndex)..<end]
             rest = authority[authority.utf8.index(after: end)...]
@@ -25,12 +25,12 @@ extension SourceURL {
         if !rest.isEmpty {
             guard rest.utf8.count <= 5, rest.utf8.allSatisfy(isDigit), let given = Int(rest),
                 (1...65_535).contains(given)
-            else { throw SourceError(.malformed, text, "`\(rest)` is no port; expected 1…65535") }
+            else { throw SourceError(.malformed, text, "`\(rest)` is not a port; expected 1…65535") }
             port = given
         }
         if isBracketed {
             guard let address = IPAddress(String(host)), case .v6 = address else {
-                throw SourceError(.malformed, text, "`\(host)` is no IPv6 address")
+                throw SourceError(.malformed, text, "`\(host)` is not an IPv6 address")
             }
             return (address.description, port)
         }
@@ -41,7 +41,7 @@ extension SourceURL {
             let isForeign = !host.utf8.allSatisfy { $0 < 0x80 }
             throw SourceError(
                 .malformed, text,
-                isForeign ? "host names beyond ASCII are written in punycode (xn--…)" : "`\(host)` is no host name")
+                isForeign ? "write host names beyond ASCII in punycode (xn--…)" : "`\(host)` is not a host name")
         }
         if isDottedDecimal(host) { return (String(host), port) }
         switch numericAddress(host) {
@@ -49,7 +49,7 @@ extension SourceURL {
         case .address(let address): return (address.description, port)
         case .malformed:
             throw SourceError(
-                .malformed, text, "`\(host)` ends in a number but is no IPv4 address; names end in letters")
+                .malformed, text, "`\(host)` ends in a number but is not an IPv4 address; host names end in letters")
         }
     }
 

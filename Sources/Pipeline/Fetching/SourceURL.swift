@@ -84,17 +84,17 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
         guard text.utf8.count <= Self.longest else {
             throw SourceError(
                 .malformed, String(text.prefix(64)) + "…",
-                "is \(text.utf8.count) bytes, at most \(Self.longest) are taken")
+                "is \(text.utf8.count) bytes long; the limit is \(Self.longest)")
         }
         guard text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
-            throw SourceError(.malformed, text, "holds a control character")
+            throw SourceError(.malformed, text, "contains a control character")
         }
         guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")), text.utf8[colon...].starts(with: "://".utf8)
         else {
             let known = ["http:", "https:"].contains { text.lowercased().hasPrefix($0) }
             throw SourceError(
                 known ? .malformed : .unsupportedScheme, text,
-                "is no absolute URL; write http://HOST/… or https://HOST/…")
+                "is not an absolute URL; write http://HOST/… or https://HOST/…")
         }
         let scheme = FieldLines.lowercased(String(text[..<colon]))
         guard scheme == "http" || scheme == "https" else {
@@ -108,7 +108,7 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
         rest = rest[end...]
         // Some programs treat a backslash as a slash, and would see another host than we do.
         guard !authority.utf8.contains(UInt8(ascii: "\\")) else {
-            throw SourceError(.malformed, text, "holds a backslash before its path")
+            throw SourceError(.malformed, text, "contains a backslash before its path")
         }
         var userinfo: String?
         if let at = authority.utf8.lastIndex(of: UInt8(ascii: "@")) {

@@ -154,7 +154,7 @@ final class Transfer: @unchecked Sendable {
         }
         return outcome.withLock { outcome in
             guard case .there(let result) = outcome else {
-                return .failure(FetchError(.cancelled, request.url, "its result was taken before"))
+                return .failure(FetchError(.cancelled, request.url, "its result was already read"))
             }
             outcome = .taken
             return result
@@ -186,7 +186,7 @@ final class Transfer: @unchecked Sendable {
         if reported < body.count { request.onProgress?(body.count, expected) }
         fields.keepEndToEnd()
         if isContinued, body.count != expected {
-            return .failure(FetchError(.partMismatch, request.url, "the rest of the body has another length"))
+            return .failure(FetchError(.partMismatch, request.url, "the rest of the body has a different length"))
         }
         guard request.acceptsFile ? body.completeFile() : body.load() else {
             return .failure(FetchError(.transport, request.url, Self.lost))
@@ -209,7 +209,7 @@ final class Transfer: @unchecked Sendable {
     func connected(now: Double) -> Bool {
         // libcurl itself repeats a request if a reused connection is closed without a response.
         if connectedAt != nil, configuration.retries == 0 {
-            fail(.transport, "the origin closed a kept connection without an answer, and `retries` is 0")
+            fail(.transport, "the origin closed a reused connection without a response, and `retries` is 0")
             return false
         }
         connectedAt = now
@@ -330,7 +330,7 @@ final class Transfer: @unchecked Sendable {
             return false
         }
         guard status >= 100 else {
-            fail(.protocolViolation, "the origin sent no proper status")
+            fail(.protocolViolation, "the origin sent an invalid status line")
             return false
         }
         if status < 200 {
@@ -408,15 +408,15 @@ final class Transfer: @unchecked Sendable {
             return false
         }
         if status == 416 {
-            fail(.partMismatch, "the origin has no more of a body that broke off")
+            fail(.partMismatch, "the origin cannot continue an interrupted body (416)")
             return false
         }
         guard status == 206 else { return true }
         let problem =
             partial.mismatch(fields)
-            ?? (length.map { $0 == partial.total - partial.body.count } == false ? "its length is another" : nil)
+            ?? (length.map { $0 == partial.total - partial.body.count } == false ? "its length differs" : nil)
         if let problem {
-            fail(.partMismatch, "the rest of a body that broke off does not fit its beginning: \(problem)")
+            fail(.partMismatch, "the rest of an interrupted body does not match its beginning: \(problem)")
             return false
         }
         fields = partial.fields(updatedBy: fields)
@@ -427,7 +427,7 @@ final class Transfer: @unchecked Sendable {
         return true
     }
 
-    private static let lost = "what had arrived cannot be read back from the spool file; is the disk in order?"
+    private static let lost = "the received part cannot be read back from the spool file; is the disk healthy?"
 
     /// Receives a piece of the body. Returns false to abort.
     func receive(body piece: UnsafeRawBufferPointer) -> Bool {
@@ -438,7 +438,7 @@ final class Transfer: @unchecked Sendable {
             return !hasEnough
         }
         if isContinued, let expected, body.count + piece.count > expected {
-            fail(.partMismatch, "the rest of a body that broke off is longer than announced")
+            fail(.partMismatch, "the rest of an interrupted body is longer than announced")
             return false
         }
         guard body.count + piece.count <= request.byteLimit else {

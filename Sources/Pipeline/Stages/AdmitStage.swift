@@ -47,7 +47,8 @@ extension SourceSelection {
             guard url.normalised == url.origin + "/", url.port == 80, url.userinfo == nil,
                 !text.contains(where: { $0 == "/" || $0 == "#" })
             else {
-                throw SourceError(.malformed, text, "is more than a host; any scheme and port are meant")
+                throw SourceError(
+                    .malformed, text, "is more than a host; give the host alone, it covers every scheme and port")
             }
             self.init(normalisedHost: url.host)
         } catch {
@@ -135,7 +136,8 @@ struct AdmitStage: Sendable {
             }
         case .file(let path):
             guard !path.isEmpty, !path.utf8.contains(0) else {
-                throw PipelineError(.invalidSource, "an empty path names no file; give a file or an http(s) URL")
+                throw PipelineError(
+                    .invalidSource, "an empty path, or one with a NUL, names no file; give a file or an http(s) URL")
             }
             let absolute = absolutePath(path)
             return (.file(absolute), request.sourceID.map { "id:" + $0 } ?? "file:" + absolute, path)

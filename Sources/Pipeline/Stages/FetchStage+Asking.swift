@@ -54,7 +54,7 @@ extension FetchStage {
             switch self {
             case .stale(let original): return original
             case .failure(let error): throw error
-            case .answer: throw PipelineError(.fetchFailed, "an answer was not looked at")
+            case .answer: throw PipelineError(.fetchFailed, "internal error: a response was not processed")
             }
         }
     }

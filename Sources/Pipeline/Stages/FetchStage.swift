@@ -362,8 +362,8 @@ struct FetchStage: Sendable {
     static func unavailable(_ admitted: AdmittedRequest) -> PipelineError {
         PipelineError(
             .notCached,
-            "\(admitted.displayName) is not in the cache, or not as fresh as asked for, and the request says to ask "
-                + "nobody else (`cacheOnly` or `only-if-cached`)")
+            "\(admitted.displayName) is not in the cache, or not as fresh as requested, and the request forbids "
+                + "contacting the origin (`cacheOnly` or `only-if-cached`)")
     }
 
     static func error(status: Int, _ admitted: AdmittedRequest) -> PipelineError {

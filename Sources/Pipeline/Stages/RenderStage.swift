@@ -79,7 +79,8 @@ struct RenderStage: Sendable {
                 throw PipelineError(error, source: original.admitted.displayName)
             }
         }
-        throw PipelineError(.notAnImage, "\(original.admitted.displayName): not an image this pipeline reads")
+        throw PipelineError(
+            .notAnImage, "\(original.admitted.displayName): not an image in a format this pipeline reads")
     }
 
     /// The original. If its record has no header and its body is in a file, the file is read on a thread of our own, to

@@ -52,7 +52,8 @@ extension ImageHeader {
     static func checkSize(_ format: String, _ width: Int, _ height: Int) throws(RenderError) {
         guard width > 0, height > 0 else { throw damaged(format, "its size is \(width) × \(height)") }
         guard max(width, height) < 1 << 24 else {
-            throw RenderError(.overLimit, "\(format) of \(width) × \(height) pixels: no decoder accepts edges this long")
+            throw RenderError(
+                .overLimit, "\(format) of \(width) × \(height) pixels: no decoder accepts edges this long")
         }
     }
 }

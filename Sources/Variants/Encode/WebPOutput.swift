@@ -63,7 +63,9 @@ struct WebPOutput: OutputEncoder {
         let imported =
             pixels.bands == 4
             ? WebPPictureImportRGBA(&picture, start, rowBytes) : WebPPictureImportRGB(&picture, start, rowBytes)
-        guard imported != 0 else { throw RenderError(.encodingFailed, "libwebp could not allocate memory for the picture") }
+        guard imported != 0 else {
+            throw RenderError(.encodingFailed, "libwebp could not allocate memory for the picture")
+        }
         picture.progress_hook = { _, picture in
             guard let user = picture?.pointee.user_data else { return 1 }
             return Unmanaged<RenderControl>.fromOpaque(user).takeUnretainedValue().isStopped ? 0 : 1

@@ -3,7 +3,8 @@ struct Background: VariantOperation {
     static let token = "background"
     static let grammar = "background:RRGGBB[AA]"
     static let ranges = "hex digits; AA `ff` (opaque)"
-    static let summary = "Flattens alpha present onto a colour, which later pad, extend and rotate steps use too."
+    static let summary =
+        "Flattens alpha onto a colour, which later pad, extend and rotate steps use as their background."
     static let example = "background:ffffff"
 
     var colour: Colour
@@ -16,7 +17,7 @@ struct Background: VariantOperation {
     var canonicalArguments: [String] { [colour.text] }
 
     var explanation: String {
-        "Flattens alpha onto #\(colour.text); later steps fill what they uncover with it."
+        "Flattens alpha onto #\(colour.text), which later steps use as their background."
     }
 
     var alphaEffect: AlphaEffect { .flattens(isOpaque: colour.alpha == 255) }

@@ -3,7 +3,7 @@ struct Border: VariantOperation {
     static let token = "border"
     static let grammar = "border:N:RRGGBB"
     static let ranges = "N 1…8192 px; hex digits"
-    static let summary = "Adds a frame of one colour around the picture, which grows by it."
+    static let summary = "Adds a frame of one colour around the picture, which grows by the frame's width on each side."
     static let example = "border:4:000000"
 
     /// Pixels on each side.

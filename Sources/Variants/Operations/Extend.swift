@@ -2,7 +2,7 @@
 struct Extend: VariantOperation {
     static let token = "extend"
     static let grammar = "extend:T[:R:B:L]"
-    static let ranges = "0…8192 px; one stands for all four: top, right, bottom, left"
+    static let ranges = "0…8192 px each: top, right, bottom, left; a single value applies to all four sides"
     static let summary = "Adds a margin that shows the background."
     static let example = "extend:10:20:10:20"
 

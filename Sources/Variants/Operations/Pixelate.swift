@@ -3,7 +3,7 @@ struct Pixelate: VariantOperation {
     static let token = "pixelate"
     static let grammar = "pixelate:N"
     static let ranges = "N 1…8192, edge of a block in pixels"
-    static let summary = "Makes blocks of one colour, the mean of what they cover."
+    static let summary = "Replaces square blocks with their mean colour."
     static let example = "pixelate:12"
 
     /// Edge of a block in pixels.
@@ -15,7 +15,7 @@ struct Pixelate: VariantOperation {
     }
 
     var canonicalArguments: [String] { [String(edge)] }
-    var explanation: String { "Makes blocks of \(edge) × \(edge) px of one colour." }
+    var explanation: String { "Replaces blocks of \(edge) × \(edge) px with their mean colour." }
 
     func multiplied(by ratio: Double) -> Pixelate {
         var result = self

@@ -3,7 +3,7 @@ struct Rotate: VariantOperation {
     static let token = "rotate"
     static let grammar = "rotate:90|180|270|DEG"
     static let ranges = "DEG 0…360, clockwise (360 is 0)"
-    static let summary = "Turns clockwise; corners uncovered by other angles show the background."
+    static let summary = "Rotates clockwise; angles other than quarter turns leave corners that show the background."
     static let example = "rotate:90"
 
     /// Clockwise.

@@ -50,10 +50,10 @@ struct Thumbnail: VariantOperation {
 
     var explanation: String {
         let size = box.spoken
-        let limit = enlarges ? ", enlarging if need be" : ", never enlarging"
+        let limit = enlarges ? ", enlarging if necessary" : ", never enlarging"
         return switch mode {
         case .fit: "Resizes to fit \(size)\(limit)."
-        case .fill: "Resizes to cover \(size) and crops what stands over, keeping \(anchor.spoken)\(limit)."
+        case .fill: "Resizes to cover \(size) and crops the excess, keeping \(anchor.spoken)\(limit)."
         case .pad: "Fits the picture into a canvas of \(size), placed at \(anchor.spoken)\(limit)."
         case .stretch: "Resizes to \(size) without keeping the ratio\(limit)."
         }

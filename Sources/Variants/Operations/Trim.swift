@@ -3,7 +3,7 @@ struct Trim: VariantOperation {
     static let token = "trim"
     static let grammar = "trim[:T]"
     static let ranges = "T 0…255 (10): how far from the border colour a pixel still counts as border"
-    static let summary = "Cuts off a border of even colour; a picture that is nothing else stays as it is."
+    static let summary = "Cuts off a border of uniform colour; a picture that is all border is left unchanged."
     static let example = "trim:20"
 
     /// How far, of 255, a pixel may be from the border's colour and still count as border.

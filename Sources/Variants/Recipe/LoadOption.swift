@@ -6,12 +6,12 @@ enum LoadOption: String, CaseIterable {
         switch self {
         case .orient:
             guard try arguments.next("`off`") == "off" else {
-                throw arguments.error("expected `orient:off`; orientation is applied without it")
+                throw arguments.error("expected `orient:off`; without this step the orientation is applied")
             }
             recipe.orients = false
         case .profile:
             guard try arguments.next("`keep`") == "keep" else {
-                throw arguments.error("expected `profile:keep`; colours are converted to sRGB without it")
+                throw arguments.error("expected `profile:keep`; without this step colours are converted to sRGB")
             }
             recipe.keepsProfile = true
         case .frames:
@@ -41,7 +41,8 @@ enum LoadOption: String, CaseIterable {
         case .profile:
             Catalogue.Entry(
                 token: rawValue, grammar: "profile:keep", ranges: "",
-                summary: "Keeps the colour space, but CMYK, and implies `keep=icc`; otherwise colours become sRGB.",
+                summary:
+                    "Keeps the colour space (except CMYK) and implies `keep=icc`; otherwise colours are converted to sRGB.",
                 example: "profile:keep")
         case .frames:
             Catalogue.Entry(

@@ -52,7 +52,7 @@ extension OutputSpecification {
             guard kind.hasQuality else {
                 let reason = kind.canBeLossless ? "is lossless and takes" : "takes"
                 throw arguments.error(
-                    "`\(kind.rawValue)` \(reason) no quality, so no `\(RecipeError.shown(text))`")
+                    "`\(kind.rawValue)` \(reason) no quality; remove `\(RecipeError.shown(text))`")
             }
             quality = try arguments.whole(text, "the quality", 1...100)
         }

@@ -26,7 +26,7 @@ extension OutputSpecification {
             case .avif: "AVIF"
             case .gif: "GIF"
             case .jxl: "JPEG XL"
-            case .auto: "the best format the client takes"
+            case .auto: "the best format that the client accepts"
             case .original: "the original's format"
             }
         var parts = ["Writes \(name)"]

@@ -26,7 +26,8 @@ extension Recipe {
         let length = description.utf8.count
         guard length <= Self.characterLimit else {
             throw RecipeError(
-                expected: "written out, the recipe has \(length) characters; at most \(Self.characterLimit) are allowed"
+                expected:
+                    "after expansion the recipe has \(length) characters; at most \(Self.characterLimit) are allowed"
             )
         }
     }
@@ -53,7 +54,7 @@ private struct Expansion {
             guard step.utf8.first == UInt8(ascii: "@") else {
                 guard steps.count < presets.stepLimit else {
                     throw place.error(
-                        "a recipe has at most \(presets.stepLimit) steps (limits.steps), presets written out")
+                        "a recipe has at most \(presets.stepLimit) steps (limits.steps) after presets are expanded")
                 }
                 steps.append(ExpandedStep(text: step, place: place))
                 continue
@@ -65,7 +66,7 @@ private struct Expansion {
                 throw place.error("presets refer to each other in a circle: \(path)")
             }
             guard chain.count < RecipePresets.nestingLimit else {
-                throw place.error("presets may nest \(RecipePresets.nestingLimit) deep, not deeper: \(path)")
+                throw place.error("presets may nest at most \(RecipePresets.nestingLimit) deep: \(path)")
             }
             try add(content[...], chain: chain + [name], outer: outer ?? place)
         }
@@ -110,11 +111,11 @@ private struct Reader {
         } else if let operation = Catalogue.operation(named: token) {
             recipe.steps.append(try Self.make(operation, &arguments, ratio))
         } else if token.isEmpty {
-            throw arguments.error("expected the name of a step; commas only separate steps")
+            throw arguments.error("expected the name of a step; remove the extra comma")
         } else if let format = ImageFormat.allCases.first(where: { $0.fileExtensions.contains(token) }) {
             let known = OutputSpecification.Kind.allCases.map { "`\($0.rawValue)`" }.joined(separator: ", ")
             throw arguments.error(
-                "\(format.rawValue) files are not written; the outputs are \(known)",
+                "\(format.rawValue) files cannot be written; the outputs are \(known)",
                 suggestion: format == .heif ? "avif" : nil)
         } else {
             throw arguments.error("unknown step", suggestion: Spelling.nearest(to: token, in: Catalogue.tokens))

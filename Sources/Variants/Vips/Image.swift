@@ -25,7 +25,9 @@ final class Image: @unchecked Sendable {
         guard let start = bytes.baseAddress,
             let pointer = cvips.vips_image_new_from_memory(
                 start, bytes.count, Int32(width), Int32(height), Int32(bands), Int32(format))
-        else { throw RenderError(.undecodable, "no image from memory: \(VipsLibrary.takeErrorText())") }
+        else {
+            throw RenderError(.undecodable, "libvips cannot make an image from memory: \(VipsLibrary.takeErrorText())")
+        }
         self.init(adopting: pointer, keeping: [pixels])
     }
 

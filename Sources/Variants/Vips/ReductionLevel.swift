@@ -26,7 +26,8 @@ final class ReductionLevel {
                 Int32(level.size.width), Int32(level.size.height), Int32(level.bands), Int32(factor),
                 level.box > 1 ? 1 : 0)
         else {
-            throw RenderError(.overLimit, "no memory to add up \(level.size.width) × \(level.size.height) pixels")
+            throw RenderError(
+                .overLimit, "out of memory while averaging \(level.size.width) × \(level.size.height) pixels")
         }
         (self.squares, self.box, bands) = (squares, box, level.bands)
         size = Reduction.boxed(level.size, factor)
@@ -45,7 +46,7 @@ final class ReductionLevel {
             let state = cresample_new_part(
                 Int32(size.width), Int32(size.height), part.width, part.height, Int32(bands),
                 Int32(box * box), Int32(target.width), Int32(target.height), out)
-        else { throw RenderError(.overLimit, "no memory to resize \(size.width) × \(size.height) pixels") }
+        else { throw RenderError(.overLimit, "out of memory while resizing \(size.width) × \(size.height) pixels") }
         states.append(state)
         return pixels
     }

@@ -73,7 +73,7 @@ struct VipsCall {
     func written(_ control: RenderControl) throws(RenderError) -> [UInt8] {
         let written = WrittenBytes(control)
         let user = Unmanaged.passUnretained(written).toOpaque()
-        guard let target = cvips_target({ WrittenBytes.take($1, $2, $3) }, user) else { throw refusal("no memory") }
+        guard let target = cvips_target({ WrittenBytes.take($1, $2, $3) }, user) else { throw refusal("out of memory") }
         defer {
             cvips.g_object_unref(UnsafeMutableRawPointer(target))
             withExtendedLifetime(written) {}

@@ -132,8 +132,8 @@ struct Exchange {
             throw crashed()
         case .unread: return nil
         case .nonsense(let problem): throw nonsense(problem)
-        case .reply(.ready): throw nonsense("readiness in the middle of a render")
-        case .reply(.encoding): throw nonsense("a second phase that does not follow")
+        case .reply(.ready): throw nonsense("a ready message in the middle of a render")
+        case .reply(.encoding): throw nonsense("an unexpected encoding message")
         case .reply(.failed(let id, let code, let message)):
             guard id == pending.id else { throw nonsense("an answer to another render") }
             throw failure(code, message, stopped)
@@ -151,9 +151,9 @@ struct Exchange {
     private func failure(_ code: RenderError.Code, _ message: String, _ stopped: RenderError?) -> RenderError {
         switch code {
         case .cancelled, .deadline:
-            return stopped ?? nonsense("it stopped without having been told to")
+            return stopped ?? nonsense("it reported a stop that was not requested")
         case .crashed, .workerProtocol, .quarantined, .workerUnavailable:
-            return nonsense("an error that is not for workers to report")
+            return nonsense("an error code that a worker may not report")
         default:
             return stopped ?? RenderError(code, message.plain(limit: 1000))
         }
@@ -180,7 +180,7 @@ struct Exchange {
     private func nonsense(_ problem: String) -> RenderError {
         replace()
         core.count(\.killed)
-        let error = RenderError(.workerProtocol, "the render worker's answer was refused: \(problem.plain(limit: 200))")
+        let error = RenderError(.workerProtocol, "the render worker's answer was invalid: \(problem.plain(limit: 200))")
         core.quarantine(job, .crash(phase), error.message)
         core.configuration.warn("render worker \(worker.child) was killed: \(summary): \(error.message)")
         return error
@@ -231,7 +231,7 @@ struct Exchange {
     private func bytes(_ count: Int) throws(MessageError) -> [UInt8] {
         var status = stat()
         guard fstat(files.output, &status) == 0, status.st_size == count else {
-            throw MessageError("\(status.st_size) bytes where it says \(count)")
+            throw MessageError("\(status.st_size) bytes instead of the announced \(count)")
         }
         let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
             while filled < count, let start = buffer.baseAddress {
@@ -241,7 +241,7 @@ struct Exchange {
                 filled += got
             }
         }
-        guard bytes.count == count else { throw MessageError("\(bytes.count) bytes where it says \(count)") }
+        guard bytes.count == count else { throw MessageError("\(bytes.count) bytes instead of the announced \(count)") }
         return bytes
     }
 
@@ -251,11 +251,11 @@ struct Exchange {
         do throws(RenderError) {
             header = try ImageHeader.probe(bytes)
         } catch {
-            throw MessageError("an output that is no \(format.rawValue)")
+            throw MessageError("an output that is not \(format.rawValue)")
         }
         guard header.format == format, header.width == finished.width, header.height == finished.height else {
             throw MessageError(
-                "\(header.format.rawValue) of \(header.width) × \(header.height) pixels where it says "
+                "\(header.format.rawValue) of \(header.width) × \(header.height) pixels instead of the announced "
                     + "\(format.rawValue) of \(finished.width) × \(finished.height)")
         }
     }

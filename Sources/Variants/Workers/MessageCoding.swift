@@ -85,6 +85,6 @@ struct MessageReader {
 
     /// Checks that nothing is left.
     func finish() throws(MessageError) {
-        if !rest.isEmpty { throw MessageError("\(rest.count) bytes too many") }
+        if !rest.isEmpty { throw MessageError("it has \(rest.count) extra bytes") }
     }
 }

@@ -97,7 +97,8 @@ final class PoolCore: Sendable {
             guard !state.slots.isEmpty else {
                 _ = state.queue.remove(id: pending.id)
                 if let shared { state.gatherings[shared] = nil }
-                return RenderError(.workerUnavailable, "render workers cannot be started: the system gives no thread")
+                return RenderError(
+                    .workerUnavailable, "render workers cannot be started: the system cannot create a thread")
             }
             return nil
         }
@@ -379,7 +380,7 @@ final class PoolCore: Sendable {
             }
         throw RenderError(
             code,
-            "not rendered: \(Int((now - entry.since).rounded())) s ago \(entry.reason); it is tried again in "
+            "not rendered: \(Int((now - entry.since).rounded())) s ago \(entry.reason); it will be retried in "
                 + "\(Int((entry.until - now).rounded(.up))) s")
     }
 

@@ -31,7 +31,7 @@ enum WorkerProgram {
 
     static func run(memory: UInt64?) -> Int32 {
         guard isStartedByParent() else {
-            complain("\(RenderWorker.argument) is started by the program itself, not by hand")
+            complain("\(RenderWorker.argument) is started by the program itself and cannot be run by hand")
             return 2
         }
         // A terminal's ^C and a service's stop are for the front process, which lets renders finish and then stops us.
@@ -138,7 +138,7 @@ private struct WorkerLoop {
                 return nil
             }, listener.toOpaque())
         guard status == 0 else {
-            WorkerProgram.complain("no thread: \(status)")
+            WorkerProgram.complain("cannot create a thread: \(status)")
             return 1
         }
         pthread_detach(thread)
@@ -157,7 +157,7 @@ private struct WorkerLoop {
             do throws(MessageError) {
                 request = try WorkerRequest(Array(buffer[..<count]))
             } catch {
-                WorkerProgram.complain("a request that is none: \(error.problem)")
+                WorkerProgram.complain("an invalid request: \(error.problem)")
                 return 1
             }
             let reply = answer(request, Array(descriptors[..<held]))
@@ -185,7 +185,7 @@ private struct WorkerLoop {
     ) throws(RenderError) -> WorkerReply.Finished {
         guard descriptors.count == 2 + request.masks.count else {
             throw RenderError(
-                .encodingFailed, "\(descriptors.count) descriptors came with \(request.masks.count) masks")
+                .encodingFailed, "received \(descriptors.count) descriptors for \(request.masks.count) masks")
         }
         var job = RenderJob(
             original: EncodedBytes(count: request.count, read: { nil }), header: request.header,
@@ -251,7 +251,7 @@ private struct WorkerLoop {
             }
             if count < 0, errno == EINTR { continue }
             guard count > 0 else {
-                throw RenderError(.overLimit, "the output of \(bytes.count) bytes is more than a worker may write")
+                throw RenderError(.overLimit, "the output of \(bytes.count) bytes exceeds what a worker may write")
             }
             written += count
         }

@@ -91,7 +91,7 @@ public struct WorkerConfiguration: Sendable {
         }
         throw RenderError(
             .workerUnavailable,
-            "render workers cannot be started: no pipectl beside this program or in PATH; install it, or name the program "
+            "render workers cannot be started: no pipectl next to this program or in PATH; install it, or name the program "
                 + "(WorkerConfiguration.executable), or choose RenderIsolation.inProcess for trusted pictures")
     }
 }

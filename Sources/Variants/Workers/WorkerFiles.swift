@@ -70,7 +70,7 @@ private final class CopiedOriginal {
         else {
             throw RenderError(
                 .workerUnavailable,
-                "no memory for \(capacity) bytes: \(String(cString: strerror(status == 0 ? errno : status)))")
+                "cannot allocate \(capacity) bytes: \(String(cString: strerror(status == 0 ? errno : status)))")
         }
         self.memory = memory
         self.capacity = capacity

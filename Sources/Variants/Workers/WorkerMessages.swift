@@ -145,7 +145,7 @@ extension WorkerRequest {
             let size = PixelSize(width: try reader.count("a width", edges), height: try reader.count("a height", edges))
             targets.append(SharedDecode.Target(size: size, box: try reader.count("a box", 1...SharedDecode.boxLimit)))
         }
-        guard Set(targets).count == targets.count else { throw MessageError("a size that is named twice") }
+        guard Set(targets).count == targets.count else { throw MessageError("a duplicate size") }
         return SharedDecode(name: name, shrink: shrink, crops: crops, targets: targets, members: members)
     }
 }

@@ -55,17 +55,17 @@ final class WorkerProcess: @unchecked Sendable {
             guard ready.revision == RenderRevision.current else {
                 throw RenderError(
                     .workerUnavailable,
-                    "render workers cannot be used: they are of another version (\(ready.revision.plain(limit: 200))) "
-                        + "than this program (\(RenderRevision.current)); start it again, or install matching ones")
+                    "render workers cannot be used: their version (\(ready.revision.plain(limit: 200))) differs "
+                        + "from this program's (\(RenderRevision.current)); restart it, or install matching versions")
             }
             worker.protection = ready.protection
             return worker
         case .reply, .nonsense:
-            throw RenderError(.workerUnavailable, "a render worker started with an answer nobody asked for")
+            throw RenderError(.workerUnavailable, "a render worker sent an unexpected first message")
         case .gone, .unread:
             let ended = worker.end()
             throw RenderError(
-                .workerUnavailable, "a render worker \(ended) at its start\(worker.remarks.map { ": " + $0 } ?? "")")
+                .workerUnavailable, "a render worker \(ended) while starting\(worker.remarks.map { ": " + $0 } ?? "")")
         case nil:
             throw RenderError(
                 .workerUnavailable, "a render worker was not ready after \(WorkerConfiguration.startSeconds) s")

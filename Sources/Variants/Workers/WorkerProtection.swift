@@ -21,7 +21,7 @@ public struct WorkerProtection: Sendable, Hashable, CustomStringConvertible {
         [
             (\.filtersCalls, "seccomp"), (\.hasNoNewPrivileges, "no_new_privs"),
             (\.hasNoCapabilities, "no capabilities"), (\.limitsResources, "resource limits"),
-            (\.isNotDumpable, "not dumpable"), (\.diesWithParent, "ends with its parent"),
+            (\.isNotDumpable, "not dumpable"), (\.diesWithParent, "dies with its parent"),
         ]
     }
 

@@ -223,7 +223,7 @@ enum MemoryFile {
     static func make(_ name: String) throws(RenderError) -> Int32 {
         let file = csandbox_memory_file(name)
         if file >= 0 { return file }
-        throw RenderError(.workerUnavailable, "no file in memory: \(String(cString: strerror(-file)))")
+        throw RenderError(.workerUnavailable, "cannot create a memory file: \(String(cString: strerror(-file)))")
     }
 
     /// Writes the bytes at the beginning of the file.
@@ -236,7 +236,7 @@ enum MemoryFile {
             if count < 0, errno == EINTR { continue }
             guard count > 0 else {
                 throw RenderError(
-                    .workerUnavailable, "no memory for \(bytes.count) bytes: \(String(cString: strerror(errno)))")
+                    .workerUnavailable, "cannot allocate \(bytes.count) bytes: \(String(cString: strerror(errno)))")
             }
             written += count
         }

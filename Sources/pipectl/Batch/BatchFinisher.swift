@@ -94,7 +94,7 @@ final class BatchFinisher: @unchecked Sendable {
                 try AtomicOutput.write(
                     Array((line.line + "\n").utf8), toDescriptor: report, named: options.reportPath ?? "report")
             } catch {
-                summary.troubles.append("the report is incomplete: \(error)")
+                summary.problems.append("the report is incomplete: \(error)")
                 close(report)
                 report = -1
             }
@@ -102,7 +102,7 @@ final class BatchFinisher: @unchecked Sendable {
         do {
             try gallery?.add(line, bytes: bytes)
         } catch {
-            summary.troubles.append("the gallery was not written: \(error)")
+            summary.problems.append("the gallery was not written: \(error)")
             gallery = nil
         }
         show()
@@ -127,13 +127,13 @@ final class BatchFinisher: @unchecked Sendable {
             do {
                 try gallery.finish(summary)
             } catch {
-                summary.troubles.append("the gallery was not written: \(error)")
+                summary.problems.append("the gallery was not written: \(error)")
             }
         }
         if report >= 0 {
             if close(report) != 0 {
                 let error = OutputError(options.reportPath ?? "report", errno: errno)
-                summary.troubles.append("the report may be incomplete: \(error)")
+                summary.problems.append("the report may be incomplete: \(error)")
             }
             report = -1
         }

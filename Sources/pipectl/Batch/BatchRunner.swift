@@ -229,7 +229,8 @@ final class BatchProducer: @unchecked Sendable {
                 sources.note(source)
                 let recipes = source.recipes ?? options.recipes
                 if recipes.isEmpty {
-                    let failure = BatchFailure(code: "noRecipe", message: "this entry has no recipe, and none was given with -r")
+                    let failure = BatchFailure(
+                        code: "noRecipe", message: "this entry has no recipe, and none was given with -r")
                     return [failed(source, "", failure)]
                 }
                 expand(source, recipes)

@@ -20,7 +20,7 @@ struct BatchSummary: Sendable, Hashable {
     var seconds = 0.0
     var isInterrupted = false
     /// Errors in writing the report or the gallery; they do not affect the items themselves.
-    var troubles: [String] = []
+    var problems: [String] = []
 
     var hits: Int { outcomes[.memory, default: 0] + outcomes[.disk, default: 0] }
     var failed: Int { outcomes[.failed, default: 0] }
@@ -29,7 +29,7 @@ struct BatchSummary: Sendable, Hashable {
     var exit: ProgramExit {
         if isInterrupted { return .interrupted }
         if failed > 0 { return .itemsFailed }
-        return troubles.isEmpty ? .done : .outputFailed
+        return problems.isEmpty ? .done : .outputFailed
     }
 
     mutating func count(_ item: ItemJSON) {
@@ -72,7 +72,7 @@ struct BatchSummary: Sendable, Hashable {
         if !firstFailures.isEmpty, failed > firstFailures.count {
             lines.append("  … and \(failed - firstFailures.count) more; -v prints them all, --report records them")
         }
-        for trouble in troubles { lines.append("  \(trouble)") }
+        for problem in problems { lines.append("  \(problem)") }
         if isInterrupted { lines.append("  interrupted; run again to finish the remaining items") }
         return lines.joined(separator: "\n") + "\n"
     }

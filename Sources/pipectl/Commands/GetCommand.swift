@@ -36,7 +36,8 @@ struct GetCommand: AsyncParsableCommand {
     func run() async throws {
         let settings = try common.settings()
         if output == nil, !json, isatty(STDOUT_FILENO) == 1 {
-            throw CommandFailure(.usage, "refusing to write an image to a terminal; give -o FILE or redirect the output")
+            throw CommandFailure(
+                .usage, "refusing to write an image to a terminal; give -o FILE or redirect the output")
         }
         let presets = try PipelineSettings.presets(settings)
         var request = ImageRequest(ImageSource(source))

@@ -133,7 +133,8 @@ struct InfoCommand: AsyncParsableCommand {
         table.add(
             "profile",
             [details.profileName, size].compactMap { $0 }.joined(separator: ", ").nonEmpty
-                ?? (details.colourSpace == .cmyk ? "none (a default CMYK profile is assumed)" : "none (sRGB is assumed)"))
+                ?? (details.colourSpace == .cmyk
+                    ? "none (a default CMYK profile is assumed)" : "none (sRGB is assumed)"))
         if let exif = details.exif {
             let place = position ? exif.position.map { "\($0.latitude), \($0.longitude)" } : nil
             let rows = [
@@ -144,7 +145,8 @@ struct InfoCommand: AsyncParsableCommand {
         }
         table.add("digest", response.digest)
         if let remaining = remaining(response, settings) {
-            table.add("freshness", remaining > 0 ? "fresh for \(remaining) s" : "stale, contacts the origin on each use")
+            table.add(
+                "freshness", remaining > 0 ? "fresh for \(remaining) s" : "stale, contacts the origin on each use")
             for field in validators(response) { table.add(field.name.lowercased(), field.value) }
         }
         if let colours {

@@ -28,7 +28,8 @@ struct ServeCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Address to listen on (default 127.0.0.1:8080); with port 0 the system chooses one.", valueName: "host:port"))
+            "Address to listen on (default 127.0.0.1:8080); with port 0 the system chooses one.", valueName: "host:port"
+        ))
     var listen: String?
     @OptionGroup var verbose: VerboseOption
     @OptionGroup var common: CommonOptions

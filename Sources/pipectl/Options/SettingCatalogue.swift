@@ -77,7 +77,8 @@ enum SettingCatalogue {
             "acceptedTypes", .list, .list([.string("image/*"), .string("application/octet-stream"), .string("")]),
             "media types accepted from origins, empty text: no Content-Type sent; the format is decided by magic bytes"),
         Setting(
-            "forwardFields", .list, .list([]), "client request fields sent upstream; none, so that responses can be shared"),
+            "forwardFields", .list, .list([]),
+            "client request fields sent upstream; none, so that responses can be shared"),
         Setting(
             "forwardMethods", .list, .list([]),
             "methods besides GET and HEAD that /original passes on; unset: all with forwardFields *, else none"),
@@ -104,17 +105,22 @@ enum SettingCatalogue {
 
     private static let caching: [Setting] = [
         Setting(
-            "defaultMaxAge", maximumAge, .double(0), "seconds of freshness if the origin sends none; 0: none is assumed"),
+            "defaultMaxAge", maximumAge, .double(0), "seconds of freshness if the origin sends none; 0: none is assumed"
+        ),
         Setting("errorMaxAge", maximumAge, .double(0), "seconds an origin's failure is cached; 0: not cached"),
         Setting("errorAttempts", .integer(1...1000), .int(1), "failed attempts before errorMaxAge applies"),
-        Setting("private", .bool, .bool(false), "act as a private cache; off, because the rules for a shared cache are stricter"),
+        Setting(
+            "private", .bool, .bool(false),
+            "act as a private cache; off, because the rules for a shared cache are stricter"),
         Setting("honourClientNoCache", .bool, .bool(false), "off, so that clients cannot force requests to the origin"),
         Setting(
             "memory.originals", .size, .string("4%"), "share of memory; with memory.variants a tenth of it",
             departure:
-                "8 MB in all commands but serve: one pass requests nothing twice except an original with several recipes"),
+                "8 MB in all commands but serve: one pass requests nothing twice except an original with several recipes"
+        ),
         Setting(
-            "memory.records", .size, .string("0.4%"), "records of originals, in addition to them; a tenth of memory.originals",
+            "memory.records", .size, .string("0.4%"),
+            "records of originals, in addition to them; a tenth of memory.originals",
             departure: "0.8 MB in all commands but serve"),
         Setting(
             "memory.variants", .size, .string("6%"), "share of memory; variants are small and requested most",
@@ -125,7 +131,9 @@ enum SettingCatalogue {
         Setting(
             "disk.freeSpace", .size, .string("1GB"),
             "kept free on the file system; unless set, at most a twentieth of it; 0: no minimum"),
-        Setting("disk.fsync", .bool, .bool(false), "off: a power cut may lose the last 30 s of writes, but never leaves a torn entry"),
+        Setting(
+            "disk.fsync", .bool, .bool(false),
+            "off: a power cut may lose the last 30 s of writes, but never leaves a torn entry"),
     ]
 
     private static let rendering: [Setting] = [
@@ -143,7 +151,9 @@ enum SettingCatalogue {
             "decoders", .list, .list(ImageFormat.decodedByDefault.map { .string($0.rawValue) }),
             "formats of originals, masks and overlays that are decoded; jxl only if listed; fewer formats mean less attack surface"
         ),
-        Setting("heif.trusted", .bool, .bool(false), "suppress the warning about an old libheif, if your distribution has patched it"),
+        Setting(
+            "heif.trusted", .bool, .bool(false),
+            "suppress the warning about an old libheif, if your distribution has patched it"),
         Setting("limits.pixels", positive, .int(50_000_000), "over all frames the recipe decodes"),
         Setting("limits.bytes", .size, .string("50MB"), "of an original, counted as it streams"),
         Setting("limits.frames", positive, .int(256), "frames of an animation"),
@@ -159,11 +169,14 @@ enum SettingCatalogue {
     ]
 
     private static let serving: [Setting] = [
-        Setting("listen", .text, .string("127.0.0.1:8080"), "address to listen on; loopback only, unless you choose otherwise"),
+        Setting(
+            "listen", .text, .string("127.0.0.1:8080"),
+            "address to listen on; loopback only, unless you choose otherwise"),
         Setting("allowUnsigned", .bool, .bool(false), "serve URLs without a signature"),
         Setting("server.connections", .integer(1...1_000_000), .int(1024), "clients at once"),
         Setting("server.headerBytes", .size, .string("16KiB"), "of one request's head"),
-        Setting("server.bodyBytes", .size, .string("64KiB"), "of one request's body, which is read even if it is not used"),
+        Setting(
+            "server.bodyBytes", .size, .string("64KiB"), "of one request's body, which is read even if it is not used"),
         Setting("server.idleSeconds", seconds, .double(60), "before an idle connection is closed"),
     ]
 

@@ -132,7 +132,8 @@ enum AtomicOutput {
         let failure = errno
         var status = stat()
         if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR { return }
-        throw OutputError(path, failure == EEXIST ? "it exists and is not a folder" : String(cString: strerror(failure)))
+        throw OutputError(
+            path, failure == EEXIST ? "it exists and is not a folder" : String(cString: strerror(failure)))
     }
 }
 

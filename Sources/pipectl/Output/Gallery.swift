@@ -102,7 +102,9 @@ struct Gallery: ~Copyable {
         buffer += "<ul class=\"counts\">"
         for (style, number, label) in counts { buffer += "<li\(style)><b>\(number)</b>\(label)</li>" }
         buffer += "</ul>\n"
-        if summary.isInterrupted { buffer += "<p>The run was interrupted; this page shows the items finished before that.</p>\n" }
+        if summary.isInterrupted {
+            buffer += "<p>The run was interrupted; this page shows the items finished before that.</p>\n"
+        }
         buffer += "</body></html>\n"
         try flush()
         try file.commit()

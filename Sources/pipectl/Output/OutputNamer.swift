@@ -92,7 +92,8 @@ struct OutputNamer {
         guard !text.isEmpty else { throw NameError(message: "the output name is empty") }
         guard !text.utf8.contains(0) else { throw NameError(message: "the output name contains a NUL") }
         guard !text.hasPrefix("/") else {
-            throw NameError(message: "the output name `\(text)` is absolute; names must be relative to the output folder")
+            throw NameError(
+                message: "the output name `\(text)` is absolute; names must be relative to the output folder")
         }
         var parts: [Part] = []
         var rest = text[...]
@@ -203,7 +204,8 @@ struct OutputNamer {
     private func contained(_ text: String) throws(NameError) -> String {
         guard !text.utf8.contains(0) else { throw NameError(message: "the output name contains a NUL") }
         guard text.utf8.first != UInt8(ascii: "/") else {
-            throw NameError(message: "the output name `\(text)` is absolute; names must be relative to the output folder")
+            throw NameError(
+                message: "the output name `\(text)` is absolute; names must be relative to the output folder")
         }
         var components: [String] = []
         // Split by bytes: a combining mark after a `/` would hide it from a comparison of characters.

@@ -93,7 +93,7 @@ struct DiskTroubleTests {
             }
             await bench.pipeline.drain()
             #expect(warnings.withLock { $0.count } == 1)
-            #expect(bench.pipeline.tiers.counters.troubles > 1)
+            #expect(bench.pipeline.tiers.counters.failures > 1)
             #expect(bench.count == 5)
         }
     }

@@ -395,7 +395,7 @@ extension Store {
         #expect(await tiers.tierOfOriginal(original.digest) == .none)
         #expect(await tiers.variant(digest(Array("v".utf8)), of: original.digest) == nil)
         // A write that failed together with others is tried once more, alone, and counted once.
-        #expect(tiers.counters.troubles >= 8 && tiers.counters.troubles <= store.failures)
+        #expect(tiers.counters.failures >= 8 && tiers.counters.failures <= store.failures)
         await #expect(throws: PipelineError.self) { try await tiers.purge(source: original.source) }
         await tiers.close()
     }

@@ -149,7 +149,7 @@ private final class Record: Sendable {
             let first = try await pipeline.respond(to: bench.request())
             let second = try await pipeline.respond(to: bench.request())
             #expect(first.outcome == .rendered && second.outcome == .rendered)
-            #expect(pipeline.tiers.counters.dropped == 4 && pipeline.tiers.counters.troubles == 0)
+            #expect(pipeline.tiers.counters.dropped == 4 && pipeline.tiers.counters.failures == 0)
         }
     }
 

@@ -255,7 +255,9 @@ struct BodyFiles: Sendable {
                     + "run as its owner", path: folder)
         }
         guard info.st_mode & 0o077 != 0 else { return }
-        guard chmod(folder, 0o700) == 0 else { throw Self.failure("cannot restrict the folder to its owner", errno, folder) }
+        guard chmod(folder, 0o700) == 0 else {
+            throw Self.failure("cannot restrict the folder to its owner", errno, folder)
+        }
     }
 
     /// Deletes what stands in place of the store's folders and is not a folder, such as a link.

@@ -34,7 +34,7 @@ final class CacheTiers: Sendable {
     private let waiting = WaitingEntries()
     /// Bytes that a waiting file counts as: it takes no memory, but one of about a thousand file descriptors.
     private static let bytesOfWaitingFile = 1 << 20
-    private let troubles = Atomic<Int>(0)
+    private let failures = Atomic<Int>(0)
     private let warn: @Sendable (String) -> Void
     private let hasWarned = Atomic<Bool>(false)
     private let hasToldOfNotice = Atomic<Bool>(false)
@@ -83,8 +83,8 @@ final class CacheTiers: Sendable {
     }
 
     /// Stores dropped because the disk fell too far behind, and disk errors so far.
-    var counters: (dropped: Int, troubles: Int) {
-        (writer.dropped, troubles.load(ordering: .relaxed))
+    var counters: (dropped: Int, failures: Int) {
+        (writer.dropped, failures.load(ordering: .relaxed))
     }
 
     /// The purge generations of the tiers when work began; if a purge came since, its result is not stored.
@@ -337,7 +337,7 @@ final class CacheTiers: Sendable {
         do throws(StoreError) {
             return try work()
         } catch {
-            troubles.add(1, ordering: .relaxed)
+            failures.add(1, ordering: .relaxed)
             if !hasWarned.exchange(true, ordering: .relaxed) {
                 warn("the disk cache failed; continuing without it where necessary: \(error.description)")
             }

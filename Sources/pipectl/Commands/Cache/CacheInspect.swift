@@ -4,7 +4,8 @@ import Pipeline
 
 struct CacheInspect: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "inspect", abstract: "Show what is stored for a source, a key or a digest (a prefix of a key or digest is enough).",
+        commandName: "inspect",
+        abstract: "Show what is stored for a source, a key or a digest (a prefix of a key or digest is enough).",
         discussion: """
             A source shows its records, with the fields as the origin sent them, and all its variants; a key or a digest shows \
             the variants it names and the records of their originals. If nothing is found, the exit code is 4.

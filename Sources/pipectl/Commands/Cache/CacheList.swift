@@ -22,7 +22,9 @@ struct CacheList: ParsableCommand {
     @Option(help: "Only this tier.")
     var tier: EntryTier?
     @OptionGroup var sources: SourceOptions
-    @Option(help: ArgumentHelp("Only variants whose canonical recipe matches; same patterns as --source.", valueName: "pattern"))
+    @Option(
+        help: ArgumentHelp(
+            "Only variants whose canonical recipe matches; same patterns as --source.", valueName: "pattern"))
     var recipe: String?
     @Option(help: ArgumentHelp("List at most this many entries.", valueName: "count"))
     var limit: Int?
