@@ -55,8 +55,8 @@ private func fetch(_ assignments: String...) throws -> FetchConfiguration {
         (#"hosts={"a":{"basic":"geheim:x","bearer":"geheim"}}"#, "both basic and bearer"),
         (#"hosts={"a":{"bearer":"geheim\nX: y"}}"#, "line break"),
         (#"hosts={"a":{"header":{}}}"#, "did you mean `headers`?"),
-        (#"hosts={"a":{"headers":{"Host":"geheim"}}}"#, "no header that can be set"),
-        (#"hosts={"a":{"headers":{"X Y":"geheim"}}}"#, "no header that can be set"),
+        (#"hosts={"a":{"headers":{"Host":"geheim"}}}"#, "not a header that can be set"),
+        (#"hosts={"a":{"headers":{"X Y":"geheim"}}}"#, "not a header that can be set"),
         (#"hosts={"a":{"ca":"/absent/ca.pem"}}"#, "No such file"), (#"hosts={"a":{"insecure":1}}"#, "true or false"),
     ])
     func `what does not fit is an error that says why and shows no secret`(assignment: String, hint: String) throws {

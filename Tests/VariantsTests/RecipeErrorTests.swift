@@ -24,8 +24,8 @@ import Testing
         ("jpeg:progresive", "`progresive`; expected one of `lossless`, `progressive`, `max=`, `keep=`; did you mean"),
         ("jpeg:-1", "step 1, `jpeg:-1`: the quality must be a whole number, not `-1`"),
         ("jpeg:101", "step 1, `jpeg:101`: the quality must be 1…100, not `101`"),
-        ("png:80", "step 1, `png:80`: `png` is lossless and takes no quality, so no `80`"),
-        ("gif:80", "step 1, `gif:80`: `gif` takes no quality, so no `80`"),
+        ("png:80", "step 1, `png:80`: `png` is lossless and takes no quality; remove `80`"),
+        ("gif:80", "step 1, `gif:80`: `gif` takes no quality; remove `80`"),
         ("gif:lossless", "step 1, `gif:lossless`: `gif` cannot be lossless; expected `png` or `webp:lossless`"),
         ("thumbnail:3x3:fill:gravity=nort", "did you mean `north`?"),
         ("thumbnail:3x3:gravty=north", "did you mean `gravity=`?"),
@@ -56,7 +56,7 @@ import Testing
         #expect(try Recipe("jpg:70").description == "jpeg:70")
         for name in ["tif", "tiff", "heic", "svg"] {
             #expect(
-                Self.message(name).contains("files are not written; the outputs are `jpeg`"), "\(Self.message(name))")
+                Self.message(name).contains("files cannot be written; the outputs are `jpeg`"), "\(Self.message(name))")
         }
     }
 

@@ -95,7 +95,7 @@ extension CommandTests {
             let ended = try await site.run(words)
             #expect(ended.exit == 1)
             for name in names.prefix(10) { #expect(ended.errors.contains("\(name): not an image: plain text")) }
-            #expect(!ended.errors.contains(names[10]) && ended.errors.contains("… and 3 more; -v names all of them"))
+            #expect(!ended.errors.contains(names[10]) && ended.errors.contains("… and 3 more; -v prints them all"))
             let all = try await site.run(words + ["-v"])
             for name in names { #expect(all.errors.contains("failed: \(name): not an image")) }
             #expect(!all.errors.contains("more; -v"))

@@ -49,7 +49,7 @@ extension CommandTests {
             let setting = try await site.run(["get", picture, "-o", "a.jpg", "--set", "fetch.slot=3"])
             #expect(setting.errors.contains("fetch.slots"))
             let stdin = try await site.run(["get", "-", "-o", "a.jpg"])
-            #expect(stdin.errors.contains("not read from stdin"))
+            #expect(stdin.errors.contains("cannot be read from stdin"))
             let memory = try await site.run(["get", picture, "-o", "a.jpg", "--set", "limits.workerMemory=1"])
             #expect(memory.errors.contains("limits.workerMemory is 1 bytes") && memory.errors.contains("64 MiB"))
         }

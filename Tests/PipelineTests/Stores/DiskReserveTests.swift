@@ -175,7 +175,7 @@ struct DiskReserveTests {
         truncate("\(folder.path)/other", off_t((folder.size("other") ?? 0) - 300_000))
         let error = #expect(throws: StoreError.self) { try put(2, bytes(1_000, seed: 2), in: store) }
         #expect(
-            error?.code == .full && error?.message.contains("reserves for deletions") == true,
+            error?.code == .full && error?.message.contains("cannot reserve") == true,
             "\(String(describing: error))")
         #expect(try store.statistics().variants.refused == 1)
         #expect(try store.variant(key: digest(Array("1".utf8)), of: digest(bytes(4, seed: 1))) != nil)
@@ -199,7 +199,7 @@ struct DiskReserveTests {
         #expect(lstat("\(folder.path)/reserve", &info) == 0 && info.st_mode & S_IFMT == S_IFREG)
     }
 
-    @Test func `a cache that may only be read is verified, and not repaired`() throws {
+    @Test func `a cache that is read-only here is verified, and not repaired`() throws {
         let disk = try #require(SmallDisk(at: folder.path, kilobytes: 16 << 10))
         defer { disk.unmount() }
         let orphan = digest([1])
@@ -216,7 +216,7 @@ struct DiskReserveTests {
             let report = try store.verify()
             #expect(report.bodiesChecked == 2 && report.orphanFiles == 1 && report.damagedBodies == 0)
             let error = #expect(throws: StoreError.self) { try store.verify(repair: true) }
-            #expect(error?.code == .unavailable && error?.message.contains("only be read") == true)
+            #expect(error?.code == .unavailable && error?.message.contains("read-only here") == true)
         }
         try #require(disk.mayWrite(true))
         let store = try opened()

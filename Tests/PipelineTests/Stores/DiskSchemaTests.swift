@@ -24,7 +24,7 @@ import Testing
         if isFormer { try leaveFormer() } else { try folder.sql("PRAGMA user_version = 0") }
 
         store = try DiskStore(folder: folder.path)
-        #expect(store.rebuilds == 1 && store.notice?.contains("an older program's") == true)
+        #expect(store.rebuilds == 1 && store.notice?.contains("written by an older version") == true)
         #expect(access(folder.path + "/cache.sqlite.damaged", F_OK) == 0)
         for name in DiskSchema.formerFiles { #expect(folder.size(name) == nil, "\(name)") }
         #expect(try store.records(source: "http://a/") == [] && store.originalBody(digest: digest(body)) == nil)

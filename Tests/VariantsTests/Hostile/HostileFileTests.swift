@@ -46,7 +46,7 @@ extension WorkerPoolTests {
                 #expect(codes.contains(error.code), "\(file): \(error.code), \(error)")
             case (.over(let limit, let value), .failure(let error)):
                 #expect(error.code == .overLimit, "\(file): \(error.code), \(error)")
-                #expect(error.message.contains("limits.\(limit), \(value); "), "\(file): \(error)")
+                #expect(error.message.contains("limits.\(limit) = \(value); "), "\(file): \(error)")
             case (_, .success): Issue.record("\(file): a picture")
             case (.picture, .failure(let error)): Issue.record("\(file): \(error.code), \(error)")
             }

@@ -21,7 +21,7 @@ extension WorkerPoolTests {
         #expect(await Self.error(pool, jobs[0])?.code == .crashed)
         let error = await Self.error(pool, jobs[0])
         #expect(error?.code == .quarantined && error?.message.contains("SIGSEGV while it decoded") == true)
-        #expect(error?.message.contains("tried again in 60 s") == true, "\(error?.message ?? "")")
+        #expect(error?.message.contains("retried in 60 s") == true, "\(error?.message ?? "")")
         #expect(pool.statistics.crashed == 1 && pool.statistics.refused == 1)
         // The second recipe may try; it crashes a worker too, and then no third one may.
         #expect(await Self.error(pool, jobs[1])?.code == .crashed)

@@ -362,8 +362,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ("/nonexistent/pipectl", "No such file"), ("/bin/true", "ended with exit code 0 at its start"),
-        ("/bin/cat", "at its start"),
+        ("/nonexistent/pipectl", "No such file"), ("/bin/true", "ended with exit code 0 while starting"),
+        ("/bin/cat", "while starting"),
     ]) func `a program that is no worker is an error, and is not started over and over`(
         program: String, words: String
     ) async throws {
@@ -432,7 +432,7 @@ import Testing
     @Test func `nobody but the process that started it gets a worker to work`() throws {
         let worker = try HelperProgram([try Self.configuration().program(), RenderWorker.argument])
         #expect(worker.waitForEnd() == 2)
-        #expect(worker.text.contains("not by hand"))
+        #expect(worker.text.contains("cannot be run by hand"))
     }
 }
 

@@ -123,7 +123,8 @@ extension DiskStore {
         for attempt in 0...2 {
             do throws(StoreError) {
                 let result = try perform { index throws(StoreError) in try body(index, attempt == 0 ? limit : less) }
-                returnPages(completely: false)
+                // What is left of the space reserve is for deletions.
+                if files.reserve.isFilled { returnPages(completely: false) }
                 return result
             } catch {
                 guard error.code == .full else { throw error }
@@ -152,8 +153,10 @@ extension DiskStore {
         }
         returnPages(completely: completely)
         _ = try? perform { index throws(StoreError) in
-            // The checkpoint truncates the file by the pages that were returned.
-            if try index.isLongerThanItsPages() { index.checkpoint(truncates: true) }
+            // The checkpoint truncates the file by the pages that were returned, and the WAL, which may be in the way of
+            // the space reserve.
+            let isLonger = try index.isLongerThanItsPages()
+            if isLonger || !files.reserve.fill() { index.checkpoint(truncates: true) }
         }
         files.reserve.fill()
     }

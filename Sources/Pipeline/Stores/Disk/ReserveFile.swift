@@ -15,6 +15,9 @@ struct ReserveFile: Sendable {
         return lstat(path, &info) == 0 && BodyFiles.isOurs(info) ? Int(info.st_size) : 0
     }
 
+    /// Whether it has its full size.
+    var isFilled: Bool { length >= Self.bytes }
+
     /// Returns all of the space to the file system.
     ///
     /// - Returns: false if there was none.
@@ -25,7 +28,7 @@ struct ReserveFile: Sendable {
     /// - Returns: false if the file system has no room for it. Other errors are ignored: deletions may fail later.
     @discardableResult
     func fill() -> Bool {
-        if length >= Self.bytes { return true }
+        if isFilled { return true }
         for _ in 0..<2 {
             let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600)
             guard file >= 0 else {
