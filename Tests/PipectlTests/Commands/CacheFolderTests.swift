@@ -60,7 +60,8 @@ extension CommandTests {
                 ] {
                     let ended = try await site.plain(words + ["--cache", home])
                     #expect(ended.exit == 7, "\(words): \(ended.errors)")
-                    #expect(ended.errors.contains("not a cache and contains other files") && ended.errors.contains(home))
+                    #expect(
+                        ended.errors.contains("not a cache and contains other files") && ended.errors.contains(home))
                     #expect(ended.errors.contains("name an empty folder"))
                 }
                 #expect(try await tree(home) == before)
