@@ -32,11 +32,29 @@ let package = Package(
         .target(name: "CResample"),
         .target(name: "CSandbox", cSettings: [.define("_GNU_SOURCE")]),
         .target(
-            name: "Variants", dependencies: ["CResample", "CSandbox", "CVips", "CWebP"], swiftSettings: settings),
+            name: "PipelineSupport", dependencies: [.product(name: "Crypto", package: "swift-crypto")],
+            swiftSettings: settings),
+        .target(
+            name: "Variants", dependencies: ["PipelineSupport", "CResample", "CSandbox", "CVips", "CWebP"],
+            swiftSettings: settings),
+        .target(name: "HTTPCaching", swiftSettings: settings),
+        .target(
+            name: "PipelineFetching",
+            dependencies: [
+                "HTTPCaching", "PipelineSupport", "CCurl", .product(name: "Crypto", package: "swift-crypto"),
+            ],
+            swiftSettings: settings),
+        .target(
+            name: "PipelineCaching",
+            dependencies: [
+                "HTTPCaching", "PipelineSupport", "CChecksum", "CSQLite",
+                .product(name: "Crypto", package: "swift-crypto"),
+            ],
+            swiftSettings: settings),
         .target(
             name: "Pipeline",
             dependencies: [
-                "Variants", "CChecksum", "CCurl", "CSQLite",
+                "HTTPCaching", "PipelineCaching", "PipelineFetching", "PipelineSupport", "Variants",
                 .product(name: "Crypto", package: "swift-crypto"),
             ],
             swiftSettings: settings),
@@ -74,9 +92,16 @@ let package = Package(
             name: "CVipsHeaders", path: "Tests/CVipsHeaders", pkgConfig: "vips", providers: [.apt(["libvips-dev"])]),
         .target(name: "CVipsCheck", dependencies: ["CVipsHeaders"], path: "Tests/CVipsCheck"),
         .testTarget(name: "CVipsTests", dependencies: ["CVipsCheck"], swiftSettings: settings),
-        .testTarget(name: "VariantsTests", dependencies: ["Variants", "TestSupport"], swiftSettings: settings),
         .testTarget(
-            name: "PipelineTests", dependencies: ["Pipeline", "CChecksum", "TestSupport"],
+            name: "VariantsTests", dependencies: ["PipelineSupport", "Variants", "TestSupport"], swiftSettings: settings
+        ),
+        .testTarget(name: "HTTPCachingTests", dependencies: ["HTTPCaching"], swiftSettings: settings),
+        .testTarget(
+            name: "PipelineTests",
+            dependencies: [
+                "HTTPCaching", "Pipeline", "PipelineCaching", "PipelineFetching", "PipelineSupport", "Variants",
+                "CChecksum", "TestSupport",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "PipectlTests",

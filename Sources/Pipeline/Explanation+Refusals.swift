@@ -1,3 +1,5 @@
+import PipelineCaching
+import PipelineFetching
 import Variants
 
 extension ImagePipeline {
@@ -68,18 +70,5 @@ extension AddressPolicy {
         let addresses = named.compactMap { IPAddress($0) }
         guard !addresses.isEmpty, !addresses.contains(where: { allows($0, port: url.port) }) else { return }
         throw PipelineError(.refused(addresses, url))
-    }
-}
-
-extension FetchError {
-    /// The error for connections that policy refuses; its message names the setting that would allow them.
-    static func refused(_ addresses: [IPAddress], _ url: SourceURL) -> FetchError {
-        var named: [String] = []
-        for address in addresses.map(\.description) where !named.contains(address) { named.append(address) }
-        let kinds = addresses.first.map { AddressPolicy.classify($0).rawValue } ?? ""
-        return FetchError(
-            .refusedAddress, url,
-            "the address \(named.joined(separator: ", ")) (\(kinds)) is refused; to allow it: "
-                + "--set 'allowPrivateAddresses=[\(named.map { "\"\($0)\"" }.joined(separator: ","))]'")
     }
 }

@@ -1,3 +1,6 @@
+import PipelineFetching
+public import HTTPCaching
+public import PipelineCaching
 public import Variants
 
 /// What the pipeline would do with a request, and why, as far as it is known without contacting an origin.
@@ -117,7 +120,7 @@ extension ImagePipeline {
             record: record, isSelected: isSelected,
             reason: isSelected
                 ? Self.selectionReason(record, among: finding.records) : Self.rejection(record, finding),
-            body: await tiers.tierOfOriginal(record.digest), lifetime: lifetime,
+            body: OriginalOutcome(await tiers.tierOfOriginal(record.digest)), lifetime: lifetime,
             basis: Self.basis(of: lifetime.basis, in: stored, caching), lifetimeLimit: stored.lifetimeLimit,
             age: Age.arithmetic(of: stored, now: now),
             remaining: Freshness.remaining(of: stored, now: now, configuration: caching))
@@ -224,7 +227,7 @@ extension ImagePipeline {
         result.output = output
         if let (stored, tier) = await tiers.variant(key, of: record.digest) {
             result.entry = stored.entry
-            result.tier = tier
+            result.tier = Outcome(tier)
         }
         return result
     }

@@ -1,3 +1,7 @@
+import HTTPCaching
+public import PipelineCaching
+import PipelineFetching
+import PipelineSupport
 import Glibc
 import Synchronization
 public import Variants
@@ -37,7 +41,11 @@ public final class ImagePipeline: Sendable {
         caching = configuration.caching
         background = BackgroundWork(limit: configuration.caching.backgroundValidations)
         threads = OwnedThreads(count: max(1, configuration.lookupThreads))
-        tiers = try CacheTiers(configuration, readers: threads)
+        do throws(StoreError) {
+            tiers = try CacheTiers(TiersConfiguration(configuration), readers: threads)
+        } catch {
+            throw PipelineError(error)
+        }
         let memory = configuration.memory
         // Smaller tiers are not worth a waiting thread.
         let isLarge = memory.originals + memory.variants + memory.pixels >= 64_000_000
@@ -227,17 +235,19 @@ public final class ImagePipeline: Sendable {
     public func purge(_ source: ImageSource, sourceID: String? = nil) async throws(PipelineError) -> PurgeResult {
         var request = ImageRequest(source)
         request.sourceID = sourceID
-        return try await tiers.purge(source: AdmitStage.identify(request).source)
+        return try await purge(name: AdmitStage.identify(request).source)
     }
 
     /// Purges a source by its `OriginalRecord.source` name: a normalised URL, `file:` and an absolute path, `id:` and a
     /// `sourceID`, or `bytes:` and the SHA-256 of the given bytes.
-    public func purge(name: String) async throws(PipelineError) -> PurgeResult { try await tiers.purge(source: name) }
+    public func purge(name: String) async throws(PipelineError) -> PurgeResult {
+        do throws(StoreError) { return try await tiers.purge(source: name) } catch { throw PipelineError(error) }
+    }
 
     /// Purges many sources at once, by URL prefix or by host. The time it takes grows with what it removes.
     /// Work in flight when it starts is not stored, whatever its source.
     public func purge(_ selection: SourceSelection) async throws(PipelineError) -> PurgeResult {
-        try await tiers.purge(selection)
+        do throws(StoreError) { return try await tiers.purge(selection) } catch { throw PipelineError(error) }
     }
 
     /// Counters of the disk tiers; nil without a cache folder.

@@ -1,3 +1,6 @@
+public import HTTPCaching
+public import PipelineCaching
+import PipelineFetching
 public import Variants
 
 /// Where an original comes from.
@@ -55,23 +58,6 @@ public enum RequestPriority: Int, Sendable, Hashable, Comparable {
         case .high: .high
         }
     }
-}
-
-/// Which tiers a request may fill. Reading is governed by the policy.
-public struct StorageOptions: OptionSet, Sendable, Hashable {
-    /// One bit per tier.
-    public let rawValue: Int
-    public init(rawValue: Int) { self.rawValue = rawValue }
-    /// Keeps original and record in memory.
-    public static let originalsInMemory = StorageOptions(rawValue: 1)
-    /// Keeps original and record on disk.
-    public static let originalsOnDisk = StorageOptions(rawValue: 2)
-    /// Keeps the variant in memory.
-    public static let variantsInMemory = StorageOptions(rawValue: 4)
-    /// Keeps the variant on disk.
-    public static let variantsOnDisk = StorageOptions(rawValue: 8)
-    /// Every tier; the default.
-    public static let all: StorageOptions = [.originalsInMemory, .originalsOnDisk, .variantsInMemory, .variantsOnDisk]
 }
 
 /// One request to the pipeline: a source, and the recipe to derive from it.

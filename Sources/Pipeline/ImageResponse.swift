@@ -1,3 +1,4 @@
+public import PipelineCaching
 public import Variants
 
 /// Where the bytes of a response came from.
@@ -72,4 +73,18 @@ public enum LoadEvent: Sendable {
     /// Bytes of the body received so far, and how many the origin announced.
     case progress(received: Int, expected: Int?)
     case finished(ImageResponse)
+}
+
+extension Outcome {
+    init(_ tier: TierName) { self = tier == .memory ? .memory : .disk }
+}
+
+extension OriginalOutcome {
+    init(_ tier: TierName?) {
+        switch tier {
+        case nil: self = .none
+        case .memory?: self = .memory
+        default: self = .disk
+        }
+    }
 }

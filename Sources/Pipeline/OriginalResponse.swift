@@ -1,3 +1,8 @@
+public import HTTPCaching
+public import PipelineCaching
+public import PipelineFetching
+public import PipelineSupport
+
 /// A caching proxy's request for an original as HTTP knows it: status, fields and body, whatever the status.
 public struct OriginalRequest: Sendable {
     /// An absolute http or https URL.

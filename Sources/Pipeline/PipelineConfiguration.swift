@@ -1,3 +1,6 @@
+public import HTTPCaching
+public import PipelineCaching
+public import PipelineFetching
 public import Variants
 
 /// All settings of an `ImagePipeline`, changed by mutation; the defaults suit a server with two cores and 4 GB.
@@ -64,31 +67,7 @@ public struct PipelineConfiguration: Sendable {
 
     public init(memory: MemoryBudgets = .share(0.1)) { self.memory = memory }
 
-    /// Byte budgets of the memory tiers, keys and bookkeeping included; 0 keeps nothing in a tier.
-    public struct MemoryBudgets: Sendable, Hashable {
-        /// Bytes for the bodies of originals as they were sent.
-        public var originals: Int
-        /// Bytes for the records of originals, on top of the bodies; a tenth of `originals` unless set.
-        public var records: Int
-        /// Bytes for encoded variants.
-        public var variants: Int
-        /// Bytes for pixels that `ImagePipeline.pixels(for:)` decoded.
-        public var pixels: Int
-
-        public init(originals: Int, variants: Int, pixels: Int = 0, records: Int? = nil) {
-            self.originals = originals
-            self.records = records ?? originals / 10
-            self.variants = variants
-            self.pixels = pixels
-        }
-
-        /// A share (0…1) of the memory this process may use: two fifths of it for originals, three for variants, which
-        /// are small and requested most.
-        public static func share(_ share: Double) -> MemoryBudgets {
-            let bytes = Double(MachineMemory.bytes) * min(max(share, 0), 1)
-            return MemoryBudgets(originals: Int(bytes * 0.4), variants: Int(bytes * 0.6))
-        }
-    }
+    public typealias MemoryBudgets = PipelineCaching.MemoryBudgets
 
     /// Separate byte budgets for originals and variants.
     public struct TierBudgets: Sendable, Hashable {
@@ -100,5 +79,34 @@ public struct PipelineConfiguration: Sendable {
             self.originals = originals
             self.variants = variants
         }
+    }
+}
+
+extension MemoryBudgets {
+    /// A share (0…1) of the memory this process may use: two fifths of it for originals, three for variants, which
+    /// are small and requested most.
+    public static func share(_ share: Double) -> MemoryBudgets {
+        let bytes = Double(MachineMemory.bytes) * min(max(share, 0), 1)
+        return MemoryBudgets(originals: Int(bytes * 0.4), variants: Int(bytes * 0.6))
+    }
+}
+
+extension TiersConfiguration {
+    init(_ configuration: PipelineConfiguration) {
+        self.init(memory: configuration.memory)
+        folder = configuration.cacheFolder
+        store = configuration.store
+        disk.originals = configuration.disk.originals
+        disk.variants = configuration.disk.variants
+        disk.freeSpace = configuration.freeSpace
+        disk.fsync = configuration.fsync
+        writeBehindBytes = configuration.writeBehindBytes
+        longestInMemory = configuration.fetch.spoolBytes
+        warn = configuration.warn
+        // A little longer than one full attempt: a process that has stored nothing by then is stuck or retrying.
+        waits = (
+            original: .seconds(configuration.fetch.totalSeconds + 5),
+            variant: .seconds(configuration.limits.seconds + configuration.limits.encodeSeconds + 5)
+        )
     }
 }

@@ -1,3 +1,5 @@
+import PipelineCaching
+import PipelineSupport
 import Variants
 
 /// Why a request got no image. `message` says what happened, to what, and what would help; URLs in it carry no
@@ -89,4 +91,12 @@ extension PipelineError {
             }
         self.init(code, "\(source): \(error.message)", cause: error)
     }
+}
+
+extension PipelineError: CancellableError {
+    package static var cancelled: PipelineError { .cancelledByCaller }
+    package var isCancellation: Bool { code == .cancelled }
+
+    /// The cache folder cannot be opened, or a purge of it failed.
+    init(_ error: StoreError) { self.init(.cacheUnavailable, error.description, cause: error) }
 }

@@ -1,3 +1,4 @@
+import PipelineSupport
 import Synchronization
 
 /// Runs renders that share a decode on threads of this process: one after another on the thread of the first, so that

@@ -1,3 +1,5 @@
+@testable import HTTPCaching
+@testable import PipelineSupport
 import Glibc
 import Testing
 import Variants

@@ -1,3 +1,6 @@
+@testable import HTTPCaching
+@testable import PipelineCaching
+@testable import PipelineFetching
 import Glibc
 import Synchronization
 import TestSupport

@@ -1,5 +1,5 @@
 import Glibc
-@_spi(Benchmarks) import Pipeline
+@_spi(Benchmarks) import PipelineCaching
 import Synchronization
 
 /// Measures the wall-clock latency of disk hits at a fixed rate, without and with a concurrent writer.

@@ -1,3 +1,4 @@
+import HTTPCaching
 import Synchronization
 
 /// Remembers for a while what failed several times in a row, so that a broken origin is not contacted for every request

@@ -1,3 +1,7 @@
+import HTTPCaching
+public import PipelineCaching
+import PipelineFetching
+import PipelineSupport
 import Glibc
 import Variants
 

@@ -1,3 +1,6 @@
+import HTTPCaching
+import PipelineCaching
+
 /// Finds a request's stored original and decides whether it may be used without asking the origin.
 struct CacheStage: Sendable {
     let tiers: CacheTiers
@@ -17,7 +20,7 @@ struct CacheStage: Sendable {
         let found = await tiers.records(of: admitted.source, looksOnDisk: looksOnDisk)
         var finding = CacheFinding(
             admitted: admitted, records: found.records, verdict: .missing, generation: found.generation,
-            tier: found.tier)
+            tier: OriginalOutcome(found.tier))
         if case .file = admitted.origin {
             // The fetch stage checks whether the file is unchanged, which costs one fstat.
             finding.record = found.records.first
@@ -87,7 +90,7 @@ struct CacheStage: Sendable {
     private func addBody(to finding: inout CacheFinding, _ record: OriginalRecord) async {
         if let (body, tier) = await tiers.originalBody(record.digest, of: record) {
             finding.body = body
-            finding.tier = tier
+            finding.tier = OriginalOutcome(tier)
             return
         }
         finding.record = nil

@@ -1,3 +1,6 @@
+import HTTPCaching
+import PipelineCaching
+import PipelineFetching
 import Variants
 
 /// Asking the origin, and interpreting its answers.

@@ -1,3 +1,7 @@
+import HTTPCaching
+import PipelineCaching
+import PipelineFetching
+import PipelineSupport
 import Variants
 
 /// Obtains the original of a finding: reuses the record, validates it, or fetches it, once for concurrent requests.
@@ -40,8 +44,8 @@ struct FetchStage: Sendable {
         var original = original
         if let (body, tier) = await tiers.originalBody(original.record.digest, of: original.record) {
             original.body = body
-            original.tier = tier
-            if original.outcome == .none { original.outcome = tier }
+            original.tier = OriginalOutcome(tier)
+            if original.outcome == .none { original.outcome = original.tier }
             return original
         }
         let again = CacheFinding(
@@ -304,8 +308,8 @@ struct FetchStage: Sendable {
             var original = reusedWhole(await cache(finding.admitted, looksOnDisk: looksOnDisk), digest)
             // Kept, because the caller has already looked for the body and does not look again.
             original?.body = body
-            original?.tier = tier
-            original?.outcome = tier
+            original?.tier = OriginalOutcome(tier)
+            original?.outcome = OriginalOutcome(tier)
             return original
         }
         let again = await cache(finding.admitted, looksOnDisk: looksOnDisk)

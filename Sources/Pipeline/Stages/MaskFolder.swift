@@ -1,3 +1,6 @@
+import PipelineCaching
+import PipelineFetching
+import PipelineSupport
 import Glibc
 import Synchronization
 import Variants

@@ -1,3 +1,5 @@
+import PipelineCaching
+import PipelineSupport
 import Variants
 
 /// Provides the variant of an original: stored, or rendered once for all requests that want it now.
@@ -103,13 +105,13 @@ struct RenderStage: Sendable {
     }
 
     private func stored(_ key: String, of original: Original, again: Bool = false) async -> Variant? {
-        guard let (stored, outcome) = await tiers.variant(key, of: original.record.digest, again: again) else {
-            return nil
-        }
+        guard let (stored, tier) = await tiers.variant(key, of: original.record.digest, again: again),
+            let format = stored.entry.format
+        else { return nil }
         let entry = stored.entry
         return Variant(
-            original: original, bytes: stored.body, entry: entry, format: entry.format, width: entry.width,
-            height: entry.height, digest: entry.digest, outcome: outcome)
+            original: original, bytes: stored.body, entry: entry, format: format, width: entry.width,
+            height: entry.height, digest: entry.digest, outcome: Outcome(tier))
     }
 
     private func render(_ found: Original, _ recipe: Recipe, key: String) async throws(PipelineError) -> Variant {

@@ -1,3 +1,6 @@
+import HTTPCaching
+import PipelineCaching
+import PipelineFetching
 import Variants
 
 /// A request that policy admits, with its source identified and its masks read. All stages pass on one reference.

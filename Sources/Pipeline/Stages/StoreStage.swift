@@ -1,3 +1,5 @@
+public import HTTPCaching
+public import PipelineCaching
 import Variants
 
 /// An origin's response about to be stored, as passed to `PipelineConfiguration.willStore`.

@@ -1,3 +1,5 @@
+import PipelineSupport
+
 /// Draws a frame around the picture. `border:N:RRGGBB`.
 struct Border: VariantOperation {
     static let token = "border"

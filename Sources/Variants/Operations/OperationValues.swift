@@ -1,3 +1,5 @@
+import PipelineSupport
+
 /// A box to fit into, in pixels; at least one edge is given.
 struct PixelBox: Sendable, Hashable {
     var width: Int?

@@ -1,3 +1,5 @@
+import PipelineSupport
+
 /// Replaces colours with shades of one colour. `tint:RRGGBB`.
 struct Tint: VariantOperation {
     static let token = "tint"

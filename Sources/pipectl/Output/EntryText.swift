@@ -48,7 +48,7 @@ enum EntryText {
         let entry = item.entry
         return TextTable.plain(
             "variant  \(entry.key.prefix(12))  \(entry.recipe)  \(entry.width) × \(entry.height)"
-                + " \(entry.format.rawValue), \(Readable.bytes(entry.length)), of \(entry.originalDigest.prefix(12)),"
+                + " \(entry.format?.rawValue ?? entry.mediaType), \(Readable.bytes(entry.length)), of \(entry.originalDigest.prefix(12)),"
                 + use(item.uses, item.lastUsed, now))
     }
 
@@ -108,7 +108,7 @@ enum EntryText {
         object.add("recipe", entry.recipe)
         object.add("original", entry.originalDigest)
         object.add("digest", entry.digest)
-        object.add("format", entry.format.rawValue)
+        object.add("format", entry.format?.rawValue)
         object.add("width", entry.width)
         object.add("height", entry.height)
         object.add("bytes", entry.length)

@@ -1,3 +1,4 @@
+@testable import PipelineCaching
 import CSQLite
 import Glibc
 import TestSupport

@@ -1,3 +1,4 @@
+@testable import PipelineFetching
 import Synchronization
 import TestSupport
 import Testing

@@ -1,3 +1,5 @@
+@testable import PipelineFetching
+@testable import PipelineSupport
 import Synchronization
 import TestSupport
 import Testing

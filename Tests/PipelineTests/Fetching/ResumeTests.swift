@@ -1,3 +1,6 @@
+@testable import HTTPCaching
+@testable import PipelineFetching
+@testable import PipelineSupport
 import Synchronization
 import TestSupport
 import Testing

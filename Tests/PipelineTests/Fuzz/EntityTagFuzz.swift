@@ -1,3 +1,4 @@
+@testable import HTTPCaching
 import TestSupport
 
 @testable import Pipeline

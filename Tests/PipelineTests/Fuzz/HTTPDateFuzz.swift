@@ -1,3 +1,4 @@
+@testable import HTTPCaching
 import TestSupport
 
 @testable import Pipeline
@@ -12,8 +13,8 @@ extension PipelineFuzzTests {
             "29 Feb 1900", "31 Dec 9999 23:59:60", "00", "99", "0000", "9999", "60", "24", "gmt", "UTC", " ", "  ",
         ], limit: 256
     ) { bytes in
-        guard let seconds = HTTPDate.unixSeconds(bytes.fuzzText, now: epoch) else { return nil }
+        guard let seconds = HTTPDate.unixSeconds(bytes.fuzzText, now: fuzzedTime) else { return nil }
         let text = HTTPDate.text(unixSeconds: seconds)
-        return HTTPDate.unixSeconds(text, now: epoch) == seconds ? nil : "\(seconds) is written as `\(text)`"
+        return HTTPDate.unixSeconds(text, now: fuzzedTime) == seconds ? nil : "\(seconds) is written as `\(text)`"
     }
 }

@@ -1,3 +1,4 @@
+@testable import HTTPCaching
 import TestSupport
 
 @testable import Pipeline
@@ -17,7 +18,7 @@ extension PipelineFuzzTests {
         if names != names.sorted() || Set(names).count != names.count { return "names that are not sorted" }
         guard let selecting = Variation.selectingFields(of: response, requestFields: all) else { return "no selection" }
         let stored = StoredResponse(
-            status: 200, fields: response, requestTime: epoch, responseTime: epoch, selecting: selecting)
+            status: 200, fields: response, requestTime: fuzzedTime, responseTime: fuzzedTime, selecting: selecting)
         return Variation.selects(stored, requestFields: all) ? nil : "a request does not select what was stored for it"
     }
 }

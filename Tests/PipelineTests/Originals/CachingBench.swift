@@ -1,3 +1,5 @@
+@testable import HTTPCaching
+@testable import PipelineFetching
 import Synchronization
 import TestSupport
 import Testing

@@ -1,3 +1,4 @@
+@testable import PipelineFetching
 import Synchronization
 import Testing
 import Variants

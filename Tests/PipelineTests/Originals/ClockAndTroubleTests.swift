@@ -1,9 +1,11 @@
+@testable import PipelineFetching
 import Glibc
 import Synchronization
 import Testing
 import Variants
 
 @testable import Pipeline
+@testable import PipelineCaching
 
 @Sendable private func tagged(_ request: FetchRequest) -> Answer {
     request.fields.first("if-none-match") == nil

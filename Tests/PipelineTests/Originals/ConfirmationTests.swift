@@ -1,3 +1,4 @@
+@testable import PipelineFetching
 import Testing
 import Variants
 

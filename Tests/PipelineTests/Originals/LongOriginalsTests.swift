@@ -1,3 +1,5 @@
+@testable import PipelineCaching
+@testable import PipelineSupport
 import Glibc
 import TestSupport
 import Testing

@@ -1,3 +1,4 @@
+@testable import HTTPCaching
 import Testing
 
 @testable import Pipeline

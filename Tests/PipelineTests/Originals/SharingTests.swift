@@ -1,3 +1,5 @@
+@testable import HTTPCaching
+@testable import PipelineCaching
 import TestSupport
 import Testing
 import Variants

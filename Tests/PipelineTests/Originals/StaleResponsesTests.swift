@@ -1,3 +1,5 @@
+@testable import PipelineCaching
+@testable import PipelineFetching
 import Testing
 
 @testable import Pipeline

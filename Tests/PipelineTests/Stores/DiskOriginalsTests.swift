@@ -1,3 +1,4 @@
+@testable import PipelineCaching
 import TestSupport
 import Testing
 

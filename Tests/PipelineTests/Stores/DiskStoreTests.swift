@@ -1,3 +1,5 @@
+@testable import HTTPCaching
+@testable import PipelineCaching
 import struct Crypto.SHA256
 import Glibc
 import Testing

@@ -1,3 +1,4 @@
+@testable import PipelineCaching
 import Glibc
 import Testing
 

@@ -1,3 +1,5 @@
+@testable import PipelineCaching
+@testable import PipelineSupport
 import Glibc
 import Synchronization
 import TestSupport
@@ -61,8 +63,7 @@ import Variants
         let waiting = Task { try await two.hold(.original, "a") }
         await waitOrRecord { two.counters.waited == 0 }
         waiting.cancel()
-        let error = await #expect(throws: PipelineError.self) { _ = try await waiting.value }
-        #expect(error?.code == .cancelled)
+        await #expect(throws: CancellationError.self) { _ = try await waiting.value }
         one.release(held, isShared: nil)
         #expect(try await two.hold(.original, "a")?.isLocked == true)
     }
@@ -81,7 +82,7 @@ import Variants
         final class Made: Sendable {}
         var configuration = PipelineConfiguration()
         configuration.cacheFolder = folder.path
-        let tiers = try CacheTiers(configuration, readers: OwnedThreads(count: 1))
+        let tiers = try CacheTiers(TiersConfiguration(configuration), readers: OwnedThreads(count: 1))
         let gate = Stall()
         tiers.writer.afterwards { gate.wait() }
         let isChecked = Mutex(false)
@@ -92,7 +93,7 @@ import Variants
                     isChecked.withLock { $0 = true }
                     return true
                 }
-            } work: {
+            } work: { () async throws(PipelineError) -> Made in
                 Made()
             }
             made = value

@@ -1,3 +1,5 @@
+@testable import PipelineCaching
+@testable import PipelineSupport
 import Foundation
 import Glibc
 import Synchronization

@@ -1,3 +1,6 @@
+@testable import HTTPCaching
+@testable import PipelineCaching
+@testable import PipelineSupport
 import Testing
 import Variants
 
@@ -373,7 +376,7 @@ extension Store {
         var configuration = PipelineConfiguration()
         configuration.memory = .init(originals: memory, variants: memory)
         configuration.store = store
-        return try CacheTiers(configuration, readers: OwnedThreads(count: 1))
+        return try CacheTiers(TiersConfiguration(configuration), readers: OwnedThreads(count: 1))
     }
 
     @Test func `tiers over a store that always fails miss, count and go on`() async throws {
@@ -396,7 +399,7 @@ extension Store {
         #expect(await tiers.variant(digest(Array("v".utf8)), of: original.digest) == nil)
         // A write that failed together with others is tried once more, alone, and counted once.
         #expect(tiers.counters.failures >= 8 && tiers.counters.failures <= store.failures)
-        await #expect(throws: PipelineError.self) { try await tiers.purge(source: original.source) }
+        await #expect(throws: StoreError.self) { try await tiers.purge(source: original.source) }
         await tiers.close()
     }
 

@@ -1,0 +1,191 @@
+extension Array where Element == HeaderField {
+    /// The values of every line with this name, in order (RFC 9110 §5.1: names are case-insensitive).
+    package func values(of name: String) -> [String] {
+        compactMap { FieldLines.isSameName($0.name, name) ? $0.value : nil }
+    }
+
+    /// The first value with this name.
+    package func first(_ name: String) -> String? { first { FieldLines.isSameName($0.name, name) }?.value }
+
+    /// All values with this name as one, joined by comma and space (RFC 9110 §5.3); nil if there is none.
+    package func combined(_ name: String) -> String? {
+        let all = values(of: name)
+        return all.isEmpty ? nil : all.joined(separator: ", ")
+    }
+
+    /// The end-to-end fields, which may be stored.
+    ///
+    /// Left out are `Connection` and the fields it names, other hop-by-hop fields, and those for a proxy (RFC 9110
+    /// §7.6.1, RFC 9111 §3.1). Fields that govern caching are kept even if `Connection` names them: without them,
+    /// responses that must not be stored would be.
+    package func endToEnd() -> [HeaderField] {
+        var fields = self
+        fields.keepEndToEnd()
+        return fields
+    }
+
+    /// Removes all but the `endToEnd` fields.
+    package mutating func keepEndToEnd() {
+        // `Connection` is hop-by-hop itself: without any such field there is nothing to remove.
+        guard contains(where: { FieldLines.isHopByHop($0.name) }) else { return }
+        let named = values(of: "connection").flatMap(FieldLines.members).filter { !FieldLines.governsCaching($0) }
+        if named.count > 16 {
+            let names = Set(named.map(FieldLines.lowercased))
+            removeAll { FieldLines.isHopByHop($0.name) || names.contains(FieldLines.lowercased($0.name)) }
+        } else {
+            removeAll { field in
+                FieldLines.isHopByHop(field.name) || named.contains { FieldLines.isSameName($0, field.name) }
+            }
+        }
+    }
+
+    /// The fields except those with these names.
+    func dropping(_ names: [String]) -> [HeaderField] {
+        filter { field in !names.contains { FieldLines.isSameName($0, field.name) } }
+    }
+}
+
+/// Field values as lists, and comparisons byte by byte: Swift's own treat some different bytes as equal characters.
+package enum FieldLines {
+    /// Names of hop-by-hop fields, in lower case.
+    package static let hopByHop: Set<String> = [
+        "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+        "proxy-authenticate", "proxy-authentication-info", "proxy-authorization",
+    ]
+
+    /// The same names in an array, which is faster to search, and a bit for each length that one of them has.
+    private static let hopByHopNames = Array(hopByHop)
+    private static let hopByHopLengths: UInt64 = hopByHop.reduce(0) { $0 | 1 << UInt64($1.utf8.count) }
+
+    /// Whether a field governs what a cache may do.
+    static func governsCaching(_ name: String) -> Bool {
+        ["cache-control", "vary", "expires", "pragma", "age", "date"].contains { isSameName($0, name) }
+    }
+
+    /// Whether a field is hop-by-hop.
+    static func isHopByHop(_ name: String) -> Bool {
+        // The length of the name rules out most fields.
+        let length = name.utf8.count
+        return length < 64 && hopByHopLengths >> UInt64(length) & 1 == 1
+            && hopByHopNames.contains { isSameName($0, name) }
+    }
+
+    /// The members of a comma-separated list, without surrounding whitespace; commas inside quotes do not separate and
+    /// empty members are skipped (RFC 9110 §5.6.1). If a quote is never closed, it and later quotes are ordinary
+    /// characters, so that it hides nothing of what follows.
+    package static func members(of value: String) -> [String] {
+        // Most values have a single member.
+        if !value.isEmpty, value.utf8.allSatisfy({ $0 > 0x2C }) { return [value] }
+        var members: [String] = []
+        let bytes = Array(value.utf8)
+        var start = 0
+        var index = 0
+        var readsQuotes = true
+        while index <= bytes.count {
+            if index == bytes.count || bytes[index] == UInt8(ascii: ",") {
+                let member = trimmed(bytes[start..<index])
+                if !member.isEmpty { members.append(String(decoding: member, as: UTF8.self)) }
+                start = index + 1
+            } else if readsQuotes, bytes[index] == UInt8(ascii: "\"") {
+                if let end = closingQuote(bytes, after: index) { index = end } else { readsQuotes = false }
+            }
+            index += 1
+        }
+        return members
+    }
+
+    /// The text without spaces and tabs at both ends (`OWS`, RFC 9110 §5.6.3).
+    package static func trimmed(_ text: String) -> String {
+        guard let first = text.utf8.first, let last = text.utf8.last, isSpace(first) || isSpace(last) else {
+            return text
+        }
+        return String(decoding: trimmed(Array(text.utf8)[...]), as: UTF8.self)
+    }
+
+    /// A token as it is, a quoted string without quotes and escapes (RFC 9110 §5.6.4); nil if a quote is not closed or
+    /// something follows it.
+    static func unquoted(_ bytes: ArraySlice<UInt8>) -> String? {
+        guard bytes.first == UInt8(ascii: "\"") else { return String(decoding: bytes, as: UTF8.self) }
+        guard closingQuote(Array(bytes), after: 0) == bytes.count - 1 else { return nil }
+        var result: [UInt8] = []
+        var isEscaped = false
+        for byte in bytes.dropFirst().dropLast() {
+            isEscaped = !isEscaped && byte == UInt8(ascii: "\\")
+            if !isEscaped { result.append(byte) }
+        }
+        return String(decoding: result, as: UTF8.self)
+    }
+
+    /// Parses `delta-seconds` (RFC 9111 §1.2.2): digits only, values beyond 2³¹ are capped there; nil if malformed.
+    package static func deltaSeconds(_ text: String) -> Int? {
+        guard !text.isEmpty else { return nil }
+        var value = 0
+        for byte in text.utf8 {
+            guard byte >= 0x30, byte <= 0x39 else { return nil }
+            value = Swift.min(value * 10 + Int(byte - 0x30), 1 << 31)
+        }
+        return value
+    }
+
+    /// Whether the text is a field name (`token`, RFC 9110 §5.6.2).
+    package static func isToken(_ text: String) -> Bool {
+        !text.isEmpty
+            && text.utf8.allSatisfy { byte in
+                switch byte {
+                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+                case 0x21, 0x23...0x27, 0x2A, 0x2B, 0x2D, 0x2E, 0x5E...0x60, 0x7C, 0x7E: true
+                default: false
+                }
+            }
+    }
+
+    /// The text with ASCII letters in lower case, and all else unchanged.
+    package static func lowercased(_ text: String) -> String {
+        guard text.utf8.contains(where: { $0 >= 0x41 && $0 <= 0x5A }) else { return text }
+        return String(decoding: text.utf8.map(lower), as: UTF8.self)
+    }
+
+    /// Whether two names are equal, ignoring the case of ASCII letters.
+    package static func isSameName(_ one: String, _ other: String) -> Bool {
+        guard one.utf8.count == other.utf8.count else { return false }
+        // Most names differ in their first byte; only the others are worth getting a pointer to their bytes.
+        guard let first = one.utf8.first, let second = other.utf8.first else { return true }
+        guard lower(first) == lower(second) else { return false }
+        let isSame = one.utf8.withContiguousStorageIfAvailable { one in
+            other.utf8.withContiguousStorageIfAvailable { other in
+                for index in one.indices where one[index] != other[index] {
+                    if lower(one[index]) != lower(other[index]) { return false }
+                }
+                return true
+            }
+        }
+        return (isSame ?? nil) ?? zip(one.utf8, other.utf8).allSatisfy { lower($0) == lower($1) }
+    }
+
+    /// Whether two values have the same bytes.
+    package static func isSame(_ one: String, _ other: String) -> Bool { one.utf8.elementsEqual(other.utf8) }
+
+    private static func lower(_ byte: UInt8) -> UInt8 { byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte }
+
+    private static func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+
+    private static func closingQuote(_ bytes: [UInt8], after start: Int) -> Int? {
+        var index = start + 1
+        while index < bytes.count {
+            if bytes[index] == UInt8(ascii: "\\") {
+                index += 1
+            } else if bytes[index] == UInt8(ascii: "\"") {
+                return index
+            }
+            index += 1
+        }
+        return nil
+    }
+
+    private static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
+        var slice = bytes
+        while let first = slice.first, isSpace(first) { slice.removeFirst() }
+        while let last = slice.last, isSpace(last) { slice.removeLast() }
+        return slice
+    }
+}

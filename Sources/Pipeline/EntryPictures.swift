@@ -1,0 +1,103 @@
+import PipelineSupport
+public import HTTPCaching
+public import PipelineCaching
+public import Variants
+
+/// What the stores keep as media descriptions, as pictures.
+extension OriginalRecord {
+    /// nil if the body is not an image in a known format.
+    public var header: ImageHeader? {
+        get { media.flatMap { ImageHeader($0) } }
+        set { media = newValue.map { MediaDescription($0) } }
+    }
+
+    public init(
+        source: String, response: StoredResponse, digest: Digest, length: Int, header: ImageHeader?,
+        fetchMilliseconds: Double, finalURL: String? = nil
+    ) {
+        self.init(
+            source: source, response: response, digest: digest, length: length,
+            media: header.map { MediaDescription($0) }, fetchMilliseconds: fetchMilliseconds, finalURL: finalURL)
+    }
+}
+
+extension VariantEntry {
+    /// Format of the body; nil if this version does not know its media type.
+    public var format: ImageFormat? { ImageFormat(mediaType: mediaType) }
+
+    public init(
+        key: String, originalDigest: Digest, digest: Digest, length: Int, format: ImageFormat, width: Int, height: Int,
+        recipe: String, cost: Double, created: Double
+    ) {
+        self.init(
+            key: key, originalDigest: originalDigest, digest: digest, length: length, mediaType: format.mediaType,
+            width: width, height: height, recipe: recipe, cost: cost, created: created)
+    }
+}
+
+extension MediaDescription {
+    /// The details are: pages, alpha (0 or 1), orientation (1…8), scans, bytes of the ICC profile.
+    fileprivate init(_ header: ImageHeader) {
+        self.init(
+            type: header.format.mediaType, width: header.width, height: header.height,
+            details: [
+                header.pages, header.hasAlpha ? 1 : 0, header.orientation, header.scans, header.profileBytes,
+            ])
+    }
+}
+
+extension ImageHeader {
+    fileprivate init?(_ media: MediaDescription) {
+        let details = media.details
+        guard let format = ImageFormat(mediaType: media.type), details.count == 5 else { return nil }
+        self.init(
+            format: format, width: media.width, height: media.height, pages: details[0], hasAlpha: details[1] != 0,
+            orientation: details[2], scans: details[3], profileBytes: details[4])
+    }
+}
+
+extension ImageFormat {
+    private static let byMediaType = Dictionary(
+        allCases.map { ($0.mediaType, $0) }, uniquingKeysWith: { first, _ in first })
+
+    fileprivate init?(mediaType: String) {
+        guard let format = Self.byMediaType[mediaType] else { return nil }
+        self = format
+    }
+}
+
+extension EntryBody {
+    /// Runs `ImageHeader.probe` on a download. A file is read only as far as its format needs, which may be all of it.
+    ///
+    /// A file is memory-mapped: the kernel can drop its pages, and without a name yet no other process can truncate it.
+    func probe() throws(RenderError) -> ImageHeader {
+        switch self {
+        case .bytes(let bytes):
+            return try ImageHeader.probe(bytes)
+        case .file(let file):
+            let result = file.withMapping { buffer in
+                Result { () throws(RenderError) in try ImageHeader.probe(buffer) }
+            }
+            guard let result else { throw RenderError(.undecodable, Self.lost) }
+            return try result.get()
+        }
+    }
+}
+
+/// Decoded pixels, a memory tier of their own.
+extension CacheTiers {
+    /// The pixels of a variant with these encoded bytes.
+    func decoded(_ digest: Digest) -> PixelBuffer? {
+        guard isMemoryCurrent, let entry = pixels.entry(for: digest) else { return nil }
+        return PixelBuffer(width: entry.value.width, height: entry.value.height, pixels: entry.body)
+    }
+
+    /// Keeps decoded pixels, unless a purge came since `generation`.
+    func keep(
+        _ decoded: PixelBuffer, _ digest: Digest, of original: Digest, milliseconds: Double, generation: UInt64
+    ) {
+        let size = DecodedVariant(width: decoded.width, height: decoded.height)
+        pixels.insert(
+            size, body: decoded.pixels, for: digest, cost: milliseconds, generation: generation, name: original)
+    }
+}

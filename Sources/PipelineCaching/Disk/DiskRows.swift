@@ -1,0 +1,140 @@
+import HTTPCaching
+
+/// A row of `records`. Look-ups, listings and transactions share the row types and queries of this file.
+struct RecordRow {
+    var id: Int
+    /// nil if the row is damaged.
+    var listed: ListedOriginal?
+
+    /// The columns that `init` reads.
+    static let columns = """
+        id, source, selecting, digest, length, status, request_time, response_time, fetch_milliseconds, fields, \
+        media_type, width, height, details, final_url, assigned_lifetime, lifetime_limit, stored, last_access, accesses, \
+        EXISTS (SELECT 1 FROM bodies JOIN originals USING (id) WHERE \(DiskSchema.equal("bodies.digest", "records.digest")))
+        """
+
+    init(_ row: SQLiteRow) {
+        id = row.integer(0)
+        listed = Self.record(row).map {
+            ListedOriginal(
+                record: $0, hasBody: row.integer(20) != 0, stored: row.real(17), lastUsed: row.real(18),
+                uses: min(255, row.count(19)))
+        }
+    }
+
+    private static func record(_ row: SQLiteRow) -> OriginalRecord? {
+        guard let selecting = row.blob(2).flatMap(EntryCoding.selecting), let digest = row.digestKey(3),
+            let fields = row.blob(9).flatMap(EntryCoding.fields)
+        else { return nil }
+        var media: MediaDescription?
+        if !row.isNull(10) {
+            guard let details = row.blob(13).flatMap(EntryCoding.details) else { return nil }
+            media = MediaDescription(
+                type: row.text(10), width: row.side(11), height: row.side(12), details: details)
+        }
+        return OriginalRecord(
+            source: row.text(1),
+            response: StoredResponse(
+                status: row.side(5), fields: fields, requestTime: row.real(6), responseTime: row.real(7),
+                selecting: selecting, assignedLifetime: row.isNull(15) ? nil : row.real(15),
+                lifetimeLimit: row.isNull(16) ? nil : row.real(16)),
+            digest: digest.text, length: row.count(4), media: media, fetchMilliseconds: row.real(8),
+            finalURL: row.isNull(14) ? nil : row.text(14))
+    }
+}
+
+struct VariantRow {
+    var id: Int
+    /// nil if the row is damaged.
+    var listed: ListedVariant?
+
+    /// The columns that `init` reads.
+    static let columns = """
+        variants.id, key, original, variants.digest, variants.length, media_type, width, height, recipe, cost, created, \
+        last_access, accesses
+        """
+
+    init(_ row: SQLiteRow) {
+        id = row.integer(0)
+        let entry = VariantEntry(
+            key: row.digest(1), originalDigest: row.digest(2), digest: row.digest(3), length: row.count(4),
+            mediaType: row.text(5), width: row.side(6), height: row.side(7), recipe: row.text(8), cost: row.real(9),
+            created: row.real(10))
+        listed = ListedVariant(entry: entry, lastUsed: row.real(11), uses: min(255, row.count(12)))
+    }
+}
+
+extension SQLiteRow {
+    /// A generation; an out-of-range value is damage and reads as 0.
+    func generation(_ column: Int32) -> UInt64 {
+        let value = UInt64(max(0, integer(column)))
+        return value < DiskIndex.generationLimit ? value : 0
+    }
+}
+
+extension SQLiteConnection {
+    /// - Throws: `.damaged` if the number is out of range, since it could not be raised.
+    func generation() throws(StoreError) -> UInt64 {
+        let value = try first("SELECT value FROM state WHERE name = 'generation'") { $0.generation(0) }
+        guard let value, value > 0 else {
+            throw StoreError(.damaged, "the index is damaged: its generation is out of range", path: path)
+        }
+        return value
+    }
+
+    func recordRows(_ rest: String, _ values: [SQLiteValue]) throws(StoreError) -> [RecordRow] {
+        try rows("SELECT \(RecordRow.columns) FROM records \(rest)", values: values) { RecordRow($0) }
+    }
+
+    func variantRows(_ rest: String, _ values: [SQLiteValue]) throws(StoreError) -> [VariantRow] {
+        try rows("SELECT \(VariantRow.columns) FROM variants \(rest)", values: values) { VariantRow($0) }
+    }
+
+    /// Whether a body row needs the file of this digest, or the file is scheduled for deletion.
+    func isNamed(_ digest: Digest) throws(StoreError) -> Bool {
+        guard let key = DigestKey(digest) else { return false }
+        return try first(
+            """
+            SELECT 1 FROM bodies WHERE \(DiskSchema.equal("digest", "?1")) AND data IS NULL UNION ALL SELECT 1 FROM discarded WHERE digest = ?1
+            """, .digest(key)
+        ) { _ in true } ?? false
+    }
+
+    /// The counters of the tiers, without what is noted in memory.
+    func counters() throws(StoreError) -> PerTier<StoreCounters> {
+        let rows = try rows(
+            """
+            SELECT name, hits, misses, stale, insertions, evictions, refused, corrupt, bytes_saved, milliseconds_saved, \
+            entries, bytes FROM tiers
+            """
+        ) { row in
+            var counters = StoreCounters()
+            counters.hits = row.count(1)
+            counters.misses = row.count(2)
+            counters.stale = row.count(3)
+            counters.insertions = row.count(4)
+            counters.evictions = row.count(5)
+            counters.refused = row.count(6)
+            counters.corrupt = row.count(7)
+            counters.bytesSaved = row.count(8)
+            counters.millisecondsSaved = row.real(9)
+            counters.entries = row.count(10)
+            counters.bytes = row.count(11)
+            return (name: row.text(0), counters: counters)
+        }
+        return PerTier { tier in rows.first { $0.name == tier.rawValue }?.counters ?? StoreCounters() }
+    }
+
+    /// Adds event counts to those of a tier; what it holds stays as it is.
+    func add(_ counters: StoreCounters, to tier: DiskTier) throws(StoreError) {
+        guard counters != StoreCounters() else { return }
+        try run(
+            """
+            UPDATE tiers SET hits = hits + ?2, misses = misses + ?3, stale = stale + ?4, insertions = insertions + ?5, \
+            evictions = evictions + ?6, refused = refused + ?7, corrupt = corrupt + ?8, bytes_saved = bytes_saved + ?9, \
+            milliseconds_saved = milliseconds_saved + ?10 WHERE name = ?1
+            """, .text(tier.rawValue), .integer(counters.hits), .integer(counters.misses), .integer(counters.stale),
+            .integer(counters.insertions), .integer(counters.evictions), .integer(counters.refused),
+            .integer(counters.corrupt), .integer(counters.bytesSaved), .real(counters.millisecondsSaved))
+    }
+}

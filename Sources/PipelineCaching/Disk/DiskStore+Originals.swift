@@ -1,0 +1,143 @@
+import HTTPCaching
+
+extension DiskStore {
+    /// Counts that a look-up found stale records.
+    package func noteStale() throws(StoreError) {
+        notes.note(.records) { $0.stale += 1 }
+    }
+
+    /// The records of a source, newest first: one for each selection that its `Vary` has led to.
+    public func records(source: String) throws(StoreError) -> [OriginalRecord] {
+        let found = try lookUp(missing: .records) { view throws(StoreError) -> [OriginalRecord]? in
+            var records: [OriginalRecord] = []
+            for row in try view.connection.recordRows("WHERE source = ?1 ORDER BY response_time DESC", [.text(source)])
+            {
+                if let record = row.listed?.record {
+                    records.append(record)
+                    view.notes.use(.records, row: row.id)
+                } else {
+                    try view.removeDamaged(.records, row: row.id)
+                }
+            }
+            if records.isEmpty { return nil }
+            view.notes.note(.records) { $0.hits += 1 }
+            return records
+        }
+        return found ?? []
+    }
+
+    /// Stores a record, replacing the one with the same source and selecting fields, and its body.
+    ///
+    /// - Parameters:
+    ///   - body: the bytes under `record.digest`; nil if they are not to be stored. A body larger than the budget is
+    ///     refused and counted, and only the record is stored.
+    ///   - generation: `generationNow()` when the work began.
+    /// - Returns: false if the source or the digest was purged since, or the record was refused.
+    @discardableResult
+    public func storeOriginal(
+        _ record: OriginalRecord, body: [UInt8]?, generation: UInt64
+    ) throws(StoreError) -> Bool {
+        try storeOriginal(record, content: body.map(EntryBody.bytes), generation: generation)
+    }
+
+    /// The same with a body that may be a file, which is never read into memory as a whole.
+    package func storeOriginal(
+        _ record: OriginalRecord, content body: EntryBody?, generation: UInt64
+    ) throws(StoreError) -> Bool {
+        guard body == nil || body?.count == record.length else {
+            throw StoreError(.invalid, "an original of \(body?.count ?? 0) bytes whose record says \(record.length)")
+        }
+        return try storing(record.digest, body, tier: .originals) { transaction, incoming throws(StoreError) in
+            guard try transaction.mayStore([record.source, record.digest], generation: generation),
+                try transaction.replace(record)
+            else { return false }
+            if let content = incoming.content { try transaction.addOriginal(record, content, incoming) }
+            return true
+        }
+    }
+
+    /// Replaces the fields and times of a record after a 304 and keeps its body.
+    /// - Returns: false if there is no such record any more.
+    @discardableResult
+    public func freshen(_ record: OriginalRecord) throws(StoreError) -> Bool {
+        try perform { index throws(StoreError) in
+            try index.write { transaction throws(StoreError) in
+                let selecting = record.response.selecting
+                guard try transaction.connection.record(of: record.source, selecting) != nil else { return false }
+                return try transaction.replace(record)
+            }
+        }
+    }
+
+    /// The bytes of an original; nil if they are not stored (any more) or were damaged.
+    public func originalBody(digest: Digest) throws(StoreError) -> [UInt8]? {
+        guard case .bytes(let bytes)? = try originalBody(digest: digest, longest: .max) else { return nil }
+        return bytes
+    }
+
+    /// The same, but a body of more than `longest` bytes is returned as an open file, verified but not in memory.
+    package func originalBody(digest: Digest, longest: Int) throws(StoreError) -> EntryBody? {
+        guard let key = DigestKey(digest) else { return nil }
+        let found = try found(in: .originals, longest: longest) {
+            view throws(StoreError) -> (entry: Void, located: Located)? in
+            let found = try view.connection.first(
+                """
+                SELECT id, cost, data, \(IndexTransaction.bodyColumns) FROM bodies JOIN originals USING (id) \
+                WHERE \(DiskSchema.equal("digest", "?1"))
+                """, .digest(key)
+            ) {
+                Located(
+                    row: $0.integer(0), digest: key, cost: $0.real(1), body: IndexTransaction.StoredBody($0, at: 3),
+                    bytes: $0.blob(2))
+            }
+            guard let found else { return nil }
+            view.notes.note(.originals) { $0.countHit(bytes: found.body.length, milliseconds: found.cost) }
+            view.notes.use(.originals, row: found.row)
+            return ((), found)
+        }
+        return found?.body
+    }
+
+    /// Whether the body of an original is stored; counts no access and does not read it.
+    public func holdsOriginal(digest: Digest) throws(StoreError) -> Bool {
+        guard let key = DigestKey(digest) else { return false }
+        return try lookUp { view throws(StoreError) in
+            try view.connection.first(
+                "SELECT 1 FROM bodies JOIN originals USING (id) WHERE \(DiskSchema.equal("digest", "?1"))", .digest(key)
+            ) { _ in true }
+        } ?? false
+    }
+
+    /// Whether a record of the source with this digest is stored; counts no access.
+    public func holdsRecord(source: String, digest: Digest) throws(StoreError) -> Bool {
+        guard let key = DigestKey(digest) else { return false }
+        return try lookUp { view throws(StoreError) in
+            try view.connection.first(
+                "SELECT 1 FROM records WHERE source = ?1 AND digest = ?2", .text(source), .digest(key)
+            ) { _ in true }
+        } ?? false
+    }
+
+    /// Removes one record, and its body if no other record has the same bytes.
+    @discardableResult
+    public func removeRecord(source: String, selecting: [String: String?]) throws(StoreError) -> Bool {
+        try perform { index throws(StoreError) in
+            guard try index.connection.record(of: source, selecting) != nil else { return false }
+            return try index.write { transaction throws(StoreError) in
+                guard let row = try transaction.connection.record(of: source, selecting) else { return false }
+                try transaction.removeRow(.records, row)
+                return true
+            }
+        }
+    }
+}
+
+extension SQLiteConnection {
+    /// The row of the record of a source with these selecting fields.
+    fileprivate func record(of source: String, _ selecting: [String: String?]) throws(StoreError) -> Int? {
+        try first(
+            "SELECT id FROM records WHERE source = ?1 AND selecting = ?2", .text(source),
+            .blob(EntryCoding.encode(selecting))
+        ) { $0.integer(0) }
+    }
+}

@@ -1,0 +1,358 @@
+import PipelineSupport
+import Glibc
+import Synchronization
+/// Keeps originals, their records and variants in a folder, within budgets of bytes.
+///
+/// One SQLite database holds the index and small bodies; larger bodies are files named by digest
+/// (docs/entry-format.md). Several stores, in one process or in several, may use one folder on a local file system.
+/// Every call blocks for as long as its I/O takes: call it from threads of your own. Damage is never an error: a
+/// damaged entry is deleted, counted and reported as a miss.
+public final class DiskStore: Sendable {
+    /// The folder as it was given.
+    public let folder: String
+    /// The settings it was opened with.
+    public let configuration: DiskStoreConfiguration
+    private let state: Mutex<DiskIndex>
+    let files: BodyFiles
+    let generationPage: GenerationPage
+    /// Tiers that were brought within their budgets since this store was opened.
+    private let broughtDown = Mutex<Set<DiskTier>>([])
+    /// Read connections of the look-ups.
+    private let readers: IndexReaders
+    /// Counters and accesses that look-ups have recorded and no writer has stored yet.
+    let notes: LookupNotes
+    /// The thread that merges the notes if no writer has done so for a while; started on first use.
+    private let merger = Mutex<OwnedThreads?>(nil)
+    private let isMerging = Atomic<Bool>(false)
+    /// Until when the file system is assumed to have ample free space.
+    let ampleUntil = Atomic<UInt64>(0)
+    /// Measures the file system that holds the folder.
+    let space: @Sendable (_ folder: String) -> FileSystemSpace?
+
+    /// How often this store set a damaged database aside as `cache.sqlite.damaged` and started an empty one.
+    public var rebuilds: Int { notes.rebuilds.load(ordering: .relaxed) }
+
+    /// Opens the cache in `folder`, creating both if they do not exist.
+    ///
+    /// - Parameter policy: decides which entry of a tier is evicted; default GDSF-P. Its clock is stored in the folder,
+    ///   so all processes should use the same policy: budgets hold with different ones too, but the order of eviction
+    ///   makes little sense for a while.
+    /// - Throws: `.unavailable` if the folder cannot be created or opened; `.newerVersion`, changing nothing, if a
+    ///   newer version of this program wrote it.
+    public convenience init(
+        folder: String, configuration: DiskStoreConfiguration = DiskStoreConfiguration(),
+        policy: any EvictionPolicy = GreedyDualSizeFrequency()
+    ) throws(StoreError) {
+        try self.init(folder: folder, configuration: configuration, policy: policy) { FileSystemSpace(holding: $0) }
+    }
+
+    init(
+        folder: String, configuration: DiskStoreConfiguration = DiskStoreConfiguration(),
+        policy: any EvictionPolicy = GreedyDualSizeFrequency(),
+        space: @escaping @Sendable (String) -> FileSystemSpace?
+    ) throws(StoreError) {
+        self.folder = folder
+        self.space = space
+        self.configuration = configuration
+        notes = LookupNotes(limit: configuration.touchBatch, policy: policy)
+        let index = try DiskIndex(folder: folder, configuration: configuration, policy: policy, notes: notes)
+        files = index.files
+        readers = IndexReaders(path: index.path)
+        generationPage = index.shared
+        state = Mutex(index)
+    }
+
+    deinit { close() }
+
+    /// Whether the caller has to bring a tier within its budget: true once per tier.
+    func takesDown(_ tier: DiskTier) -> Bool { broughtDown.withLock { $0.insert(tier).inserted } }
+
+    /// Writes the counters and accesses noted in memory and closes the files. Later calls throw `.closed`.
+    public func close() {
+        readers.close()
+        merger.withLock { $0.take() }?.stop()
+        state.withLock { $0.close() }
+    }
+
+    /// Writes the counters and accesses noted in memory to the index.
+    public func flush() throws(StoreError) {
+        try perform { index throws(StoreError) in try index.storeNotes() }
+    }
+
+    /// Runs `body` on the index under its lock. If the index is damaged, reopens it and repeats `body` once, because
+    /// another process may be replacing it; if it is still damaged, repeats `body` on a new index. If another process
+    /// is writing, retries for `busyMilliseconds`, without holding the lock in between.
+    func perform<Result: Sendable>(
+        _ body: (DiskIndex) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+        // An error rolls back the whole transaction, and the caller that began it handles damage.
+        if let batch = Self.batch, batch.owner == ObjectIdentifier(self) { return try body(batch.index) }
+        var waited = 0
+        while true {
+            do throws(StoreError) {
+                return try performOnce(body)
+            } catch {
+                guard error.code == .busy, waited < configuration.busyMilliseconds * 1_000 else { throw error }
+                let pause = min(5_000, 500 + waited / 8)
+                usleep(UInt32(pause))
+                waited += pause
+            }
+        }
+    }
+
+    /// Runs a look-up on a read connection, so that it does not wait for writers. If that fails, and inside `together`,
+    /// runs it on the write connection under the index's lock, which handles damage.
+    ///
+    /// - Parameters:
+    ///   - tier: counts a miss if nothing is found.
+    ///   - body: may run twice.
+    func lookUp<Result: Sendable>(
+        missing tier: DiskTier? = nil, _ body: (IndexView) throws(StoreError) -> Result?
+    ) throws(StoreError) -> Result? {
+        let found: Result?
+        if Self.batch?.owner != ObjectIdentifier(self), let read = look(body) {
+            found = read
+        } else {
+            found = try perform { index throws(StoreError) in
+                try body(IndexView(connection: try index.connection, notes: notes, index: index))
+            }
+        }
+        if found == nil, let tier { notes.note(tier) { $0.misses += 1 } }
+        return found
+    }
+
+    /// Runs the look-up on a read connection; nil if that fails and the caller has to take the index's lock.
+    private func look<Result: Sendable>(_ body: (IndexView) throws(StoreError) -> Result?) -> Result?? {
+        guard let reader = readers.take() else { return nil }
+        let view = IndexView(connection: reader.connection, notes: notes, index: nil)
+        do throws(StoreError) {
+            let found = try body(view)
+            readers.giveBack(reader)
+            if notes.isDue { mergeNotes() }
+            return .some(found)
+        } catch {
+            // Not reported: the caller repeats the look-up on the write connection, which reports a lasting error.
+            reader.connection.close()
+            return nil
+        }
+    }
+
+    /// Merges the notes into the index on a background thread.
+    private func mergeNotes() {
+        guard !isMerging.exchange(true, ordering: .acquiring) else { return }
+        merger.withLock { threads in
+            if threads == nil { threads = OwnedThreads(count: 1) }
+            // The thread does not outlive the store: `close()` joins it.
+            threads?.submit { [unowned(unsafe) self] in
+                // Not reported here: the next write fails with the same error and reports it.
+                try? flush()
+                isMerging.store(false, ordering: .releasing)
+            }
+        }
+    }
+
+    private func performOnce<Result: Sendable>(
+        _ body: (DiskIndex) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+        try state.withLock { index throws(StoreError) -> Result in
+            try index.reopenIfReplaced()
+            for isCertain in [false, true] {
+                do throws(StoreError) {
+                    return try body(index)
+                } catch {
+                    guard error.code == .damaged else { throw error }
+                    try index.rebuild(isCertain: isCertain)
+                }
+            }
+            return try body(index)
+        }
+    }
+
+    // MARK: Storing together
+
+    /// A transaction that several stores on one thread share.
+    private struct Batch: Sendable {
+        var owner: ObjectIdentifier
+        var index: DiskIndex
+    }
+
+    @TaskLocal private static var batch: Batch?
+    /// Bytes that stores made together are assumed to need.
+    private static let togetherBytes = 1 << 20
+
+    /// Runs the stores within `body`, on the calling thread, as one transaction: either all of them happen or none.
+    /// This costs about half as much as storing them one by one.
+    ///
+    /// Other writers wait until it has committed, so it is meant for a few small bodies. `body` may run twice if damage
+    /// is found.
+    ///
+    /// - Throws: what `body` throws; nothing is stored in that case.
+    public func together(_ body: () throws(StoreError) -> Void) throws(StoreError) {
+        // Before the transaction begins: what it evicts frees space only once it has committed.
+        for tier in [DiskTier.originals, .variants] { try makeRoom(for: Self.togetherBytes, in: tier) }
+        try perform { index throws(StoreError) in
+            try index.write { _ throws(StoreError) in
+                let batch = Batch(owner: ObjectIdentifier(self), index: index)
+                let result = Self.$batch.withValue(batch) { Result { () throws(StoreError) in try body() } }
+                try result.get()
+            }
+        }
+    }
+
+    // MARK: Bodies
+
+    /// What a look-up found, before the body is checked.
+    struct Located: Sendable {
+        var row: Int
+        var digest: DigestKey
+        /// Milliseconds that a hit was counted as saving.
+        var cost: Double
+        var body: IndexTransaction.StoredBody
+        /// The body, unless it is a file.
+        var bytes: [UInt8]?
+    }
+
+    /// The entry that `look` finds in a tier and counts as a hit, with its body, which is checked without the lock; nil
+    /// if there is none, or if it is damaged and was removed.
+    ///
+    /// - Parameter longest: bytes of the longest body to read into memory; a longer one is returned as an open file.
+    func found<Entry: Sendable>(
+        in tier: DiskTier, longest: Int,
+        _ look: (IndexView) throws(StoreError) -> (entry: Entry, located: Located)?
+    ) throws(StoreError) -> (entry: Entry, body: EntryBody)? {
+        for isLast in [false, true] {
+            guard let found = try lookUp(missing: tier, look) else { return nil }
+            let (body, cost) = (found.located.body, found.located.cost)
+            do throws(StoreError) {
+                if let body = try whole(found.located, longest: longest) { return (found.entry, body) }
+            } catch {
+                // A disk error is not damage, but the caller gets no body.
+                notes.note(tier) {
+                    $0.takeBackHit(bytes: body.length, milliseconds: cost)
+                    $0.misses += 1
+                }
+                throw error
+            }
+            notes.note(tier) { $0.takeBackHit(bytes: body.length, milliseconds: cost) }
+            // Another process may have evicted or replaced the entry between the look-up and the read of its file.
+            if try confirmDamage(found.located, tier: tier, removes: true) || isLast { break }
+        }
+        notes.note(tier) { $0.misses += 1 }
+        return nil
+    }
+
+    /// Whether the body of a row that still exists is damaged.
+    ///
+    /// - Parameter removes: whether a damaged body is removed.
+    func confirmDamage(_ located: Located, tier: DiskTier, removes: Bool) throws(StoreError) -> Bool {
+        // Read again under the write lock.
+        func isDamaged(_ connection: SQLiteConnection) throws(StoreError) -> Bool {
+            guard let now = try connection.located(located.row, of: tier, located.digest),
+                now.body.id == located.body.id
+            else { return false }
+            return try whole(now, longest: configuration.inlineLimit) == nil
+        }
+        let wasDamaged = try perform { index throws(StoreError) in
+            guard removes else {
+                return try index.maintain { connection throws(StoreError) in try isDamaged(connection) }
+            }
+            return try index.write { transaction throws(StoreError) in
+                guard try isDamaged(transaction.connection) else { return false }
+                try transaction.removeRow(tier, located.row)
+                try transaction.spoil(located.body.id)
+                return true
+            }
+        }
+        if wasDamaged, removes { notes.note(tier) { $0.corrupt += 1 } }
+        return wasDamaged
+    }
+
+    /// The body, if it has the length and the checksum of its row.
+    func whole(_ located: Located, longest: Int) throws(StoreError) -> EntryBody? {
+        let body = located.body
+        let found: EntryBody?
+        if !body.isFile {
+            found = located.bytes.map(EntryBody.bytes)
+        } else if body.length > longest {
+            found = try files.opened(located.digest.text, length: body.length).map(EntryBody.file)
+        } else {
+            found = try files.read(located.digest.text, length: body.length).map(EntryBody.bytes)
+        }
+        guard let found, found.count == body.length else { return nil }
+        guard let checksum = found.checksum(of: located.digest) else {
+            throw StoreError(.io, "cannot read a body", path: files.path(located.digest.text))
+        }
+        return checksum == body.checksum ? found : nil
+    }
+
+    /// Stores a body together with what `insert` writes: both or neither.
+    func storing<Result: Sendable>(
+        _ digest: Digest, _ body: EntryBody?, tier: DiskTier,
+        insert: (IndexTransaction, IncomingBody) throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+        guard let key = DigestKey(digest) else {
+            throw StoreError(.invalid, "not a digest of 64 hexadecimal digits: \(digest.prefix(80))")
+        }
+        if Self.batch?.owner != ObjectIdentifier(self) {
+            do throws(StoreError) {
+                try makeRoom(for: body?.count ?? 0, in: tier)
+            } catch {
+                if error.code == .full { notes.note(tier) { $0.refused += 1 } }
+                throw error
+            }
+        } else if let (free, floor) = freeSpace(), free - (body?.count ?? 0) < floor {
+            // Space freed by eviction becomes available only at commit, so a batch that does not fit is retried entry by entry.
+            throw StoreError(.full, "not enough free space for a group of bodies", path: folder)
+        }
+        guard let incoming = IncomingBody(key: key, digest: digest, content: body) else {
+            throw StoreError(.io, "cannot read back a body of \(body?.count ?? 0) bytes that was to be stored")
+        }
+        defer { if let temporary = incoming.temporary { unlink(temporary) } }
+        if let body, body.count > configuration.inlineLimit,
+            DiskTier.charge(body: body.count) <= configuration.budget(of: tier)
+        {
+            // Written before the write lock is acquired, unless the same bytes are stored already.
+            let isStored = files.holds(digest, length: body.count)
+            if !isStored { incoming.temporary = try files.writeTemporary(body, sync: configuration.fsync) }
+        }
+        return try perform { index throws(StoreError) in
+            try index.write { transaction throws(StoreError) in try insert(transaction, incoming) }
+        }
+    }
+
+    /// A body to be stored, with the temporary file that holds it, if it has one.
+    final class IncomingBody {
+        let key: DigestKey
+        let digest: Digest
+        let content: EntryBody?
+        let checksum: UInt32
+        var temporary: String?
+
+        /// nil if a file cannot be read.
+        init?(key: DigestKey, digest: Digest, content: EntryBody?) {
+            guard let checksum = content.map({ $0.checksum(of: key) }) ?? 0 else { return nil }
+            self.key = key
+            self.digest = digest
+            self.content = content
+            self.checksum = checksum
+        }
+    }
+}
+
+extension SQLiteConnection {
+    /// The body of a row, if it has this digest.
+    func located(_ row: Int, of tier: DiskTier, _ digest: DigestKey) throws(StoreError) -> DiskStore.Located? {
+        let table =
+            tier == .originals ? "originals AS entry ON entry.id = bodies.id" : "variants AS entry ON body = bodies.id"
+        return try first(
+            """
+            SELECT cost, data, \(IndexTransaction.bodyColumns) FROM bodies JOIN \(table) \
+            WHERE entry.id = ?1 AND bodies.digest = ?2
+            """, .integer(row), .digest(digest)
+        ) {
+            DiskStore.Located(
+                row: row, digest: digest, cost: $0.real(0), body: IndexTransaction.StoredBody($0, at: 2),
+                bytes: $0.blob(1))
+        }
+    }
+}

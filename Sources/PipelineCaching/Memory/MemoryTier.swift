@@ -1,0 +1,251 @@
+import HTTPCaching
+import Synchronization
+
+/// The memory tiers as one store. Nothing in it blocks or throws: any thread may call it, event loops included.
+///
+/// `records` holds the records of each source and `originals` the bodies under their digests, each within its own
+/// budget. A body carries a record of each source it was stored for, which answers if `records` has evicted its own: so
+/// a record stays for as long as its body. A purge finds variants by the digest of their original.
+package final class MemoryTier: Store {
+    package let records: MemoryStore<[OriginalRecord]>
+    package let originals: MemoryStore<[OriginalRecord]>
+    package let variants: MemoryStore<VariantEntry>
+    private let updating = Mutex<Void>(())
+
+    init(_ budgets: MemoryBudgets) {
+        let purges = PurgeCount()
+        records = MemoryStore(budget: budgets.records, purges: purges)
+        originals = MemoryStore(budget: budgets.originals, purges: purges)
+        variants = MemoryStore(budget: budgets.variants)
+    }
+
+    /// Estimated milliseconds of fetching an original, if none were measured: 30, plus the time at 5 MB a second.
+    private static func fetchEstimate(bytes: Int) -> Double { 30 + Double(bytes) / 5_000 }
+
+    /// The cost of every record for the eviction policy, in milliseconds, so that only size and access count matter.
+    private static let costOfRecord = 30.0
+
+    // MARK: Records
+
+    /// The records of a source without counting an access; nil if there are none.
+    func peek(source: String) -> [OriginalRecord]? {
+        if let found = records.peek(source)?.value { return found }
+        let found = originals.first(named: source)?.value.filter { $0.source == source }
+        return found?.isEmpty == false ? found : nil
+    }
+
+    /// Adds a record to those of its source, of which the most recent `selectionLimit` are kept.
+    ///
+    /// - Parameter known: the others, in case they have been evicted since they were looked up.
+    func update(_ record: OriginalRecord, known: [OriginalRecord] = [], generation: UInt64?) -> Bool {
+        // Two selections of one source may arrive together; neither must overwrite the other.
+        updating.withLock { _ in
+            var all = peek(source: record.source) ?? known
+            all.removeAll { $0.response.selecting == record.response.selecting }
+            all.append(record)
+            all.sort { $0.response.responseTime > $1.response.responseTime }
+            originals.update(record.digest) { held in
+                if let at = held.firstIndex(where: { $0.isSameSelection(as: record) }) { held[at] = record }
+            }
+            return keep(Array(all.prefix(OriginalRecord.selectionLimit)), of: record.source, generation: generation)
+        }
+    }
+
+    /// Replaces all records of a source.
+    @discardableResult
+    func keep(_ all: [OriginalRecord], of source: String, generation: UInt64?) -> Bool {
+        let bytes = all.reduce(0) { $0 + Self.bytes(of: $1) }
+        return records.insert(
+            all, body: [], for: source, valueBytes: bytes, cost: Self.costOfRecord, generation: generation, name: source
+        )
+    }
+
+    /// Merges another store's records of a source into those here, the newer of each selection, and returns the result.
+    func merged(_ stored: [OriginalRecord], of source: String, generation: UInt64) -> [OriginalRecord] {
+        updating.withLock { _ in
+            var all = stored
+            for kept in peek(source: source) ?? [] {
+                let at = all.firstIndex { $0.response.selecting == kept.response.selecting }
+                if let at, all[at].response.responseTime >= kept.response.responseTime { continue }
+                if let at { all[at] = kept } else { all.append(kept) }
+            }
+            if !all.isEmpty { keep(all, of: source, generation: generation) }
+            return all
+        }
+    }
+
+    /// The memory that a record takes: itself, its strings and their allocation headers, about 64 bytes per string in
+    /// addition to its text.
+    private static func bytes(of record: OriginalRecord) -> Int {
+        record.response.fields.reduce(512 + 2 * record.source.utf8.count) { sum, field in
+            sum + 128 + field.name.utf8.count + field.value.utf8.count
+        }
+    }
+
+    /// Looks up the records of a source, counting the access; nil if there are none.
+    func foundRecords(of source: String) -> [OriginalRecord]? {
+        records.entry(for: source)?.value ?? peek(source: source)
+    }
+
+    package func records(source: String) -> [OriginalRecord] { foundRecords(of: source) ?? [] }
+
+    package func freshen(_ record: OriginalRecord) -> Bool {
+        let isThere = peek(source: record.source)?.contains { $0.isSameSelection(as: record) }
+        return isThere == true && update(record, generation: nil)
+    }
+
+    package func removeRecord(source: String, selecting: [String: String?]) -> Bool {
+        updating.withLock { _ in
+            guard let all = peek(source: source) else { return false }
+            let removed = all.filter { $0.response.selecting == selecting }
+            records.update(source) { $0.removeAll { $0.response.selecting == selecting } }
+            for record in removed {
+                originals.update(record.digest) { $0.removeAll { $0.isSameSelection(as: record) } }
+            }
+            return !removed.isEmpty
+        }
+    }
+
+    // MARK: Bodies
+
+    package func originalBody(digest: Digest, longest: Int) -> EntryBody? {
+        (originals.entry(for: digest)?.body).map(EntryBody.bytes)
+    }
+
+    package func holdsOriginal(digest: Digest) -> Bool { originals.peek(digest) != nil }
+
+    /// A body in a file is too long for memory: only its record is kept.
+    package func storeOriginal(_ record: OriginalRecord, content: EntryBody?, generation: UInt64) -> Bool {
+        let generation = Self.split(generation).originals
+        guard update(record, generation: generation) else { return false }
+        if case .bytes(let bytes)? = content { keep(bytes, under: record, generation: generation) }
+        return true
+    }
+
+    func keep(_ body: [UInt8], under record: OriginalRecord, generation: UInt64) {
+        // Records of other sources with the same bytes. A source left out here fetches again after a purge of the rest.
+        let others = originals.peek(record.digest)?.value.filter { !$0.isSameSelection(as: record) } ?? []
+        let cost = record.fetchMilliseconds > 0 ? record.fetchMilliseconds : Self.fetchEstimate(bytes: body.count)
+        originals.insert(
+            [record] + others.prefix(OriginalRecord.selectionLimit - 1), body: body, for: record.digest, cost: cost,
+            generation: generation, name: record.source)
+    }
+
+    /// Keeps a body that was read from disk, with its record if that is known.
+    func keep(_ body: [UInt8], of digest: Digest, _ record: OriginalRecord?, generation: UInt64) {
+        if let record, record.digest == digest { return keep(body, under: record, generation: generation) }
+        originals.insert(
+            [], body: body, for: digest, cost: Self.fetchEstimate(bytes: body.count), generation: generation)
+    }
+
+    // MARK: Variants
+
+    package func variant(key: String, of original: Digest) -> (entry: VariantEntry, body: [UInt8])? {
+        variants.entry(for: key).map { ($0.value, $0.body) }
+    }
+
+    package func storeVariant(_ entry: VariantEntry, body: [UInt8], generation: UInt64, source: String?) -> Bool {
+        keep(entry, body: body, generation: Self.split(generation).variants)
+    }
+
+    @discardableResult
+    func keep(_ entry: VariantEntry, body: [UInt8], generation: UInt64) -> Bool {
+        variants.insert(
+            entry, body: body, for: entry.key, valueBytes: entry.recipe.utf8.count, cost: entry.cost,
+            generation: generation, name: entry.originalDigest)
+    }
+
+    // MARK: The whole
+
+    /// The generations of both tiers in one number, 32 bits each: more than all purges in a process's lifetime.
+    package func generationNow() -> UInt64 { originals.generation << 32 | variants.generation }
+
+    private static func split(_ generation: UInt64) -> (originals: UInt64, variants: UInt64) {
+        (generation >> 32, generation & 0xFFFF_FFFF)
+    }
+
+    @discardableResult
+    package func purge(source: String, digests: Set<Digest>) -> PurgeResult {
+        let known = peek(source: source) ?? []
+        return purging { result in
+            result.records = known.count
+            result.digests = digests.union(known.map(\.digest))
+            records.remove([source])
+            result.originals = originals.remove(result.digests)
+            result.variants = variants.remove(named: result.digests)
+        }
+    }
+
+    /// Removes what these sources and digests name, and invalidates in-flight work.
+    ///
+    /// - Returns: `names`, and the digests in the records of these sources.
+    @discardableResult
+    func forget(_ names: Set<String>) -> Set<Digest> {
+        var digests = names
+        for name in names { digests.formUnion((peek(source: name) ?? []).map(\.digest)) }
+        records.remove(names)
+        originals.remove(digests)
+        variants.remove(named: digests)
+        return digests
+    }
+
+    /// - Returns: bytes freed.
+    func reduce(to share: Double) -> Int {
+        records.reduce(to: share) + originals.reduce(to: share) + variants.reduce(to: share)
+    }
+
+    func removeAll() {
+        records.removeAll()
+        originals.removeAll()
+        variants.removeAll()
+    }
+
+    package func purge(_ selection: SourceSelection) -> PurgeResult { purge(selection, digests: []) }
+
+    /// - Parameter digests: further originals known to belong to these sources.
+    func purge(_ selection: SourceSelection, digests: Set<Digest>) -> PurgeResult {
+        purging { result in
+            result.digests = digests
+            // A body is named after one of its sources and has records of all of them.
+            var removed = Set(records.remove(namedIn: selection).flatMap(\.value))
+            removed.formUnion(
+                originals.values(namedIn: selection).flatMap(\.self).filter { selection.contains($0.source) })
+            result.sources = Set(removed.map(\.source)).count
+            result.records = removed.count
+            result.digests.formUnion(removed.map(\.digest))
+            for digest in result.digests where !isShared(digest) {
+                if originals.remove(digest) { result.originals += 1 }
+            }
+            result.variants = variants.remove(named: result.digests)
+        }
+    }
+
+    /// Whether a record of a source that was not purged names this body.
+    private func isShared(_ digest: Digest) -> Bool {
+        (originals.peek(digest)?.value ?? []).contains { other in
+            records.peek(other.source)?.value.contains { $0.digest == digest } == true
+        }
+    }
+
+    /// Runs `body` and adds the number of bytes it freed.
+    private func purging(_ body: (inout PurgeResult) -> Void) -> PurgeResult {
+        let before = originals.counters.bytes + variants.counters.bytes
+        var result = PurgeResult()
+        body(&result)
+        result.bytes = max(0, before - originals.counters.bytes - variants.counters.bytes)
+        result.generation = generationNow()
+        return result
+    }
+
+    package func statistics() -> (originals: StoreCounters, variants: StoreCounters, records: StoreCounters) {
+        (originals.counters, variants.counters, records.counters)
+    }
+
+    package func close() {}
+}
+
+extension OriginalRecord {
+    fileprivate func isSameSelection(as other: OriginalRecord) -> Bool {
+        source == other.source && response.selecting == other.response.selecting
+    }
+}

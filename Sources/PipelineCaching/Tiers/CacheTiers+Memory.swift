@@ -1,0 +1,17 @@
+import Glibc
+/// Freeing memory, and decoded pixels, which only memory keeps.
+extension CacheTiers {
+    /// Evicts from every memory tier until it takes at most this share of what it takes now.
+    /// - Returns: bytes freed.
+    package func reduceMemory(to share: Double) -> Int {
+        let bytes = memory.reduce(to: share) + pixels.reduce(to: share)
+        if bytes > 0 { _ = Self.trimHeap?(0) }
+        return bytes
+    }
+
+    /// `malloc_trim(3)` of glibc, whose header Swift does not import: small bodies live in the allocator's arenas,
+    /// which keep freed memory until they are trimmed.
+    private static let trimHeap = dlsym(nil, "malloc_trim").map {
+        unsafeBitCast($0, to: (@convention(c) (Int) -> CInt).self)
+    }
+}

@@ -1,0 +1,50 @@
+/// A tier by its name.
+public struct TierName: Sendable, Hashable, CustomStringConvertible {
+    /// As `Cache-Status` and reports show it.
+    public let description: String
+
+    public init(_ name: String) { description = name }
+
+    /// Memory of this process.
+    public static let memory = TierName("memory")
+    /// The cache folder.
+    public static let disk = TierName("disk")
+}
+
+/// Budgets of the memory tiers, each of its own.
+public struct MemoryBudgets: Sendable, Hashable {
+    /// Bytes for the bodies of originals as they were sent.
+    public var originals: Int
+    /// Bytes for the records of originals, on top of the bodies; a tenth of `originals` unless set.
+    public var records: Int
+    /// Bytes for encoded variants.
+    public var variants: Int
+    /// Bytes for pixels that `ImagePipeline.pixels(for:)` decoded.
+    public var pixels: Int
+
+    public init(originals: Int, variants: Int, pixels: Int = 0, records: Int? = nil) {
+        self.originals = originals
+        self.records = records ?? originals / 10
+        self.variants = variants
+        self.pixels = pixels
+    }
+}
+
+/// What `CacheTiers` is made with.
+package struct TiersConfiguration: Sendable {
+    package var memory: MemoryBudgets
+    /// The cache folder; nil for no disk tier.
+    package var folder: String?
+    package var disk = DiskStoreConfiguration()
+    /// Takes the place of the disk tier, for tests.
+    package var store: (any Store)?
+    /// Bytes that may wait to be stored.
+    package var writeBehindBytes = 64 << 20
+    /// Bytes of the longest body that is read from disk into memory.
+    package var longestInMemory = 4 << 20
+    /// How long to wait for another process that does the same work, before doing it as well.
+    package var waits: (original: Duration, variant: Duration) = (.seconds(20), .seconds(25))
+    package var warn: @Sendable (String) -> Void = { _ in }
+
+    package init(memory: MemoryBudgets) { self.memory = memory }
+}

@@ -1,0 +1,239 @@
+import HTTPCaching
+import Synchronization
+
+/// Fetches with libcurl's multi interface on one thread of its own, started by the first fetch.
+///
+/// Connections are kept and reused, but never shared between transports, so that one with a laxer address rule cannot
+/// lend a connection to another. Redirects are followed here, and each hop is checked like a first request.
+public final class CurlTransport: Transport {
+    private enum State {
+        case idle
+        case running(CurlLoop)
+        case stopped
+    }
+
+    /// The settings it was made with.
+    public let configuration: FetchConfiguration
+    private let state = Mutex(State.idle)
+    private let breaker: Mutex<CircuitBreaker?>
+    private let hooks: TransportHooks
+    private let settings: TransferSettings
+
+    /// Statuses that redirect if they come with a `Location` (RFC 9110 §15.4).
+    static let redirectStatuses: Set<Int> = [301, 302, 303, 307, 308]
+
+    /// Creates a transport; nothing is started before the first fetch.
+    public convenience init(_ configuration: FetchConfiguration = FetchConfiguration()) {
+        self.init(configuration, hooks: TransportHooks())
+    }
+
+    package init(_ configuration: FetchConfiguration, hooks: TransportHooks) {
+        self.configuration = configuration
+        self.hooks = hooks
+        settings = TransferSettings(configuration)
+        breaker = Mutex(configuration.breaker.map { CircuitBreaker($0) })
+    }
+
+    deinit { shutdown() }
+
+    /// Fails running fetches with `cancelled` and joins the thread. Later fetches fail; calling again does nothing.
+    public func shutdown() {
+        let loop: CurlLoop? = state.withLock { state in
+            defer { state = .stopped }
+            if case .running(let loop) = state { return loop }
+            return nil
+        }
+        loop?.stop()
+    }
+
+    public func fetch(
+        _ request: FetchRequest, onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
+    ) async throws(FetchError) -> FetchedResponse {
+        var url = request.url
+        var fields = request.fields
+        var visited: [SourceURL] = []
+        var passed: [StoredResponse] = []
+        var spent = 0.0
+        let total = request.totalSeconds ?? configuration.totalSeconds
+        while true {
+            let (response, seconds) = try await hop(
+                to: url, fields: fields, request: request, totalSeconds: total - spent, onProgress: onProgress)
+            spent += seconds
+            guard request.followsRedirects, request.method == "GET", Self.redirectStatuses.contains(response.status),
+                let location = response.fields.first("location")
+            else {
+                var answer = FetchedResponse(
+                    status: response.status, fields: response.fields, body: response.body.bytes,
+                    requestTime: response.requestTime, responseTime: response.responseTime, finalURL: url,
+                    milliseconds: spent * 1000, redirects: visited, digest: response.body.digest)
+                answer.redirectResponses = passed
+                answer.file = response.body.file
+                return answer
+            }
+            visited.append(url)
+            passed.append(
+                StoredResponse(
+                    status: response.status, fields: response.fields, requestTime: response.requestTime,
+                    responseTime: response.responseTime))
+            let next = try Self.target(of: location, from: url)
+            guard visited.count <= configuration.redirects else {
+                throw FetchError(
+                    .tooManyRedirects, request.url,
+                    "more than \(configuration.redirects) redirects (`fetch.redirects`), the last to \(next.redacted)")
+            }
+            guard !visited.contains(where: { $0.normalised == next.normalised }) else {
+                throw FetchError(.tooManyRedirects, request.url, "a loop of redirects through \(next.redacted)")
+            }
+            if next.origin != url.origin { fields = Self.withoutCredentials(fields) }
+            url = next
+        }
+    }
+
+    private static func target(of location: String, from url: SourceURL) throws(FetchError) -> SourceURL {
+        let next: SourceURL
+        do throws(SourceError) {
+            next = try url.resolving(FieldSyntax.percentEncoded(location))
+        } catch {
+            throw FetchError(.badRedirect, url, "it redirects to a URL that cannot be fetched: \(error.message)")
+        }
+        guard url.scheme == "http" || next.scheme == "https" else {
+            throw FetchError(
+                .badRedirect, url,
+                "it redirects from https to plain http, \(next.redacted), which anyone on the way can change")
+        }
+        return next
+    }
+
+    /// The fields without those that must not reach another origin than the intended one (RFC 9110 §15.4).
+    private static func withoutCredentials(_ fields: [HeaderField]) -> [HeaderField] {
+        fields.filter { !["authorization", "cookie", "proxy-authorization"].contains($0.name.lowercased()) }
+    }
+
+    /// Performs one request; returns the response, and the seconds it took from leaving the queue.
+    private func hop(
+        to url: SourceURL, fields: [HeaderField], request: FetchRequest, totalSeconds: Double,
+        onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
+    ) async throws(FetchError) -> (RawResponse, Double) {
+        if let refusal = configuration.sources.refusal(of: url) {
+            throw FetchError(.refusedSource, url, "refused by policy: \(refusal)")
+        }
+        guard FieldSyntax.isToken(request.method), !Self.refusedMethods.contains(request.method) else {
+            throw FetchError(.protocolViolation, url, "the method `\(request.method)` cannot be sent to an origin")
+        }
+        let settings = configuration.settings(for: url)
+        let host = request.method == "GET" ? settings : settings?.withoutFields
+        let expectsPart = fields.first("range") != nil
+        // The rest of an interrupted download is requested only from where its beginning came from.
+        let partial = expectsPart ? nil : request.resuming.flatMap { $0.url == url ? $0 : nil }
+        let lines = try Self.lines(
+            fields + (host?.additions(to: fields) ?? []) + (partial?.requestFields ?? []), url,
+            method: request.method)
+        let loop = try running(url)
+        let isTrial = try passBreaker(url)
+        let hop = TransferRequest(
+            url: url, method: request.method, body: request.body, lines: lines, expectsPart: expectsPart,
+            byteLimit: request.byteLimit ?? configuration.byteLimit, totalSeconds: max(totalSeconds, 0),
+            onProgress: onProgress, followsRedirects: request.followsRedirects,
+            acceptsFile: request.acceptsFile, onInterim: request.onInterim,
+            resuming: partial, host: host,
+            hooks: hooks)
+        let transfer = Transfer(hop, self.settings)
+        let result: Result<RawResponse, FetchError>
+        if Task.isCancelled {
+            result = .failure(FetchError(.cancelled, url, "cancelled"))
+        } else {
+            result = await withTaskCancellationHandler {
+                loop.submit(transfer)
+                return await transfer.result()
+            } onCancel: {
+                loop.cancel(transfer)
+            }
+        }
+        recordOutcome(result, of: url, isTrial: isTrial, countsStatus: request.method == "GET")
+        return (try result.get(), transfer.elapsed)
+    }
+
+    // MARK: Breaker
+
+    /// Whether the request is the circuit breaker's trial for its origin; throws while the breaker is open.
+    private func passBreaker(_ url: SourceURL) throws(FetchError) -> Bool {
+        let now = hooks.now()
+        switch breaker.withLock({ $0?.admit(url.origin, now: now) }) {
+        case nil: return false
+        case .ask(let isTrial): return isTrial
+        case .refuse(let failures, let seconds):
+            let wait =
+                seconds > 0 ? "for \(Int(seconds.rounded(.up))) s more" : "until the current trial request ends"
+            throw FetchError(
+                .circuitOpen, url,
+                "\(url.origin) failed \(failures) times in a row; requests to it are rejected \(wait) (`fetch.breaker`)"
+            )
+        }
+    }
+
+    /// Errors that count as failures of the origin: it cannot be reached, or does not answer properly.
+    private static let failures: Set<FetchError.Code> = [
+        .unresolvable, .unreachable, .connectTimeout, .timeout, .stalled, .tls, .truncated, .transport,
+    ]
+
+    /// - Parameter countsStatus: whether a 5xx is due to the origin rather than to what was sent to it.
+    private func recordOutcome(
+        _ result: Result<RawResponse, FetchError>, of url: SourceURL, isTrial: Bool, countsStatus: Bool
+    ) {
+        let outcome: CircuitBreaker.Outcome =
+            switch result {
+            case .success(let response): countsStatus && (500..<600).contains(response.status) ? .failed : .answered
+            case .failure(let error) where Self.failures.contains(error.code): .failed
+            case .failure(let error) where error.code == .cancelled || error.code == .refusedAddress: .unknown
+            case .failure: .answered
+            }
+        let now = hooks.now()
+        breaker.withLock { $0?.record(url.origin, outcome, isTrial: isTrial, now: now) }
+    }
+
+    private func running(_ url: SourceURL) throws(FetchError) -> CurlLoop {
+        let loop: CurlLoop? = state.withLock { state in
+            switch state {
+            case .running(let loop): return loop
+            case .stopped: return nil
+            case .idle:
+                guard let loop = CurlLoop.start(configuration) else { return nil }
+                state = .running(loop)
+                return loop
+            }
+        }
+        if let loop { return loop }
+        throw FetchError(.cancelled, url, "the transport was shut down, or its thread could not be started")
+    }
+
+    /// CONNECT and TRACE address intermediaries rather than an origin; the response to HEAD has no body to wait for.
+    private static let refusedMethods: Set<String> = ["CONNECT", "TRACE", "HEAD"]
+    /// Fields that the transport itself takes care of.
+    private static let own = FieldLines.hopByHop.union(["host", "content-length", "expect"])
+    private static let accept = FieldSyntax.bytes("Accept: image/*, */*;q=0.5") + [0]
+
+    /// Field lines for libcurl, without the connection fields, which the transport writes.
+    private static func lines(
+        _ fields: [HeaderField], _ url: SourceURL, method: String
+    ) throws(FetchError) -> [[UInt8]] {
+        var lines: [[UInt8]] = []
+        if method == "GET" {
+            if fields.first("accept") == nil { lines.append(accept) }
+        } else {
+            // By default libcurl would wait for a 100 before it sends the body, and would declare the body a form.
+            lines.append(FieldSyntax.bytes("Expect:") + [0])
+            if fields.first("content-type") == nil { lines.append(FieldSyntax.bytes("Content-Type:") + [0]) }
+        }
+        for field in fields where !own.contains(field.name.lowercased()) {
+            guard FieldSyntax.isToken(field.name), FieldSyntax.isValue(field.value) else {
+                throw FetchError(
+                    .protocolViolation, url,
+                    "the request field `\(field.name)` contains characters that a field must not contain")
+            }
+            // libcurl takes "Name:" as an order to leave the field out, "Name;" as one to send it empty.
+            let line = field.value.isEmpty ? "\(field.name);" : "\(field.name): \(field.value)"
+            lines.append(FieldSyntax.bytes(line) + [0])
+        }
+        return lines
+    }
+}

@@ -1,0 +1,116 @@
+import HTTPCaching
+import Synchronization
+
+/// Tries again what may succeed a moment later: failed connections, and 429, 502, 503, 504.
+///
+/// `FetchConfiguration.retries` further attempts; the last answer is returned as it is. A `Retry-After` within the
+/// limit is waited for; a longer one ends the attempts. An interrupted body is resumed if its response has a strong
+/// `ETag` and a length: the rest is requested with `Range` and `If-Range` (RFC 9110 §13.1.5, §14.2), and the whole body
+/// again if the rest does not match.
+public struct RetryingTransport<Base: Transport>: Transport {
+    private let base: Base
+    private let configuration: FetchConfiguration
+    private let pause: @Sendable (_ seconds: Double) async throws -> Void
+
+    /// Wraps a transport.
+    ///
+    /// - Parameter pause: how to wait between attempts; by default a sleep, which cancellation ends.
+    public init(
+        _ base: Base, configuration: FetchConfiguration,
+        pause: @escaping @Sendable (_ seconds: Double) async throws -> Void = { seconds in
+            try await Task.sleep(for: .seconds(seconds))
+        }
+    ) {
+        self.base = base
+        self.configuration = configuration
+        self.pause = pause
+    }
+
+    public func shutdown() async { await base.shutdown() }
+
+    public func fetch(
+        _ request: FetchRequest, onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
+    ) async throws(FetchError) -> FetchedResponse {
+        var attempt = 0
+        var request = request
+        // A request that may change state is sent only once (RFC 9110 §9.2.2).
+        let retries = request.method == "GET" ? configuration.retries : 0
+        let progress = retries > 0 ? onProgress.map(Self.neverBackwards) : onProgress
+        while true {
+            let outcome: Result<FetchedResponse, FetchError>
+            do throws(FetchError) {
+                outcome = .success(try await base.fetch(request, onProgress: progress))
+            } catch {
+                // Kept across attempts that received nothing; dropped once the rest is known not to match.
+                if error.code == .partMismatch { request.resuming = nil }
+                if let partial = error.partial { request.resuming = partial }
+                var error = error
+                error.partial = nil
+                outcome = .failure(error)
+            }
+            guard attempt < retries,
+                let seconds = RetryDelay.seconds(
+                    after: outcome, attempt: attempt, configuration: configuration,
+                    jitter: Double.random(in: 0.5...1), canResume: request.resuming != nil)
+            else { return try outcome.get() }
+            attempt += 1
+            do {
+                try await pause(seconds)
+            } catch {
+                throw FetchError(.cancelled, request.url, "cancelled")
+            }
+        }
+    }
+
+    /// Suppresses progress that an earlier attempt has already reported.
+    private static func neverBackwards(
+        _ report: @escaping @Sendable (_ received: Int, _ expected: Int?) -> Void
+    ) -> @Sendable (_ received: Int, _ expected: Int?) -> Void {
+        let most = ProgressMark()
+        return { received, expected in if most.advances(to: received) { report(received, expected) } }
+    }
+}
+
+/// The highest count so far.
+private final class ProgressMark: Sendable {
+    private let most = Atomic(-1)
+
+    func advances(to count: Int) -> Bool { most.max(count, ordering: .relaxed).oldValue < count }
+}
+
+/// Whether and when to try again.
+enum RetryDelay {
+    private static let statuses: Set<Int> = [429, 502, 503, 504]
+    private static let codes: Set<FetchError.Code> = [
+        .unresolvable, .unreachable, .connectTimeout, .transport, .truncated, .partMismatch,
+    ]
+
+    /// Seconds to wait before the next attempt; nil if there should be none.
+    ///
+    /// - Parameters:
+    ///   - attempt: retries made so far; each doubles the delay.
+    ///   - canResume: whether the next attempt would request only the rest of the body, so that a stall is retried.
+    ///   - jitter: 0.5…1, multiplies the delay so that many callers do not return at once.
+    static func seconds(
+        after outcome: Result<FetchedResponse, FetchError>, attempt: Int, configuration: FetchConfiguration,
+        jitter: Double, canResume: Bool = false
+    ) -> Double? {
+        let backoff = configuration.retrySeconds * Double(1 << min(attempt, 16)) * jitter
+        switch outcome {
+        case .failure(let error):
+            return codes.contains(error.code) || (canResume && error.code == .stalled) ? backoff : nil
+        case .success(let response):
+            guard statuses.contains(response.status) else { return nil }
+            guard let text = response.fields.first("retry-after") else { return backoff }
+            let asked: Double
+            if let seconds = FieldLines.deltaSeconds(text) {
+                asked = Double(seconds)
+            } else if let date = HTTPDate.unixSeconds(text, now: response.responseTime) {
+                asked = max(0, Double(date) - response.responseTime)
+            } else {
+                return backoff
+            }
+            return asked <= configuration.retryAfterLimitSeconds ? max(asked, backoff) : nil
+        }
+    }
+}

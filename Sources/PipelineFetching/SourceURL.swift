@@ -1,0 +1,166 @@
+public import HTTPCaching
+
+// Normal form (RFC 3986 §6.2.2 and §6.2.3): scheme and host in lower case, default port and dot segments removed, "/"
+// for an empty path, percent-encodings in the path upper-case and only where needed, no fragment. The query is kept as
+// it is, since many origins treat it as opaque. Octets that a URL must not contain (spaces, quotes, anything beyond
+// ASCII) are percent-encoded in path and query, as browsers do, and refused in the host.
+
+/// The URL of a source: http or https, in normal form.
+public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
+    /// A single reference: URLs are copied often, and have many strings.
+    private let parts: Parts
+
+    private final class Parts: Sendable {
+        let scheme: String
+        let host: String
+        let port: Int
+        let path: String
+        let query: String?
+        let userinfo: String?
+        let origin: String
+        let normalised: String
+
+        init(scheme: String, host: String, port: Int, path: String, query: String?, userinfo: String?) {
+            self.scheme = scheme
+            self.host = host
+            self.port = port
+            self.path = path
+            self.query = query
+            self.userinfo = userinfo
+            var origin = scheme + "://"
+            origin += host.utf8.contains(UInt8(ascii: ":")) ? "[" + host + "]" : host
+            if port != SourceURL.defaultPort(of: scheme) { origin += ":" + String(port) }
+            self.origin = origin
+            normalised = if let query { origin + path + "?" + query } else { origin + path }
+        }
+    }
+
+    /// `http` or `https`.
+    public var scheme: String { parts.scheme }
+    /// Lower-case name or address; an IPv6 address without its brackets, an IPv4 address in dotted decimal however it
+    /// was spelled.
+    public var host: String { parts.host }
+    /// The port, or the scheme's default if the text has none.
+    public var port: Int { parts.port }
+    /// Begins with `/`, normalised.
+    public var path: String { parts.path }
+    /// What follows `?`, unchanged; nil without one.
+    public var query: String? { parts.query }
+    /// Credentials in the text, still percent-encoded, never part of `normalised`.
+    package var userinfo: String? { parts.userinfo }
+
+    /// The longest URL accepted, in bytes (RFC 9110 §4.1 asks for at least 8,000).
+    static let longest = 8192
+
+    /// Scheme, host and a port that is not the default: requests to one origin share credentials and connections.
+    public var origin: String { parts.origin }
+
+    /// The whole URL in normal form without credentials and fragment: the identity of the source.
+    public var normalised: String { parts.normalised }
+
+    public static func == (a: SourceURL, b: SourceURL) -> Bool {
+        a.parts === b.parts || (a.normalised == b.normalised && a.userinfo == b.userinfo)
+    }
+
+    public func hash(into hasher: inout Hasher) { hasher.combine(normalised) }
+
+    /// The URL for messages and logs, without credentials.
+    public var redacted: String { normalised }
+
+    public var description: String { redacted }
+
+    /// Path and query.
+    var target: String { query.map { "\(path)?\($0)" } ?? path }
+
+    /// `Authorization` for credentials written in the URL (RFC 7617); nil without any.
+    public var authorization: HeaderField? {
+        guard let userinfo else { return nil }
+        let decoded = Self.percentDecoded(userinfo.contains(":") ? userinfo : userinfo + ":")
+        return HeaderField("Authorization", "Basic " + Base64.text(decoded))
+    }
+
+    /// Parses an absolute http or https URL.
+    ///
+    /// - Throws: `SourceError` for other schemes, malformed hosts and ports, control characters and over-long texts.
+    public init(_ text: String) throws(SourceError) {
+        guard text.utf8.count <= Self.longest else {
+            throw SourceError(
+                .malformed, String(text.prefix(64)) + "…",
+                "is \(text.utf8.count) bytes long; the limit is \(Self.longest)")
+        }
+        guard text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+            throw SourceError(.malformed, text, "contains a control character")
+        }
+        guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")), text.utf8[colon...].starts(with: "://".utf8)
+        else {
+            let known = ["http:", "https:"].contains { text.lowercased().hasPrefix($0) }
+            throw SourceError(
+                known ? .malformed : .unsupportedScheme, text,
+                "is not an absolute URL; write http://HOST/… or https://HOST/…")
+        }
+        let scheme = FieldLines.lowercased(String(text[..<colon]))
+        guard scheme == "http" || scheme == "https" else {
+            throw SourceError(.unsupportedScheme, text, "only http and https are fetched, not `\(scheme)`")
+        }
+        // Byte by byte: the delimiters are ASCII, and searching for characters is slower.
+        var rest = text[text.utf8.index(colon, offsetBy: 3)...]
+        if let hash = rest.utf8.firstIndex(of: UInt8(ascii: "#")) { rest = rest[..<hash] }
+        let end = rest.utf8.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? rest.endIndex
+        var authority = rest[..<end]
+        rest = rest[end...]
+        // Some programs treat a backslash as a slash, and would see another host than we do.
+        guard !authority.utf8.contains(UInt8(ascii: "\\")) else {
+            throw SourceError(.malformed, text, "contains a backslash before its path")
+        }
+        var userinfo: String?
+        if let at = authority.utf8.lastIndex(of: UInt8(ascii: "@")) {
+            userinfo = String(authority[..<at])
+            authority = authority[authority.utf8.index(after: at)...]
+        }
+        let (host, port) = try Self.hostAndPort(authority, scheme: scheme, text: text)
+        var query: String?
+        if let mark = rest.utf8.firstIndex(of: UInt8(ascii: "?")) {
+            query = Self.encoded(String(rest[rest.utf8.index(after: mark)...]), normalising: false)
+            rest = rest[..<mark]
+        }
+        let path = Self.withoutDotSegments(Self.encoded(String(rest), normalising: true))
+        parts = Parts(scheme: scheme, host: host, port: port, path: path, query: query, userinfo: userinfo)
+    }
+
+    /// Resolves a reference found at this URL, such as a `Location` (RFC 3986 §5.2); credentials in it are dropped.
+    public func resolving(_ reference: String) throws(SourceError) -> SourceURL {
+        let text = reference.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false).first ?? ""
+        let absolute: String
+        if let colon = text.firstIndex(of: ":"), Self.isScheme(text[..<colon]) {
+            absolute = String(text)
+        } else if text.hasPrefix("//") {
+            absolute = "\(scheme):\(text)"
+        } else if text.hasPrefix("/") {
+            absolute = origin + text
+        } else if text.hasPrefix("?") {
+            absolute = origin + path + text
+        } else if text.isEmpty {
+            absolute = normalised
+        } else {
+            let folder = path[...(path.lastIndex(of: "/") ?? path.startIndex)]
+            absolute = origin + folder + text
+        }
+        return try SourceURL(Self.redacting(absolute))
+    }
+
+    /// A text for messages, without what stands between `//` and the last `@` of the authority.
+    static func redacting(_ text: String) -> String {
+        guard let slashes = text[...].utf8.end(of: "//") else { return text }
+        let rest = text[slashes...]
+        let end = rest.firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? rest.endIndex
+        guard let at = rest[..<end].lastIndex(of: "@") else { return text }
+        return String(text[..<slashes]) + rest[rest.index(after: at)...]
+    }
+
+    static func defaultPort(of scheme: String) -> Int { scheme == "https" ? 443 : 80 }
+
+    private static func isScheme(_ text: Substring) -> Bool {
+        guard let first = text.utf8.first, isLetter(first) else { return false }
+        return text.utf8.allSatisfy { isLetter($0) || isDigit($0) || [0x2B, 0x2D, 0x2E].contains($0) }
+    }
+}

@@ -1,0 +1,477 @@
+import HTTPCaching
+import Glibc
+import Synchronization
+
+/// A response as it came over one connection, before redirects are followed.
+struct RawResponse: Sendable {
+    var status: Int
+    var fields: [HeaderField]
+    var body: BodyCollector
+    var requestTime: Double
+    var responseTime: Double
+}
+
+/// The parameters of one hop of a fetch.
+struct TransferRequest: Sendable {
+    var url: SourceURL
+    var method = "GET"
+    var body: [UInt8] = []
+    /// Lines `Name: value`, checked for control characters, each terminated by a NUL.
+    var lines: [[UInt8]]
+    var expectsPart: Bool
+    var byteLimit: Int
+    /// Seconds left of the fetch when the hop starts.
+    var totalSeconds: Double
+    var onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
+    /// Whether redirects are followed, so that their bodies are not needed.
+    var followsRedirects = true
+    /// Whether a long body may stay in its file.
+    var acceptsFile = false
+    /// Called with interim responses.
+    var onInterim: InterimObserver?
+    /// The part of the response at `url` that an earlier attempt received.
+    var resuming: PartialResponse?
+    /// The settings of the origin, if it has any of its own.
+    var host: HostSettings?
+    var hooks = TransportHooks()
+}
+
+/// Replacements for the outside world, for tests.
+package struct TransportHooks: Sendable {
+    /// Called before each request for the addresses of a host; nil leaves the host to the resolver.
+    package var addresses: @Sendable (_ host: String, _ port: Int) -> [String]? = { _, _ in nil }
+    /// Called with each address that the rule has admitted, just before connecting; false prevents the connection.
+    package var dials: @Sendable (_ address: IPAddress, _ port: Int) -> Bool = { _, _ in true }
+    /// The clock of the circuit breaker, in seconds.
+    package var now: @Sendable () -> Double = monotonicNow
+
+    package init() {}
+}
+
+/// Settings shared by all transfers of a transport; one reference, since they contain many strings and lists.
+final class TransferSettings: Sendable {
+    let configuration: FetchConfiguration
+    let addresses: AddressPolicy
+
+    init(_ configuration: FetchConfiguration) {
+        self.configuration = configuration
+        addresses = AddressPolicy(configuration.allowPrivateAddresses)
+    }
+}
+
+/// One hop in progress: what has arrived, and whether it exceeds a limit.
+///
+/// `@unchecked Sendable`: from submission to the loop until `complete` is called, everything belongs to the loop's
+/// thread; submission and completion go through locks.
+final class Transfer: @unchecked Sendable {
+    private enum Outcome {
+        case open
+        case awaited(UnsafeContinuation<Void, Never>)
+        case there(Result<RawResponse, FetchError>)
+        case taken
+    }
+
+    let request: TransferRequest
+    let settings: TransferSettings
+    var configuration: FetchConfiguration { settings.configuration }
+    /// Scheme, host and port; slots and rate are counted for each origin.
+    let origin: String
+    /// Set from any thread; a cancellation may come before the submission.
+    let isCancelled = Atomic(false)
+    private let outcome = Mutex(Outcome.open)
+
+    /// Why the transfer was aborted; libcurl's own error then only says that a callback refused.
+    private(set) var failure: FetchError?
+    /// The refused addresses, in the order tried; a failure only if no other address could be connected.
+    private(set) var refused: [IPAddress] = []
+
+    /// Seconds from the start to the end; valid once there is a result.
+    private(set) var elapsed = 0.0
+
+    private var startedAt = 0.0
+    private var connectedAt: Double?
+    private var headAt: Double?
+    private var windowStart = 0.0
+    private var windowBytes = 0
+    private var requestTime = 0.0
+    private var responseTime = 0.0
+    private var status = 0
+    private var fields: [HeaderField] = []
+    private var headBytes = 0
+    private var expectsStatusLine = true
+    private var interims = 0
+    private var body: BodyCollector
+    /// Whether `body` continues where an earlier attempt broke off.
+    private var isContinued = false
+    private var expected: Int?
+    /// Whether the head is that of a followed redirect, whose body is discarded.
+    private var isFollowedRedirect = false
+    private var reported = 0
+    private var skipped = 0
+    /// Whether enough has arrived to continue although the transfer is not done: a redirect with a long body.
+    private(set) var hasEnough = false
+
+    init(_ request: TransferRequest, _ settings: TransferSettings) {
+        self.request = request
+        self.settings = settings
+        origin = request.url.origin
+        let configuration = settings.configuration
+        body = BodyCollector(folder: configuration.spoolFolder, spoolBytes: configuration.spoolBytes)
+    }
+
+    /// Marks the start, from which limits count.
+    func start(now: Double) {
+        startedAt = now
+        requestTime = unixNow()
+    }
+
+    /// Delivers the result to the waiter, if there is one. Only the first result counts.
+    func complete(_ result: Result<RawResponse, FetchError>) {
+        let seconds = startedAt > 0 ? monotonicNow() - startedAt : 0
+        // An unsafe continuation does not check that it is resumed only once; leaving `awaited` ensures that.
+        let waiter: UnsafeContinuation<Void, Never>? = outcome.withLock { outcome in
+            switch outcome {
+            case .open, .awaited:
+                let waiter: UnsafeContinuation<Void, Never>? =
+                    if case .awaited(let continuation) = outcome { continuation } else { nil }
+                elapsed = seconds
+                outcome = .there(result)
+                return waiter
+            case .there, .taken: return nil
+            }
+        }
+        waiter?.resume()
+    }
+
+    /// Waits for the result. May be called once.
+    func result() async -> Result<RawResponse, FetchError> {
+        await withUnsafeContinuation { continuation in
+            let isThere = outcome.withLock { outcome in
+                guard case .open = outcome else { return true }
+                outcome = .awaited(continuation)
+                return false
+            }
+            if isThere { continuation.resume() }
+        }
+        return outcome.withLock { outcome in
+            guard case .there(let result) = outcome else {
+                return .failure(FetchError(.cancelled, request.url, "its result was already read"))
+            }
+            outcome = .taken
+            return result
+        }
+    }
+
+    func fail(_ code: FetchError.Code, _ problem: String) {
+        if failure == nil { failure = FetchError(code, request.url, problem) }
+    }
+
+    /// Whether the head of the final response was complete.
+    var hasHead: Bool { headAt != nil }
+
+    /// The error with the part that has arrived, if another attempt may request the rest.
+    func keepingPart(_ error: FetchError) -> FetchError {
+        let resumable = [FetchError.Code.transport, .truncated, .stalled]
+        guard headAt != nil, status == 200, resumable.contains(error.code), !request.expectsPart else { return error }
+        var error = error
+        error.partial = PartialResponse(url: request.url, fields: fields, total: expected, body: body)
+        return error
+    }
+
+    /// The response, once libcurl reports the transfer as done.
+    func response() -> Result<RawResponse, FetchError> {
+        if let failure { return .failure(failure) }
+        guard headAt != nil else {
+            return .failure(FetchError(.transport, request.url, "the connection ended before the head did"))
+        }
+        if reported < body.count { request.onProgress?(body.count, expected) }
+        fields.keepEndToEnd()
+        if isContinued, body.count != expected {
+            return .failure(FetchError(.partMismatch, request.url, "the rest of the body has a different length"))
+        }
+        guard request.acceptsFile ? body.completeFile() : body.load() else {
+            return .failure(FetchError(.transport, request.url, Self.lost))
+        }
+        return .success(
+            RawResponse(
+                status: status, fields: fields, body: body, requestTime: requestTime,
+                responseTime: responseTime))
+    }
+
+    /// Whether a connection to the address may be made; records a refusal for the error.
+    func admits(_ address: IPAddress?, port: Int) -> Bool {
+        guard let address else { return false }
+        if settings.addresses.allows(address, port: port) { return true }
+        refused.append(address)
+        return false
+    }
+
+    /// Called when connected, TLS included, just before the request is sent. Returns false to prevent that.
+    func connected(now: Double) -> Bool {
+        // libcurl itself repeats a request if a reused connection is closed without a response.
+        if connectedAt != nil, configuration.retries == 0 {
+            fail(.transport, "the origin closed a reused connection without a response, and `retries` is 0")
+            return false
+        }
+        connectedAt = now
+        requestTime = unixNow()
+        return true
+    }
+
+    /// The error for a limit that has been exceeded at `now` (monotonic seconds); nil if none has.
+    func overdue(now: Double) -> FetchError? {
+        if now - startedAt >= request.totalSeconds {
+            return FetchError(
+                .timeout, request.url,
+                "not complete within \(seconds(request.totalSeconds)) in total (`fetch.totalSeconds`)")
+        }
+        guard let connectedAt else {
+            guard now - startedAt >= configuration.connectSeconds else { return nil }
+            return FetchError(
+                .connectTimeout, request.url,
+                "not connected within \(seconds(configuration.connectSeconds)) (`fetch.connectSeconds`)")
+        }
+        guard headAt != nil else {
+            // Sending takes as long as the origin takes to read; only the total time is bounded.
+            guard request.body.isEmpty, now - connectedAt >= configuration.headerSeconds else { return nil }
+            return FetchError(
+                .timeout, request.url,
+                "no response within \(seconds(configuration.headerSeconds)) (`fetch.headerSeconds`)")
+        }
+        guard now - windowStart >= configuration.stallSeconds else { return nil }
+        let isStalled = Double(windowBytes) < Double(configuration.stallRate) * configuration.stallSeconds
+        if isStalled {
+            return FetchError(
+                .stalled, request.url,
+                """
+                the body slowed to \(windowBytes) bytes in \(seconds(configuration.stallSeconds)), after \
+                \(body.count) bytes (`fetch.stallSeconds`)
+                """)
+        }
+        windowStart = now
+        windowBytes = 0
+        return nil
+    }
+
+    /// Receives one line of a head with its line ending. Returns false to abort.
+    func receive(line: UnsafeRawBufferPointer) -> Bool {
+        headBytes += line.count
+        guard headBytes <= configuration.headByteLimit else {
+            fail(.protocolViolation, "head and trailers are longer than \(configuration.headByteLimit) bytes")
+            return false
+        }
+        // After the final head only trailers follow; they are not merged (RFC 9110 §6.5.1).
+        if headAt != nil { return true }
+        var count = line.count
+        while count > 0, line[count - 1] == 0x0A || line[count - 1] == 0x0D { count -= 1 }
+        let bytes = UnsafeRawBufferPointer(rebasing: line[..<count])
+        if expectsStatusLine {
+            status = Self.status(bytes)
+            fields = []
+            fields.reserveCapacity(16)
+            expectsStatusLine = false
+            return true
+        }
+        if bytes.isEmpty { return endOfHead(now: monotonicNow()) }
+        if let first = bytes.first, first == 0x20 || first == 0x09 {
+            // A folded line continues the previous value (RFC 9112 §5.2).
+            guard !fields.isEmpty else { return true }
+            fields[fields.count - 1].value += " " + Self.value(bytes)
+            return true
+        }
+        return receive(field: bytes)
+    }
+
+    /// The status of `HTTP/1.1 200 OK`; 0 if it is not three digits.
+    private static func status(_ line: UnsafeRawBufferPointer) -> Int {
+        guard var index = line.firstIndex(of: 0x20) else { return 0 }
+        while index < line.count, line[index] == 0x20 { index += 1 }
+        let digits = line[index...].prefix { $0 != 0x20 }
+        guard digits.count == 3, digits.allSatisfy(SourceURL.isDigit) else { return 0 }
+        return digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
+    }
+
+    /// Receives a field line. A malformed line is ignored, as browsers do, unless it concerns the framing of the body,
+    /// which must not be guessed.
+    private func receive(field line: UnsafeRawBufferPointer) -> Bool {
+        guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { return true }
+        let name = String(decoding: UnsafeRawBufferPointer(rebasing: line[..<colon]), as: UTF8.self)
+        guard FieldSyntax.isToken(name) else {
+            if ["content-length", "transfer-encoding"].contains(FieldLines.trimmed(name).lowercased()) {
+                // Other recipients may ignore the space and so read another length (RFC 9112 §5.1).
+                fail(.protocolViolation, "the origin sent a space inside a field that frames the body")
+                return false
+            }
+            return true
+        }
+        guard fields.count < FetchConfiguration.fieldLimit else {
+            fail(.protocolViolation, "the head has more than \(FetchConfiguration.fieldLimit) fields")
+            return false
+        }
+        fields.append(HeaderField(name, Self.value(UnsafeRawBufferPointer(rebasing: line[(colon + 1)...]))))
+        return true
+    }
+
+    /// A value as text, without surrounding whitespace. Characters that could end a line or a string elsewhere become
+    /// spaces (RFC 9110 §5.5).
+    private static func value(_ bytes: UnsafeRawBufferPointer) -> String {
+        guard bytes.allSatisfy({ $0 != 0 && $0 != 0x0A && $0 != 0x0D }) else {
+            let text = FieldSyntax.text(bytes)
+            return FieldLines.trimmed(String(text.map { "\0\r\n".contains($0) || $0 == "\r\n" ? " " : $0 }))
+        }
+        var (start, end) = (0, bytes.count)
+        while start < end, bytes[start] == 0x20 || bytes[start] == 0x09 { start += 1 }
+        while start < end, bytes[end - 1] == 0x20 || bytes[end - 1] == 0x09 { end -= 1 }
+        return FieldSyntax.text(UnsafeRawBufferPointer(rebasing: bytes[start..<end]))
+    }
+
+    private func endOfHead(now: Double) -> Bool {
+        if status == 101 {
+            fail(.protocolViolation, "the origin switched protocols (101), which was not asked for")
+            return false
+        }
+        guard status >= 100 else {
+            fail(.protocolViolation, "the origin sent an invalid status line")
+            return false
+        }
+        if status < 200 {
+            expectsStatusLine = true
+            interims += 1
+            guard interims <= FetchConfiguration.interimLimit else {
+                fail(
+                    .protocolViolation, "the origin sent more than \(FetchConfiguration.interimLimit) interim responses"
+                )
+                return false
+            }
+            // 100 concerns this connection only (RFC 9110 §15.2.1).
+            if status != 100 { request.onInterim?.report(status, fields.endToEnd()) }
+            return true
+        }
+        guard receiveFraming() else { return false }
+        headAt = now
+        windowStart = now
+        responseTime = unixNow()
+        isFollowedRedirect =
+            request.followsRedirects && CurlTransport.redirectStatuses.contains(status)
+            && fields.first("location") != nil
+        return true
+    }
+
+    /// Checks what the head says about the length and coding of the body.
+    private func receiveFraming() -> Bool {
+        // Most heads have only one of the two, and only once.
+        var codings: [String] = []
+        var lengths: [String] = []
+        for field in fields {
+            if FieldLines.isSameName(field.name, "transfer-encoding") { codings.append(field.value) }
+            if FieldLines.isSameName(field.name, "content-length") { lengths.append(field.value) }
+        }
+        if !codings.isEmpty, !lengths.isEmpty {
+            // One of them is a lie, and others may believe the other (RFC 9112 §6.3).
+            fail(.protocolViolation, "the origin sent both Content-Length and Transfer-Encoding")
+            return false
+        }
+        guard codings.isEmpty || (codings.count == 1 && codings[0].lowercased() == "chunked") else {
+            fail(.protocolViolation, "the origin sent a transfer coding other than chunked, which was not asked for")
+            return false
+        }
+        if lengths.count > 1 || lengths.first?.utf8.contains(UInt8(ascii: ",")) == true {
+            fail(.protocolViolation, "the origin sent more than one Content-Length")
+            return false
+        }
+        var length: Int?
+        if let text = lengths.first {
+            guard !text.isEmpty, text.utf8.count <= 18, text.utf8.allSatisfy(SourceURL.isDigit), let given = Int(text)
+            else {
+                fail(.protocolViolation, "the origin sent a malformed Content-Length")
+                return false
+            }
+            length = given
+        }
+        guard receivePart(length) else { return false }
+        if let length, status != 304, status != 204 {
+            let whole = length + (isContinued ? body.count : 0)
+            expected = whole
+            guard whole <= request.byteLimit else {
+                fail(.tooLarge, "the body is \(whole) bytes, the limit is \(request.byteLimit) (`limits.bytes`)")
+                return false
+            }
+            if !isContinued { body.reserve(whole) }
+        }
+        return true
+    }
+
+    /// Accepts a 206 as the rest of an interrupted body, or as the part that the caller requested.
+    private func receivePart(_ length: Int?) -> Bool {
+        guard let partial = request.resuming else {
+            guard status == 206, !request.expectsPart else { return true }
+            fail(.protocolViolation, "the origin sent a part (206), which was not asked for")
+            return false
+        }
+        if status == 416 {
+            fail(.partMismatch, "the origin cannot continue an interrupted body (416)")
+            return false
+        }
+        guard status == 206 else { return true }
+        let problem =
+            partial.mismatch(fields)
+            ?? (length.map { $0 == partial.total - partial.body.count } == false ? "its length differs" : nil)
+        if let problem {
+            fail(.partMismatch, "the rest of an interrupted body does not match its beginning: \(problem)")
+            return false
+        }
+        fields = partial.fields(updatedBy: fields)
+        status = 200
+        body = partial.body
+        isContinued = true
+        expected = partial.total
+        return true
+    }
+
+    private static let lost = "the received part cannot be read back from the spool file; is the disk healthy?"
+
+    /// Receives a piece of the body. Returns false to abort.
+    func receive(body piece: UnsafeRawBufferPointer) -> Bool {
+        windowBytes += piece.count
+        if isFollowedRedirect {
+            skipped += piece.count
+            hasEnough = skipped > FetchConfiguration.redirectByteLimit
+            return !hasEnough
+        }
+        if isContinued, let expected, body.count + piece.count > expected {
+            fail(.partMismatch, "the rest of an interrupted body is longer than announced")
+            return false
+        }
+        guard body.count + piece.count <= request.byteLimit else {
+            fail(
+                .tooLarge,
+                "the body is longer than \(request.byteLimit) bytes (`limits.bytes`); it was cut off there")
+            return false
+        }
+        guard body.append(piece) else {
+            fail(.transport, Self.lost)
+            return false
+        }
+        if reported == 0 || body.count - reported >= 65_536 {
+            reported = body.count
+            request.onProgress?(body.count, expected)
+        }
+        return true
+    }
+
+    private func seconds(_ value: Double) -> String {
+        value == value.rounded() ? "\(Int(value)) s" : "\(Int((value * 1000).rounded())) ms"
+    }
+}
+
+/// Seconds since 1970.
+func unixNow() -> Double { clock(CLOCK_REALTIME) }
+
+/// Seconds on the monotonic clock.
+func monotonicNow() -> Double { clock(CLOCK_MONOTONIC) }
+
+private func clock(_ id: clockid_t) -> Double {
+    var time = timespec()
+    clock_gettime(id, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+}

@@ -1,0 +1,145 @@
+import HTTPCaching
+import Testing
+
+/// What a 304 or a HEAD response does to stored responses (RFC 9111 §3.2, §4.3.4, §4.3.5).
+struct FresheningTests {
+    private let modified = "Sat, 05 Nov 1994 08:49:37 GMT"
+
+    private func tag(_ value: String?) -> [HeaderField] { value.map { [HeaderField("ETag", $0)] } ?? [] }
+
+    // MARK: Which
+
+    private static let tags: [(own: String?, tag: String?, expected: Bool)] = [
+        ("\"a\"", "\"a\"", true), ("\"a\"", "\"b\"", false), ("\"a\"", "W/\"a\"", true),
+        ("W/\"a\"", "W/\"a\"", true), ("W/\"a\"", "\"a\"", false), ("\"a\"", nil, true), (nil, "\"a\"", false),
+        ("abc", "abc", true),
+    ]
+
+    @Test(arguments: tags)
+    func `a 304 speaks of the response with its validator (RFC 9111 §4.3.4)`(own: String?, tag: String?, expected: Bool)
+    {
+        var response = stored([:])
+        response.fields += self.tag(own)
+        #expect(Validation.identifies(response, notModified: self.tag(tag)) == expected)
+    }
+
+    @Test func `a strong tag means every response that has it (RFC 9111 §4.3.4)`() {
+        let all = [stored(["ETag": "\"a\""]), stored(["ETag": "\"b\""]), stored(["ETag": "\"a\""])]
+        #expect(Validation.identified(among: all, notModified: tag("\"a\""), selected: 1) == [0, 2])
+        #expect(Validation.identified(among: all, notModified: tag("\"c\""), selected: 1) == [])
+    }
+
+    @Test func `a weak tag or a date means the most recent that has it (RFC 9111 §4.3.4)`() {
+        let later = "Mon, 07 Nov 1994 08:49:37 GMT"
+        let all = [
+            stored(["ETag": "W/\"a\"", "Last-Modified": modified]),
+            stored(["ETag": "\"a\"", "Last-Modified": modified], date: later), stored(["ETag": "\"b\""], date: later),
+        ]
+        #expect(Validation.identified(among: all, notModified: tag("W/\"a\""), selected: 0) == [1])
+        let date = [HeaderField("Last-Modified", modified)]
+        #expect(Validation.identified(among: all, notModified: date, selected: 0) == [1])
+        let other = [HeaderField("Last-Modified", later)]
+        #expect(Validation.identified(among: all, notModified: other, selected: 0) == [])
+    }
+
+    @Test func `a 304 without validators speaks of the one validated (RFC 9111 §4.3.4)`() {
+        let one = [stored(["ETag": "\"a\""])]
+        #expect(Validation.identified(among: one, notModified: [], selected: 0) == [0])
+        #expect(Validation.identified(among: [stored([:])], notModified: [], selected: 0) == [0])
+        #expect(Validation.identified(among: one, notModified: [], selected: nil) == [0])
+        let dated = [stored(["Last-Modified": modified]), stored(["ETag": "\"a\""])]
+        #expect(Validation.identified(among: dated, notModified: [], selected: 0) == [0])
+        #expect(Validation.identified(among: [stored([:])] + one, notModified: [], selected: 0) == [1])
+        let same = [stored(["ETag": "\"a\""]), stored(["ETag": "\"a\""])]
+        #expect(Validation.identified(among: same, notModified: [], selected: 1) == [1])
+    }
+
+    @Test func `a 304 without validators for several tags speaks of none (RFC 9111 §4.3.4)`() {
+        let two = [stored(["ETag": "\"a\""]), stored(["ETag": "\"b\""])]
+        #expect(Validation.identified(among: two, notModified: [], selected: 0) == [])
+        #expect(Validation.identified(among: two, notModified: [], selected: nil) == [])
+    }
+
+    // MARK: How
+
+    private func freshened(
+        _ old: StoredResponse, by fields: KeyValuePairs<String, String>, after seconds: Double = 100,
+        requestFields: [HeaderField]? = nil, configuration: CachingConfiguration = caching()
+    ) -> StoredResponse {
+        Validation.freshened(
+            old, by: fields.map { HeaderField($0.key, $0.value) }, requestTime: epoch + seconds,
+            responseTime: epoch + seconds, requestFields: requestFields, configuration: configuration)
+    }
+
+    @Test func `every field of a 304 replaces all stored lines of its name (RFC 9111 §3.2)`() {
+        let old = stored(["ETag": "\"a\"", "X-Old": "1", "X-New": "a", "x-new": "b", "Content-Foo": "a"], date: nil)
+        let new = freshened(old, by: ["Date": epochText, "X-NEW": "c", "x-new": "d", "Content-Foo": "b"])
+        #expect(
+            new.fields == [
+                HeaderField("ETag", "\"a\""), HeaderField("X-Old", "1"), HeaderField("Date", epochText),
+                HeaderField("X-NEW", "c"), HeaderField("x-new", "d"), HeaderField("Content-Foo", "b"),
+            ])
+    }
+
+    @Test func `a 304 does not change Content-Length (RFC 9111 §3.2)`() {
+        let new = freshened(stored(["Content-Length": "9"]), by: ["content-length": "0"])
+        #expect(new.fields.values(of: "content-length") == ["9"])
+        #expect(freshened(stored([:]), by: ["Content-Length": "0"]).fields.first("content-length") == nil)
+    }
+
+    @Test(arguments: [
+        "Content-Type", "Content-Encoding", "Content-Range", "Content-Location", "Content-MD5", "Set-Cookie",
+    ])
+    func `other fields named Content are changed like the rest (RFC 9111 §3.2)`(name: String) {
+        let new = freshened(stored([:]).with(name, "a"), by: [name: "b"])
+        #expect(new.fields.values(of: name) == ["b"])
+    }
+
+    @Test func `fields of one connection do not come from a 304 (RFC 9111 §3.2, §3.1)`() {
+        let new = freshened(stored(["X-Hop": "0"]), by: ["Connection": "X-Hop", "X-Hop": "1", "Keep-Alive": "5"])
+        #expect(new.fields.map(\.name).sorted() == ["Date", "X-Hop"] && new.fields.first("x-hop") == "0")
+    }
+
+    @Test func `what a 304 makes private is dropped in a shared cache (RFC 9111 §5.2.2.7)`() {
+        let old = stored(["A": "1", "B": "2"])
+        let new = freshened(old, by: ["Cache-Control": "private=\"a\", max-age=9", "Date": epochText])
+        #expect(new.fields.map(\.name) == ["B", "Cache-Control", "Date"])
+        let own = freshened(
+            old, by: ["Cache-Control": "private=\"a\"", "Date": epochText], configuration: caching(isPrivate: true))
+        #expect(own.fields.map(\.name) == ["A", "B", "Cache-Control", "Date"])
+    }
+
+    @Test func `the age restarts with a 304 (RFC 9111 §4.3.4)`() {
+        let old = stored(["Cache-Control": "max-age=60", "Age": "50"])
+        let date = HTTPDate.text(unixSeconds: Int(epoch) + 100)
+        let new = freshened(old, by: ["Date": date])
+        #expect(Freshness.remaining(of: new, now: epoch + 110) == 50)
+        let aged = freshened(old, by: ["Date": date, "Age": "5"])
+        #expect(Freshness.remaining(of: aged, now: epoch + 110) == 45)
+        var slow = Validation.freshened(old, by: [], requestTime: epoch + 90, responseTime: epoch + 100)
+        #expect(Age.current(of: slow, now: epoch + 100) == 10)
+        slow.fields = []
+        #expect(slow.requestTime == epoch + 90 && slow.responseTime == epoch + 100)
+    }
+
+    @Test func `a 304 without Date gets the time it arrived (RFC 9110 §6.6.1)`() {
+        let new = freshened(stored(["Cache-Control": "max-age=60"]), by: [:], after: 500)
+        #expect(Freshness.remaining(of: new, now: epoch + 510) == 50)
+        #expect(new.fields.values(of: "date") == [HTTPDate.text(unixSeconds: Int(epoch) + 500)])
+    }
+
+    @Test func `the selecting fields follow the request and the Vary of the 304 (RFC 9111 §4.1, §4.3.4)`() {
+        var old = stored(["Vary": "Foo"])
+        old.selecting = ["foo": "1"]
+        let request = [HeaderField("Foo", "2"), HeaderField("Bar", "3")]
+        #expect(freshened(old, by: [:], requestFields: request).selecting == ["foo": "2"])
+        #expect(freshened(old, by: ["Vary": "Foo, Bar"], requestFields: request).selecting == ["foo": "2", "bar": "3"])
+        #expect(freshened(old, by: ["Vary": "*"], requestFields: request).selecting == ["foo": "1"])
+        #expect(freshened(old, by: [:]).selecting == ["foo": "1"])
+    }
+
+    @Test func `what a 304 says of storing is for Storability to judge (RFC 9111 §5.2.2.5)`() {
+        let new = freshened(stored(["Cache-Control": "max-age=60"]), by: ["Cache-Control": "no-store"])
+        #expect(Storability.refusal(response: new, requestFields: []) == .noStore)
+    }
+}
