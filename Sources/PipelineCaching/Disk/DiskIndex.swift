@@ -420,12 +420,25 @@ final class DiskIndex: @unchecked Sendable {
         return stat(path, &info) == 0 && Int(info.st_size) > all * DiskSchema.pageSize
     }
 
-    /// Moves used pages to the front and cuts at most `pages` unused pages off the end, in a transaction of its own.
-    func vacuum(pages: Int) throws(StoreError) {
+    /// One page of the index in `unusedShare` may stay unused, but not more than `mostUnused`: later stores reuse them.
+    /// SQLite searches the list of unused pages for each page that it returns to the file system, so the list must
+    /// stay short.
+    private static let (unusedShare, mostUnused) = (6, 4_096)
+    /// Pages that one transaction returns.
+    private static let pagesAtOnce = 512
+
+    /// Returns some unused pages to the file system, in a transaction of its own, if they are too many.
+    ///
+    /// - Parameter completely: whether to return the unused pages that may stay, too.
+    /// - Returns: whether there were too many.
+    func returnPages(completely: Bool) throws(StoreError) -> Bool {
+        let (unused, all) = try pages()
+        guard unused > (completely ? 0 : min(all / Self.unusedShare, Self.mostUnused)) else { return false }
         try maintain { connection throws(StoreError) in
-            _ = try connection.rows("PRAGMA incremental_vacuum(\(pages))") { _ in }
+            _ = try connection.rows("PRAGMA incremental_vacuum(\(Self.pagesAtOnce))") { _ in }
         }
         shortenLog(try connection)
+        return true
     }
 
     // MARK: Generations

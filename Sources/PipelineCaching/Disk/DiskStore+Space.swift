@@ -109,8 +109,6 @@ extension DiskStore {
 
     /// The number of entries deleted in one transaction; other processes can write in between.
     static let step = 512
-    /// The number of entries deleted in one transaction if there is hardly any room for its WAL.
-    private static let shortStep = 16
 
     /// Runs a transaction that only deletes. If the file system has no room for its part of the WAL, releases the space
     /// reserve and retries with fewer entries.
@@ -119,7 +117,8 @@ extension DiskStore {
     func deleting<Result: Sendable>(
         atMost limit: Int = step, _ body: (_ index: DiskIndex, _ limit: Int) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
-        let less = max(1, limit * Self.shortStep / Self.step)
+        // For when there is hardly any room for the WAL.
+        let less = max(1, limit / 32)
         for attempt in 0...2 {
             do throws(StoreError) {
                 let result = try perform { index throws(StoreError) in try body(index, attempt == 0 ? limit : less) }
@@ -134,23 +133,15 @@ extension DiskStore {
             if attempt == 1 { _ = try perform { index throws(StoreError) in index.checkpoint(truncates: false) } }
         }
         throw StoreError(
-            .full, "the file system has no room to log a deletion: free some space, or clear the cache",
-            path: folder)
+            .full, "the file system has no room to log a deletion: free some space, or clear the cache", path: folder)
     }
-
-    /// One page of the index in `unusedShare` may stay unused, but not more than `mostUnused`: later stores reuse them.
-    /// SQLite searches the list of unused pages for each page that it returns to the file system, so the list must
-    /// stay short.
-    private static let (unusedShare, mostUnused) = (6, 4_096)
 
     /// Deletes files that lost their last row, returns unused pages of the index to the file system, in steps, and
     /// fills the space reserve.
     ///
     /// - Parameter completely: whether to return the unused pages that may stay, too.
     func shrink(completely: Bool = false) {
-        while let hasMore = try? perform({ index throws(StoreError) in index.deleteDiscarded() }), hasMore {
-            yieldToOthers()
-        }
+        while (try? perform { index throws(StoreError) in index.deleteDiscarded() }) == true { yieldToOthers() }
         returnPages(completely: completely)
         _ = try? perform { index throws(StoreError) in
             // The checkpoint truncates the file by the pages that were returned, and the WAL, which may be in the way of
@@ -164,14 +155,7 @@ extension DiskStore {
     /// Returns unused pages of the index to the file system if they are too many, in steps between which other
     /// processes can write.
     private func returnPages(completely: Bool) {
-        while true {
-            let hasMore = try? perform { index throws(StoreError) in
-                let (unused, all) = try index.pages()
-                guard unused > (completely ? 0 : min(all / Self.unusedShare, Self.mostUnused)) else { return false }
-                try index.vacuum(pages: Self.step)
-                return true
-            }
-            guard hasMore == true else { return }
+        while (try? perform { index throws(StoreError) in try index.returnPages(completely: completely) }) == true {
             yieldToOthers()
         }
     }
