@@ -47,7 +47,7 @@ struct Pipectl: AsyncParsableCommand {
 
     private static func run(_ arguments: [String]) async {
         do {
-            var command = try PlainArguments.command(arguments) ?? parseAsRoot(arguments)
+            var command = try parseAsRoot(arguments)
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {

@@ -45,7 +45,7 @@ enum RenderFixture {
     ) -> RenderJob {
         RenderJob(
             original: bytes, header: ImageHeader(format: format, width: width, height: height), recipe: recipe,
-            output: output, quality: quality)
+            output: output, quality: quality, limits: .patient)
     }
 
     /// Decodes every format, as a caller who trusts the pictures may have it.
@@ -58,5 +58,15 @@ extension Image {
         by nickname: String, _ arguments: KeyValuePairs<String, VipsArgument>
     ) throws(RenderError) -> [UInt8] {
         try VipsCall(nickname, arguments).bytes()
+    }
+}
+
+extension RenderLimits {
+    /// The defaults, with deadlines that a busy machine keeps too.
+    static var patient: RenderLimits {
+        var limits = RenderLimits()
+        limits.seconds = 300
+        limits.encodeSeconds = 300
+        return limits
     }
 }

@@ -17,7 +17,7 @@ enum RenderSamples {
         let recipe = try Recipe(recipe)
         return RenderJob(
             original: bytes, header: header, recipe: recipe, output: recipe.resolvedOutput(for: header),
-            quality: quality)
+            quality: quality, limits: .patient)
     }
 
     static func pixels(_ name: String, _ recipe: String, quality: RenderQuality = .fast) async throws -> PixelBuffer {
