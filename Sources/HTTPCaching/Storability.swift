@@ -3,7 +3,7 @@ public enum Storability {
     /// Why a response may not be stored.
     public enum Refusal: String, Sendable, Hashable {
         /// Not a complete, final response of a status we know how to store: 1xx, 206, 304, beyond 999; with
-        /// `must-understand` also a status that is not implemented here.
+        /// `must-understand` also every status whose caching rules this cache does not know (RFC 9111 §5.2.2.3).
         case status
         /// `no-store` in the response or the request.
         case noStore = "no-store"

@@ -38,7 +38,7 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         public static let overLimit = Code("overLimit")
         /// The decoder refused the bytes.
         public static let undecodable = Code("undecodable")
-        /// The recipe names a step or output that is not implemented.
+        /// The installed libvips cannot write the output format, or the format is not one that is written at all.
         public static let notAvailable = Code("notAvailable")
         /// A step or the encoder could not do what was asked.
         public static let renderFailed = Code("renderFailed")

@@ -271,7 +271,7 @@ public struct RenderError: Error, Sendable, Hashable, CustomStringConvertible {
         case overLimit
         /// The decoder refused the bytes.
         case undecodable
-        /// The step parses, but is not implemented yet.
+        /// The installed libvips cannot write the output format, or the format is not one that is written at all.
         case notAvailable
         /// The step cannot be applied to this picture (for example a crop that leaves nothing).
         case notApplicable

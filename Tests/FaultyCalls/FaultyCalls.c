@@ -100,6 +100,7 @@ static atomic_long *begin_watched(int file) {
     atomic_long *theirs = copies ? &watched->logging : &watched->copying;
     atomic_fetch_add(mine, 1);
     if (copies) atomic_fetch_add(&watched->copies, 1);
+    // Not a wait for anything: it keeps the call open for longer, so that an overlap is seen if the lock permits one.
     usleep(20);
     if (atomic_load(theirs) > 0) atomic_fetch_add(&watched->overlaps, 1);
     return mine;

@@ -8,7 +8,7 @@ import Synchronization
 /// omission). Idle and busy turns alternate because the machine's speed drifts; each figure is the median over the
 /// turns.
 struct LatencyBench {
-    /// Who writes in the busy turns: this process, this process with fsync, or another process.
+    /// The writer of the busy turns: this process, this process with fsync, or another process.
     enum Writer: String, CaseIterable { case same, fsync, other }
 
     let folder: String

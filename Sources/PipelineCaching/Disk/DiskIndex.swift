@@ -391,7 +391,7 @@ final class DiskIndex: @unchecked Sendable {
     // MARK: WAL
 
     /// Checkpoints the WAL when it is long. If readers block part of it, retries after `logPages / 2` more pages.
-    private func shortenLog(_ connection: SQLiteConnection) {
+    func shortenLog(_ connection: SQLiteConnection) {
         let pages = connection.pagesInLog
         guard pages >= logLimit else { return }
         logLimit = checkpoint(truncates: false) ? DiskSchema.logPages : pages + DiskSchema.logPages / 2
@@ -404,41 +404,6 @@ final class DiskIndex: @unchecked Sendable {
         guard let opened, current == nil, checkpoints?.lock(exclusively: true) != false else { return false }
         defer { checkpoints?.unlock() }
         return (try? opened.checkpoint(truncates: truncates)) ?? false
-    }
-
-    /// The number of unused pages of the database, and of all pages.
-    func pages() throws(StoreError) -> (unused: Int, all: Int) {
-        try connection.first("SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count") {
-            ($0.count(0), $0.count(1))
-        } ?? (0, 0)
-    }
-
-    /// Whether the database file has not been cut yet to the pages that a vacuum left.
-    func isLongerThanItsPages() throws(StoreError) -> Bool {
-        var info = stat()
-        let all = try pages().all
-        return stat(path, &info) == 0 && Int(info.st_size) > all * DiskSchema.pageSize
-    }
-
-    /// One page of the index in `unusedShare` may stay unused, but not more than `mostUnused`: later stores reuse them.
-    /// SQLite searches the list of unused pages for each page that it returns to the file system, so the list must
-    /// stay short.
-    private static let (unusedShare, mostUnused) = (6, 4_096)
-    /// Pages that one transaction returns.
-    private static let pagesAtOnce = 512
-
-    /// Returns some unused pages to the file system, in a transaction of its own, if they are too many.
-    ///
-    /// - Parameter completely: whether to return the unused pages that may stay, too.
-    /// - Returns: whether there were too many.
-    func returnPages(completely: Bool) throws(StoreError) -> Bool {
-        let (unused, all) = try pages()
-        guard unused > (completely ? 0 : min(all / Self.unusedShare, Self.mostUnused)) else { return false }
-        try maintain { connection throws(StoreError) in
-            _ = try connection.rows("PRAGMA incremental_vacuum(\(Self.pagesAtOnce))") { _ in }
-        }
-        shortenLog(try connection)
-        return true
     }
 
     // MARK: Generations

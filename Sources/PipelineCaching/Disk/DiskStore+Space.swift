@@ -153,7 +153,7 @@ extension DiskStore {
     }
 
     /// Returns unused pages of the index to the file system if they are too many, in steps between which other
-    /// processes can write.
+    /// processes can write. An error stops it: pages that stay are reused, and the next deletion tries again.
     private func returnPages(completely: Bool) {
         while (try? perform { index throws(StoreError) in try index.returnPages(completely: completely) }) == true {
             yieldToOthers()
