@@ -15,6 +15,7 @@ let package = Package(
     products: [
         .library(name: "Variants", targets: ["Variants"]),
         .library(name: "Pipeline", targets: ["Pipeline"]),
+        .library(name: "CacheTierConformance", targets: ["CacheTierConformance"]),
         .executable(name: "pipectl", targets: ["pipectl"]),
     ],
     dependencies: [
@@ -95,12 +96,15 @@ let package = Package(
         .testTarget(
             name: "VariantsTests", dependencies: ["PipelineSupport", "Variants", "TestSupport"], swiftSettings: settings
         ),
+        .target(
+            name: "CacheTierConformance", dependencies: ["HTTPCaching", "PipelineCaching", "PipelineSupport"],
+            path: "Tests/CacheTierConformance", swiftSettings: settings),
         .testTarget(name: "HTTPCachingTests", dependencies: ["HTTPCaching"], swiftSettings: settings),
         .testTarget(
             name: "PipelineTests",
             dependencies: [
-                "HTTPCaching", "Pipeline", "PipelineCaching", "PipelineFetching", "PipelineSupport", "Variants",
-                "CChecksum", "TestSupport",
+                "CacheTierConformance", "HTTPCaching", "Pipeline", "PipelineCaching", "PipelineFetching",
+                "PipelineSupport", "Variants", "CChecksum", "TestSupport",
             ],
             swiftSettings: settings),
         .testTarget(

@@ -85,7 +85,7 @@ extension EntryBody {
 }
 
 /// Decoded pixels, a memory tier of their own.
-extension CacheTiers {
+extension Tiers {
     /// The pixels of a variant with these encoded bytes.
     func decoded(_ digest: Digest) -> PixelBuffer? {
         guard isMemoryCurrent, let entry = pixels.entry(for: digest) else { return nil }

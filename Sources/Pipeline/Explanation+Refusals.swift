@@ -8,9 +8,8 @@ extension ImagePipeline {
     ///
     /// - Parameter isStored: whether a stored variant would answer the request.
     func refuseWhatIsKnown(
-        _ finding: CacheFinding, asks: Bool, isStored: Bool
+        _ finding: CacheFinding, _ admitted: AdmittedRequest, asks: Bool, isStored: Bool
     ) async throws(PipelineError) {
-        let admitted = finding.admitted
         var header = finding.record?.header
         var count = finding.record?.length ?? 0
         switch admitted.origin {
@@ -32,9 +31,8 @@ extension ImagePipeline {
         }
         guard !asks else { return }
         if let record = finding.record {
-            try fetch.checked(
-                Original(
-                    admitted: admitted, record: record, outcome: .none, mayStore: true, generation: finding.generation))
+            try fetch.check(
+                Original(record: record, outcome: .none, mayStore: true, marks: finding.marks), admitted)
             if record.header == nil {
                 throw PipelineError(
                     .notAnImage, "\(admitted.displayName): not an image in a format this pipeline reads")

@@ -88,22 +88,22 @@ extension ImagePipeline {
     /// with, as far as it is known without contacting an origin or rendering, is in `refusal`.
     public func explain(_ request: ImageRequest) async throws(PipelineError) -> Explanation {
         let admitted = try await admit(request, events: { _ in })
-        let finding = await cache(admitted)
+        let finding = await lookUp(admitted)
         let now = now()
         var explanation = Explanation(
             source: admitted.source, policy: request.policy, now: now, stored: [], decision: .fetch, reason: "",
             request: [], url: nil, variant: nil, answer: "")
         for record in finding.records {
-            explanation.stored.append(await explained(record, finding, now))
+            explanation.stored.append(await explained(record, finding, admitted, now))
         }
-        decide(&explanation, finding)
-        if explanation.url != nil { explanation.request = fetch.requestFields(for: finding) }
-        if let recipe = request.recipe { explanation.variant = await variant(recipe, finding) }
+        decide(&explanation, finding, admitted)
+        if explanation.url != nil { explanation.request = fetch.requestFields(for: finding, admitted) }
+        if let recipe = request.recipe { explanation.variant = await variant(recipe, finding, admitted) }
         explanation.answer = Self.answer(explanation)
         do throws(PipelineError) {
             if explanation.decision == .refuse { throw FetchStage.unavailable(admitted) }
             try await refuseWhatIsKnown(
-                finding, asks: explanation.url != nil, isStored: explanation.variant?.tier != nil)
+                finding, admitted, asks: explanation.url != nil, isStored: explanation.variant?.tier != nil)
         } catch {
             explanation.refusal = error
             explanation.answer = "an error, `\(error.code)`"
@@ -111,15 +111,16 @@ extension ImagePipeline {
         return explanation
     }
 
-    private func explained(_ record: OriginalRecord, _ finding: CacheFinding, _ now: Double) async -> Explanation.Stored
-    {
+    private func explained(
+        _ record: OriginalRecord, _ finding: CacheFinding, _ admitted: AdmittedRequest, _ now: Double
+    ) async -> Explanation.Stored {
         let stored = record.response
         let lifetime = Freshness.lifetime(of: stored, configuration: caching)
         let isSelected = record == finding.record
         return Explanation.Stored(
             record: record, isSelected: isSelected,
             reason: isSelected
-                ? Self.selectionReason(record, among: finding.records) : Self.rejection(record, finding),
+                ? Self.selectionReason(record, among: finding.records) : Self.rejection(record, admitted),
             body: OriginalOutcome(await tiers.tierOfOriginal(record.digest)), lifetime: lifetime,
             basis: Self.basis(of: lifetime.basis, in: stored, caching), lifetimeLimit: stored.lifetimeLimit,
             age: Age.arithmetic(of: stored, now: now),
@@ -133,10 +134,10 @@ extension ImagePipeline {
         return all.count > 1 ? match + ", and none of the matching ones is more recent" : match
     }
 
-    private static func rejection(_ record: OriginalRecord, _ finding: CacheFinding) -> String {
-        if case .file = finding.admitted.origin { return "another state of the file" }
+    private static func rejection(_ record: OriginalRecord, _ admitted: AdmittedRequest) -> String {
+        if case .file = admitted.origin { return "another state of the file" }
         guard let names = Variation.names(in: record.response.fields) else { return "Vary: * matches no request" }
-        let fields = finding.admitted.request.fields
+        let fields = admitted.request.fields
         let differing = names.filter { name in
             Variation.selectingFields(of: [HeaderField("Vary", name)], requestFields: fields)?[name]
                 != record.response.selecting[name]
@@ -162,17 +163,19 @@ extension ImagePipeline {
         return stored.fields.filter { names.contains($0.name.lowercased()) }
     }
 
-    private func decide(_ explanation: inout Explanation, _ finding: CacheFinding) {
-        guard case .remote(let url) = finding.admitted.origin else {
+    private func decide(
+        _ explanation: inout Explanation, _ finding: CacheFinding, _ admitted: AdmittedRequest
+    ) {
+        guard case .remote(let url) = admitted.origin else {
             explanation.decision = .readFile
-            if case .bytes = finding.admitted.origin { explanation.decision = .reuse }
+            if case .bytes = admitted.origin { explanation.decision = .reuse }
             explanation.reason =
                 finding.record == nil
                 ? "nothing is stored for it"
                 : "a file is fresh while device, inode, size and times are what they were"
             return
         }
-        let policy = finding.admitted.request.policy
+        let policy = admitted.request.policy
         let remaining = explanation.stored.first(where: \.isSelected)?.remaining
         switch finding.verdict {
         case .reuse(let isStale):
@@ -186,7 +189,7 @@ extension ImagePipeline {
             explanation.url = url.redacted
             let hasValidator = finding.record.map { Validation.hasValidator($0.response) } ?? false
             explanation.decision = hasValidator ? .validate : .fetch
-            explanation.reason = Self.staleness(finding, remaining, hasValidator: hasValidator)
+            explanation.reason = Self.staleness(policy, remaining, hasValidator: hasValidator)
         case .missing:
             explanation.url = url.redacted
             explanation.reason =
@@ -203,8 +206,7 @@ extension ImagePipeline {
         }
     }
 
-    private static func staleness(_ finding: CacheFinding, _ remaining: Double?, hasValidator: Bool) -> String {
-        let policy = finding.admitted.request.policy
+    private static func staleness(_ policy: CachePolicy, _ remaining: Double?, hasValidator: Bool) -> String {
         var reason: String
         if policy == .reload || policy == .revalidate {
             reason = "the policy `\(policy.rawValue)` always asks the origin"
@@ -217,17 +219,19 @@ extension ImagePipeline {
         return reason + (hasValidator ? "" : ", and it has no validator to ask with")
     }
 
-    private func variant(_ recipe: Recipe, _ finding: CacheFinding) async -> Explanation.VariantFinding {
+    private func variant(
+        _ recipe: Recipe, _ finding: CacheFinding, _ admitted: AdmittedRequest
+    ) async -> Explanation.VariantFinding {
         var result = Explanation.VariantFinding()
         guard let record = finding.record, record.header != nil else { return result }
         let original = Original(
-            admitted: finding.admitted, record: record, outcome: .none, mayStore: true, generation: finding.generation)
-        guard let (key, output) = render.identity(of: original, recipe) else { return result }
-        result.key = key
-        result.output = output
-        if let (stored, tier) = await tiers.variant(key, of: record.digest) {
+            record: record, outcome: .none, mayStore: true, marks: finding.marks)
+        guard let plan = try? render.plan(recipe, of: original, admitted) else { return result }
+        result.key = plan.key
+        result.output = plan.output
+        if let stored = await lookUp.variant(plan.key, of: original) {
             result.entry = stored.entry
-            result.tier = Outcome(tier)
+            result.tier = stored.outcome
         }
         return result
     }

@@ -11,11 +11,14 @@ public import Variants
 /// Safe to call from any task or thread. Call `shutdown()` before the program exits, so that queued writes are stored.
 public final class ImagePipeline: Sendable {
     let admit: AdmitStage
-    let cache: CacheStage
+    let lookUp: LookUpStage
     let fetch: FetchStage
     let render: RenderStage
-    private let store: StoreStage
-    let tiers: CacheTiers
+    private let keep: KeepStage
+    let tiers: Tiers
+    /// Fetches and renders in progress, shared by all requests that want their results.
+    let fetches: SharedWork<Original, PipelineError>
+    private let renders: SharedWork<Variant, PipelineError>
     private let threads: OwnedThreads
     private let transport: any Transport
     let renderer: any Rendering
@@ -23,10 +26,10 @@ public final class ImagePipeline: Sendable {
     private let background: BackgroundWork
     private let pressure: MemoryPressure?
     /// Requests that run to completion even if every caller has left.
-    private let abandoned = Flights<ImageResponse>()
+    private let abandoned = SharedWork<ImageResponse, PipelineError>()
     private let abandonable = Atomic<Int>(0)
     /// Requests with methods other than GET, which may change state at the origin.
-    private let changes = Flights<OriginalResponse>()
+    private let changes = SharedWork<OriginalResponse, PipelineError>()
     /// The addresses the transport may connect to; nil if the caller supplied the transport, which decides for itself.
     let addresses: AddressPolicy?
     let caching: CachingConfiguration
@@ -42,7 +45,7 @@ public final class ImagePipeline: Sendable {
         background = BackgroundWork(limit: configuration.caching.backgroundValidations)
         threads = OwnedThreads(count: max(1, configuration.lookupThreads))
         do throws(StoreError) {
-            tiers = try CacheTiers(TiersConfiguration(configuration), readers: threads)
+            tiers = try Tiers(TiersConfiguration(configuration), readers: threads)
         } catch {
             throw PipelineError(error)
         }
@@ -60,22 +63,23 @@ public final class ImagePipeline: Sendable {
         addresses = configuration.transport == nil ? AddressPolicy(fetching.allowPrivateAddresses) : nil
         renderer = Self.renderer(configuration)
         limits = configuration.limits
-        store = StoreStage(tiers: tiers, willStore: configuration.willStore)
+        fetches = SharedWork(.original, tiers: tiers)
+        renders = SharedWork(.variant, tiers: tiers)
         admit = AdmitStage(
             masks: MaskFolder(configuration.masks),
             overlays: MaskFolder(configuration.overlays, of: .overlay), threads: threads,
             sources: configuration.fetch.sources)
-        cache = CacheStage(tiers: tiers, caching: configuration.caching, now: now)
+        lookUp = LookUpStage(tiers: tiers, caching: configuration.caching, now: now)
         fetch = FetchStage(
-            cache: cache, tiers: tiers, transport: transport, caching: configuration.caching,
-            acceptedTypes: configuration.acceptedTypes, byteLimit: configuration.limits.bytes, flights: Flights(),
-            store: store, threads: threads, background: background,
+            tiers: tiers, transport: transport, caching: configuration.caching,
+            acceptedTypes: configuration.acceptedTypes, byteLimit: configuration.limits.bytes, threads: threads,
             failures: SharedFailureMemory(configuration.caching),
             // Starting a worker takes about as long as many origins take to answer, so it starts during the fetch.
             willRender: { [pool = renderer as? WorkerPool] in pool?.startFirst() }, now: now)
         render = RenderStage(
-            tiers: tiers, renderer: renderer, quality: configuration.quality, limits: configuration.limits,
-            flights: Flights(), fetch: fetch, store: store, now: now)
+            renderer: renderer, quality: configuration.quality, limits: configuration.limits, threads: threads, now: now
+        )
+        keep = KeepStage(tiers: tiers, caching: configuration.caching, willStore: configuration.willStore)
     }
 
     private static func renderer(_ configuration: PipelineConfiguration) -> any Rendering {
@@ -106,6 +110,8 @@ public final class ImagePipeline: Sendable {
     /// Counters of the render workers; nil if renders run in this process.
     public var workerStatistics: WorkerStatistics? { (renderer as? WorkerPool)?.statistics }
 
+    // MARK: The stages
+
     /// Answers a request. Cancelling the calling task stops the work unless another caller waits for it too.
     public func respond(to request: ImageRequest) async throws(PipelineError) -> ImageResponse {
         try await respond(to: request, events: { _ in })
@@ -115,23 +121,14 @@ public final class ImagePipeline: Sendable {
     package func respond(
         to request: ImageRequest, events: @escaping @Sendable (LoadEvent) -> Void
     ) async throws(PipelineError) -> ImageResponse {
-        guard request.finishWhenAbandoned else { return try await answer(request, events) }
-        // All stages run in a task of their own, so the work goes on if the caller leaves.
-        let name = abandonable.add(1, ordering: .relaxed).newValue
-        return try await abandoned.value(for: String(name), priority: request.priority, finishWhenAbandoned: true) {
-            () async throws(PipelineError) -> ImageResponse in
-            try await self.answer(request, events)
-        }.value
-    }
-
-    private func answer(
-        _ request: ImageRequest, _ events: @escaping @Sendable (LoadEvent) -> Void
-    ) async throws(PipelineError) -> ImageResponse {
-        let admitted = try await admit(request, events: events)
-        let finding = await cache(admitted)
-        let original = try await fetch(finding)
-        let variant = try await render(original)
-        return ImageResponse(variant)
+        try await finishing(abandoned, if: request.finishWhenAbandoned, request.priority) {
+            () async throws(PipelineError) in
+            let admitted = try await self.admit(request, events: events)
+            let finding = await self.lookUp(admitted)
+            let original = try await self.original(finding, admitted)
+            let variant = try await self.variant(of: original, admitted)
+            return ImageResponse(variant, of: original, admitted)
+        }
     }
 
     /// Returns the origin's response to a request, stored or fetched and stored now, whatever its status.
@@ -143,23 +140,141 @@ public final class ImagePipeline: Sendable {
     /// if a successful response has a type that is not in `acceptedTypes` (with such a type other statuses are errors
     /// too, as they are for images).
     public func original(for request: OriginalRequest) async throws(PipelineError) -> OriginalResponse {
-        guard request.method != "GET" else { return try await answer(request) }
         // A request that has reached the origin takes effect there even if the caller leaves, so it runs to completion.
-        let name = abandonable.add(1, ordering: .relaxed).newValue
-        return try await changes.value(for: String(name), priority: request.priority, finishWhenAbandoned: true) {
-            () async throws(PipelineError) -> OriginalResponse in
-            try await self.answer(request)
-        }.value
+        try await finishing(changes, if: request.method != "GET", request.priority) {
+            () async throws(PipelineError) in
+            let admitted = try await self.admit(request)
+            let original: Original
+            if request.method == "GET" {
+                let finding = await self.lookUp(admitted)
+                original = try await self.original(finding, admitted)
+            } else {
+                original = self.keep(try await self.fetch.change(admitted), of: admitted)
+            }
+            let isFile = if case .file? = original.body { request.acceptsFile } else { false }
+            let body = isFile ? nil : try await self.fetch.bytes(of: original, admitted)
+            return OriginalResponse(original, body: body, now: self.now(), caching: self.caching)
+        }
     }
 
-    private func answer(_ request: OriginalRequest) async throws(PipelineError) -> OriginalResponse {
-        let admitted = try await admit(request)
-        let original =
-            request.method == "GET" ? try await fetch(await cache(admitted)) : try await fetch.change(admitted)
-        let isFile = if case .file? = original.body { request.acceptsFile } else { false }
-        let body = isFile ? nil : try await fetch.bytes(of: original)
-        return OriginalResponse(original, body: body, now: now(), caching: caching)
+    /// Fetch, keep: the stored original if it may be used; otherwise fetched once for all requests that it answers.
+    func original(
+        _ finding: CacheFinding, _ admitted: AdmittedRequest
+    ) async throws(PipelineError) -> Original {
+        let original: Original
+        switch try await fetch.course(finding, admitted) {
+        case .reuse(let stored):
+            original = stored
+        case .reuseAndValidate(let stored, let url):
+            validateInBackground(url, finding, admitted)
+            original = stored
+        case .fetch(let target):
+            original = try await fetchedOnce(target, finding, admitted)
+            try fetch.check(original, admitted)
+        }
+        return admitted.request.recipe == nil ? try await withBody(original, admitted) : original
     }
+
+    /// Look up, render, keep: the stored variant; otherwise rendered once for all requests that want it now.
+    private func variant(of found: Original, _ admitted: AdmittedRequest) async throws(PipelineError) -> Variant {
+        guard let recipe = admitted.request.recipe else {
+            let whole = try await render.withHeader(found, admitted)
+            return try render.whole(whole, try await fetch.bytes(of: whole, admitted), admitted)
+        }
+        // Only the body tells why it is not an image, and it may not have been loaded with the record.
+        let original = found.record.header == nil ? try await withHeader(found, admitted) : found
+        let plan = try render.plan(recipe, of: original, admitted)
+        if let stored = await lookUp.variant(plan.key, of: original) { return stored }
+        let request = admitted.request
+        let shared = try await renders.value(
+            for: "\(plan.key)|\(original.mayStore)|\(request.storage.rawValue)",
+            priority: request.priority.taskPriority, finishWhenAbandoned: request.finishWhenAbandoned,
+            isShared: original.mayStore && request.storage.contains(.variantsOnDisk),
+            lookUp: { await self.lookUp.variant(plan.key, of: original, again: true) },
+            stored: { $0.entry.map { .variant($0.key, of: $0.originalDigest) } }
+        ) { () async throws(PipelineError) -> Variant in
+            // If the body was evicted and is fetched again, it may have changed. No process waits for a variant while
+            // it fetches an original, so waiting for a fetch here cannot deadlock.
+            let whole = try await self.withHeader(original, admitted)
+            let now = try self.render.plan(recipe, of: whole, admitted)
+            if now.key != plan.key, let stored = await self.lookUp.variant(now.key, of: whole) { return stored }
+            return self.keep(try await self.render(now, of: whole, admitted), of: whole, admitted)
+        }
+        var variant = shared.value
+        variant.isCollapsed = shared.isCoalesced
+        return variant
+    }
+
+    /// The original with its body: from the tiers, or fetched again without validators if all have evicted it.
+    private func withBody(_ original: Original, _ admitted: AdmittedRequest) async throws(PipelineError) -> Original {
+        if let whole = await lookUp.body(of: original) { return whole }
+        let again = CacheFinding(
+            verdict: .missing, forward: .miss, marks: original.marks, tier: .none,
+            missingBody: original.record.digest)
+        return try await self.original(again, admitted)
+    }
+
+    private func withHeader(_ original: Original, _ admitted: AdmittedRequest) async throws(PipelineError) -> Original {
+        try await render.withHeader(withBody(original, admitted), admitted)
+    }
+
+    // MARK: Sharing
+
+    private func fetchedOnce(
+        _ target: FetchStage.Target, _ finding: CacheFinding, _ admitted: AdmittedRequest
+    ) async throws(PipelineError) -> Original {
+        let request = admitted.request
+        let fetchAndKeep = { @Sendable () async throws(PipelineError) -> Original in
+            let fetched = try await self.fetch(target, finding, admitted)
+            return self.keep(fetched, of: admitted, known: finding.records)
+        }
+        var key = fetch.key(target, finding, admitted)
+        // The second round is for waiters that the first answer does not fit because it varies; now the keys differ.
+        for _ in 0..<2 {
+            let (original, isCoalesced) = try await fetches.value(
+                for: key, priority: request.priority.taskPriority, finishWhenAbandoned: request.finishWhenAbandoned,
+                isShared: request.storage.contains(.originalsOnDisk) && lookUp.mayUseStored(finding, admitted),
+                lookUp: { await self.lookUp.originalStoredMeanwhile(finding, admitted) },
+                stored: { self.fetch.stored($0) }, make: fetchAndKeep)
+            if !isCoalesced { return original }
+            if let mine = fetch.shared(original, with: admitted) { return mine }
+            guard let narrowed = fetch.narrowed(key, by: original, admitted) else { break }
+            key = narrowed
+        }
+        // A response that may not be stored, or not be reused, answers one request only: each waiter asks for itself.
+        return try await fetchAndKeep()
+    }
+
+    /// Validates a stale response that has already been answered with (RFC 5861 §3).
+    private func validateInBackground(_ url: SourceURL, _ finding: CacheFinding, _ admitted: AdmittedRequest) {
+        var (asked, admitted) = (finding, admitted)
+        asked.verdict = .validate
+        asked.forward = .stale
+        admitted.events = { _ in }
+        admitted.request.priority = .low
+        admitted.request.delay = .zero
+        admitted.request.finishWhenAbandoned = true
+        background.start(fetch.key(.origin(url), asked, admitted)) {
+            [asked, admitted] () async throws(PipelineError) in
+            let original = try await self.fetchedOnce(.origin(url), asked, admitted)
+            // The stored response answered again: the origin failed, or sent nothing usable.
+            if original.isStale { throw PipelineError(.fetchFailed, "\(admitted.displayName): still stale") }
+        }
+    }
+
+    /// Runs work in a task of its own, which goes on if the caller leaves, or else directly.
+    private func finishing<Value: Sendable>(
+        _ shared: SharedWork<Value, PipelineError>, if isIndependent: Bool, _ priority: RequestPriority,
+        _ work: @escaping @Sendable () async throws(PipelineError) -> Value
+    ) async throws(PipelineError) -> Value {
+        guard isIndependent else { return try await work() }
+        let name = abandonable.add(1, ordering: .relaxed).newValue
+        return try await shared.value(
+            for: String(name), priority: priority.taskPriority, finishWhenAbandoned: true, make: work
+        ).value
+    }
+
+    // MARK: Other ways to ask
 
     /// The events of one load, in order; the sequence throws a `PipelineError` when `respond(to:)` would.
     ///
@@ -188,11 +303,17 @@ public final class ImagePipeline: Sendable {
         request.policy = .cacheOnly
         // A miss is expected here; any other error occurs again in `respond(to:)`, which reports it.
         guard let admitted = try? await admit(request, events: { _ in }) else { return nil }
-        let finding = await cache(admitted)
-        guard finding.record != nil, case .remote = admitted.origin, let original = try? await fetch(finding) else {
-            return nil
+        let finding = await lookUp(admitted)
+        guard case .remote = admitted.origin, let original = finding.reusable,
+            (try? fetch.check(original, admitted)) != nil
+        else { return nil }
+        guard let recipe = request.recipe else {
+            guard let whole = await lookUp.body(of: original), let bytes = try? await fetch.bytes(of: whole, admitted)
+            else { return nil }
+            return (try? render.whole(whole, bytes, admitted)).map { ImageResponse($0, of: whole, admitted) }
         }
-        return await render.cached(original).map { ImageResponse($0) }
+        guard let plan = try? render.plan(recipe, of: original, admitted) else { return nil }
+        return await lookUp.variant(plan.key, of: original).map { ImageResponse($0, of: original, admitted) }
     }
 
     /// The variant decoded to sRGB RGBA, for callers that display it. With a budget (`memory.pixels`, off by default)
@@ -250,22 +371,19 @@ public final class ImagePipeline: Sendable {
         do throws(StoreError) { return try await tiers.purge(selection) } catch { throw PipelineError(error) }
     }
 
-    /// Counters of the disk tiers; nil without a cache folder.
-    public func diskStatistics() async -> (originals: StoreCounters, variants: StoreCounters, records: StoreCounters)? {
-        let tiers = tiers
+    /// What the cache folder holds and has done; nil without a folder, or if it cannot be read.
+    public func diskStatistics() async -> TierStatistics? {
         // A disk error has been counted and reported already; there is nothing to return.
-        return await threads.run { try? tiers.disk?.statistics() }
+        try? await tiers.folder?.statistics()
     }
 
-    /// Counters of the memory tiers.
-    public var memoryStatistics:
-        (originals: StoreCounters, variants: StoreCounters, pixels: StoreCounters, records: StoreCounters)
-    {
-        (tiers.originals.counters, tiers.variants.counters, tiers.pixels.counters, tiers.memory.records.counters)
+    /// What the memory tiers hold and have done.
+    public var memoryStatistics: MemoryStatistics {
+        MemoryStatistics(tiers.memory.statistics(), pixels: tiers.pixels.counters)
     }
 
     /// Counters of work shared with other processes on the cache folder.
-    public var sharingStatistics: SharingCounters { tiers.locks?.counters ?? SharingCounters() }
+    public var sharingStatistics: SharingCounters { tiers.folder?.locks.counters ?? SharingCounters() }
 
     /// Counters of background validations.
     public var backgroundStatistics: BackgroundCounters { background.counters }
@@ -301,9 +419,25 @@ public final class ImagePipeline: Sendable {
     }
 }
 
+/// What the memory tiers hold and have done.
+public struct MemoryStatistics: Sendable, Hashable {
+    /// Bodies of originals.
+    public var originals: StoreCounters
+    /// Variants.
+    public var variants: StoreCounters
+    /// Records of originals.
+    public var records: StoreCounters
+    /// Decoded pixels.
+    public var pixels: StoreCounters
+
+    init(_ tier: TierStatistics, pixels: StoreCounters) {
+        (originals, variants, records) = (tier.originals, tier.variants, tier.records)
+        self.pixels = pixels
+    }
+}
+
 extension ImageResponse {
-    init(_ variant: Variant) {
-        let original = variant.original
+    init(_ variant: Variant, of original: Original, _ admitted: AdmittedRequest) {
         bytes = variant.bytes
         mediaType = variant.format.mediaType
         format = variant.format
@@ -322,6 +456,6 @@ extension ImageResponse {
         record = original.record
         timings = variant.timings
         timings.fetch = original.fetchMilliseconds
-        timings.total = max(0, original.admitted.began.duration(to: .now).milliseconds - timings.queue)
+        timings.total = max(0, admitted.began.duration(to: .now).milliseconds - timings.queue)
     }
 }

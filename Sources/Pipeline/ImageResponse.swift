@@ -1,11 +1,45 @@
 public import PipelineCaching
 public import Variants
 
-/// Where the bytes of a response came from.
-public enum Outcome: String, Sendable, Hashable { case memory, disk, rendered, original }
+/// Where the bytes of a response came from: the name of a tier, or one of the members below.
+public struct Outcome: RawRepresentable, Sendable, Hashable {
+    /// As reports show it.
+    public let rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
+    /// A tier of this name had them.
+    public init(_ tier: TierName) { rawValue = tier.description }
 
-/// How the original was obtained; `none` if its record was fresh and the body was not needed.
-public enum OriginalOutcome: String, Sendable, Hashable { case memory, disk, revalidated, stale, network, none }
+    /// The memory of this process.
+    public static let memory = Outcome(.memory)
+    /// The cache folder.
+    public static let disk = Outcome(.disk)
+    /// They were rendered for this request.
+    public static let rendered = Outcome(rawValue: "rendered")
+    /// They are the original's own, as it was just obtained.
+    public static let original = Outcome(rawValue: "original")
+}
+
+/// How the original was obtained: the name of the tier that had its body, or one of the members below.
+public struct OriginalOutcome: RawRepresentable, Sendable, Hashable {
+    /// As reports show it.
+    public let rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
+    /// A tier of this name had it; `none` for nil.
+    public init(_ tier: TierName?) { rawValue = tier?.description ?? "none" }
+
+    /// The memory of this process.
+    public static let memory = OriginalOutcome(.memory)
+    /// The cache folder.
+    public static let disk = OriginalOutcome(.disk)
+    /// The origin confirmed the stored one.
+    public static let revalidated = OriginalOutcome(rawValue: "revalidated")
+    /// A stale one was used.
+    public static let stale = OriginalOutcome(rawValue: "stale")
+    /// The origin sent it.
+    public static let network = OriginalOutcome(rawValue: "network")
+    /// Its record was fresh and its body not needed.
+    public static let none = OriginalOutcome(nil)
+}
 
 /// Wall-clock milliseconds for each part of one response; `total` excludes the time spent queued.
 public struct Timings: Sendable, Hashable {
@@ -73,18 +107,4 @@ public enum LoadEvent: Sendable {
     /// Bytes of the body received so far, and how many the origin announced.
     case progress(received: Int, expected: Int?)
     case finished(ImageResponse)
-}
-
-extension Outcome {
-    init(_ tier: TierName) { self = tier == .memory ? .memory : .disk }
-}
-
-extension OriginalOutcome {
-    init(_ tier: TierName?) {
-        switch tier {
-        case nil: self = .none
-        case .memory?: self = .memory
-        default: self = .disk
-        }
-    }
 }

@@ -43,6 +43,9 @@ public struct PipelineConfiguration: Sendable {
     public var overlays: String?
     /// Media types accepted from origins, with `*` for a subtype; the magic bytes decide in the end.
     public var acceptedTypes = ["image/*", "application/octet-stream"]
+    /// Further tiers behind memory and the cache folder, near to far, such as a service that several machines share.
+    /// None by default.
+    public var tiers: [TierPlacement] = []
     /// Bytes that may wait for the disk; further writes are dropped (and counted) instead of queued.
     public var writeBehindBytes = 64 << 20
     /// Threads that look things up in the caches and read files: at least 1, 4 by default. A program that makes one
@@ -58,8 +61,6 @@ public struct PipelineConfiguration: Sendable {
     ///
     /// The rules of HTTP come first: the hook is not called for responses that HTTP forbids storing.
     public var willStore: (@Sendable (inout StoredOriginalCandidate) -> Bool)?
-    /// Replaces the disk tiers, for tests; `cacheFolder` is then ignored.
-    var store: (any Store)?
     /// Unix seconds; tests set their own clock.
     var now: @Sendable () -> Double = { ImagePipeline.unixTime() }
     /// Called once for each kind of error that costs no answer, such as a cache that cannot be written.
@@ -95,7 +96,8 @@ extension TiersConfiguration {
     init(_ configuration: PipelineConfiguration) {
         self.init(memory: configuration.memory)
         folder = configuration.cacheFolder
-        store = configuration.store
+        tiers = configuration.tiers
+        now = configuration.now
         disk.originals = configuration.disk.originals
         disk.variants = configuration.disk.variants
         disk.freeSpace = configuration.freeSpace

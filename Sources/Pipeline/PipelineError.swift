@@ -94,7 +94,7 @@ extension PipelineError {
 }
 
 extension PipelineError: CancellableError {
-    package static var cancelled: PipelineError { .cancelledByCaller }
+    package static var cancelled: PipelineError { PipelineError(.cancelled, "the request was cancelled") }
     package var isCancellation: Bool { code == .cancelled }
 
     /// The cache folder cannot be opened, or a purge of it failed.

@@ -1,8 +1,8 @@
-package import PipelineSupport
+public import PipelineSupport
 import struct Crypto.SHA256
 
 /// The body of an entry: in memory, or in a file if it is long.
-package enum EntryBody: Sendable {
+public enum EntryBody: Sendable {
     case bytes([UInt8])
     case file(SpooledBody)
 

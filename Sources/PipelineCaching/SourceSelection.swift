@@ -3,7 +3,7 @@
 /// A stored name is the normalised URL, `file:` and the absolute path, or `id:` and the caller's own identifier.
 public struct SourceSelection: Sendable, Hashable {
     /// Every selected name starts with one of these, compared byte by byte; there are no wildcards.
-    let prefixes: [String]
+    public let prefixes: [String]
 
     /// Selects every name that starts with one of these; empty prefixes are ignored.
     package init(prefixes: [String]) { self.prefixes = prefixes.filter { !$0.isEmpty } }
@@ -15,7 +15,8 @@ public struct SourceSelection: Sendable, Hashable {
         self.init(prefixes: ["http", "https"].flatMap { ["\($0)://\(name)/", "\($0)://\(name):"] })
     }
 
-    func contains(_ name: String) -> Bool {
+    /// Whether a stored name is selected.
+    public func contains(_ name: String) -> Bool {
         prefixes.contains { name.utf8.starts(with: $0.utf8) }
     }
 

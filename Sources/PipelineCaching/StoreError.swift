@@ -19,6 +19,10 @@ public struct StoreError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let damaged = Code("damaged")
         /// A key or digest is not 64 lower-case hexadecimal digits, or a length does not match its body.
         public static let invalid = Code("invalid")
+        /// The store did not answer within its deadline.
+        public static let timedOut = Code("timedOut")
+        /// The store was not asked: it keeps failing, or too many calls are in progress.
+        public static let skipped = Code("skipped")
         /// The store has been closed.
         public static let closed = Code("closed")
     }

@@ -1,4 +1,5 @@
 import HTTPCaching
+import PipelineSupport
 import Synchronization
 
 /// Fetches with libcurl's multi interface on one thread of its own, started by the first fetch.

@@ -1,3 +1,5 @@
+public import PipelineSupport
+
 /// Settings for fetching. Every limit exists because an origin may be slow, broken or hostile.
 public struct FetchConfiguration: Sendable, Hashable {
     /// Concurrent transfers; further ones wait. Default 16: enough to hide latency, few enough to be polite.

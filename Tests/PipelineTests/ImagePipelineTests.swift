@@ -311,11 +311,12 @@ struct ImagePipelineTests {
             let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
             let request = ImageRequest(
                 .file("/\(root)/samples/originals/mountains-12mp.jpg"), recipe: try Recipe("thumbnail:40"))
-            let finding = await pipeline.cache(try await pipeline.admit(request) { _ in })
+            let admitted = try await pipeline.admit(request) { _ in }
+            let finding = await pipeline.lookUp(admitted)
             // They meet unless the machine is so busy that one begins when another one has ended.
             for _ in 0..<50 {
-                async let one = pipeline.fetch(finding)
-                async let two = pipeline.fetch(finding)
+                async let one = pipeline.original(finding, admitted)
+                async let two = pipeline.original(finding, admitted)
                 guard case .bytes(let here)? = try await one.body, case .bytes(let there)? = try await two.body else {
                     Issue.record("no body")
                     return

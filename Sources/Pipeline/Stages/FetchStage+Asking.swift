@@ -6,10 +6,11 @@ import Variants
 /// Asking the origin, and interpreting its answers.
 extension FetchStage {
     /// One exchange with the origin: conditional on every stored response it might confirm, otherwise unconditional.
-    func ask(_ url: SourceURL, _ finding: CacheFinding) async throws(PipelineError) -> Original {
-        let admitted = finding.admitted
+    func ask(
+        _ url: SourceURL, _ finding: CacheFinding, _ admitted: AdmittedRequest
+    ) async throws(PipelineError) -> FetchedOriginal {
         if admitted.request.delay > .zero {
-            do { try await Task.sleep(for: admitted.request.delay) } catch { throw .cancelledByCaller }
+            do { try await Task.sleep(for: admitted.request.delay) } catch { throw .cancelled }
         }
         admitted.events(.requesting(hadCached: finding.record != nil))
         // If a response is stored, it and its variants may turn out to be still valid.
@@ -18,33 +19,33 @@ extension FetchStage {
         {
             willRender()
         }
-        let candidates = candidates(of: finding)
+        let candidates = candidates(of: finding, admitted)
         let forwarded = finding.record == nil ? admitted.conditions : []
         // A client's conditions could contradict ours, which are left out: the answer is the client's alone.
-        let fields = forwarded.isEmpty ? confirming(candidates, finding) : admitted.request.fields + forwarded
-        let (asked, response) = try await send(url, fields, finding)
-        guard case .answer(let response) = response else { return try response.original() }
+        let fields = forwarded.isEmpty ? confirming(candidates, finding, admitted) : admitted.request.fields + forwarded
+        let (asked, response) = try await send(url, fields, finding, admitted)
+        guard case .answer(let response) = response else { return try response.inPlace() }
         if !forwarded.isEmpty, [206, 304, 412, 416].contains(response.status) {
-            return try await passed(response, finding)
+            return try await passed(response, finding, admitted)
         }
-        if response.status != 304 { return try await digested(response, to: asked, finding) }
-        if forwarded.isEmpty, let original = await freshened(response, to: asked, finding, candidates) {
-            return original
+        if response.status != 304 { return try await digested(response, to: asked, finding, admitted) }
+        if forwarded.isEmpty, let fetched = await freshened(response, to: asked, finding, admitted, candidates) {
+            return fetched
         }
         // The 304 matches nothing we have. Asked without validators, the origin must send a complete response.
-        let (plainly, second) = try await send(url, admitted.request.fields, finding)
-        guard case .answer(let whole) = second else { return try second.original() }
+        let (plainly, second) = try await send(url, admitted.request.fields, finding, admitted)
+        guard case .answer(let whole) = second else { return try second.inPlace() }
         guard whole.status != 304 else {
             let error = PipelineError(
                 .fetchFailed, "\(admitted.displayName): the origin answers 304 to requests without a condition")
-            return try failed(error, .noResponse, finding).original()
+            return try failed(error, .noResponse, finding, admitted).inPlace()
         }
-        return try await digested(whole, to: plainly, finding)
+        return try await digested(whole, to: plainly, finding, admitted)
     }
 
     /// The fields a request for the finding would carry, without those the transport adds.
-    func requestFields(for finding: CacheFinding) -> [HeaderField] {
-        confirming(candidates(of: finding), finding)
+    func requestFields(for finding: CacheFinding, _ admitted: AdmittedRequest) -> [HeaderField] {
+        confirming(candidates(of: finding, admitted), finding, admitted)
     }
 
     /// The outcome of sending: a response to process, or what answers in its place.
@@ -53,9 +54,9 @@ extension FetchStage {
         case stale(Original)
         case failure(PipelineError)
 
-        func original() throws(PipelineError) -> Original {
+        func inPlace() throws(PipelineError) -> FetchedOriginal {
             switch self {
-            case .stale(let original): return original
+            case .stale(let original): return FetchedOriginal(original: original)
             case .failure(let error): throw error
             case .answer: throw PipelineError(.fetchFailed, "internal error: a response was not processed")
             }
@@ -63,15 +64,15 @@ extension FetchStage {
     }
 
     private func send(
-        _ url: SourceURL, _ fields: [HeaderField], _ finding: CacheFinding
+        _ url: SourceURL, _ fields: [HeaderField], _ finding: CacheFinding, _ admitted: AdmittedRequest
     ) async throws(PipelineError) -> (FetchRequest, Reply) {
         var asked = FetchRequest(url: url, fields: fields)
-        asked.followsRedirects = finding.admitted.followsRedirects
-        asked.acceptsFile = tiers.takesFiles(finding.admitted.request.storage)
-        asked.onInterim = finding.admitted.onInterim
-        asked.method = finding.admitted.method
-        asked.body = finding.admitted.body
-        let events = finding.admitted.events
+        asked.followsRedirects = admitted.followsRedirects
+        asked.acceptsFile = tiers.takesFiles(admitted.request.storage)
+        asked.onInterim = admitted.onInterim
+        asked.method = admitted.method
+        asked.body = admitted.body
+        let events = admitted.events
         do throws(FetchError) {
             let response = try await transport.fetch(
                 asked, onProgress: { events(.progress(received: $0, expected: $1)) })
@@ -81,28 +82,32 @@ extension FetchStage {
             if asked.method != "GET" { return (asked, .failure(PipelineError(error))) }
             let isOurs = [.cancelled, .refusedAddress, .refusedSource].contains(error.code)
             if isOurs { throw PipelineError(error) }
-            return (asked, failed(PipelineError(error), .noResponse, finding))
+            return (asked, failed(PipelineError(error), .noResponse, finding, admitted))
         }
     }
 
     /// Remembers a failure, and hides it behind a stale response if that is allowed.
-    private func failed(_ error: PipelineError, _ cause: OriginFailure, _ finding: CacheFinding) -> Reply {
-        let keys = failureKeys(finding.admitted)
+    private func failed(
+        _ error: PipelineError, _ cause: OriginFailure, _ finding: CacheFinding, _ admitted: AdmittedRequest
+    ) -> Reply {
+        let keys = failureKeys(admitted)
         _ = failures.note(cause == .noResponse ? keys[0] : keys[1], error, cause, now: now())
-        return stale(finding, after: cause).map { .stale($0) } ?? .failure(error)
+        return stale(finding, admitted, after: cause).map { .stale($0) } ?? .failure(error)
     }
 
     /// The stored response, if it may stand in for an origin that failed.
-    func stale(_ finding: CacheFinding, after failure: OriginFailure) -> Original? {
-        guard let record = finding.record, finding.admitted.request.policy != .reload,
-            finding.admitted.purpose == .original || record.response.status == 200,
+    func stale(
+        _ finding: CacheFinding, _ admitted: AdmittedRequest, after failure: OriginFailure
+    ) -> Original? {
+        guard let record = finding.record, admitted.request.policy != .reload,
+            admitted.purpose == .original || record.response.status == 200,
             Reuse.mayServeStale(
                 record.response, after: failure, now: now(), configuration: caching,
-                directives: finding.admitted.directives)
+                directives: admitted.directives)
         else { return nil }
         var original = Original(
-            admitted: finding.admitted, record: record, body: finding.body, outcome: .stale, isStale: true,
-            mayStore: true, generation: finding.generation, forward: finding.forward)
+            record: record, body: finding.body, outcome: .stale, isStale: true, mayStore: true, marks: finding.marks,
+            forward: finding.forward)
         if case .status(let status) = failure { original.forwardStatus = status }
         return original
     }
@@ -110,21 +115,20 @@ extension FetchStage {
     // MARK: Changing
 
     /// Sends a request that may change state, and invalidates what is stored for the URLs it changed (RFC 9111 §4.4).
-    func change(_ admitted: AdmittedRequest) async throws(PipelineError) -> Original {
+    func change(_ admitted: AdmittedRequest) async throws(PipelineError) -> FetchedOriginal {
         guard case .remote(let url) = admitted.origin else {
             throw PipelineError(.invalidSource, "\(admitted.displayName): only an http(s) URL can be sent a request")
         }
         var finding = CacheFinding(
-            admitted: admitted, verdict: .missing, forward: .method, generation: await tiers.currentGeneration(),
-            tier: .none)
-        let (asked, reply) = try await send(url, admitted.request.fields + admitted.conditions, finding)
+            verdict: .missing, forward: .method, marks: await tiers.currentMarks(), tier: .none)
+        let (asked, reply) = try await send(url, admitted.request.fields + admitted.conditions, finding, admitted)
         let target = Invalidation.Target(url)
         guard case .answer(let response) = reply else {
             // The request may have reached the origin and succeeded, although no response came back.
             if case .failure(let error) = reply, !Invalidation.isSafe(admitted.method), Self.mayHaveArrived(error) {
-                await invalidate([target], target, finding)
+                await invalidate([target], target, admitted)
             }
-            return try reply.original()
+            return try reply.inPlace()
         }
         let resolving = { (reference: String) in
             (try? url.resolving(FieldSyntax.percentEncoded(reference))).map { Invalidation.Target($0) }
@@ -132,23 +136,23 @@ extension FetchStage {
         let changed = Invalidation.targets(
             after: admitted.method, to: target, status: response.status, fields: response.fields, resolving: resolving)
         // If anything was purged in the meantime, a later request may have changed the resource again.
-        let isLatest = await tiers.currentGeneration() == finding.generation
-        await invalidate(changed, target, finding)
+        let isLatest = await tiers.currentMarks() == finding.marks
+        await invalidate(changed, target, admitted)
         let stored = StoredResponse(
             status: response.status, fields: response.fields, requestTime: response.requestTime,
             responseTime: response.responseTime)
         let answersLater = Invalidation.answersLaterRequests(
             stored, to: admitted.method, at: target, configuration: caching, resolving: resolving)
-        guard answersLater, isLatest else { return try await passed(response, finding, refusal: "method") }
-        finding.generation = tiers.generation()
-        return try await digested(response, to: asked, finding)
+        guard answersLater, isLatest else { return try await passed(response, finding, admitted, refusal: "method") }
+        finding.marks = tiers.marks()
+        return try await digested(response, to: asked, finding, admitted)
     }
 
     private func invalidate(
-        _ changed: [Invalidation.Target], _ target: Invalidation.Target, _ finding: CacheFinding
+        _ changed: [Invalidation.Target], _ target: Invalidation.Target, _ admitted: AdmittedRequest
     ) async {
         for changed in changed {
-            let source = changed == target ? finding.admitted.source : changed.url
+            let source = changed == target ? admitted.source : changed.url
             await tiers.invalidate(source: source)
             failures.clear(beginning: failureKeys(source))
         }
@@ -166,8 +170,8 @@ extension FetchStage {
     // MARK: Validating
 
     /// Records that the origin may confirm, the one the request selects first (RFC 9111 §4.3.1).
-    private func candidates(of finding: CacheFinding) -> [OriginalRecord] {
-        guard finding.admitted.request.policy != .reload, finding.missingBody == nil else { return [] }
+    private func candidates(of finding: CacheFinding, _ admitted: AdmittedRequest) -> [OriginalRecord] {
+        guard admitted.request.policy != .reload, finding.missingBody == nil else { return [] }
         let selected = finding.record.map { [$0] } ?? []
         let others = finding.records.filter { $0 != finding.record && $0.response.status == 200 }
             .sorted { $0.response.responseTime > $1.response.responseTime }
@@ -176,9 +180,9 @@ extension FetchStage {
 
     /// The record that a 304 identifies, freshened by it (RFC 9111 §4.3.4); nil if it identifies none we can use.
     private func freshened(
-        _ response: FetchedResponse, to asked: FetchRequest, _ finding: CacheFinding, _ candidates: [OriginalRecord]
-    ) async -> Original? {
-        let admitted = finding.admitted
+        _ response: FetchedResponse, to asked: FetchRequest, _ finding: CacheFinding, _ admitted: AdmittedRequest,
+        _ candidates: [OriginalRecord]
+    ) async -> FetchedOriginal? {
         let finalURL = Self.finalURL(of: response)
         let named = self.named(candidates, by: response, finding).filter { record in
             // Validators apply to one URL. By giving a source ID, the caller declares all of its URLs to be one.
@@ -201,29 +205,33 @@ extension FetchStage {
             Storability.refusal(response: new.response, requestFields: asked.fields, configuration: caching)
             ?? Redirects.refusal(
                 response.redirectResponses, requestFields: asked.fields, configuration: caching)
-        var original = Original(
-            admitted: admitted, record: new, body: body, outcome: .revalidated, mayStore: refusal == nil,
-            refusal: refusal?.rawValue, generation: finding.generation, fetchMilliseconds: response.milliseconds,
-            forward: finding.forward, forwardStatus: 304)
+        let original = Original(
+            record: new, body: body, outcome: .revalidated, mayStore: refusal == nil, refusal: refusal?.rawValue,
+            marks: finding.marks, fetchMilliseconds: response.milliseconds, forward: finding.forward,
+            forwardStatus: 304)
         failures.clear(failureKeys(admitted))
+        var change: FetchedOriginal.Change?
         if own != nil {
-            tiers.forget(record)
+            change = .forget(record)
         } else if refusal == nil {
-            if let kept = store.amended(new, isFreshened: true) {
-                keep(kept, in: record, of: original, known: finding.records, isSelected: record == finding.record)
-                freshenOthers(named, but: record, by: response, asked, as: kept, of: original, finding.records)
-            } else {
-                original.mayStore = false
-                original.refusal = "vetoed"
+            let tag = response.fields.first("etag")
+            let isStrong = tag.map { !$0.hasPrefix("W/") } ?? false
+            var others: [OriginalRecord] = []
+            for var other in named where isStrong && other != record {
+                other.response = freshened(other.response, by: response, asked)
+                others.append(other)
             }
+            change = .freshen(record, others: others, isSelected: record == finding.record)
         }
-        return original
+        return FetchedOriginal(original: original, change: change)
     }
 
     /// The fields of a conditional request that lets the origin confirm the candidates.
-    private func confirming(_ candidates: [OriginalRecord], _ finding: CacheFinding) -> [HeaderField] {
+    private func confirming(
+        _ candidates: [OriginalRecord], _ finding: CacheFinding, _ admitted: AdmittedRequest
+    ) -> [HeaderField] {
         Validation.requestFields(
-            finding.admitted.request.fields, validating: candidates.map(\.response),
+            admitted.request.fields, validating: candidates.map(\.response),
             selected: candidates.firstIndex { $0 == finding.record })
     }
 
@@ -257,53 +265,19 @@ extension FetchStage {
         return new
     }
 
-    /// Stores a freshened record in place of the one it came from, or beside it if that was stored for requests with
-    /// other fields.
-    private func keep(
-        _ kept: OriginalRecord, in record: OriginalRecord, of original: Original, known: [OriginalRecord],
-        isSelected: Bool
-    ) {
-        if kept.response.selecting == record.response.selecting {
-            store.freshen(kept, of: original, known: known)
-            return
-        }
-        var withoutBody = original
-        withoutBody.body = nil
-        store(withoutBody, as: kept, known: known)
-        // The origin now varies on other fields.
-        if isSelected { tiers.forget(record) }
-    }
-
-    /// Freshens every other record with the same strong entity tag (RFC 9111 §4.3.4).
-    private func freshenOthers(
-        _ named: [OriginalRecord], but record: OriginalRecord, by response: FetchedResponse, _ asked: FetchRequest,
-        as kept: OriginalRecord, of original: Original, _ known: [OriginalRecord]
-    ) {
-        guard let tag = response.fields.first("etag"), !tag.hasPrefix("W/") else { return }
-        for other in named where other != record && other.response.selecting != kept.response.selecting {
-            var new = other
-            new.response = freshened(other.response, by: response, asked)
-            new.response.assignedLifetime = kept.response.assignedLifetime
-            guard Storability.refusal(response: new.response, requestFields: [], configuration: caching) == nil
-            else { continue }
-            store.freshen(new, of: original, known: known)
-        }
-    }
-
     // MARK: Complete responses
 
     /// Makes an original of a response other than a 304, and stores it if that is allowed.
     private func digested(
-        _ response: FetchedResponse, to asked: FetchRequest, _ finding: CacheFinding
-    ) async throws(PipelineError) -> Original {
-        let admitted = finding.admitted
+        _ response: FetchedResponse, to asked: FetchRequest, _ finding: CacheFinding, _ admitted: AdmittedRequest
+    ) async throws(PipelineError) -> FetchedOriginal {
         let isFailing = response.status >= 400
         var isRemembered = false
         if isFailing {
             let cause = OriginFailure.status(response.status)
             let error = Self.error(status: response.status, admitted)
             isRemembered = failures.note(failureKeys(admitted)[1], error, cause, now: now())
-            if let stale = stale(finding, after: cause) { return stale }
+            if let stale = stale(finding, admitted, after: cause) { return FetchedOriginal(original: stale) }
         } else {
             failures.clear(failureKeys(admitted))
         }
@@ -321,29 +295,21 @@ extension FetchStage {
             remember(&stored, &refusal)
         }
         var original = Original(
-            admitted: admitted,
             record: try await record(of: response, as: stored, admitted, finalURL: Self.finalURL(of: response)),
             body: response.content, outcome: .network, mayStore: refusal == nil, refusal: refusal?.rawValue,
-            generation: finding.generation, fetchMilliseconds: response.milliseconds, forward: finding.forward)
+            marks: finding.marks, fetchMilliseconds: response.milliseconds, forward: finding.forward)
         original.received = response.fields
         if original.mayStore, (200..<300).contains(response.status), unacceptedType(response.fields) != nil {
             original.refuse("type")
         }
-        if original.mayStore {
-            if let kept = store.amended(original.record, isFreshened: false) {
-                store(original, as: kept, known: finding.records)
-            } else {
-                original.refuse("vetoed")
-            }
-        }
         let isFinal = (200..<300).contains(response.status) || response.status == 404 || response.status == 410
+        let replaced = isFinal ? finding.record : nil
+        if original.mayStore { return FetchedOriginal(original: original, change: .store(replacing: replaced)) }
         // The response supersedes the stored one even if it may not be stored itself, unless only this request's own
         // fields forbid storing it.
-        if !original.mayStore, isFinal, let outdated = finding.record {
-            let own = Storability.refusal(response: stored, requestFields: [], configuration: caching)
-            if own != nil || refusal == nil { tiers.forget(outdated) }
-        }
-        return original
+        let own = Storability.refusal(response: stored, requestFields: [], configuration: caching)
+        let supersedes = own != nil || refusal == nil
+        return FetchedOriginal(original: original, change: supersedes ? replaced.map { .forget($0) } : nil)
     }
 
     /// Gives a failure without a lifetime of its own the configured one, once there were enough of them.
@@ -360,17 +326,17 @@ extension FetchStage {
 
     /// The response to a client's own conditions or range, or to another method than GET: for this request alone.
     private func passed(
-        _ response: FetchedResponse, _ finding: CacheFinding,
+        _ response: FetchedResponse, _ finding: CacheFinding, _ admitted: AdmittedRequest,
         refusal: String = Storability.Refusal.conditional.rawValue
-    ) async throws(PipelineError) -> Original {
+    ) async throws(PipelineError) -> FetchedOriginal {
         let stored = StoredResponse(
             status: response.status, fields: response.fields, requestTime: response.requestTime,
             responseTime: response.responseTime)
-        return Original(
-            admitted: finding.admitted,
-            record: try await record(of: response, as: stored, finding.admitted), body: response.content,
-            outcome: .network, mayStore: false, refusal: refusal, generation: finding.generation,
-            fetchMilliseconds: response.milliseconds, forward: finding.forward)
+        return FetchedOriginal(
+            original: Original(
+                record: try await record(of: response, as: stored, admitted), body: response.content,
+                outcome: .network, mayStore: false, refusal: refusal, marks: finding.marks,
+                fetchMilliseconds: response.milliseconds, forward: finding.forward))
     }
 
     private static func finalURL(of response: FetchedResponse) -> String? {
@@ -385,12 +351,4 @@ extension Invalidation.Target {
 extension FetchedResponse {
     /// The body, wherever it is.
     fileprivate var content: EntryBody { file.map(EntryBody.file) ?? .bytes(body) }
-}
-
-extension Original {
-    /// Records why the original is not stored.
-    fileprivate mutating func refuse(_ reason: String) {
-        mayStore = false
-        refusal = reason
-    }
 }

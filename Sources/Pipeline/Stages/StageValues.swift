@@ -52,7 +52,7 @@ struct AdmittedRequest: Sendable {
     }
 }
 
-/// What the caches know about a request's original before the origin is asked.
+/// What the tiers know about a request's original before the origin is asked.
 struct CacheFinding: Sendable {
     enum Verdict: Sendable {
         /// The record may be used as it is.
@@ -66,7 +66,6 @@ struct CacheFinding: Sendable {
         /// No record can be used, and the request forbids asking the origin (`only-if-cached`, RFC 9111 §5.2.1.7).
         case unavailable
     }
-    var admitted: AdmittedRequest
     /// All records of the source, whatever request fields they were stored for.
     var records: [OriginalRecord] = []
     /// The record that this request selects.
@@ -76,8 +75,8 @@ struct CacheFinding: Sendable {
     var verdict: Verdict
     /// Why the origin is to be asked, if it is.
     var forward: CacheHandling.Forward?
-    /// The purge generation at look-up; work begun before a purge is not stored after it.
-    var generation: CacheTiers.Generation
+    /// The purges known at look-up; work begun before a purge is not stored after it.
+    var marks: Tiers.Marks
     var tier: OriginalOutcome
     /// The digest of a wanted body that was evicted although its record stayed: only the origin has it.
     var missingBody: Digest?
@@ -91,11 +90,26 @@ struct CacheFinding: Sendable {
         case .missing: false
         }
     }
+
+    /// The stored original, if it may be used without asking the origin first.
+    var reusable: Original? {
+        guard let record else { return nil }
+        let isStale: Bool
+        switch verdict {
+        case .reuse(let stale): isStale = stale
+        case .reuseAndValidate: isStale = true
+        case .validate, .missing, .unavailable: return nil
+        }
+        // For a raw response report the tier it came from; for an image, whether the origin was contacted.
+        let outcome: OriginalOutcome = body == nil ? .none : tier
+        return Original(
+            record: record, body: body, outcome: isStale ? .stale : outcome, tier: tier, isStale: isStale,
+            mayStore: true, marks: marks)
+    }
 }
 
 /// An original: its record, and its body if that had to be obtained.
 struct Original: Sendable {
-    var admitted: AdmittedRequest
     @Boxed var record: OriginalRecord
     var body: EntryBody?
     var outcome: OriginalOutcome
@@ -106,19 +120,41 @@ struct Original: Sendable {
     var mayStore: Bool
     /// The fields as the origin sent them, for the request that caused the fetch: some of them may not be stored.
     var received: [HeaderField]?
+    /// The fields of the request that caused the fetch.
+    var requestFields: [HeaderField] = []
     /// Why it may not be stored, in one word.
     var refusal: String?
-    var generation: CacheTiers.Generation
+    var marks: Tiers.Marks
     var isCollapsed = false
     var fetchMilliseconds = 0.0
     /// Why the origin was asked, and the status it answered with if that is not the record's.
     var forward: CacheHandling.Forward?
     var forwardStatus: Int?
+
+    /// Records why the original is not stored.
+    mutating func refuse(_ reason: String) {
+        mayStore = false
+        refusal = reason
+    }
+}
+
+/// What the origin, or a file, gave, and what that changes in the tiers.
+struct FetchedOriginal: Sendable {
+    enum Change: Sendable {
+        /// Stores the original. If the caller's hook refuses it, the record it replaces is removed.
+        case store(replacing: OriginalRecord?)
+        /// Stores the original, which a 304 has freshened, in place of the record it was made from, and freshens others
+        /// that the 304 identifies by the same strong entity tag.
+        case freshen(OriginalRecord, others: [OriginalRecord], isSelected: Bool)
+        /// Removes a record that the response supersedes although it may not be stored itself.
+        case forget(OriginalRecord)
+    }
+    var original: Original
+    var change: Change?
 }
 
 /// A rendered or stored variant, or the original itself if no recipe was given.
 struct Variant: Sendable {
-    var original: Original
     var bytes: [UInt8]
     var entry: VariantEntry?
     var format: ImageFormat

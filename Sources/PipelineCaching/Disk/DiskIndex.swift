@@ -15,7 +15,7 @@ final class DiskIndex: @unchecked Sendable {
     /// Whether bodies of a former index are still to be deleted.
     private(set) var isSweeping = false
     /// Tiers whose sums were checked because they exceeded the budget.
-    var recounted: Set<DiskTier> = []
+    var recounted: Set<DiskTable> = []
     private var writes = 0
     /// The current transaction; nested calls of `write` join it.
     private var current: IndexTransaction?
@@ -174,7 +174,7 @@ final class DiskIndex: @unchecked Sendable {
             try connection.run(
                 "UPDATE state SET value = ?1 WHERE name = 'generation'",
                 .integer(first > 0 ? Int(first) : Int(Self.now() * 1_000)))
-            for tier in DiskTier.allCases { if let counters { try connection.add(counters[tier], to: tier) } }
+            for tier in DiskTable.allCases { if let counters { try connection.add(counters[tier], to: tier) } }
             try connection.execute(
                 """
                 PRAGMA application_id=\(DiskSchema.applicationID); PRAGMA user_version=\(DiskSchema.version);

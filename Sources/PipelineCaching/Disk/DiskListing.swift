@@ -81,9 +81,7 @@ public struct Inspection: Sendable, Hashable {
 extension DiskStore {
     /// What the tiers hold, and what all processes have done with them since the folder was created. `records` counts
     /// the records of originals, which have a budget of their own.
-    public func statistics() throws(StoreError) -> (
-        originals: StoreCounters, variants: StoreCounters, records: StoreCounters
-    ) {
+    public func statistics() throws(StoreError) -> TierStatistics {
         let stored = try perform { index throws(StoreError) in try index.connection.counters() }
         let noted = notes.counters
         let all = PerTier { tier in
@@ -92,7 +90,7 @@ extension DiskStore {
             counters.budget = configuration.budget(of: tier)
             return counters
         }
-        return (all.originals, all.variants, all.records)
+        return TierStatistics(originals: all.originals, variants: all.variants, records: all.records)
     }
 
     /// Stores the accesses noted in memory, if the folder is writable, and then runs a query.

@@ -1,34 +1,3 @@
-/// What a purge removed.
-public struct PurgeResult: Sendable, Hashable {
-    /// Sources of which anything was stored.
-    public var sources = 0
-    /// Records removed.
-    public var records = 0
-    /// Bodies of originals removed.
-    public var originals = 0
-    /// Variants removed.
-    public var variants = 0
-    /// Bytes of the bodies and variants removed.
-    public var bytes = 0
-    /// Every digest the sources are known to have had, by which other tiers remove their variants.
-    public var digests: Set<Digest> = []
-    /// Work begun at an earlier generation no longer stores anything of these sources.
-    public var generation: UInt64 = 0
-
-    public init() {}
-}
-
-/// What was purged between two generations.
-public struct PurgeLog: Sendable, Hashable {
-    /// The later generation.
-    public var generation: UInt64
-    /// Sources and digests of originals; nil if they are no longer known or too many: treat everything as purged.
-    public var names: Set<String>?
-
-    /// The number of names beyond which it is faster to empty memory than to search it.
-    static let limit = 10_000
-}
-
 extension DiskStore {
     /// The current purge generation, to be passed to later stores: a purge in between makes them void.
     public func generationNow() throws(StoreError) -> UInt64 {
@@ -42,9 +11,9 @@ extension DiskStore {
     /// What was purged since a generation, by any process.
     public func purges(since generation: UInt64) throws(StoreError) -> PurgeLog {
         let log = try lookUp { view throws(StoreError) in try view.connection.purges(since: generation) }
-        let now = log?.generation ?? 0
+        let now = log?.mark.rawValue ?? 0
         if generationHint != now { try perform { index throws(StoreError) in index.shareGeneration() } }
-        return log ?? PurgeLog(generation: now, names: nil)
+        return log ?? PurgeLog(mark: PurgeMark(now), names: nil)
     }
 
     /// Removes a source's records, their bodies, and all variants of every digest the source has had, even if another
@@ -83,7 +52,7 @@ private struct DiskPurge {
     func purge(_ source: String, _ digests: Set<Digest>) throws(StoreError) -> PurgeResult {
         var result = PurgeResult()
         // One transaction; if there is no room for all of it, smaller ones remove variants first.
-        while result.generation == 0 {
+        while result.mark == PurgeMark(0) {
             let all = result.digests.union(digests)
             if let step = try removeSome(all, announces: true, { _, _ in [source] }) { result.add(step.removed) }
         }
@@ -108,7 +77,7 @@ private struct DiskPurge {
             }
         }
         // Repeated for what other processes have loaded into memory in the meantime.
-        result.generation = try voidWorkBegun()
+        result.mark = PurgeMark(try voidWorkBegun())
         store.shrink()
         return result
     }
@@ -143,8 +112,9 @@ private struct DiskPurge {
                 }
                 removed.sources = count
                 if announces, let last {
-                    removed.generation = try transaction.nextGeneration()
-                    try transaction.remember(removed.digests.union([last]), removed.generation)
+                    let generation = try transaction.nextGeneration()
+                    removed.mark = PurgeMark(generation)
+                    try transaction.remember(removed.digests.union([last]), generation)
                 }
                 return (removed, last)
             }
@@ -174,20 +144,20 @@ private struct DiskPurge {
         result.originals = held.originals.entries
         result.variants = held.variants.entries
         result.bytes = held.originals.bytes + held.variants.bytes
-        result.generation = generation
+        result.mark = PurgeMark(generation)
         return result
     }
 }
 
 extension PurgeResult {
-    fileprivate mutating func add(_ other: PurgeResult) {
+    mutating func add(_ other: PurgeResult) {
         sources += other.sources
         records += other.records
         originals += other.originals
         variants += other.variants
         bytes += other.bytes
         digests.formUnion(other.digests)
-        generation = max(generation, other.generation)
+        mark = max(mark, other.mark)
     }
 }
 
@@ -195,14 +165,14 @@ extension SQLiteConnection {
     /// What was purged since a generation.
     fileprivate func purges(since generation: UInt64) throws(StoreError) -> PurgeLog {
         let now = try self.generation()
-        if now == generation { return PurgeLog(generation: now, names: []) }
+        if now == generation { return PurgeLog(mark: PurgeMark(now), names: []) }
         let floor = try first("SELECT value FROM state WHERE name = 'floor'") { $0.generation(0) } ?? 0
-        guard now > generation, generation >= floor else { return PurgeLog(generation: now, names: nil) }
+        guard now > generation, generation >= floor else { return PurgeLog(mark: PurgeMark(now), names: nil) }
         let names = try rows(
             "SELECT name FROM purges WHERE generation > ?1 LIMIT ?2", .integer(Int(generation)),
             .integer(PurgeLog.limit + 1)
         ) { $0.text(0) }
-        return PurgeLog(generation: now, names: names.count > PurgeLog.limit ? nil : Set(names))
+        return PurgeLog(mark: PurgeMark(now), names: names.count > PurgeLog.limit ? nil : Set(names))
     }
 
     /// Stored names from `from` up to, but not including, `below`, sorted.

@@ -126,7 +126,7 @@ extension SQLiteConnection {
     }
 
     /// Adds event counts to those of a tier; what it holds stays as it is.
-    func add(_ counters: StoreCounters, to tier: DiskTier) throws(StoreError) {
+    func add(_ counters: StoreCounters, to tier: DiskTable) throws(StoreError) {
         guard counters != StoreCounters() else { return }
         try run(
             """

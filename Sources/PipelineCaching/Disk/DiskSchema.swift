@@ -89,7 +89,7 @@ enum DiskSchema {
 }
 
 /// The kinds of entries, counted, budgeted and evicted separately; raw values name tables and rows of `tiers`.
-enum DiskTier: String, CaseIterable {
+enum DiskTable: String, CaseIterable {
     case originals, variants, records
 
     /// Bytes charged for a record in addition to its strings; also the minimum charge for an entry with a body.
@@ -125,7 +125,7 @@ enum DiskTier: String, CaseIterable {
         /// Adds accesses to a row.
         let access: String
 
-        init(_ tier: DiskTier) {
+        init(_ tier: DiskTable) {
             let table = tier.rawValue
             let columns =
                 switch tier {
@@ -152,9 +152,9 @@ enum DiskTier: String, CaseIterable {
 struct PerTier<Value> {
     private var values: [Value]
 
-    init(_ make: (DiskTier) throws -> Value) rethrows { values = try DiskTier.allCases.map(make) }
+    init(_ make: (DiskTable) throws -> Value) rethrows { values = try DiskTable.allCases.map(make) }
 
-    subscript(tier: DiskTier) -> Value {
+    subscript(tier: DiskTable) -> Value {
         get { values[tier.number] }
         _modify { yield &values[tier.number] }
     }

@@ -37,7 +37,7 @@ extension DiskStore {
     /// Evicts until `count` more bytes can be written above the file system's floor, and fills the space reserve.
     ///
     /// - Throws: `.full` if that did not free enough.
-    func makeRoom(for count: Int, in tier: DiskTier) throws(StoreError) {
+    func makeRoom(for count: Int, in tier: DiskTable) throws(StoreError) {
         try stepDown(tier)
         if count <= Self.smallBytes, GenerationPage.now() < ampleUntil.load(ordering: .relaxed) { return }
         if configuration.freeSpace != 0 { try keepFloor(for: count) }
@@ -69,7 +69,7 @@ extension DiskStore {
             let evicted = try deleting { index, limit throws(StoreError) in
                 try index.write { transaction throws(StoreError) in
                     let (originals, variants) = (transaction.tiers.originals.bytes, transaction.tiers.variants.bytes)
-                    let largest = originals > variants ? DiskTier.originals : .variants
+                    let largest = originals > variants ? DiskTable.originals : .variants
                     return try transaction.evict(
                         largest, entries: .max, bytes: max(originals, variants) - missing, atMost: limit)
                 }
@@ -86,8 +86,8 @@ extension DiskStore {
     private func refusal(_ message: String) -> StoreError { StoreError(.full, message, path: folder) }
 
     /// Evicts, once after opening, what exceeds a lowered budget: in steps, not in a newcomer's transaction.
-    private func stepDown(_ tier: DiskTier) throws(StoreError) {
-        for tier in tier == .originals ? [DiskTier.originals, .records] : [tier] where takesDown(tier) {
+    private func stepDown(_ tier: DiskTable) throws(StoreError) {
+        for tier in tier == .originals ? [DiskTable.originals, .records] : [tier] where takesDown(tier) {
             var hasEvicted = false
             while try evictStep(tier, entries: .max, bytes: configuration.budget(of: tier)) > 0 { hasEvicted = true }
             if hasEvicted { shrink() }
@@ -95,7 +95,7 @@ extension DiskStore {
     }
 
     /// Evicts some of what exceeds these bounds; returns the number of entries evicted.
-    func evictStep(_ tier: DiskTier, entries: Int, bytes: Int) throws(StoreError) -> Int {
+    func evictStep(_ tier: DiskTable, entries: Int, bytes: Int) throws(StoreError) -> Int {
         let evicted = try deleting { index, limit throws(StoreError) in
             try index.write { transaction throws(StoreError) in
                 try transaction.evict(tier, entries: entries, bytes: bytes, atMost: limit)

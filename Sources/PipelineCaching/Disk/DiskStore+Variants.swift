@@ -37,15 +37,20 @@ extension DiskStore {
 
     /// Whether a variant is stored; counts no access and does not read its body, which may turn out to be damaged.
     public func holdsVariant(key: String, of original: Digest) throws(StoreError) -> Bool {
-        guard let digits = DigestKey(key), let original = DigestKey(original) else { return false }
+        try variantEntry(key: key, of: original) != nil
+    }
+
+    /// A variant without its body; counts no access.
+    func variantEntry(key: String, of original: Digest) throws(StoreError) -> VariantEntry? {
+        guard let digits = DigestKey(key), let original = DigestKey(original) else { return nil }
         return try lookUp { view throws(StoreError) in
             try view.connection.first(
                 """
-                SELECT 1 FROM variants JOIN bodies ON bodies.id = body AND bodies.digest = variants.digest \
-                WHERE \(DiskSchema.equal("key", "?1")) AND original = ?2
+                SELECT \(VariantRow.columns) FROM variants JOIN bodies ON bodies.id = body \
+                AND bodies.digest = variants.digest WHERE \(DiskSchema.equal("key", "?1")) AND original = ?2
                 """, .digest(digits), .digest(original)
-            ) { _ in true }
-        } ?? false
+            ) { VariantRow($0) }?.listed?.entry
+        }
     }
 
     /// Stores a variant, replacing any under the same key.

@@ -16,7 +16,7 @@ public final class DiskStore: Sendable {
     let files: BodyFiles
     let generationPage: GenerationPage
     /// Tiers that were brought within their budgets since this store was opened.
-    private let broughtDown = Mutex<Set<DiskTier>>([])
+    private let broughtDown = Mutex<Set<DiskTable>>([])
     /// Read connections of the look-ups.
     private let readers: IndexReaders
     /// Counters and accesses that look-ups have recorded and no writer has stored yet.
@@ -31,6 +31,14 @@ public final class DiskStore: Sendable {
 
     /// How often this store set a damaged database aside as `cache.sqlite.damaged` and started an empty one.
     public var rebuilds: Int { notes.rebuilds.load(ordering: .relaxed) }
+
+    /// A warning to log once: what was stored is gone. nil if it is not.
+    var notice: String? {
+        rebuilds == 0
+            ? nil
+            : "the cache index in \(folder) was damaged or written by an older version; it was set aside as "
+                + "cache.sqlite.damaged and replaced with an empty one (`pipectl cache clear` removes it)"
+    }
 
     /// Opens the cache in `folder`, creating both if they do not exist.
     ///
@@ -65,7 +73,7 @@ public final class DiskStore: Sendable {
     deinit { close() }
 
     /// Whether the caller has to bring a tier within its budget: true once per tier.
-    func takesDown(_ tier: DiskTier) -> Bool { broughtDown.withLock { $0.insert(tier).inserted } }
+    func takesDown(_ tier: DiskTable) -> Bool { broughtDown.withLock { $0.insert(tier).inserted } }
 
     /// Writes the counters and accesses noted in memory and closes the files. Later calls throw `.closed`.
     public func close() {
@@ -107,7 +115,7 @@ public final class DiskStore: Sendable {
     ///   - tier: counts a miss if nothing is found.
     ///   - body: may run twice.
     func lookUp<Result: Sendable>(
-        missing tier: DiskTier? = nil, _ body: (IndexView) throws(StoreError) -> Result?
+        missing tier: DiskTable? = nil, _ body: (IndexView) throws(StoreError) -> Result?
     ) throws(StoreError) -> Result? {
         let found: Result?
         if Self.batch?.owner != ObjectIdentifier(self), let read = look(body) {
@@ -189,7 +197,7 @@ public final class DiskStore: Sendable {
     /// - Throws: what `body` throws; nothing is stored in that case.
     public func together(_ body: () throws(StoreError) -> Void) throws(StoreError) {
         // Before the transaction begins: what it evicts frees space only once it has committed.
-        for tier in [DiskTier.originals, .variants] { try makeRoom(for: Self.togetherBytes, in: tier) }
+        for tier in [DiskTable.originals, .variants] { try makeRoom(for: Self.togetherBytes, in: tier) }
         try perform { index throws(StoreError) in
             try index.write { _ throws(StoreError) in
                 let batch = Batch(owner: ObjectIdentifier(self), index: index)
@@ -217,7 +225,7 @@ public final class DiskStore: Sendable {
     ///
     /// - Parameter longest: bytes of the longest body to read into memory; a longer one is returned as an open file.
     func found<Entry: Sendable>(
-        in tier: DiskTier, longest: Int,
+        in tier: DiskTable, longest: Int,
         _ look: (IndexView) throws(StoreError) -> (entry: Entry, located: Located)?
     ) throws(StoreError) -> (entry: Entry, body: EntryBody)? {
         for isLast in [false, true] {
@@ -244,7 +252,7 @@ public final class DiskStore: Sendable {
     /// Whether the body of a row that still exists is damaged.
     ///
     /// - Parameter removes: whether a damaged body is removed.
-    func confirmDamage(_ located: Located, tier: DiskTier, removes: Bool) throws(StoreError) -> Bool {
+    func confirmDamage(_ located: Located, tier: DiskTable, removes: Bool) throws(StoreError) -> Bool {
         // Read again under the write lock.
         func isDamaged(_ connection: SQLiteConnection) throws(StoreError) -> Bool {
             guard let now = try connection.located(located.row, of: tier, located.digest),
@@ -287,7 +295,7 @@ public final class DiskStore: Sendable {
 
     /// Stores a body together with what `insert` writes: both or neither.
     func storing<Result: Sendable>(
-        _ digest: Digest, _ body: EntryBody?, tier: DiskTier,
+        _ digest: Digest, _ body: EntryBody?, tier: DiskTable,
         insert: (IndexTransaction, IncomingBody) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
         guard let key = DigestKey(digest) else {
@@ -309,7 +317,7 @@ public final class DiskStore: Sendable {
         }
         defer { if let temporary = incoming.temporary { unlink(temporary) } }
         if let body, body.count > configuration.inlineLimit,
-            DiskTier.charge(body: body.count) <= configuration.budget(of: tier)
+            DiskTable.charge(body: body.count) <= configuration.budget(of: tier)
         {
             // Written before the write lock is acquired, unless the same bytes are stored already.
             let isStored = files.holds(digest, length: body.count)
@@ -341,7 +349,7 @@ public final class DiskStore: Sendable {
 
 extension SQLiteConnection {
     /// The body of a row, if it has this digest.
-    func located(_ row: Int, of tier: DiskTier, _ digest: DigestKey) throws(StoreError) -> DiskStore.Located? {
+    func located(_ row: Int, of tier: DiskTable, _ digest: DigestKey) throws(StoreError) -> DiskStore.Located? {
         let table =
             tier == .originals ? "originals AS entry ON entry.id = bodies.id" : "variants AS entry ON body = bodies.id"
         return try first(

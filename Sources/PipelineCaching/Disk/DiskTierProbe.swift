@@ -3,8 +3,8 @@ import PipelineSupport
 /// The tiers of a cache folder without a pipeline and without memory tiers, as `Benchmarks/run-hit-latency` measures
 /// them.
 @_spi(Benchmarks) public final class DiskTierProbe: Sendable {
-    private let tiers: CacheTiers
-    private let generation: CacheTiers.Generation
+    private let tiers: Tiers
+    private let marks: Tiers.Marks
 
     /// - Parameter fsync: whether commits wait for the disk.
     public init(folder: String, fsync: Bool) throws(StoreError) {
@@ -13,8 +13,8 @@ import PipelineSupport
         configuration.disk.originals = 1 << 50
         configuration.disk.variants = 1 << 50
         configuration.disk.fsync = fsync
-        tiers = try CacheTiers(configuration, readers: OwnedThreads(count: 4))
-        generation = tiers.generation()
+        tiers = try Tiers(configuration, readers: OwnedThreads(count: 4))
+        marks = tiers.marks()
     }
 
     /// Looks a variant up as the render stage does; returns whether it was found.
@@ -24,7 +24,7 @@ import PipelineSupport
 
     /// Stores a variant in the background.
     public func store(_ entry: VariantEntry, body: [UInt8], of source: String) {
-        tiers.store(entry, body: body, of: source, storage: .variantsOnDisk, generation: generation)
+        tiers.store(entry, body: body, of: source, storage: .variantsOnDisk, marks: marks)
     }
 
     public func close() async { await tiers.close() }

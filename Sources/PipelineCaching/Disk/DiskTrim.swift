@@ -125,7 +125,7 @@ extension TrimResult {
 }
 
 extension EntryTier {
-    fileprivate var inIndex: DiskTier { self == .originals ? .originals : .variants }
+    fileprivate var inIndex: DiskTable { self == .originals ? .originals : .variants }
 }
 
 extension TrimRequest {

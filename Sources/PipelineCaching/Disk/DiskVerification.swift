@@ -74,7 +74,7 @@ private struct DiskVerification {
             index.reclaim()
             while index.isSweeping, index.sweep() {}
         }
-        for tier in [DiskTier.originals, .variants] { try verifyBodies(of: tier) }
+        for tier in [DiskTable.originals, .variants] { try verifyBodies(of: tier) }
         try verifyFiles()
         let rows = try store.perform { index throws(StoreError) in
             guard repairs else {
@@ -92,7 +92,7 @@ private struct DiskVerification {
         report.isRepaired = repairs && !report.isClean
     }
 
-    private mutating func verifyBodies(of tier: DiskTier) throws(StoreError) {
+    private mutating func verifyBodies(of tier: DiskTable) throws(StoreError) {
         var after = Int.min
         while true {
             let start = after
@@ -172,18 +172,18 @@ extension DiskIndex {
 /// Rows that are inconsistent.
 private struct WrongRows: Sendable {
     /// Rows of each tier that no look-up can return.
-    var broken: [DiskTier: [Int]] = [:]
+    var broken: [DiskTable: [Int]] = [:]
     /// Links that are missing, or that no entry needs.
     var links = 0
     /// Bodies whose number of entries is wrong.
     var references = 0
     /// Tiers whose sums are wrong.
-    var sums: [DiskTier] = []
+    var sums: [DiskTable] = []
 }
 
 extension SQLiteConnection {
     fileprivate func bodies(
-        of tier: DiskTier, after start: Int, limit: Int
+        of tier: DiskTable, after start: Int, limit: Int
     ) throws(StoreError) -> [(row: Int, digest: DigestKey)] {
         let query =
             tier == .originals
@@ -232,7 +232,7 @@ extension SQLiteConnection {
         ) { (links: $0.count(0), references: $0.count(1)) }
         wrong.links = links?.links ?? 0
         wrong.references = links?.references ?? 0
-        for tier in DiskTier.allCases {
+        for tier in DiskTable.allCases {
             let isWrong = try first(
                 """
                 SELECT 1 FROM tiers WHERE name = ?1 AND (entries, bytes) <> \
@@ -262,6 +262,6 @@ extension IndexTransaction {
             for row in rows { try connection.run("DELETE FROM \(tier.rawValue) WHERE id = ?1", .integer(row)) }
         }
         try connection.repairLinksAndReferences()
-        for tier in DiskTier.allCases { try takeSums(of: tier) }
+        for tier in DiskTable.allCases { try takeSums(of: tier) }
     }
 }

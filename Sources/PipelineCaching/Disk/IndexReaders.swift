@@ -10,7 +10,7 @@ struct IndexView {
     /// Removes a damaged row and counts it.
     ///
     /// - Throws: `.damaged` on a read connection; the look-up is then repeated under the index's lock.
-    func removeDamaged(_ tier: DiskTier, row: Int) throws(StoreError) {
+    func removeDamaged(_ tier: DiskTable, row: Int) throws(StoreError) {
         guard let index else { throw StoreError(.damaged, "a row of the index is damaged", path: connection.path) }
         notes.note(tier) { $0.corrupt += 1 }
         try index.write { transaction throws(StoreError) in try transaction.removeRow(tier, row) }

@@ -24,7 +24,7 @@ extension IndexTransaction {
             uncharge(.records, former.size)
             accesses = former.accesses + (index.notes.takeAccess(.records, row: former.id)?.count ?? 0)
         }
-        let size = DiskTier.overhead + record.source.utf8.count + fields.count + selecting.count
+        let size = DiskTable.overhead + record.source.utf8.count + fields.count + selecting.count
         // Losing a record makes its body and validators useless, so its cost is that of a fetch.
         let place = try admit(
             .records, GhostKey(text: record.source, selecting: selecting), size: size, cost: 30, accesses: accesses)
@@ -95,7 +95,7 @@ extension IndexTransaction {
         }
         guard
             let place = try admit(
-                .originals, GhostKey(incoming.key), size: DiskTier.charge(body: content.count),
+                .originals, GhostKey(incoming.key), size: DiskTable.charge(body: content.count),
                 cost: record.fetchMilliseconds)
         else { return }
         let body = try retain(content, incoming, in: .originals)
@@ -127,7 +127,7 @@ extension IndexTransaction {
             accesses = former.accesses + (index.notes.takeAccess(.variants, row: former.id)?.count ?? 0)
             try removeRow(.variants, former.id)
         }
-        let size = DiskTier.charge(body: bytes.count)
+        let size = DiskTable.charge(body: bytes.count)
         guard let place = try admit(.variants, GhostKey(key), size: size, cost: entry.cost, accesses: accesses) else {
             return false
         }
@@ -151,7 +151,7 @@ extension IndexTransaction {
 
     /// A row about to be removed.
     struct Leaving {
-        let tier: DiskTier
+        let tier: DiskTable
         let id: Int
         let entry: EvictionEntry
         let priority: Double
@@ -162,8 +162,8 @@ extension IndexTransaction {
         /// The original that a record or a variant belongs to; nil if its column is damaged.
         let original: DigestKey?
 
-        /// Reads a row of `DiskTier.Statements.front` or `row`.
-        init(_ tier: DiskTier, _ row: SQLiteRow) {
+        /// Reads a row of `DiskTable.Statements.front` or `row`.
+        init(_ tier: DiskTable, _ row: SQLiteRow) {
             self.tier = tier
             id = row.integer(0)
             entry = EvictionEntry(
@@ -187,7 +187,7 @@ extension IndexTransaction {
     }
 
     /// Removes a row, if it is there, and what depends on it: its body, its bytes in the budget, unneeded links.
-    func removeRow(_ tier: DiskTier, _ id: Int) throws(StoreError) {
+    func removeRow(_ tier: DiskTable, _ id: Int) throws(StoreError) {
         if let found = try connection.first(
             tier.sql.row, .integer(id), read: { Leaving(tier, $0) })
         {

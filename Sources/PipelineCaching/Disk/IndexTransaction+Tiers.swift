@@ -27,7 +27,7 @@ extension IndexTransaction {
         }
     }
 
-    func budget(of tier: DiskTier) -> Int { index.configuration.budget(of: tier) }
+    func budget(of tier: DiskTable) -> Int { index.configuration.budget(of: tier) }
 
     /// Makes room for `size` bytes and returns the new entry's place in the queue; the caller inserts its row next.
     ///
@@ -37,7 +37,7 @@ extension IndexTransaction {
     /// - Returns: nil if it is larger than the whole budget, counted as refused, or if all entries are worth more,
     ///   counted as inserted and evicted.
     func admit(
-        _ tier: DiskTier, _ key: GhostKey, size: Int, cost: Double, accesses: Int = 0
+        _ tier: DiskTable, _ key: GhostKey, size: Int, cost: Double, accesses: Int = 0
     ) throws(StoreError) -> QueuePlace? {
         let budget = budget(of: tier)
         guard size <= budget else {
@@ -68,7 +68,7 @@ extension IndexTransaction {
     ///
     /// - Returns: how many entries were evicted.
     @discardableResult
-    func evict(_ tier: DiskTier, entries: Int, bytes: Int, atMost limit: Int) throws(StoreError) -> Int {
+    func evict(_ tier: DiskTable, entries: Int, bytes: Int, atMost limit: Int) throws(StoreError) -> Int {
         for evicted in 0..<limit {
             guard tiers[tier].entries > entries || tiers[tier].bytes > bytes, try evictOne(tier, upTo: .infinity)
             else { return evicted }
@@ -79,7 +79,7 @@ extension IndexTransaction {
     /// Evicts the entry at the front of the queue; one accessed since it was queued moves back first.
     ///
     /// - Returns: false if no entry has this priority or a lower one.
-    private func evictOne(_ tier: DiskTier, upTo limit: Double) throws(StoreError) -> Bool {
+    private func evictOne(_ tier: DiskTable, upTo limit: Double) throws(StoreError) -> Bool {
         while true {
             let front = try connection.first(tier.sql.front) { Leaving(tier, $0) }
             guard let found = front, found.priority <= limit else { return false }
@@ -104,12 +104,12 @@ extension IndexTransaction {
     }
 
     /// Recomputes a tier's sums from its rows, once per tier after opening: wrong sums could refuse every new entry.
-    private func recount(_ tier: DiskTier) throws(StoreError) {
+    private func recount(_ tier: DiskTable) throws(StoreError) {
         if index.recounted.insert(tier).inserted { try takeSums(of: tier) }
     }
 
     /// Recomputes the sums of a tier from its rows.
-    func takeSums(of tier: DiskTier) throws(StoreError) {
+    func takeSums(of tier: DiskTable) throws(StoreError) {
         let sums = try connection.first("SELECT count(*), total(size) FROM \(tier.rawValue)") {
             (entries: $0.count(0), bytes: $0.real(1))
         }
@@ -119,7 +119,7 @@ extension IndexTransaction {
     }
 
     /// Subtracts a removed row from the sums.
-    func uncharge(_ tier: DiskTier, _ size: Int) {
+    func uncharge(_ tier: DiskTable, _ size: Int) {
         tiers[tier].bytes = max(0, tiers[tier].bytes - size)
         tiers[tier].entries = max(0, tiers[tier].entries - 1)
         tiers[tier].isChanged = true
@@ -131,7 +131,7 @@ extension IndexTransaction {
     ///
     /// - Parameter newcomers: entries that will stay but are not counted yet.
     private func noteEviction(
-        _ tier: DiskTier, _ entry: EvictionEntry, _ key: GhostKey, newcomers: Int
+        _ tier: DiskTable, _ entry: EvictionEntry, _ key: GhostKey, newcomers: Int
     ) throws(StoreError) {
         policies[tier].evicted(entry)
         tiers[tier].evictions += 1
@@ -151,7 +151,7 @@ extension IndexTransaction {
 
     /// Deletes expired ghost entries in the next part of the hash range. A part has about `ghostStep` valid ones, so
     /// that the table holds at most twice as many rows as are valid, and a deletion touches neighbouring rows.
-    private func deleteGhosts(_ tier: DiskTier) throws(StoreError) {
+    private func deleteGhosts(_ tier: DiskTable) throws(StoreError) {
         let state = tiers[tier]
         let parts = max(1, (state.ghostSerial - state.ghostFloor) / Self.ghostStep)
         let width = UInt64.max / UInt64(parts)
@@ -163,7 +163,7 @@ extension IndexTransaction {
             .integer(first), .integer(last), .integer(state.ghostFloor))
     }
 
-    private func isGhost(_ tier: DiskTier, _ key: GhostKey) throws(StoreError) -> Bool {
+    private func isGhost(_ tier: DiskTable, _ key: GhostKey) throws(StoreError) -> Bool {
         let state = tiers[tier]
         guard policies[tier].remembersEvicted, state.ghostSerial > state.ghostFloor else { return false }
         return try connection.first(
@@ -174,7 +174,7 @@ extension IndexTransaction {
 }
 
 extension DiskStoreConfiguration {
-    func budget(of tier: DiskTier) -> Int {
+    func budget(of tier: DiskTable) -> Int {
         switch tier {
         case .originals: originals
         case .variants: variants

@@ -33,7 +33,7 @@ final class IndexTransaction {
             """
         ) { row in
             (
-                tier: DiskTier(rawValue: row.text(0)), clock: row.real(1),
+                tier: DiskTable(rawValue: row.text(0)), clock: row.real(1),
                 state: TierState(
                     entries: row.count(2), bytes: row.count(3), ghostSerial: row.count(4), ghostFloor: row.count(5)),
                 floor: row.generation(6), lastPurge: row.generation(7), hasDiscarded: row.integer(8) != 0
@@ -49,7 +49,7 @@ final class IndexTransaction {
 
     /// Writes the state of the tiers, adds counters, and announces a purge if there was one.
     func finish(_ counters: PerTier<StoreCounters>) throws(StoreError) {
-        for tier in DiskTier.allCases {
+        for tier in DiskTable.allCases {
             let state = tiers[tier]
             var counters = counters[tier]
             counters.insertions += state.insertions
@@ -153,7 +153,8 @@ final class IndexTransaction {
     /// Adds an entry to the body with these bytes, storing it if missing. The caller writes the entry's row.
     ///
     /// - Returns: the body's id.
-    func retain(_ content: EntryBody, _ incoming: DiskStore.IncomingBody, in tier: DiskTier) throws(StoreError) -> Int {
+    func retain(_ content: EntryBody, _ incoming: DiskStore.IncomingBody, in tier: DiskTable) throws(StoreError) -> Int
+    {
         let stored = try connection.first(
             Self.bodyByDigest, .digest(incoming.key)
         ) { StoredBody($0, at: 0) }

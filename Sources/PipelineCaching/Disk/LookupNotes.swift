@@ -4,7 +4,7 @@ import Synchronization
 final class LookupNotes: Sendable {
     /// A row of a tier's table.
     struct Row: Sendable, Hashable {
-        var tier: DiskTier
+        var tier: DiskTable
         var id: Int
     }
 
@@ -54,12 +54,12 @@ final class LookupNotes: Sendable {
     /// Counters not stored yet.
     var counters: PerTier<StoreCounters> { state.withLock { $0.counters } }
 
-    func note(_ tier: DiskTier, _ change: (inout StoreCounters) -> Void) {
+    func note(_ tier: DiskTable, _ change: (inout StoreCounters) -> Void) {
         update(at: DiskIndex.now()) { change(&$0.counters[tier]) }
     }
 
     /// Records an access of a row.
-    func use(_ tier: DiskTier, row: Int) {
+    func use(_ tier: DiskTable, row: Int) {
         let now = DiskIndex.now()
         update(at: now) { state in
             var entry = EvictionEntry(size: 1, cost: 1)
@@ -90,7 +90,7 @@ final class LookupNotes: Sendable {
 
     /// Puts counters back after their transaction failed.
     func add(_ counters: PerTier<StoreCounters>) {
-        state.withLock { state in for tier in DiskTier.allCases { state.counters[tier].add(counters[tier]) } }
+        state.withLock { state in for tier in DiskTable.allCases { state.counters[tier].add(counters[tier]) } }
     }
 
     /// Takes all accesses, in the order of their rows, so that rows of one page are written together.
@@ -117,7 +117,7 @@ final class LookupNotes: Sendable {
     }
 
     /// Takes the accesses of one row, which the current transaction stores or deletes.
-    func takeAccess(_ tier: DiskTier, row: Int) -> Access? {
+    func takeAccess(_ tier: DiskTable, row: Int) -> Access? {
         state.withLock { $0.accesses.removeValue(forKey: Row(tier: tier, id: row)) }
     }
 

@@ -1,12 +1,12 @@
 import HTTPCaching
 import Synchronization
 
-/// The memory tiers as one store. Nothing in it blocks or throws: any thread may call it, event loops included.
+/// The memory tiers. Nothing in it blocks or throws: any thread may call it, event loops included.
 ///
 /// `records` holds the records of each source and `originals` the bodies under their digests, each within its own
 /// budget. A body carries a record of each source it was stored for, which answers if `records` has evicted its own: so
 /// a record stays for as long as its body. A purge finds variants by the digest of their original.
-package final class MemoryTier: Store {
+package final class MemoryTier: Sendable {
     package let records: MemoryStore<[OriginalRecord]>
     package let originals: MemoryStore<[OriginalRecord]>
     package let variants: MemoryStore<VariantEntry>
@@ -233,15 +233,13 @@ package final class MemoryTier: Store {
         var result = PurgeResult()
         body(&result)
         result.bytes = max(0, before - originals.counters.bytes - variants.counters.bytes)
-        result.generation = generationNow()
+        result.mark = PurgeMark(generationNow())
         return result
     }
 
-    package func statistics() -> (originals: StoreCounters, variants: StoreCounters, records: StoreCounters) {
-        (originals.counters, variants.counters, records.counters)
+    package func statistics() -> TierStatistics {
+        TierStatistics(originals: originals.counters, variants: variants.counters, records: records.counters)
     }
-
-    package func close() {}
 }
 
 extension OriginalRecord {

@@ -1,16 +1,3 @@
-/// A tier by its name.
-public struct TierName: Sendable, Hashable, CustomStringConvertible {
-    /// As `Cache-Status` and reports show it.
-    public let description: String
-
-    public init(_ name: String) { description = name }
-
-    /// Memory of this process.
-    public static let memory = TierName("memory")
-    /// The cache folder.
-    public static let disk = TierName("disk")
-}
-
 /// Budgets of the memory tiers, each of its own.
 public struct MemoryBudgets: Sendable, Hashable {
     /// Bytes for the bodies of originals as they were sent.
@@ -30,15 +17,17 @@ public struct MemoryBudgets: Sendable, Hashable {
     }
 }
 
-/// What `CacheTiers` is made with.
+/// What `Tiers` is made with.
 package struct TiersConfiguration: Sendable {
     package var memory: MemoryBudgets
     /// The cache folder; nil for no disk tier.
     package var folder: String?
     package var disk = DiskStoreConfiguration()
-    /// Takes the place of the disk tier, for tests.
-    package var store: (any Store)?
-    /// Bytes that may wait to be stored.
+    /// Tiers behind memory and the folder, near to far.
+    package var tiers: [TierPlacement] = []
+    /// Unix seconds.
+    package var now: @Sendable () -> Double = { 0 }
+    /// Bytes that may wait for the folder.
     package var writeBehindBytes = 64 << 20
     /// Bytes of the longest body that is read from disk into memory.
     package var longestInMemory = 4 << 20

@@ -167,13 +167,8 @@ extension ImagePipeline {
 extension ItemJSON {
     /// Copies the result of an answered request into the item.
     mutating func fill(_ response: ImageResponse) {
-        outcome =
-            switch response.outcome {
-            case .memory: .memory
-            case .disk: .disk
-            // `.original` is the original itself; `originalOutcome` says where its bytes came from.
-            case .rendered, .original: .rendered
-            }
+        // `.original` is the original itself; `originalOutcome` says where its bytes came from.
+        outcome = ItemOutcome(rawValue: response.outcome.rawValue) ?? .rendered
         originalOutcome = OriginalOutcome(rawValue: response.originalOutcome.rawValue)
         key = response.key
         collapsed = response.isCollapsed

@@ -201,7 +201,7 @@ final class CachingBench: Sendable {
 
     /// Returns when so many requests wait for fetches.
     func waiting(_ count: Int) async {
-        await waitOrRecord { pipeline.fetch.flights.waiting < count }
+        await waitOrRecord { pipeline.fetches.waiting < count }
     }
 
     private func failure(_ work: () async throws -> Void) async -> PipelineError? {

@@ -45,7 +45,7 @@ struct LongOriginalsTests {
             #expect(first.record.length == long.count && first.record.header?.format == .jpeg)
             await pipeline.drain()
             #expect(pipeline.memoryStatistics.originals.bytes < 100_000)
-            let disk = try #require(pipeline.tiers.disk as? DiskStore)
+            let disk = try #require(pipeline.tiers.folder?.store)
             #expect(try disk.originalBody(digest: sha256Hex(long)) == long)
             let report = try disk.verify()
             #expect(report.damagedBodies + report.orphanFiles + report.missingFiles == 0)
@@ -88,7 +88,7 @@ struct LongOriginalsTests {
             .response(200, kept, body: long)
         } _: { bench, pipeline in
             let stall = Stall()
-            pipeline.tiers.writer.submit(stall.write)
+            stall.hold(pipeline.tiers)
             // Also where something throws: the pipeline's end waits for the writer.
             defer { stall.open() }
             let request = OriginalRequest(url: bench.origin.url("/a.jpg"))

@@ -8,7 +8,7 @@ import Testing
     let folder = CacheFolder()
     private let body = bytes(2_000, seed: 1)
     /// Bytes that one variant with this body is charged.
-    private var size: Int { DiskTier.charge(body: body.count) }
+    private var size: Int { DiskTable.charge(body: body.count) }
 
     private func store(_ budget: Int) throws -> DiskStore {
         var configuration = DiskStoreConfiguration()
@@ -167,7 +167,7 @@ import Testing
             let found = try store.variant(key: entry.key, of: entry.originalDigest)
             #expect((found != nil) == isInMemory, "round \(round)")
             if found == nil {
-                let size = DiskTier.charge(body: object.body.count)
+                let size = DiskTable.charge(body: object.body.count)
                 let stays = index.insert(
                     object.name, (), size: size, cost: object.cost)
                 #expect(try store.storeVariant(entry, body: object.body, generation: 1) == stays, "round \(round)")

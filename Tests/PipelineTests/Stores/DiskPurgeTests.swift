@@ -126,7 +126,7 @@ import Testing
         let before = try store.generationNow()
         try put("http://a/1", seed: 1, in: store)
         let result = try store.purge(SourceSelection(prefixes: ["http://a/"]))
-        #expect(try result.generation > before && result.generation == store.generationNow())
+        #expect(try result.mark.rawValue > before && result.mark.rawValue == store.generationNow())
         try put("http://a/2", seed: 2, in: store, generation: before)
         #expect(try sources(store).isEmpty)
         try put("http://a/2", seed: 2, in: store)

@@ -94,7 +94,7 @@ func variant(_ name: String, of original: Pipeline.Digest, _ body: [UInt8]) -> V
         format: .webp, width: 30, height: 20, recipe: "thumbnail:30x20", cost: 4.5, created: 1_000)
 }
 
-extension Store {
+extension DiskStore {
     /// A variant of an empty original.
     func variant(key: String) throws(StoreError) -> (entry: VariantEntry, body: [UInt8])? {
         try variant(key: key, of: digest([]))
@@ -227,7 +227,7 @@ extension Store {
         #expect(try store.storeVariant(late, body: other, generation: store.generationNow()))
         #expect(try store.verify().isClean)
         try store.clear()
-        #expect(try !store.storeVariant(late, body: other, generation: result.generation))
+        #expect(try !store.storeVariant(late, body: other, generation: result.mark.rawValue))
         #expect(try store.statistics().variants.entries == 0)
         #expect(try store.verify().isClean)
     }

@@ -87,7 +87,7 @@ import Testing
         #expect(result.variants == 660 && result.originals == 0)
         #expect(try numbers(store, of: 0..<700) == Array(660..<700))
         request = TrimRequest()
-        request.maxBytes = 10 * DiskTier.charge(body: 300)
+        request.maxBytes = 10 * DiskTable.charge(body: 300)
         let more = try store.trim(request)
         let counters = try store.statistics()
         #expect(counters.variants.entries == 10 && counters.originals.entries == 10)
@@ -197,7 +197,7 @@ import Testing
         for number in 0..<400 { try put(number, in: large, cost: Double(1 + number)) }
         large.close()
         var configuration = DiskStoreConfiguration()
-        configuration.variants = 20 * DiskTier.charge(body: 300)
+        configuration.variants = 20 * DiskTable.charge(body: 300)
         configuration.originals = configuration.variants
         configuration.records = 30_000
         let store = try DiskStore(folder: folder.path, configuration: configuration)

@@ -82,21 +82,21 @@ import Variants
         final class Made: Sendable {}
         var configuration = PipelineConfiguration()
         configuration.cacheFolder = folder.path
-        let tiers = try CacheTiers(TiersConfiguration(configuration), readers: OwnedThreads(count: 1))
-        let gate = Stall()
-        tiers.writer.afterwards { gate.wait() }
+        let tiers = try Tiers(TiersConfiguration(configuration), readers: OwnedThreads(count: 1))
+        let shared = SharedWork<Made, PipelineError>(.variant, tiers: tiers)
+        let gate = Gate()
+        tiers.links[0].queue.afterwards { try? await gate.pass() }
         let isChecked = Mutex(false)
         weak var made: Made?
         do {
-            let value = try await tiers.once(.variant, "a", look: { nil as Made? }) { _ in
-                { _ in
+            let value = try await shared.value(
+                for: "a", priority: .medium, finishWhenAbandoned: false, isShared: true,
+                stored: { _ in
                     isChecked.withLock { $0 = true }
-                    return true
-                }
-            } work: { () async throws(PipelineError) -> Made in
-                Made()
-            }
-            made = value
+                    return .variant(digest([]), of: digest([]))
+                },
+                make: { () async throws(PipelineError) -> Made in Made() })
+            made = value.value
         }
         #expect(made == nil)
         gate.open()
@@ -126,7 +126,7 @@ import Variants
 }
 
 /// Two pipelines on one folder, as two processes are.
-struct SharedWorkTests {
+struct SharedFolderWorkTests {
     @Test func `a cold source is fetched once and each variant rendered once`() async throws {
         // However long a machine stands still: who waited too long would do the work as well.
         func patient(_ configuration: inout PipelineConfiguration) {

@@ -21,13 +21,14 @@ import Variants
         let (one, two) = (try DiskStore(folder: folder.path), try DiskStore(folder: folder.path))
         let original = try stored(one, "http://a/", seed: 1)
         let before = try #require(two.generationHint)
-        #expect(try two.purges(since: before) == PurgeLog(generation: before, names: []))
+        #expect(try two.purges(since: before) == PurgeLog(mark: PurgeMark(before), names: []))
         _ = try one.purge(source: "http://a/")
         #expect(two.generationHint == before + 1)
         #expect(
-            try two.purges(since: before) == PurgeLog(generation: before + 1, names: ["http://a/", original.digest]))
+            try two.purges(since: before)
+                == PurgeLog(mark: PurgeMark(before + 1), names: ["http://a/", original.digest]))
         _ = try two.purge(source: "http://b/")
-        #expect(try one.purges(since: before + 1) == PurgeLog(generation: before + 2, names: ["http://b/"]))
+        #expect(try one.purges(since: before + 1) == PurgeLog(mark: PurgeMark(before + 2), names: ["http://b/"]))
         try one.clear()
         #expect(two.generationHint == before + 3)
         #expect(try two.purges(since: before + 2).names == nil)
@@ -35,7 +36,7 @@ import Variants
 
     @Test func `a log that does not reach back says so`() throws {
         let store = try DiskStore(folder: folder.path)
-        let first = try store.purge(source: "http://a/").generation
+        let first = try store.purge(source: "http://a/").mark.rawValue
         try folder.sql("UPDATE purges SET time = 1")
         _ = try store.purge(source: "http://b/")
         #expect(try store.purges(since: 1).names == nil)
@@ -48,14 +49,14 @@ import Variants
         // What a process leaves that is killed between the two.
         folder.overwrite("generation", at: 0, with: withUnsafeBytes(of: now + 8) { Array($0) })
         #expect(one.generationHint == now + 8 && two.generationHint == now + 8)
-        #expect(try one.purges(since: now) == PurgeLog(generation: now, names: []))
+        #expect(try one.purges(since: now) == PurgeLog(mark: PurgeMark(now), names: []))
         #expect(one.generationHint == now && two.generationHint == now)
     }
 
     @Test(arguments: ["missing", "short", "link"])
     func `a counter that is missing or none is made anew, and stores find the new one`(how: String) throws {
         let one = try DiskStore(folder: folder.path)
-        let purged = try one.purge(source: "http://a/").generation
+        let purged = try one.purge(source: "http://a/").mark.rawValue
         let path = "\(folder.path)/generation"
         unlink(path)
         if how == "short" { folder.overwrite("generation", at: 0, with: [1, 2, 3]) }
@@ -78,12 +79,12 @@ import Variants
         throws
     {
         let (one, two) = (try DiskStore(folder: folder.path), try DiskStore(folder: folder.path))
-        let purged = try one.purge(source: "http://a/").generation
+        let purged = try one.purge(source: "http://a/").mark.rawValue
         #expect(two.generationHint == purged)
         #expect(truncate("\(folder.path)/generation", length) == 0)
         #expect(one.generationHint == 0 && two.generationHint == 0)
         #expect(try two.purges(since: 1).names == ["http://a/"])
-        #expect(try one.purge(source: "http://b/").generation == purged + 1)
+        #expect(try one.purge(source: "http://b/").mark.rawValue == purged + 1)
         _ = try two.purges(since: 1)
         #expect(one.generationHint == purged + 1 && two.generationHint == purged + 1)
     }
@@ -112,14 +113,14 @@ import Variants
         let one = try DiskStore(folder: folder.path)
         let before = try one.generationNow()
         try folder.sql("UPDATE state SET value = \(value) WHERE name = 'generation'")
-        let purged = try one.purge(source: "http://a/").generation
+        let purged = try one.purge(source: "http://a/").mark.rawValue
         #expect(purged > before && one.generationHint == purged && one.rebuilds == 1)
     }
 
     @Test func `an index begun anew counts as a purge of everything`() throws {
         let store = try DiskStore(folder: folder.path)
         _ = try stored(store, "http://a/", seed: 1)
-        let purged = try store.purge(source: "http://b/").generation
+        let purged = try store.purge(source: "http://b/").mark.rawValue
         store.close()
         folder.overwrite("cache.sqlite", at: 0, with: bytes(8192, seed: 7))
         unlink("\(folder.path)/cache.sqlite-wal")

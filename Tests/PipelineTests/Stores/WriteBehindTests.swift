@@ -7,24 +7,19 @@ import Variants
 
 @testable import Pipeline
 
-/// Holds a thread up until it is opened: a disk that does not answer.
-final class Stall: @unchecked Sendable {
-    // @unchecked Sendable: a semaphore is made for several threads.
-    private let semaphore = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
+/// Holds a queue up until it is opened: a tier that does not answer.
+final class Stall: Sendable {
+    private let gate = Gate()
 
-    init() { sem_init(semaphore, 0, 0) }
+    func open() { gate.open() }
 
-    deinit {
-        sem_destroy(semaphore)
-        semaphore.deallocate()
-    }
+    func hold(_ tiers: Tiers) { hold(tiers.links[0].queue) }
 
-    func open() { sem_post(semaphore) }
-    func wait() { while sem_wait(semaphore) != 0 {} }
-
-    /// What the write-behind thread is given to wait in.
-    var write: WriteBehind.Write {
-        WriteBehind.Write(bytes: 0, isSmall: false, store: {}, storeAlone: { self.wait() }, end: {})
+    func hold(_ queue: WriteBehind) {
+        queue.afterwards { [gate] in
+            // Nothing cancels the task of a queue.
+            try? await gate.pass()
+        }
     }
 }
 
@@ -35,83 +30,84 @@ private final class Record: Sendable {
     func note(_ line: String) { lines.withLock { $0.append(line) } }
     var all: [String] { lines.withLock { $0 } }
 
-    func write(_ name: String, bytes: Int = 10, isSmall: Bool = true, fails: Bool = false) -> WriteBehind.Write {
-        let store: @Sendable () throws(StoreError) -> Void = { () throws(StoreError) in
-            if fails { throw StoreError(.io, "a test") }
-            self.note(name)
-        }
-        return WriteBehind.Write(
-            bytes: bytes, isSmall: isSmall, store: store,
-            storeAlone: {
-                do throws(StoreError) { try store() } catch { self.note("failed \(name)") }
-            }, end: { self.note("end \(name)") })
+    /// A change that stands for a name; one that begins with "bad" cannot be stored.
+    func write(_ name: String, bytes: Int = 10, isSmall: Bool = true) -> WriteBehind.Write {
+        WriteBehind.Write(
+            change: EntryChange(.removedRecord(source: name, selecting: [:]), mark: PurgeMark(1)), bytes: bytes,
+            isSmall: isSmall, end: { self.note("end \(name)") })
     }
 
     func queue(limit: Int) -> WriteBehind {
-        WriteBehind(limit: limit) { stores throws(StoreError) in
-            self.note("together \(stores.count)")
-            for store in stores { try store() }
+        WriteBehind(limit: limit) { changes throws(StoreError) in
+            if changes.count > 1 { self.note("together \(changes.count)") }
+            for change in changes {
+                guard case .removedRecord(let name, _) = change.kind else { continue }
+                if name.hasPrefix("bad") { throw StoreError(.io, name) }
+                self.note(name)
+            }
+        } failed: {
+            self.note("failed \($0.message)")
         }
     }
 }
 
 @Suite struct WriteBehindTests {
-    @Test func `small writes that wait go together, others alone and all in order`() {
+    @Test func `small writes that wait go together, others alone and all in order`() async {
         let record = Record()
         let queue = record.queue(limit: 1 << 20)
         let stall = Stall()
-        queue.submit(stall.write)
+        stall.hold(queue)
         for write in [record.write("a"), record.write("b"), record.write("c", isSmall: false), record.write("d")] {
             queue.submit(write)
         }
         stall.open()
-        queue.drain()
+        await queue.drain()
         #expect(record.all == ["together 2", "a", "b", "end a", "end b", "c", "end c", "d", "end d"])
         #expect(queue.waiting == 0)
-        queue.stop()
+        await queue.drain()
     }
 
-    @Test func `where writes fail together each is tried alone, so that one fails alone`() {
+    @Test func `where writes fail together each is tried alone, so that one fails alone`() async {
         let record = Record()
         let queue = record.queue(limit: 1 << 20)
         let stall = Stall()
-        queue.submit(stall.write)
-        for write in [record.write("a"), record.write("b", fails: true), record.write("c")] { queue.submit(write) }
+        stall.hold(queue)
+        for write in [record.write("a"), record.write("bad b"), record.write("c")] { queue.submit(write) }
         stall.open()
-        queue.drain()
-        #expect(record.all == ["together 3", "a", "a", "end a", "failed b", "end b", "c", "end c"])
-        queue.stop()
+        await queue.drain()
+        #expect(record.all == ["together 3", "a", "a", "end a", "failed bad b", "end bad b", "c", "end c"])
+        await queue.drain()
     }
 
-    @Test func `what would exceed the bound is dropped and counted, and nobody waits`() {
+    @Test func `what would exceed the bound is dropped and counted, and nobody waits`() async {
         let record = Record()
-        let queue = record.queue(limit: 4 * WriteBehind.overhead + 100)
+        let queue = record.queue(limit: 3 * WriteBehind.overhead + 100)
         let stall = Stall()
-        queue.submit(stall.write)
+        stall.hold(queue)
         #expect(queue.submit(record.write("a", bytes: 90)))
         #expect(!queue.submit(record.write("b", bytes: 3_000)))
         #expect(queue.submit(record.write("c", bytes: 10)))
         // Bookkeeping counts too: writes without a body are bounded as well.
         #expect(queue.submit(record.write("d", bytes: 0)))
         #expect(!queue.submit(record.write("e", bytes: 0)))
-        #expect(queue.dropped == 2 && queue.waiting == 4 * WriteBehind.overhead + 100)
+        #expect(queue.dropped == 2 && queue.waiting == 3 * WriteBehind.overhead + 100)
         #expect(record.all == ["end b", "end e"])
         stall.open()
-        queue.drain()
+        await queue.drain()
         #expect(queue.submit(record.write("f", bytes: 100)))
-        queue.drain()
+        await queue.drain()
         #expect(record.all.filter { $0.utf8.count == 1 } == ["a", "c", "d", "f"])
-        queue.stop()
+        await queue.drain()
     }
 
-    @Test func `stopping stores everything that waits`() {
+    @Test func `draining stores everything that waits`() async {
         let record = Record()
         let queue = record.queue(limit: 1 << 20)
         let stall = Stall()
-        queue.submit(stall.write)
+        stall.hold(queue)
         for number in 0..<100 { queue.submit(record.write("\(number)")) }
         stall.open()
-        queue.stop()
+        await queue.drain()
         #expect(record.all.filter { Int($0) != nil } == (0..<100).map { "\($0)" })
     }
 
@@ -122,7 +118,7 @@ private final class Record: Sendable {
             picture("night-tiny.jpg", ["Content-Type": "image/jpeg", "Cache-Control": "max-age=600"])
         } _: { bench, pipeline in
             let stall = Stall()
-            pipeline.tiers.writer.submit(stall.write)
+            stall.hold(pipeline.tiers)
             defer { stall.open() }
             let cold = try await pipeline.respond(to: bench.request())
             let warm = try await pipeline.respond(to: bench.request())
@@ -136,7 +132,7 @@ private final class Record: Sendable {
             await pipeline.drain()
             #expect(await pipeline.diskStatistics()?.variants.entries == 2)
             let stored = try await pipeline.respond(to: bench.request())
-            #expect(stored.outcome == .disk && pipeline.tiers.writer.waiting == 0)
+            #expect(stored.outcome == .disk && pipeline.tiers.links[0].queue.waiting == 0)
         }
     }
 
@@ -160,7 +156,7 @@ private final class Record: Sendable {
         } _: { bench, pipeline in
             let first = try bench.pipeline()
             let stall = Stall()
-            first.tiers.writer.submit(stall.write)
+            stall.hold(first.tiers)
             defer { stall.open() }
             for size in 20..<30 { _ = try await first.respond(to: bench.request("/a.jpg", "thumbnail:\(size)")) }
             stall.open()

@@ -14,15 +14,15 @@ public struct BreakerConfiguration: Sendable, Hashable {
 /// Rejects requests to origins that keep failing: closed, open after consecutive failures, half open with one trial.
 ///
 /// A value type that takes the time as a parameter; its owner locks it.
-struct CircuitBreaker: Sendable {
-    enum Admission: Sendable, Hashable {
+package struct CircuitBreaker: Sendable {
+    package enum Admission: Sendable, Hashable {
         /// Send the request. A trial decides for all other requests, so its outcome must be recorded.
         case ask(isTrial: Bool)
         /// Reject the request; the failures so far, and the seconds until a trial (0 while one is in progress).
         case refuse(failures: Int, seconds: Double)
     }
 
-    enum Outcome: Sendable {
+    package enum Outcome: Sendable {
         /// The origin answered, even if with a 404.
         case answered
         /// The origin was not reached, did not answer in time, broke off, or answered 5xx.
@@ -42,12 +42,12 @@ struct CircuitBreaker: Sendable {
     private var states: [String: State] = [:]
 
     /// The most origins remembered: names come from requests, and memory must not grow with them.
-    static let mostOrigins = 4096
+    package static let mostOrigins = 4096
 
-    init(_ configuration: BreakerConfiguration) { self.configuration = configuration }
+    package init(_ configuration: BreakerConfiguration) { self.configuration = configuration }
 
     /// Whether to send a request to an origin at `now`, in seconds of any monotonic clock.
-    mutating func admit(_ origin: String, now: Double) -> Admission {
+    package mutating func admit(_ origin: String, now: Double) -> Admission {
         guard let state = states[origin], let until = state.opensUntil else { return .ask(isTrial: false) }
         guard now >= until, !state.hasTrial else {
             return .refuse(failures: state.failures, seconds: max(0, until - now))
@@ -57,7 +57,7 @@ struct CircuitBreaker: Sendable {
     }
 
     /// Records how an admitted request ended.
-    mutating func record(_ origin: String, _ outcome: Outcome, isTrial: Bool, now: Double) {
+    package mutating func record(_ origin: String, _ outcome: Outcome, isTrial: Bool, now: Double) {
         switch outcome {
         case .answered:
             states[origin] = nil

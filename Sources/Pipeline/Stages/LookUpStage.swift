@@ -1,9 +1,11 @@
 import HTTPCaching
 import PipelineCaching
+import Variants
 
-/// Finds a request's stored original and decides whether it may be used without asking the origin.
-struct CacheStage: Sendable {
-    let tiers: CacheTiers
+/// Finds what is stored of a request's original and its variants, and decides whether the original may be used without
+/// asking the origin.
+struct LookUpStage: Sendable {
+    let tiers: Tiers
     let caching: CachingConfiguration
     /// Unix seconds.
     let now: @Sendable () -> Double
@@ -11,16 +13,14 @@ struct CacheStage: Sendable {
     /// Seconds by which a response may seem to come from the future before its age counts as unknown.
     static let clockTolerance = 2.0
 
-    /// - Parameter looksOnDisk: looks there even if memory has records: another process may have stored newer ones.
-    func callAsFunction(_ admitted: AdmittedRequest, looksOnDisk: Bool = false) async -> CacheFinding {
+    /// - Parameter again: a second look-up in the same request: another task or process may have stored more by now.
+    func callAsFunction(_ admitted: AdmittedRequest, again: Bool = false) async -> CacheFinding {
         if case .bytes = admitted.origin {
-            return CacheFinding(
-                admitted: admitted, verdict: .missing, generation: await tiers.currentGeneration(), tier: .none)
+            return CacheFinding(verdict: .missing, marks: await tiers.currentMarks(), tier: .none)
         }
-        let found = await tiers.records(of: admitted.source, looksOnDisk: looksOnDisk)
+        let found = await tiers.records(of: admitted.source, again: again)
         var finding = CacheFinding(
-            admitted: admitted, records: found.records, verdict: .missing, generation: found.generation,
-            tier: OriginalOutcome(found.tier))
+            records: found.records, verdict: .missing, marks: found.marks, tier: OriginalOutcome(found.tier))
         if case .file = admitted.origin {
             // The fetch stage checks whether the file is unchanged, which costs one fstat.
             finding.record = found.records.first
@@ -35,10 +35,61 @@ struct CacheStage: Sendable {
             return finding
         }
         finding.record = record
-        decide(&finding, record)
+        decide(&finding, record, admitted)
         if finding.tier == .disk, finding.isStale { tiers.noteStale() }
-        if admitted.purpose == .original { await addBody(to: &finding, record) }
+        if admitted.purpose == .original { await addBody(to: &finding, record, admitted) }
         return finding
+    }
+
+    /// The body of an original; nil if no tier has it.
+    func body(of original: Original) async -> Original? {
+        if original.body != nil { return original }
+        guard let (body, tier) = await tiers.originalBody(original.record.digest, of: original.record) else {
+            return nil
+        }
+        var original = original
+        original.body = body
+        original.tier = OriginalOutcome(tier)
+        if original.outcome == .none { original.outcome = original.tier }
+        return original
+    }
+
+    /// The stored variant of an original; nil if no tier has it.
+    func variant(_ key: String, of original: Original, again: Bool = false) async -> Variant? {
+        guard let (stored, tier) = await tiers.variant(key, of: original.record.digest, again: again),
+            let format = stored.entry.format
+        else { return nil }
+        let entry = stored.entry
+        return Variant(
+            bytes: stored.body, entry: entry, format: format, width: entry.width, height: entry.height,
+            digest: entry.digest, outcome: Outcome(tier))
+    }
+
+    /// Looks again before a fetch, because one that finished after the first look-up may have stored the answer to this
+    /// request too; nil if it did not, or if the request wants the origin's own answer.
+    func originalStoredMeanwhile(_ finding: CacheFinding, _ admitted: AdmittedRequest) async -> Original? {
+        guard mayUseStored(finding, admitted) else { return nil }
+        if let digest = finding.missingBody {
+            guard let (body, tier) = await tiers.originalBody(digest) else { return nil }
+            let again = await self(admitted, again: true)
+            guard let record = again.record, record.digest == digest else { return nil }
+            let outcome = OriginalOutcome(tier)
+            return Original(
+                record: record, body: body, outcome: outcome, tier: outcome, mayStore: true, marks: again.marks)
+        }
+        let again = await self(admitted, again: true)
+        switch again.verdict {
+        case .reuse(isStale: false): return again.reusable
+        case .reuse(isStale: true) where finding.record == nil: return again.reusable
+        default: return nil
+        }
+    }
+
+    /// Whether a response that others store in the meantime may answer.
+    func mayUseStored(_ finding: CacheFinding, _ admitted: AdmittedRequest) -> Bool {
+        let policy = admitted.request.policy
+        return finding.missingBody != nil
+            || (policy == .protocol || policy == .cacheElseLoad) && finding.forward != .request
     }
 
     /// The most recent of the records that a request with these fields selects (RFC 9111 §4.1).
@@ -46,14 +97,14 @@ struct CacheStage: Sendable {
         Variation.select(among: records.map(\.response), requestFields: fields).map { records[$0] }
     }
 
-    private func decide(_ finding: inout CacheFinding, _ record: OriginalRecord) {
+    private func decide(_ finding: inout CacheFinding, _ record: OriginalRecord, _ admitted: AdmittedRequest) {
         let stored = record.response
         let time = now()
-        let policy = finding.admitted.request.policy
-        let directives = finding.admitted.directives
+        let policy = admitted.request.policy
+        let directives = admitted.directives
         // Stored before the clock was set back: its age is unknown.
         let isOfTheFuture = policy == .protocol && stored.responseTime > time + Self.clockTolerance
-        let isUsable = finding.admitted.purpose == .original || stored.status == 200
+        let isUsable = admitted.purpose == .original || stored.status == 200
         finding.verdict = .validate
         switch Reuse.decision(
             stored: stored, now: time, policy: policy, configuration: caching, directives: directives)
@@ -87,7 +138,9 @@ struct CacheStage: Sendable {
     }
 
     /// Adds the body of the selected record. If the body is gone, the record is treated as not stored.
-    private func addBody(to finding: inout CacheFinding, _ record: OriginalRecord) async {
+    private func addBody(
+        to finding: inout CacheFinding, _ record: OriginalRecord, _ admitted: AdmittedRequest
+    ) async {
         if let (body, tier) = await tiers.originalBody(record.digest, of: record) {
             finding.body = body
             finding.tier = OriginalOutcome(tier)
@@ -95,7 +148,7 @@ struct CacheStage: Sendable {
         }
         finding.record = nil
         finding.records.removeAll { $0.digest == record.digest }
-        finding.verdict = withoutRecord(finding.admitted)
+        finding.verdict = withoutRecord(admitted)
         finding.forward = .miss
     }
 

@@ -12,7 +12,7 @@ final class Gate: Sendable {
     func pass() async throws(PipelineError) {
         arrived.yield()
         for await _ in stream {}
-        if Task.isCancelled { throw .cancelledByCaller }
+        if Task.isCancelled { throw .cancelled }
     }
 
     func open() { continuation.finish() }
@@ -28,15 +28,15 @@ private final class Runs: Sendable {
     func add() -> Int { value.add(1, ordering: .relaxed).newValue }
 }
 
-struct FlightsTests {
+struct SharedWorkTests {
     @Test func `one piece of work answers everybody once, and a later call starts anew`() async throws {
-        let flights = Flights<Int>()
+        let flights = SharedWork<Int, PipelineError>()
         let runs = Runs()
         let gate = Gate()
-        let answers = try await withThrowingTaskGroup(of: (value: Int, isCollapsed: Bool).self) { group in
+        let answers = try await withThrowingTaskGroup(of: (value: Int, isCoalesced: Bool).self) { group in
             for _ in 0..<50 {
                 group.addTask {
-                    try await flights.value(for: "k", priority: .normal, finishWhenAbandoned: false) {
+                    try await flights.value(for: "k", priority: .medium, finishWhenAbandoned: false) {
                         () async throws(PipelineError) -> Int in
                         try await gate.pass()
                         return runs.add()
@@ -49,9 +49,9 @@ struct FlightsTests {
         }
         #expect(answers.count == 50)
         // Whoever came after the end started anew; whoever came before shared.
-        #expect(answers.count { !$0.isCollapsed } == runs.count)
+        #expect(answers.count { !$0.isCoalesced } == runs.count)
         let later = Task {
-            try await flights.value(for: "k", priority: .low, finishWhenAbandoned: false) {
+            try await flights.value(for: "k", priority: .utility, finishWhenAbandoned: false) {
                 () async throws(PipelineError) -> Int in 77
             }
         }
@@ -60,7 +60,7 @@ struct FlightsTests {
     }
 
     @Test func `an error is everybody's`() async throws {
-        let flights = Flights<Int>()
+        let flights = SharedWork<Int, PipelineError>()
         let waiter = Task {
             try await flights.value(for: "k", priority: .high, finishWhenAbandoned: false) {
                 () async throws(PipelineError) -> Int in throw PipelineError(.notFound, "gone")
@@ -71,11 +71,11 @@ struct FlightsTests {
     }
 
     @Test(arguments: 0..<50) func `the last waiter leaving cancels the work, whenever it leaves`(round: Int) async {
-        let flights = Flights<Int>()
+        let flights = SharedWork<Int, PipelineError>()
         let gate = Gate()
         let (ends, ended) = AsyncStream<Bool>.makeStream()
         let waiter = Task {
-            try await flights.value(for: "k", priority: .normal, finishWhenAbandoned: false) {
+            try await flights.value(for: "k", priority: .medium, finishWhenAbandoned: false) {
                 () async throws(PipelineError) -> Int in
                 defer { ended.yield(Task.isCancelled) }
                 try await gate.pass()
@@ -95,11 +95,11 @@ struct FlightsTests {
     }
 
     @Test func `work that finishes when abandoned is not cancelled`() async {
-        let flights = Flights<Int>()
+        let flights = SharedWork<Int, PipelineError>()
         let gate = Gate()
         let (ends, ended) = AsyncStream<Bool>.makeStream()
         let waiter = Task {
-            try await flights.value(for: "k", priority: .normal, finishWhenAbandoned: true) {
+            try await flights.value(for: "k", priority: .medium, finishWhenAbandoned: true) {
                 () async throws(PipelineError) -> Int in
                 try await gate.pass()
                 ended.yield(Task.isCancelled)

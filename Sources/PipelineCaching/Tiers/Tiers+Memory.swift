@@ -1,6 +1,6 @@
 import Glibc
 /// Freeing memory, and decoded pixels, which only memory keeps.
-extension CacheTiers {
+extension Tiers {
     /// Evicts from every memory tier until it takes at most this share of what it takes now.
     /// - Returns: bytes freed.
     package func reduceMemory(to share: Double) -> Int {

@@ -1,0 +1,128 @@
+public import HTTPCaching
+public import PipelineCaching
+import Variants
+
+/// An origin's response about to be stored, as passed to `PipelineConfiguration.willStore`.
+public struct StoredOriginalCandidate: Sendable {
+    /// The normalised URL or the caller's source ID it is stored under.
+    public let source: String
+    /// Status, fields and times as they will be stored. Changes made by the hook apply to later requests; the current
+    /// request gets the response as the origin sent it.
+    public var response: StoredResponse
+    /// SHA-256 of the body.
+    public let digest: Digest
+    /// Bytes of the body.
+    public let length: Int
+    /// Whether this is a stored response that a 304 has just freshened.
+    public let isFreshened: Bool
+    /// Seconds of freshness from when the origin made the response, in place of what its fields say; nil uses the
+    /// fields. Redirects may still shorten it.
+    public var lifetime: Double? {
+        get { response.assignedLifetime }
+        set { response.assignedLifetime = newValue }
+    }
+}
+
+/// Keeps what was fetched and rendered: queues it for the tiers, behind the answer.
+struct KeepStage: Sendable {
+    let tiers: Tiers
+    let caching: CachingConfiguration
+    let willStore: (@Sendable (inout StoredOriginalCandidate) -> Bool)?
+
+    /// Makes the changes that a fetch asks for.
+    ///
+    /// - Parameter known: the records stored for the source before, in case memory has evicted them.
+    /// - Returns: the original; not to be stored if the caller's hook refuses it.
+    func callAsFunction(
+        _ fetched: FetchedOriginal, of admitted: AdmittedRequest, known: [OriginalRecord] = []
+    ) -> Original {
+        var original = fetched.original
+        switch fetched.change {
+        case nil:
+            break
+        case .forget(let record)?:
+            tiers.forget(record)
+        case .store(let replaced)?:
+            // A local file is not copied, and the hook decides about responses only.
+            if case .file = admitted.origin {
+                original.body = nil
+                store(original, as: original.record, admitted, known)
+            } else if let kept = amended(original.record, isFreshened: false) {
+                store(original, as: kept, admitted, known)
+            } else {
+                original.refuse("vetoed")
+                if let replaced { tiers.forget(replaced) }
+            }
+            original.body = fetched.original.body
+        case .freshen(let record, let others, let isSelected)?:
+            if let kept = amended(original.record, isFreshened: true) {
+                freshen(record, with: kept, original, admitted, known, isSelected: isSelected)
+                freshen(others, as: kept, original, admitted, known)
+            } else {
+                original.refuse("vetoed")
+            }
+        }
+        return original
+    }
+
+    /// Stores a rendered variant, if its original may be stored.
+    func callAsFunction(_ rendered: Variant, of original: Original, _ admitted: AdmittedRequest) -> Variant {
+        guard original.mayStore, let entry = rendered.entry else { return rendered }
+        var variant = rendered
+        let began = ContinuousClock.now
+        tiers.store(
+            entry, body: variant.bytes, of: admitted.source, storage: admitted.request.storage, marks: original.marks)
+        variant.timings.store = began.duration(to: .now).milliseconds
+        return variant
+    }
+
+    /// The record as amended by the configuration's hook; nil if the hook refuses to store it.
+    private func amended(_ record: OriginalRecord, isFreshened: Bool) -> OriginalRecord? {
+        guard let willStore else { return record }
+        var candidate = StoredOriginalCandidate(
+            source: record.source, response: record.response, digest: record.digest, length: record.length,
+            isFreshened: isFreshened)
+        guard willStore(&candidate) else { return nil }
+        var amended = record
+        amended.response = candidate.response
+        return amended
+    }
+
+    private func store(
+        _ original: Original, as record: OriginalRecord, _ admitted: AdmittedRequest, _ known: [OriginalRecord]
+    ) {
+        tiers.store(
+            record, body: original.body, storage: admitted.request.storage, marks: original.marks, known: known)
+    }
+
+    /// Stores a freshened record in place of the one it came from, or beside it if that was stored for requests with
+    /// other fields.
+    private func freshen(
+        _ record: OriginalRecord, with kept: OriginalRecord, _ original: Original, _ admitted: AdmittedRequest,
+        _ known: [OriginalRecord], isSelected: Bool
+    ) {
+        if kept.response.selecting == record.response.selecting {
+            tiers.freshen(kept, storage: admitted.request.storage, marks: original.marks, known: known)
+            return
+        }
+        var withoutBody = original
+        withoutBody.body = nil
+        store(withoutBody, as: kept, admitted, known)
+        // The origin now varies on other fields.
+        if isSelected { tiers.forget(record) }
+    }
+
+    /// Freshens every other record with the same strong entity tag (RFC 9111 §4.3.4).
+    private func freshen(
+        _ others: [OriginalRecord], as kept: OriginalRecord, _ original: Original, _ admitted: AdmittedRequest,
+        _ known: [OriginalRecord]
+    ) {
+        for other in others where other.response.selecting != kept.response.selecting {
+            var new = other
+            new.response.assignedLifetime = kept.response.assignedLifetime
+            guard Storability.refusal(response: new.response, requestFields: [], configuration: caching) == nil
+            else { continue }
+            tiers.freshen(new, storage: admitted.request.storage, marks: original.marks, known: known)
+        }
+    }
+}

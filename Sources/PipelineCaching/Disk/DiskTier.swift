@@ -1,0 +1,158 @@
+package import PipelineSupport
+import Synchronization
+
+/// A cache folder as a tier: look-ups and stores run on threads of their own, because they block on the disk.
+///
+/// Several processes may use the folder at once. `isCurrent` tells whether another of them has purged anything, and
+/// `locks` keeps them from doing the same work twice.
+package final class DiskTier: CacheTier {
+    package let name = TierName.disk
+    package let store: DiskStore
+    package let locks: FlightLocks
+    /// Threads for look-ups, which answers wait for.
+    private let readers: OwnedThreads
+    /// SQLite has one writer.
+    private let writer = OwnedThreads(count: 1)
+    /// Bytes of the longest body that is read into memory.
+    private let longestInMemory: Int
+    /// The generation up to which this process knows the purges.
+    private let known: Atomic<UInt64>
+    /// Until when the process may rely on what it knows although the folder cannot report purges.
+    private let unknownUntil = Atomic<UInt64>(0)
+    private let catching = Mutex<Void>(())
+
+    /// Opens the folder.
+    package init(
+        folder: String, configuration: DiskStoreConfiguration, readers: OwnedThreads, longestInMemory: Int = 4 << 20,
+        waits: (original: Duration, variant: Duration) = (.seconds(20), .seconds(25))
+    ) throws(StoreError) {
+        store = try DiskStore(folder: folder, configuration: configuration)
+        locks = FlightLocks(folder: folder, limits: waits)
+        self.readers = readers
+        self.longestInMemory = longestInMemory
+        // Not the hint, which may be ahead of what has been committed. If it cannot be read, the first look-up asks.
+        known = Atomic((try? store.generationNow()) ?? 0)
+    }
+
+    // MARK: CacheTier
+
+    package func find(_ key: EntryKey, _ part: EntryPart) async throws(StoreError) -> FoundEntry? {
+        try await readers.result { [self] () throws(StoreError) in
+            switch (key, part) {
+            case (.records(let source), _):
+                let records = try store.records(source: source)
+                return records.isEmpty ? nil : .records(records)
+            case (.original(let digest), .body):
+                return try store.originalBody(digest: digest, longest: longestInMemory).map { .original($0) }
+            case (.original(let digest), .description):
+                return try store.holdsOriginal(digest: digest) ? .original(nil) : nil
+            case (.variant(let key, let original), .body):
+                return try store.variant(key: key, of: original).map { .variant($0.entry, body: $0.body) }
+            case (.variant(let key, let original), .description):
+                return try store.variantEntry(key: key, of: original).map { .variant($0, body: nil) }
+            }
+        }
+    }
+
+    package func store(_ changes: [EntryChange]) async throws(StoreError) {
+        try await writer.result { [self] () throws(StoreError) in
+            if changes.count == 1 { return try apply(changes[0]) }
+            try store.together { () throws(StoreError) in for change in changes { try apply(change) } }
+        }
+    }
+
+    private func apply(_ change: EntryChange) throws(StoreError) {
+        let generation = change.mark.rawValue
+        switch change.kind {
+        case .original(let record, let body):
+            _ = try store.storeOriginal(record, content: body, generation: generation)
+        case .freshened(let record):
+            try store.freshen(record)
+        case .removedRecord(let source, let selecting):
+            try store.removeRecord(source: source, selecting: selecting)
+        case .variant(let entry, let body, let source):
+            try store.storeVariant(entry, body: body, generation: generation, source: source)
+        }
+    }
+
+    /// On the writer's thread, so that it occupies no reader.
+    package func purge(_ selection: PurgeSelection) async throws(StoreError) -> PurgeResult {
+        try await writer.result { [self] () throws(StoreError) in
+            var result = PurgeResult()
+            for source in selection.sources { result.add(try store.purge(source: source, digests: selection.digests)) }
+            if let matching = selection.matching { result.add(try store.purge(matching)) }
+            return result
+        }
+    }
+
+    package func purges(since mark: PurgeMark?) async throws(StoreError) -> PurgeLog {
+        try await readers.result { [self] () throws(StoreError) in
+            guard let mark else { return PurgeLog(mark: PurgeMark(try store.generationNow()), names: []) }
+            return try store.purges(since: mark.rawValue)
+        }
+    }
+
+    package func statistics() async throws(StoreError) -> TierStatistics {
+        try await readers.result { [store] () throws(StoreError) in try store.statistics() }
+    }
+
+    // MARK: Other processes
+
+    /// The mark up to which this process knows the purges; to be taken before anything is looked up.
+    package var mark: PurgeMark { PurgeMark(known.load(ordering: .acquiring)) }
+
+    /// Nanoseconds for which a process relies on what it knows after the folder could not report purges.
+    private static let unknownLifetime: UInt64 = 100_000_000
+
+    /// Whether no process has purged anything that this one does not know of; does not block.
+    package var isCurrent: Bool {
+        let hint = store.generationHint ?? 0
+        if hint == known.load(ordering: .acquiring) { return true }
+        return hint == 0 && GenerationPage.now() < unknownUntil.load(ordering: .relaxed)
+    }
+
+    /// Reads what any process has purged since this one last looked.
+    ///
+    /// - Parameter forget: removes these sources and digests from memory, or everything if it gets nil, before the
+    ///   process counts as current.
+    package func catchUp(_ forget: @escaping @Sendable (Set<String>?) -> Void) async throws(StoreError) {
+        if isCurrent { return }
+        try await readers.result { [self] () throws(StoreError) in
+            try catching.withLock { _ throws(StoreError) in
+                if isCurrent { return }
+                let before = known.load(ordering: .relaxed)
+                let log = Result { () throws(StoreError) in try store.purges(since: before) }
+                // If the folder fails or is read-only, memory still answers, and the folder is asked again soon.
+                if store.generationHint == 0 {
+                    unknownUntil.store(GenerationPage.now() + Self.unknownLifetime, ordering: .relaxed)
+                }
+                let purged = try log.get()
+                guard purged.mark.rawValue != before else { return }
+                forget(purged.names)
+                known.store(purged.mark.rawValue, ordering: .releasing)
+            }
+        }
+    }
+
+    /// Counts, in the background, that records found on disk were stale.
+    package func noteStale(_ failed: @escaping @Sendable (StoreError) -> Void) {
+        readers.submit { [store] in
+            do throws(StoreError) { try store.noteStale() } catch { failed(error) }
+        }
+    }
+
+    /// Writes pending counters and closes the files, after everything that was queued.
+    package func close() async {
+        await writer.run { [store] in store.close() }
+        await writer.stopped()
+    }
+}
+
+extension OwnedThreads {
+    /// Runs a job that may throw on one of the threads.
+    package func result<Value: Sendable, Failure: Error>(
+        _ job: @escaping @Sendable () throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        try await run { Result { () throws(Failure) in try job() } }.get()
+    }
+}

@@ -1,0 +1,127 @@
+import PipelineSupport
+import Synchronization
+
+/// Bounds what a tier may cost: how long a call is waited for, how many are in progress, and whether a tier that keeps
+/// failing is asked at all. Counts what goes wrong, and logs it once.
+final class TierGate: Sendable {
+    private let name: TierName
+    private let limit: Int
+    private let breaker: Mutex<CircuitBreaker>?
+    private let inProgress = Atomic<Int>(0)
+    private let failed = Atomic<Int>(0)
+    private let skipped = Atomic<Int>(0)
+    private let hasWarned = Atomic<Bool>(false)
+    private let warn: @Sendable (String) -> Void
+    private static let start = ContinuousClock.now
+
+    /// - Parameter placement: nil for a tier that is called without bounds.
+    init(name: TierName, placement: TierPlacement?, warn: @escaping @Sendable (String) -> Void) {
+        self.name = name
+        limit = placement?.calls ?? .max
+        breaker = placement.map { Mutex(CircuitBreaker($0.breaker)) }
+        self.warn = warn
+    }
+
+    /// Calls that failed, and changes that could not be stored.
+    var failures: Int { failed.load(ordering: .relaxed) }
+    /// Calls that were not made.
+    var skips: Int { skipped.load(ordering: .relaxed) }
+    /// Calls that have not returned.
+    var calls: Int { inProgress.load(ordering: .relaxed) }
+
+    /// Counts an error, and logs the first.
+    func note(_ error: StoreError) {
+        if error.code == .skipped { return }
+        failed.add(1, ordering: .relaxed)
+        if hasWarned.exchange(true, ordering: .relaxed) { return }
+        warn("the \(name) cache failed; continuing without it where necessary: \(error.description)")
+    }
+
+    /// Makes a call, waits for it until the deadline, then cancels it and throws `timedOut`. A call that ignores the
+    /// cancellation counts as in progress until it returns.
+    ///
+    /// Throws `skipped` without a call if the tier keeps failing or too many calls are in progress.
+    func call<Value: Sendable>(
+        within deadline: Duration, _ body: @escaping @Sendable () async throws(StoreError) -> Value
+    ) async throws(StoreError) -> Value {
+        let isTrial = try admit()
+        let race = Race<Value>()
+        let call = Task { [self] in
+            let result: Result<Value, StoreError>
+            do throws(StoreError) { result = .success(try await body()) } catch { result = .failure(error) }
+            inProgress.subtract(1, ordering: .relaxed)
+            race.end(result)
+        }
+        let timer = Task { [name] in
+            // Cancelled once the call has ended.
+            guard (try? await Task.sleep(for: deadline)) != nil else { return }
+            race.end(.failure(StoreError(.timedOut, "the tier \(name) did not answer within \(deadline)")))
+        }
+        let result = await withTaskCancellationHandler {
+            await race.result()
+        } onCancel: {
+            race.end(.failure(StoreError(.skipped, "the request was cancelled")))
+        }
+        timer.cancel()
+        call.cancel()
+        let outcome: CircuitBreaker.Outcome =
+            switch result {
+            case .success: .answered
+            case .failure(let error): error.code == .skipped ? .unknown : .failed
+            }
+        breaker?.withLock { $0.record("", outcome, isTrial: isTrial, now: Self.now) }
+        return try result.get()
+    }
+
+    private static var now: Double { start.duration(to: .now) / .seconds(1) }
+
+    /// Counts a call as in progress; returns whether it decides if the breaker closes.
+    private func admit() throws(StoreError) -> Bool {
+        if inProgress.add(1, ordering: .relaxed).oldValue >= limit {
+            inProgress.subtract(1, ordering: .relaxed)
+            skipped.add(1, ordering: .relaxed)
+            throw StoreError(.skipped, "\(limit) calls of the tier \(name) are in progress")
+        }
+        switch breaker?.withLock({ $0.admit("", now: Self.now) }) {
+        case nil: return false
+        case .ask(let isTrial)?: return isTrial
+        case .refuse(let failures, let seconds)?:
+            inProgress.subtract(1, ordering: .relaxed)
+            skipped.add(1, ordering: .relaxed)
+            throw StoreError(.skipped, "the tier \(name) failed \(failures) times; it is asked again in \(seconds) s")
+        }
+    }
+}
+
+/// The first result of several that may come; whoever waits gets it.
+private final class Race<Value: Sendable>: Sendable {
+    typealias Outcome = Result<Value, StoreError>
+
+    private enum State {
+        case running
+        case waited(CheckedContinuation<Outcome, Never>)
+        case ended(Outcome)
+    }
+
+    private let state = Mutex(State.running)
+
+    func result() async -> Outcome {
+        await withCheckedContinuation { continuation in
+            let early = state.withLock { state -> Outcome? in
+                if case .ended(let outcome) = state { return outcome }
+                state = .waited(continuation)
+                return nil
+            }
+            if let early { continuation.resume(returning: early) }
+        }
+    }
+
+    func end(_ outcome: Outcome) {
+        let waiter = state.withLock { state -> CheckedContinuation<Outcome, Never>? in
+            defer { if case .ended = state {} else { state = .ended(outcome) } }
+            if case .waited(let continuation) = state { return continuation }
+            return nil
+        }
+        waiter?.resume(returning: outcome)
+    }
+}

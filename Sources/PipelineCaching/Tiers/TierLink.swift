@@ -1,0 +1,176 @@
+import HTTPCaching
+import PipelineSupport
+import Synchronization
+
+/// One tier behind memory: its queue, its deadline and its breaker. Nothing in it throws: trouble is counted, logged
+/// once, and turned into a miss.
+///
+/// The folder is called directly: its calls cannot be cancelled, and its threads bound how many are in progress. Any
+/// other tier is called with a deadline, and what it returns is checked, since it may be another machine's.
+final class TierLink: Sendable {
+    let tier: any CacheTier
+    let queue: WriteBehind
+    /// nil for the folder.
+    private let placement: TierPlacement?
+    private let gate: TierGate
+    private let folder: DiskTier?
+    /// The mark up to which this process knows the tier's purges.
+    private let known = Atomic<UInt64>(0)
+    private let recentPurges = Mutex(RecentPurges())
+
+    init(_ folder: DiskTier, queueBytes: Int, warn: @escaping @Sendable (String) -> Void) {
+        let gate = TierGate(name: folder.name, placement: nil) { warn($0) }
+        (tier, placement, self.folder, self.gate) = (folder, nil, folder, gate)
+        queue = WriteBehind(limit: queueBytes) { changes throws(StoreError) in
+            try await folder.store(changes)
+        } failed: {
+            gate.note($0)
+        }
+    }
+
+    init(_ placement: TierPlacement, warn: @escaping @Sendable (String) -> Void) {
+        let gate = TierGate(name: placement.tier.name, placement: placement, warn: warn)
+        (tier, self.placement, folder, self.gate) = (placement.tier, placement, nil, gate)
+        let tier = placement.tier
+        queue = WriteBehind(limit: placement.queueBytes) { changes throws(StoreError) in
+            try await gate.call(within: placement.storeDeadline) { () async throws(StoreError) in
+                try await tier.store(changes)
+            }
+        } failed: {
+            gate.note($0)
+        }
+    }
+
+    var name: TierName { tier.name }
+    var isFolder: Bool { folder != nil }
+    var failures: Int { gate.failures }
+
+    /// The mark up to which this process knows the tier's purges; to be taken before anything is looked up.
+    var mark: PurgeMark { folder?.mark ?? PurgeMark(known.load(ordering: .acquiring)) }
+
+    /// The entry, or what is known of it; nil if the tier has none, or none that can be relied on.
+    func find(_ key: EntryKey, _ part: EntryPart) async -> FoundEntry? {
+        do throws(StoreError) {
+            guard let placement else { return try await tier.find(key, part) }
+            let found = try await gate.call(within: placement.deadline) { [tier] () async throws(StoreError) in
+                try await tier.find(key, part)
+            }
+            guard let found else { return nil }
+            if !EntryCheck.agrees(found, with: key, part) {
+                throw StoreError(
+                    .damaged, "the tier \(name) returned another entry than the one asked for, or a changed one")
+            }
+            return recentPurges.withLock { $0.left(of: found) }
+        } catch {
+            gate.note(error)
+            return nil
+        }
+    }
+
+    /// Purges after everything queued before.
+    ///
+    /// - Parameter now: Unix seconds; entries from before are no longer taken from the tier, whether it succeeds or not.
+    func purge(_ selection: PurgeSelection, now: Double) async throws(StoreError) -> PurgeResult {
+        if placement != nil {
+            var known = selection
+            for source in selection.sources {
+                guard case .records(let records)? = await find(.records(source: source), .description) else { continue }
+                known.digests.formUnion(records.map(\.digest))
+            }
+            recentPurges.withLock { [known] in $0.add(known, now: now) }
+        }
+        let result: Result<PurgeResult, StoreError> = await queue.run { [tier, placement, gate] in
+            do throws(StoreError) {
+                guard let placement else { return .success(try await tier.purge(selection)) }
+                return .success(
+                    try await gate.call(within: placement.storeDeadline) { () async throws(StoreError) in
+                        try await tier.purge(selection)
+                    })
+            } catch {
+                return .failure(error)
+            }
+        }
+        let purged = try result.get()
+        if placement != nil { recentPurges.withLock { $0.add(PurgeSelection(digests: purged.digests), now: now) } }
+        return purged
+    }
+
+    /// Reads what others have purged from a tier that is not the folder since this process last looked.
+    func catchUp(_ forget: (Set<String>?) -> Void) async {
+        guard let placement else { return }
+        let before = known.load(ordering: .acquiring)
+        do throws(StoreError) {
+            let log = try await gate.call(within: placement.deadline) { [tier] () async throws(StoreError) in
+                try await tier.purges(since: before == 0 ? nil : PurgeMark(before))
+            }
+            guard log.mark.rawValue > before else { return }
+            if before != 0 { forget(log.names) }
+            // Two of these may run at once; the later mark stays.
+            _ = known.max(log.mark.rawValue, ordering: .acquiringAndReleasing)
+        } catch {
+            gate.note(error)
+        }
+    }
+
+    func note(_ error: StoreError) { gate.note(error) }
+}
+
+/// Whether what a tier returned is what was asked for. A body is compared with its digest.
+enum EntryCheck {
+    static func agrees(_ found: FoundEntry, with key: EntryKey, _ part: EntryPart) -> Bool {
+        switch (found, key) {
+        case (.records(let records), .records(let source)):
+            return !records.isEmpty
+                && records.allSatisfy { $0.source == source && DigestKey($0.digest) != nil && $0.length >= 0 }
+        case (.original(let body), .original(let digest)):
+            guard let body else { return part == .description }
+            return body.digest() == digest
+        case (.variant(let entry, let body), .variant(let key, let original)):
+            guard entry.key == key, entry.originalDigest == original else { return false }
+            guard let body else { return part == .description }
+            return body.count == entry.length && sha256Hex(body) == entry.digest
+        default:
+            return false
+        }
+    }
+}
+
+/// What this process has purged from a tier, in case the tier returns it all the same: its removal may have failed, or
+/// another machine may have stored it again. Older purges are forgotten by distrusting everything from before them.
+struct RecentPurges: Sendable {
+    /// Sources and digests.
+    private var names: [String: Double] = [:]
+    private var selections: [(selection: SourceSelection, time: Double)] = []
+    private var floor = -Double.infinity
+
+    private static let mostNames = 4_096
+    private static let mostSelections = 64
+
+    /// - Parameter now: Unix seconds.
+    mutating func add(_ selection: PurgeSelection, now: Double) {
+        for name in selection.sources.union(selection.digests) { names[name] = now }
+        if let matching = selection.matching { selections.append((matching, now)) }
+        guard names.count > Self.mostNames || selections.count > Self.mostSelections else { return }
+        (names, selections, floor) = ([:], [], now)
+    }
+
+    /// An entry without what is older than the purge of its name; nil if nothing is left.
+    func left(of found: FoundEntry) -> FoundEntry? {
+        switch found {
+        case .records(let records):
+            let left = records.filter { $0.response.responseTime > max(purged($0.source), purged($0.digest)) }
+            return left.isEmpty ? nil : .records(left)
+        case .variant(let entry, _):
+            return entry.created > purged(entry.originalDigest) ? found : nil
+        // The bytes under a digest are what they are; only a record that was not purged leads to them.
+        case .original:
+            return found
+        }
+    }
+
+    private func purged(_ name: String) -> Double {
+        selections.reduce(max(floor, names[name] ?? -.infinity)) { time, purge in
+            purge.selection.contains(name) ? max(time, purge.time) : time
+        }
+    }
+}

@@ -1,0 +1,80 @@
+import Synchronization
+
+/// Purges, by this process and by others that use the same tiers.
+extension Tiers {
+    /// Whether memory may answer: no process has purged anything of the folder that this one does not know of.
+    package var isMemoryCurrent: Bool { folder?.isCurrent ?? true }
+
+    /// Nanoseconds between two looks at the purges of tiers that are not the folder.
+    private static let catchUpInterval: UInt64 = 1_000_000_000
+
+    /// Removes from memory what other processes have purged from the folder.
+    func catchUp() async {
+        guard let folder, !folder.isCurrent else { return }
+        do throws(StoreError) { try await folder.catchUp { [self] in forget($0) } } catch { links.first?.note(error) }
+    }
+
+    /// Removes from memory, in the background and at most once a second, what others have purged from farther tiers.
+    func catchUpWithFartherTiers() {
+        guard let last = links.last, !last.isFolder else { return }
+        let time = GenerationPage.now()
+        let due = nextCatchUp.load(ordering: .relaxed)
+        guard time >= due,
+            nextCatchUp.compareExchange(expected: due, desired: time + Self.catchUpInterval, ordering: .relaxed)
+                .exchanged
+        else { return }
+        Task { [self] in for link in links { await link.catchUp { forget($0) } } }
+    }
+
+    /// Removes everything that came from a source, in every tier; other processes on the folder find it gone at their
+    /// next look-up.
+    package func purge(source: String) async throws(StoreError) -> PurgeResult {
+        // Bytes supplied by a caller have no record; their source name contains their digest.
+        let digests: Set<Digest> = source.hasPrefix("bytes:") ? [String(source.dropFirst(6))] : []
+        return try await purge(PurgeSelection(sources: [source], digests: digests))
+    }
+
+    /// Purges a source that a request has changed. The request has been answered already, so errors are counted and
+    /// logged like any other, and memory is purged regardless.
+    package func invalidate(source: String) async {
+        do throws(StoreError) { _ = try await purge(source: source) } catch { links.first?.note(error) }
+    }
+
+    /// Purges every source of a selection; no work begun before is stored afterwards.
+    package func purge(_ selection: SourceSelection) async throws(StoreError) -> PurgeResult {
+        try await purge(PurgeSelection(matching: selection))
+    }
+
+    /// Throws if the folder fails; other tiers that fail are in the result. Memory is purged in any case.
+    private func purge(_ selection: PurgeSelection) async throws(StoreError) -> PurgeResult {
+        var (selection, result) = (selection, PurgeResult())
+        var failure: StoreError?
+        for (at, link) in links.enumerated() {
+            do throws(StoreError) {
+                let purged = try await link.purge(selection, now: now())
+                if at == 0 { result = purged } else { result.digests.formUnion(purged.digests) }
+                selection.digests.formUnion(purged.digests)
+            } catch {
+                if link.isFolder { failure = error } else { link.note(error) }
+                result.unconfirmed.append(link.name)
+            }
+        }
+        await catchUp()
+        if let matching = selection.matching {
+            pixels.remove(named: memory.purge(matching, digests: selection.digests).digests)
+        } else {
+            forget(selection.sources.union(selection.digests))
+        }
+        if let failure { throw failure }
+        return result
+    }
+
+    func forget(_ names: Set<String>?) {
+        guard let names else {
+            memory.removeAll()
+            pixels.removeAll()
+            return
+        }
+        pixels.remove(named: memory.forget(names))
+    }
+}

@@ -1,0 +1,90 @@
+import HTTPCaching
+import Synchronization
+
+/// Entries waiting to be stored, which look-ups find meanwhile: memory may be too small for them, or switched off.
+///
+/// Each has the purge generation of its memory tier. After a later purge it is no longer found, and the store will
+/// refuse it.
+final class WaitingEntries: Sendable {
+    enum Key: Hashable, Sendable {
+        case variant(String)
+        case body(Digest)
+        case records(source: String)
+    }
+
+    enum Item: Sendable {
+        case variant(Tiers.StoredVariant)
+        case body(EntryBody)
+        /// nil means that the record of this selection is removed.
+        case record(OriginalRecord?, selecting: [String: String?])
+    }
+
+    private struct Waiting {
+        var item: Item
+        var generation: UInt64
+        var serial: UInt64
+    }
+
+    private struct State {
+        var serial: UInt64 = 0
+        /// Oldest first.
+        var items: [Key: [Waiting]] = [:]
+    }
+
+    private let state = Mutex(State())
+
+    /// - Returns: a closure that removes the item again.
+    func add(_ item: Item, under key: Key, generation: UInt64) -> @Sendable () -> Void {
+        let serial = state.withLock { state in
+            state.serial += 1
+            state.items[key, default: []].append(Waiting(item: item, generation: generation, serial: state.serial))
+            return state.serial
+        }
+        return { [self] in end(key, serial) }
+    }
+
+    private func end(_ key: Key, _ serial: UInt64) {
+        let gone = state.withLock { state -> Waiting? in
+            guard let at = state.items[key]?.firstIndex(where: { $0.serial == serial }) else { return nil }
+            defer { if state.items[key]?.isEmpty == true { state.items[key] = nil } }
+            return state.items[key]?.remove(at: at)
+        }
+        // Released outside the lock: dropping the last reference to a file that was not stored frees its blocks.
+        withExtendedLifetime(gone) {}
+    }
+
+    private func items(_ key: Key, _ generation: UInt64) -> [Item] {
+        state.withLock { $0.items[key] ?? [] }.filter { $0.generation == generation }.map(\.item)
+    }
+
+    func variant(_ key: String, generation: UInt64) -> Tiers.StoredVariant? {
+        guard case .variant(let variant)? = items(.variant(key), generation).last else { return nil }
+        return variant
+    }
+
+    func body(_ digest: Digest, generation: UInt64) -> EntryBody? {
+        guard case .body(let body)? = items(.body(digest), generation).last else { return nil }
+        return body
+    }
+
+    /// The waiting changes to a source's records, oldest first. To be read before the tiers are: a change stored in
+    /// between is then found in both, and none is missed.
+    func records(of source: String, generation: UInt64) -> RecordChanges {
+        RecordChanges(items: items(.records(source: source), generation))
+    }
+
+    /// Changes that a tier does not show yet.
+    struct RecordChanges {
+        fileprivate var items: [Item]
+
+        /// The records that a source will have once the changes are stored.
+        func applied(to stored: [OriginalRecord]) -> [OriginalRecord] {
+            var records = stored
+            for case .record(let record, let selecting) in items {
+                records.removeAll { $0.response.selecting == selecting }
+                if let record { records.insert(record, at: 0) }
+            }
+            return records
+        }
+    }
+}

@@ -1,0 +1,108 @@
+import PipelineCaching
+import PipelineSupport
+
+extension CacheTierConformance {
+    static let purges: [Check] = [
+        Check("a purge removes a source with its variants and nothing else") { bench in
+            for length in [100, 100_000] {
+                let bodies = ["a": sample(length, seed: 1), "b": sample(length, seed: 2)]
+                for (name, body) in bodies {
+                    try await bench.keep(record("http://\(name)/", body), body)
+                    for number in 0..<3 {
+                        let small = sample(length + number, seed: number)
+                        try await bench.keep(
+                            variant("\(name)\(number)", of: digest(body), small), small, of: "http://\(name)/")
+                    }
+                }
+                let result = try await bench.tier.purge(PurgeSelection(sources: ["http://a/"]))
+                let (a, b) = (digest(bodies["a"] ?? []), digest(bodies["b"] ?? []))
+                bench.expect(result.digests.contains(a), "the digests that the source has had")
+                bench.expect(try await bench.records("http://a/").isEmpty, "records of the source")
+                bench.expect(try await bench.records("http://b/").count == 1, "records of another source")
+                bench.expect(try await bench.body(a) == nil, "the body")
+                bench.expect(try await bench.body(b) == bodies["b"], "another body")
+                for number in 0..<3 {
+                    bench.expect(try await bench.variant(sha256Hex("a\(number)"), of: a) == nil, "its variants")
+                    let other = try await bench.variant(sha256Hex("b\(number)"), of: b)
+                    bench.expect(other?.body == sample(length + number, seed: number), "variants of another source")
+                }
+            }
+        },
+        Check("a purge takes variants of every digest the source has had") { bench in
+            let entry = variant("old", of: digest([1]), [1, 2])
+            try await bench.keep(record("http://a/", [1]), [1])
+            try await bench.keep(entry, [1, 2], of: "http://a/")
+            try await bench.keep(record("http://a/", [2]), [2])
+            _ = try await bench.tier.purge(PurgeSelection(sources: ["http://a/"]))
+            bench.expect(try await bench.variant(entry.key, of: digest([1])) == nil, "a variant of former bytes")
+        },
+        Check("a purge takes variants of digests that only the caller knows") { bench in
+            let entry = variant("v", of: digest([1]), [1, 2])
+            try await bench.keep(entry, [1, 2], of: nil)
+            _ = try await bench.tier.purge(PurgeSelection(sources: ["http://a/"], digests: [digest([1])]))
+            bench.expect(try await bench.variant(entry.key, of: digest([1])) == nil, "the variant")
+        },
+        Check("equal bytes under two keys stay with one when the other goes") { bench in
+            for length in [10, 200_000] {
+                let body = sample(length, seed: 1)
+                for (number, name) in ["http://a/", "http://b/"].enumerated() {
+                    let own = sample(5, seed: number)
+                    try await bench.keep(record(name, own), own)
+                    try await bench.keep(variant(name, of: digest(own), body), body, of: name)
+                }
+                _ = try await bench.tier.purge(PurgeSelection(sources: ["http://a/"]))
+                let gone = try await bench.variant(sha256Hex("http://a/"), of: digest(sample(5, seed: 0)))
+                let left = try await bench.variant(sha256Hex("http://b/"), of: digest(sample(5, seed: 1)))
+                bench.expect(gone == nil && left?.body == body, "\(length) bytes")
+            }
+        },
+        Check("a purge of a prefix removes what begins so, and voids work begun before") { bench in
+            let shared = sample(100, seed: 1)
+            for (number, name) in ["http://a/1", "http://a/2", "http://b/1"].enumerated() {
+                try await bench.keep(record(name, shared), shared)
+                let own = sample(100, seed: 10 + number)
+                try await bench.keep(record(name + "/own", own), own)
+                try await bench.keep(variant(name, of: digest(own), [1, 2]), [1, 2], of: name + "/own")
+            }
+            let before = try await bench.mark()
+            _ = try await bench.tier.purge(PurgeSelection(matching: SourceSelection(prefixes: ["http://a/"])))
+            for name in ["http://a/1", "http://a/2/own"] {
+                bench.expect(try await bench.records(name).isEmpty, "records of \(name)")
+            }
+            let gone = try await bench.variant(sha256Hex("http://a/1"), of: digest(sample(100, seed: 10)))
+            let left = try await bench.variant(sha256Hex("http://b/1"), of: digest(sample(100, seed: 12)))
+            bench.expect(gone == nil && left?.body == [1, 2], "variants")
+            bench.expect(try await bench.body(digest(shared)) == shared, "a body that another source's record names")
+            try await bench.keep(record("http://a/3", shared), shared, mark: before)
+            bench.expect(try await bench.records("http://a/3").isEmpty, "work begun before")
+            try await bench.keep(record("http://a/3", shared), shared)
+            bench.expect(try await bench.records("http://a/3").count == 1, "work begun after")
+        },
+        Check("what a purge has overtaken is not stored") { bench in
+            let body = sample(100, seed: 1)
+            let original = record("http://a/", body)
+            let entry = variant("v", of: original.digest, body)
+            try await bench.keep(original, body)
+            let before = try await bench.mark()
+            let result = try await bench.tier.purge(PurgeSelection(sources: [original.source]))
+            bench.expect(result.mark > before, "the mark of a purge")
+            try await bench.keep(original, body, mark: before)
+            try await bench.keep(entry, body, of: original.source, mark: before)
+            bench.expect(try await bench.records(original.source).isEmpty, "a record")
+            bench.expect(try await bench.variant(entry.key, of: original.digest) == nil, "a variant")
+            try await bench.keep(original, body)
+            try await bench.keep(entry, body, of: original.source)
+            bench.expect(try await bench.variant(entry.key, of: original.digest)?.body == body, "work begun after")
+        },
+        Check("purges are told since a mark: their names, or that there were too many") { bench in
+            try await bench.keep(record("http://a/", [1]), [1])
+            let before = try await bench.mark()
+            bench.expect(try await bench.tier.purges(since: before).names == [], "nothing purged")
+            let result = try await bench.tier.purge(PurgeSelection(sources: ["http://a/"]))
+            let log = try await bench.tier.purges(since: before)
+            bench.expect(log.mark >= result.mark, "the later mark")
+            bench.expect(log.names?.isSuperset(of: ["http://a/", digest([1])]) ?? true, "source and digest")
+            bench.expect(try await bench.tier.purges(since: log.mark).names == [], "nothing since")
+        },
+    ]
+}
