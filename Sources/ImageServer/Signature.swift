@@ -1,10 +1,12 @@
 /// Who may have a URL made for them. Signed URLs are not built yet: a signature is either the word `unsigned`, where the
 /// setting `allowUnsigned` permits it, or refused.
-struct Signature: Sendable {
+package struct Signature: Sendable {
     /// The word in place of a signature.
     static let unsigned = "unsigned"
     /// The setting `allowUnsigned`.
-    var allowUnsigned: Bool
+    package var allowUnsigned: Bool
+
+    package init(allowUnsigned: Bool) { self.allowUnsigned = allowUnsigned }
 
     /// Throws a 403 unless the signature is good.
     func check(_ signature: String) throws(Problem) {

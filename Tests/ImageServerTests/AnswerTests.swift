@@ -1,8 +1,10 @@
+import HTTPCaching
 import Pipeline
+import TestSupport
 import Testing
 import Variants
 
-@testable import pipectl
+@testable import ImageServer
 
 @Suite struct AnswerTests {
     private func original(
@@ -58,19 +60,19 @@ import Variants
         #expect(Set(kinds.map(\.name)).count == kinds.count)
         for kind in kinds {
             let response = Problem(kind, "what \"happened\"").response(variesByAccept: true, now: 0)
-            let json = SettingValue.parsed(String(decoding: response.body, as: UTF8.self))
-            #expect(response.status == kind.status && json["status"] == .int(kind.status))
-            #expect(json["type"] == .string(kind.type) && json["title"] == .string(kind.title))
-            #expect(json["detail"] == .string("what \"happened\""))
+            let json =
+                #"{"type":"\#(kind.type)","title":"\#(kind.title)","status":\#(kind.status),"#
+                + #""detail":"what \"happened\""}"# + "\n"
+            #expect(response.status == kind.status && String(decoding: response.body, as: UTF8.self) == json)
             #expect(response["content-type"] == "application/problem+json" && response["cache-control"] == "no-store")
             #expect(response["vary"] == "Accept")
         }
     }
 
     @Test func `every kind of problem is documented with its status`() throws {
-        let parts = Samples.folder.split(separator: "/", omittingEmptySubsequences: false)
-        let path = parts.dropLast().joined(separator: "/") + "/docs/server.md"
-        let text = String(decoding: try #require(ScratchFolder.bytes(at: path)), as: UTF8.self)
+        let parts = #filePath.split(separator: "/", omittingEmptySubsequences: false)
+        let path = parts.dropLast(3).joined(separator: "/") + "/docs/server.md"
+        let text = String(decoding: try #require(FuzzPlan.contents(path)), as: UTF8.self)
         for kind in Problem.Kind.all {
             let row = text.split(separator: "\n").first { $0.contains("`\(kind.name)`") && $0.hasPrefix("| ") }
             #expect(row?.contains(String(kind.status)) == true, "\(kind.name)")
@@ -113,30 +115,5 @@ import Variants
                 client: "::1", request: ServerRequest(target: "/original/x/http://u:secret@h"), status: 400, bytes: 0,
                 note: "invalid-source", milliseconds: 0))
         #expect(broken == "::1 GET /original/… 400 0 0ms invalid-source")
-    }
-}
-
-@Suite struct ServerSettingsTests {
-    private func read(_ assignments: [String]) throws -> ServerSettings {
-        try ServerSettings(Settings(assignments: assignments), caching: CachingConfiguration(), isVerbose: false)
-    }
-
-    @Test func `the defaults are those of the table`() throws {
-        let settings = try read([])
-        #expect(settings.listen.description == "127.0.0.1:8080" && settings.formats == [.jxl, .webp])
-        #expect(!settings.signature.allowUnsigned && settings.recipes == nil && settings.forwarded.isEmpty)
-        #expect(settings.connections == 1024 && settings.headerBytes == 16_384 && settings.idleSeconds == 60)
-        #expect(!settings.logsRequests)
-    }
-
-    @Test(arguments: ["listen=8080", "auto=webp,bmp", "recipes.allow=thumbnial:3", #"presets={"a":"@b"}"#])
-    func `what does not fit ends the program before it listens`(_ assignment: String) {
-        let failure = #expect(throws: CommandFailure.self) { _ = try read([assignment]) }
-        #expect(failure?.exit == .usage)
-    }
-
-    @Test func `the log is for those who ask`() throws {
-        #expect(try read(["log.level=info"]).logsRequests)
-        #expect(try !read(["log.level=warning"]).logsRequests)
     }
 }

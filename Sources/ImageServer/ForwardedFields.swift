@@ -1,7 +1,7 @@
-import Pipeline
+import HTTPCaching
 
 /// The client's request fields that go to the origin: the setting `forwardFields`.
-struct ForwardedFields: Sendable, Hashable {
+package struct ForwardedFields: Sendable, Hashable {
     private let all: Bool
     private let names: Set<String>
 
@@ -14,7 +14,7 @@ struct ForwardedFields: Sendable, Hashable {
     ]
 
     /// - Parameter names: field names in any case, or `*` for all.
-    init(_ names: [String]) {
+    package init(_ names: [String]) {
         all = names.contains("*")
         self.names = Set(names.map { $0.lowercased() })
     }
@@ -34,7 +34,7 @@ struct ForwardedFields: Sendable, Hashable {
     func contains(_ name: String) -> Bool { all || names.contains(name.lowercased()) }
 
     /// Whether none has.
-    var isEmpty: Bool { !all && names.isEmpty }
+    package var isEmpty: Bool { !all && names.isEmpty }
 
     /// What is sent to the origin, in order, with this server's `Via` after the client's (RFC 9110 §7.6.3); nothing
     /// where nothing is forwarded, so that such requests share one fetch.

@@ -1,9 +1,11 @@
+import HTTPCaching
 import Pipeline
+import PipelineSupport
 
 /// An error a client is told of, as `application/problem+json` (RFC 9457).
-struct Problem: Error, Sendable, Hashable {
+package struct Problem: Error, Sendable, Hashable {
     /// What kind of problem; its name ends the stable `type`.
-    struct Kind: Sendable, Hashable {
+    package struct Kind: Sendable, Hashable {
         /// Words joined by hyphens; never changes.
         let name: String
         let status: Int
@@ -26,13 +28,13 @@ struct Problem: Error, Sendable, Hashable {
     /// Methods for `Allow`, where that is what was wrong.
     var allowed: [String] = []
 
-    init(_ kind: Kind, _ detail: String? = nil) {
+    package init(_ kind: Kind, _ detail: String? = nil) {
         self.kind = kind
         self.detail = detail
     }
 
     /// The answer: not stored by anybody, and with `Vary: Accept` where the answer without the error would have had it.
-    func response(variesByAccept: Bool = false, now: Double) -> ServerResponse {
+    package func response(variesByAccept: Bool = false, now: Double) -> ServerResponse {
         var json = JSONText()
         json.add("type", kind.type)
         json.add("title", kind.title)
@@ -53,7 +55,7 @@ struct Problem: Error, Sendable, Hashable {
 }
 
 extension Problem.Kind {
-    static let malformedRequest = Self("malformed-request", 400, "The request is malformed")
+    package static let malformedRequest = Self("malformed-request", 400, "The request is malformed")
     static let invalidSource = Self("invalid-source", 400, "The source is no http(s) URL this path can carry")
     static let invalidRecipe = Self("invalid-recipe", 400, "The recipe does not parse")
     static let missingMask = Self("missing-mask", 400, "The recipe names a mask or overlay this server does not have")
@@ -63,25 +65,26 @@ extension Problem.Kind {
     static let unknownPath = Self("unknown-path", 404, "There is nothing at this path")
     static let notFound = Self("not-found", 404, "The origin does not have the source")
     static let methodNotAllowed = Self("method-not-allowed", 405, "The method is not for this path")
-    static let requestTimeout = Self("request-timeout", 408, "The request took too long to arrive")
+    package static let requestTimeout = Self("request-timeout", 408, "The request took too long to arrive")
     static let preconditionFailed = Self("precondition-failed", 412, "A condition of the request does not hold")
-    static let bodyTooLarge = Self("body-too-large", 413, "A request here carries no such body")
+    package static let bodyTooLarge = Self("body-too-large", 413, "A request here carries no such body")
     static let overLimit = Self("over-limit", 413, "The original is over a limit")
-    static let targetTooLong = Self("target-too-long", 414, "The path is too long")
+    package static let targetTooLong = Self("target-too-long", 414, "The path is too long")
     static let notAnImage = Self("not-an-image", 415, "The original is no image of an accepted format")
     static let undecodable = Self("undecodable", 422, "The original is damaged")
     static let renderFailed = Self("render-failed", 422, "The recipe cannot be made of this original")
     static let renderCrashed = Self("render-crashed", 422, "A render of this original crashed")
-    static let fieldsTooLarge = Self("fields-too-large", 431, "The header fields are too large")
+    package static let fieldsTooLarge = Self("fields-too-large", 431, "The header fields are too large")
     static let internalError = Self("internal-error", 500, "The server has a problem")
     static let unknownCoding = Self("unknown-coding", 501, "The transfer coding is not known here")
     static let notAvailable = Self("not-available", 501, "The recipe needs what this server cannot do")
     static let originFailed = Self("origin-failed", 502, "The origin failed")
-    static let overloaded = Self("overloaded", 503, "The server has too much to do")
+    package static let overloaded = Self("overloaded", 503, "The server has too much to do")
     static let originTimeout = Self("origin-timeout", 504, "The origin took too long")
     static let notCached = Self("not-cached", 504, "Nothing is stored, and the request forbids to ask the origin")
     static let renderTimeout = Self("render-timeout", 504, "The render took too long")
-    static let unsupportedVersion = Self("unsupported-version", 505, "Only HTTP/1.0 and HTTP/1.1 are spoken here")
+    package static let unsupportedVersion = Self(
+        "unsupported-version", 505, "Only HTTP/1.0 and HTTP/1.1 are spoken here")
 
     /// Every kind, for the documentation.
     static let all: [Self] = [

@@ -1,7 +1,7 @@
 import Testing
 import Variants
 
-@testable import pipectl
+@testable import ImageServer
 
 @Suite struct NegotiationTests {
     @Test(

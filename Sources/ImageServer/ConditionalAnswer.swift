@@ -1,4 +1,4 @@
-import Pipeline
+import HTTPCaching
 
 /// A complete answer cut down to what the request's conditions and range ask for (RFC 9110 §13 and §14).
 enum ConditionalAnswer {

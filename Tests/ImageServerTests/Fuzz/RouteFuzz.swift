@@ -1,8 +1,8 @@
 import TestSupport
 
-@testable import pipectl
+@testable import ImageServer
 
-extension PipectlFuzzTests {
+extension ImageServerFuzzTests {
     /// Targets of requests and their spellings: decoding what was encoded gives the same route.
     static let routeTarget = FuzzTarget(
         "route",

@@ -1,23 +1,23 @@
-import Pipeline
+package import HTTPCaching
 
 /// What is decided about a request from its head alone, before its target is looked at.
-struct RequestAdmission: Sendable, Hashable {
+package struct RequestAdmission: Sendable, Hashable {
     /// The request in origin form.
-    var request: ServerRequest
+    package var request: ServerRequest
     /// Whether another request may follow on the connection.
-    var keepsAlive: Bool
+    package var keepsAlive: Bool
     /// Whether the client needs to be told so: HTTP/1.0.
-    var announcesKeepAlive: Bool
+    package var announcesKeepAlive: Bool
     /// Whether the client knows interim responses: not in HTTP/1.0 (RFC 9110 §15.2).
-    var takesInterim: Bool
+    package var takesInterim: Bool
     /// Whether a body follows that is to be read, and thrown away, before the answer.
-    var readsBody: Bool
+    package var readsBody: Bool
     /// Whether a body may follow that is not read: the client waits for leave to send it (RFC 9110 §10.1.1).
-    var leavesBody: Bool
+    package var leavesBody: Bool
     private var mayKeepAlive: Bool
 
     /// The longest target taken, in bytes: as long as the longest source (RFC 9110 §4.1 asks for at least 8,000).
-    static let targetLimit = 8192
+    package static let targetLimit = 8192
 
     /// Checks a head that has been parsed.
     ///
@@ -28,7 +28,7 @@ struct RequestAdmission: Sendable, Hashable {
     ///   - bodyLimit: bytes of the longest body that is read.
     /// - Throws: 400 for a missing, repeated or malformed `Host` in HTTP/1.1 (RFC 9112 §3.2) and for other targets, 413
     ///   for a body that is too large, 414 for a target that is.
-    init(
+    package init(
         method: String, target: String, version: (major: Int, minor: Int), fields: [HeaderField], bodyLimit: Int
     ) throws(Problem) {
         guard target.utf8.count <= Self.targetLimit else {
@@ -69,7 +69,7 @@ struct RequestAdmission: Sendable, Hashable {
     }
 
     /// Has the body sent that the client holds back; the client is to be told so.
-    mutating func takeBody() {
+    package mutating func takeBody() {
         readsBody = true
         leavesBody = false
         keepsAlive = mayKeepAlive
@@ -108,7 +108,7 @@ struct RequestAdmission: Sendable, Hashable {
 
 extension StringProtocol {
     /// Without the spaces and tabs at both ends (`OWS`, RFC 9110 §5.6.3).
-    func trimmingSpace() -> String {
+    @inlinable package func trimmingSpace() -> String {
         var bytes = Array(utf8)[...]
         while let first = bytes.first, first == 0x20 || first == 0x09 { bytes.removeFirst() }
         while let last = bytes.last, last == 0x20 || last == 0x09 { bytes.removeLast() }

@@ -1,15 +1,16 @@
 import Glibc
+package import ImageServer
 import NIOCore
 import NIOHTTP1
 import NIOPosix
 
 /// Listens, and gives every connection its handlers.
-final class HTTPServer: Sendable {
+package final class HTTPServer: Sendable {
     /// Why the server does not start, in words.
-    struct StartError: Error { var message: String }
+    package struct StartError: Error { package var message: String }
 
     /// Where it listens, with the port the system chose where none was given.
-    let address: ListenAddress
+    package let address: ListenAddress
     private let listener: any Channel
     private let connections: Connections
     private let log: RequestLog?
@@ -23,16 +24,18 @@ final class HTTPServer: Sendable {
         self.log = log
     }
 
-    /// Starts listening at `settings.listen` of the site.
-    static func start(_ site: Site) async throws(StartError) -> HTTPServer {
+    /// Starts listening.
+    ///
+    /// - Parameter log: gets a line for each request; nil if requests are not logged.
+    package static func start(
+        _ site: Site, _ configuration: ListenerConfiguration, log: RequestLog?
+    ) async throws(StartError) -> HTTPServer {
         raiseDescriptorLimit()
-        let settings = site.settings
         let group = MultiThreadedEventLoopGroup(numberOfThreads: System.coreCount)
-        let connections = Connections(limit: settings.connections)
-        let log = settings.logsRequests ? RequestLog() : nil
+        let connections = Connections(limit: configuration.connections)
         // The Swift 6.3 runtime can crash where two threads need a nested generic type for the first time (one start in
         // a hundred, with 30 clients at once). One thread makes the decoder's before there is a connection.
-        _ = requestDecoder(site)
+        _ = requestDecoder(configuration)
         let bootstrap = ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: 1024)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
@@ -41,18 +44,19 @@ final class HTTPServer: Sendable {
             .childChannelOption(.maxMessagesPerRead, value: 1)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try prepare(channel, site, connections, log)
+                    try prepare(channel, site, configuration, connections, log)
                 }
             }
         do {
-            let listener = try await bootstrap.bind(host: settings.listen.host, port: settings.listen.port).get()
+            let listener = try await bootstrap.bind(host: configuration.listen.host, port: configuration.listen.port)
+                .get()
             let address = ListenAddress(
-                host: settings.listen.host, port: listener.localAddress?.port ?? settings.listen.port)
+                host: configuration.listen.host, port: listener.localAddress?.port ?? configuration.listen.port)
             return HTTPServer(address: address, listener: listener, connections: connections, log: log)
         } catch {
             // Nothing runs on the group yet that its end could cut short.
             try? await group.shutdownGracefully()
-            throw StartError(message: "cannot listen on \(settings.listen): \(reason(error))")
+            throw StartError(message: "cannot listen on \(configuration.listen): \(reason(error))")
         }
     }
 
@@ -61,7 +65,7 @@ final class HTTPServer: Sendable {
     ///
     /// - Parameter patience: how long answers may take.
     /// - Returns: whether all of them were finished in that time.
-    func stop(patience: Duration) async -> Bool {
+    package func stop(patience: Duration) async -> Bool {
         // A listener that is closed already is as good as closed.
         try? await listener.close()
         connections.drain()
@@ -77,7 +81,8 @@ final class HTTPServer: Sendable {
     }
 
     private static func prepare(
-        _ channel: any Channel, _ site: Site, _ connections: Connections, _ log: RequestLog?
+        _ channel: any Channel, _ site: Site, _ configuration: ListenerConfiguration, _ connections: Connections,
+        _ log: RequestLog?
     ) throws {
         let admission = connections.admit(channel)
         guard admission != .dropped else {
@@ -87,19 +92,29 @@ final class HTTPServer: Sendable {
         let progress = HeadProgress()
         let pipeline = channel.pipeline.syncOperations
         try pipeline.addHandler(HeadWatch(progress))
-        try pipeline.addHandler(requestDecoder(site))
+        try pipeline.addHandler(requestDecoder(configuration))
         try pipeline.addHandler(
             ConnectionHandler(
-                site: site, progress: progress, log: log, isTurnedAway: admission == .turnedAway))
+                site: site, configuration: configuration, progress: progress, log: log,
+                isTurnedAway: admission == .turnedAway))
     }
 
-    private static func requestDecoder(_ site: Site) -> ByteToMessageHandler<HTTPRequestDecoder> {
+    private static func requestDecoder(_ configuration: ListenerConfiguration) -> ByteToMessageHandler<
+        HTTPRequestDecoder
+    > {
         var limits = NIOHTTPDecoderLimitConfiguration()
         // The parser counts the target among the fields; it has a limit of its own, checked when the head is complete.
-        limits.maxHeaderListSize = site.settings.headerBytes + RequestAdmission.targetLimit
-        limits.maxHeaderFieldSize = max(site.settings.headerBytes, RequestAdmission.targetLimit)
+        limits.maxHeaderListSize = configuration.headerBytes + RequestAdmission.targetLimit
+        limits.maxHeaderFieldSize = max(configuration.headerBytes, RequestAdmission.targetLimit)
         limits.maxHeaderFieldCount = 100
         return ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes, limitConfiguration: limits))
+    }
+
+    /// Whether the parser reads a method; a request with any other is answered 400.
+    package static func reads(method name: String) -> Bool {
+        if name == "M-SEARCH" { return true }
+        if case .RAW = HTTPMethod(rawValue: name) { return false }
+        return name != "MSEARCH"
     }
 
     /// Every connection is a descriptor, and so is every transfer: as many as this user may have.
@@ -116,28 +131,5 @@ final class HTTPServer: Sendable {
         if let error = error as? IOError { return String(cString: strerror(error.errnoCode)) }
         if error is SocketAddressError || error is NIOConnectionError { return "there is no such address here" }
         return "\(error)"
-    }
-}
-
-/// Waiting that ends.
-enum Patience {
-    /// Runs `body`, and returns true when it ended within the time. Otherwise it goes on by itself, cancelled.
-    static func waits(_ time: Duration, for body: @escaping @Sendable () async -> Void) async -> Bool {
-        let (ends, end) = AsyncStream<Bool>.makeStream()
-        let work = Task {
-            await body()
-            end.yield(true)
-        }
-        let clock = Task {
-            // Cancelled, it has nothing more to say.
-            guard (try? await Task.sleep(for: time)) != nil else { return }
-            end.yield(false)
-        }
-        defer {
-            work.cancel()
-            clock.cancel()
-        }
-        for await isFinished in ends { return isFinished }
-        return false
     }
 }

@@ -1,28 +1,49 @@
-import Pipeline
+import PipelineFetching
+import PipelineSupport
 import Synchronization
-import Variants
 
-/// A line on stderr for each request. Written by a thread of its own: stderr may be a pipe that nobody empties, and the
-/// event loops must not wait for it. Lines beyond those waiting are dropped and counted.
-final class RequestLog: Sendable {
-    struct Entry: Sendable {
+/// A line for each request. A thread of its own writes the lines: stderr may be a pipe that its reader does not empty,
+/// and the event loops must not wait for it. Lines beyond those waiting are dropped and counted.
+package final class RequestLog: Sendable {
+    package struct Entry: Sendable {
         /// The client's address.
-        var client: String
+        package var client: String
         /// nil for what was no proper request.
-        var request: ServerRequest?
-        var status: Int
-        var bytes: Int
-        var note: String?
-        var milliseconds: Double
+        package var request: ServerRequest?
+        package var status: Int
+        package var bytes: Int
+        package var note: String?
+        package var milliseconds: Double
+
+        package init(
+            client: String, request: ServerRequest?, status: Int, bytes: Int, note: String? = nil, milliseconds: Double
+        ) {
+            self.client = client
+            self.request = request
+            self.status = status
+            self.bytes = bytes
+            self.note = note
+            self.milliseconds = milliseconds
+        }
     }
 
     private let thread = OwnedThreads(count: 1)
     private let waiting = Atomic<Int>(0)
     private let dropped = Atomic<Int>(0)
+    private let output: @Sendable (Entry) -> Void
+    private let reportLost: @Sendable (Int) -> Void
     private static let limit = 4096
 
+    /// - Parameters:
+    ///   - write: writes one line; may block.
+    ///   - reportLost: called with the number of lines that were dropped since the previous one; may block.
+    package init(write: @escaping @Sendable (Entry) -> Void, reportLost: @escaping @Sendable (Int) -> Void) {
+        output = write
+        self.reportLost = reportLost
+    }
+
     /// Hands an entry over.
-    func write(_ entry: Entry) {
+    package func write(_ entry: Entry) {
         guard waiting.load(ordering: .relaxed) < Self.limit else {
             dropped.add(1, ordering: .relaxed)
             return
@@ -31,28 +52,16 @@ final class RequestLog: Sendable {
         thread.submit { [self] in
             waiting.subtract(1, ordering: .relaxed)
             let lost = dropped.exchange(0, ordering: .relaxed)
-            if lost > 0 { Console.error("pipectl: \(lost) requests were not logged: stderr is too slow") }
-            Console.tell(Self.logLine(entry))
+            if lost > 0 { reportLost(lost) }
+            output(entry)
         }
     }
 
     /// Returns when everything handed over is written.
-    func flush() async { await thread.run {} }
-
-    static func logLine(_ entry: Entry) -> LogLine {
-        LogLine(level: .info, message: line(entry)) { json in
-            json.add("client", entry.client)
-            json.add("method", entry.request?.method)
-            json.add("target", entry.request.map { shown($0.target) })
-            json.add("status", entry.status)
-            json.add("bytes", entry.bytes)
-            json.add("milliseconds", raw: JSONText.thousandths(entry.milliseconds))
-            json.add("note", entry.note)
-        }
-    }
+    package func flush() async { await thread.run {} }
 
     /// `127.0.0.1 GET /variant/unsigned/thumbnail:300/http://host/a.jpg 200 15023 12.3ms pipeline; hit`.
-    static func line(_ entry: Entry) -> String {
+    package static func line(_ entry: Entry) -> String {
         var parts = [entry.client]
         if let request = entry.request {
             parts += [request.method, shown(request.target)]
@@ -66,7 +75,7 @@ final class RequestLog: Sendable {
 
     /// The target with its source readable and without credentials; a source that is no URL is left out. Everything else
     /// in a target is visible ASCII, so that a line stays one line.
-    static func shown(_ target: String) -> String {
+    package static func shown(_ target: String) -> String {
         guard let route = try? Route(target) else {
             return target.split(separator: "/").first.map { "/" + $0.prefix(16) + "/…" } ?? "/"
         }

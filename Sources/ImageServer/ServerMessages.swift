@@ -1,24 +1,25 @@
-import Pipeline
+package import HTTPCaching
+package import PipelineSupport
 
 /// A request as far as an answer depends on it.
-struct ServerRequest: Sendable, Hashable {
+package struct ServerRequest: Sendable, Hashable {
     /// As sent; methods compare with their case.
-    var method: String
+    package var method: String
     /// Path and query as sent, beginning with `/`.
-    var target: String
+    package var target: String
     /// Field lines in order, values without whitespace around them.
-    var fields: [HeaderField]
+    package var fields: [HeaderField]
     /// What came with it, where the site wants it.
-    var body: [UInt8] = []
+    package var body: [UInt8] = []
 
-    init(method: String = "GET", target: String, fields: [HeaderField] = []) {
+    package init(method: String = "GET", target: String, fields: [HeaderField] = []) {
         self.method = method
         self.target = target
         self.fields = fields
     }
 
     /// Whether the answer is a head alone.
-    var isHead: Bool { method == "HEAD" }
+    package var isHead: Bool { method == "HEAD" }
 
     /// All lines of a field as one value, joined by comma; nil without one.
     func combined(_ name: String) -> String? {
@@ -29,19 +30,20 @@ struct ServerRequest: Sendable, Hashable {
 }
 
 /// An answer before it is framed: neither `Content-Length` nor `Connection` is among the fields.
-struct ServerResponse: Sendable, Hashable {
+package struct ServerResponse: Sendable, Hashable {
     /// 200…999; 102…199 for an interim one.
-    var status: Int
+    package var status: Int
     /// In the order they are sent.
-    var fields: [HeaderField]
+    package var fields: [HeaderField]
     /// What a GET carries; a HEAD is answered with the same value and sent without it.
-    var body: ArraySlice<UInt8>
+    package var body: ArraySlice<UInt8>
     /// What a GET carries where it lies in a file; `body` is empty then.
-    var file: FilePart?
+    package var file: FilePart?
     /// What the log says beside the status: how the caches dealt with it, or an error's code.
-    var note: String?
+    package var note: String?
 
-    init(status: Int, fields: [HeaderField] = [], body: some Collection<UInt8> = [UInt8](), note: String? = nil) {
+    package init(status: Int, fields: [HeaderField] = [], body: some Collection<UInt8> = [UInt8](), note: String? = nil)
+    {
         self.status = status
         self.fields = fields
         self.body = body as? ArraySlice<UInt8> ?? ArraySlice(body)
@@ -49,12 +51,12 @@ struct ServerResponse: Sendable, Hashable {
     }
 
     /// A part of a file, read while it is sent.
-    struct FilePart: Sendable, Hashable {
-        let file: SpooledBody
-        var range: Range<Int>
+    package struct FilePart: Sendable, Hashable {
+        package let file: SpooledBody
+        package var range: Range<Int>
 
         /// Takes the first bytes away, at most so many.
-        mutating func removeFirst(_ most: Int) -> FilePart {
+        package mutating func removeFirst(_ most: Int) -> FilePart {
             let first = range.prefix(most)
             range = first.upperBound..<range.upperBound
             return FilePart(file: file, range: first)
@@ -62,7 +64,7 @@ struct ServerResponse: Sendable, Hashable {
     }
 
     /// Bytes of what a GET carries.
-    var length: Int { file?.range.count ?? body.count }
+    package var length: Int { file?.range.count ?? body.count }
 
     /// The answer with a part of what it carries.
     ///
@@ -86,7 +88,7 @@ struct ServerResponse: Sendable, Hashable {
     }
 
     /// Whether this status ever has a body (RFC 9110 §6.4.1).
-    var mayHaveBody: Bool { status >= 200 && status != 204 && status != 304 }
+    package var mayHaveBody: Bool { status >= 200 && status != 204 && status != 304 }
 
     /// The head as it goes over the connection, framing included.
     ///
@@ -96,7 +98,7 @@ struct ServerResponse: Sendable, Hashable {
     /// - Parameters:
     ///   - keepsAlive: whether another request may follow.
     ///   - announcesKeepAlive: says so in words, which HTTP/1.0 clients need.
-    func headBytes(keepsAlive: Bool, announcesKeepAlive: Bool = false) -> [UInt8] {
+    package func headBytes(keepsAlive: Bool, announcesKeepAlive: Bool = false) -> [UInt8] {
         var text: [UInt8] = []
         text.reserveCapacity(512)
         text += "HTTP/1.1 \(status) \(ReasonPhrase.of(status))\r\n".utf8

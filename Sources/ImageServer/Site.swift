@@ -1,17 +1,25 @@
-import Pipeline
+import HTTPCaching
+package import Pipeline
+import PipelineFetching
 import Variants
 
 /// From a request to its answer: the routes, on top of the pipeline. Knows no connection.
-struct Site: Sendable {
+package struct Site: Sendable {
     let pipeline: ImagePipeline
-    let settings: ServerSettings
+    let settings: ServerConfiguration
     /// Unix seconds.
-    let now: @Sendable () -> Double
+    package let now: @Sendable () -> Double
+
+    package init(pipeline: ImagePipeline, settings: ServerConfiguration, now: @escaping @Sendable () -> Double) {
+        self.pipeline = pipeline
+        self.settings = settings
+        self.now = now
+    }
 
     /// Answers; whatever goes wrong is an answer too.
     ///
     /// - Parameter onInterim: takes the origin's interim responses, before this returns.
-    func respond(
+    package func respond(
         to request: ServerRequest, onInterim: @escaping @Sendable (ServerResponse) -> Void = { _ in }
     ) async -> ServerResponse {
         do throws(Problem) {
@@ -41,7 +49,7 @@ struct Site: Sendable {
     }
 
     /// Whether the request goes to an origin with what it carries.
-    func wantsBody(of request: ServerRequest) -> Bool {
+    package func wantsBody(of request: ServerRequest) -> Bool {
         guard !Route.methods.contains(request.method), let route = try? Route(request.target) else { return false }
         return passesOn(request, route)
     }

@@ -1,9 +1,9 @@
-import Variants
+package import Variants
 
 /// Chooses the formats of an `auto` output from what the client accepts.
-enum Negotiation {
+package enum Negotiation {
     /// Formats that may be offered.
-    static let offered: [ImageFormat] = [.jxl, .avif, .webp]
+    package static let offered: [ImageFormat] = [.jxl, .avif, .webp]
 
     /// The formats to make, best first; empty keeps the original's family.
     ///

@@ -1,12 +1,12 @@
 /// Where the server listens: `127.0.0.1:8080`, `[::1]:8080`, `localhost:0`.
-struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
+package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
     /// A name or an address, an IPv6 one without its brackets.
     var host: String
     /// 0 for one the system chooses.
     var port: Int
 
     /// Reads host and port; nil where one is missing or no such thing. An IPv6 address stands in brackets.
-    init?(_ text: String) {
+    package init?(_ text: String) {
         guard let colon = text.lastIndex(of: ":") else { return nil }
         var host = text[..<colon]
         let digits = text[text.index(after: colon)...]
@@ -24,10 +24,10 @@ struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
         self.init(host: String(host), port: port)
     }
 
-    init(host: String, port: Int) {
+    package init(host: String, port: Int) {
         self.host = host
         self.port = port
     }
 
-    var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+    package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 }

@@ -1,7 +1,7 @@
-import Pipeline
+import HTTPCaching
 import Testing
 
-@testable import pipectl
+@testable import ImageServer
 
 @Suite struct ConditionalAnswerTests {
     private static let date = "Sun, 06 Nov 1994 08:49:37 GMT"

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import pipectl
+@testable import ImageServer
 
 @Suite struct RouteTests {
     private func problem(_ target: String) -> Problem? {
@@ -76,17 +76,4 @@ import Testing
 
     @Test(arguments: ["Z", "Zg=", "Zh", "Zm9=", "Zm 9", "Zm9v=", "Z===", "Zm+v", "Zm/v"])
     func `what is no base64url is refused`(_ text: String) { #expect(PercentText.base64URLDecoded(text) == nil) }
-}
-
-@Suite struct ListenAddressTests {
-    @Test(arguments: [
-        ("127.0.0.1:8080", "127.0.0.1", 8080), ("[::1]:0", "::1", 0), ("localhost:65535", "localhost", 65_535),
-    ])
-    func `host and port are read`(_ text: String, _ host: String, _ port: Int) {
-        #expect(ListenAddress(text) == ListenAddress(host: host, port: port))
-        #expect(ListenAddress(text)?.description == text)
-    }
-
-    @Test(arguments: ["", "8080", ":8080", "h:", "h:65536", "h:-1", "::1:80", "[::1]", "h:8o", "a b:1", "http://h:1"])
-    func `what is no address is refused`(_ text: String) { #expect(ListenAddress(text) == nil) }
 }

@@ -1,4 +1,6 @@
+import HTTPCaching
 import Pipeline
+import PipelineSupport
 
 /// `/variant`: the fields of a rendered picture.
 enum VariantAnswer {

@@ -1,8 +1,10 @@
 import Glibc
+import HTTPCaching
+import ImageServer
 import NIOCore
 import NIOHTTP1
 import NIOPosix
-import Pipeline
+import PipelineSupport
 
 /// One connection of a client: requests in, answers out, one at a time and in order.
 ///
@@ -35,6 +37,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
 
     private let site: Site
+    private let configuration: ListenerConfiguration
     private let progress: HeadProgress
     private let log: RequestLog?
     private let isTurnedAway: Bool
@@ -68,12 +71,15 @@ final class ConnectionHandler: ChannelDuplexHandler {
     /// How long a client may go on sending after it was refused.
     private static let lingering = TimeAmount.seconds(2)
 
-    init(site: Site, progress: HeadProgress, log: RequestLog?, isTurnedAway: Bool) {
+    init(
+        site: Site, configuration: ListenerConfiguration, progress: HeadProgress, log: RequestLog?, isTurnedAway: Bool
+    ) {
         self.site = site
+        self.configuration = configuration
         self.progress = progress
         self.log = log
         self.isTurnedAway = isTurnedAway
-        idle = .nanoseconds(Int64(site.settings.idleSeconds * 1e9))
+        idle = .nanoseconds(Int64(configuration.idleSeconds * 1e9))
     }
 
     // MARK: Events of the channel
@@ -139,7 +145,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
             switch error {
             case .headerOverflow:
                 progress.hasRequestLine
-                    ? Problem(.fieldsTooLarge, "at most \(site.settings.headerBytes) bytes and 100 fields are taken")
+                    ? Problem(.fieldsTooLarge, "at most \(configuration.headerBytes) bytes and 100 fields are taken")
                     : Problem(.targetTooLong, "at most \(RequestAdmission.targetLimit) bytes are taken")
             case .invalidVersion: Problem(.unsupportedVersion)
             // Not told apart from what is no request at all.
@@ -178,7 +184,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         case .part(.body(let bytes)):
             guard case .receiving(let admission, let count) = state else { return }
             let total = count + bytes.readableBytes
-            let limit = site.settings.bodyBytes
+            let limit = configuration.bodyBytes
             guard total <= limit else {
                 return refuse(Problem(.bodyTooLarge, "at most \(limit) bytes are read (`server.bodyBytes`)"))
             }
@@ -195,7 +201,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
             var admission = try RequestAdmission(
                 method: Self.name(of: head.method), target: head.uri, version: (head.version.major, head.version.minor),
                 fields: head.headers.map { HeaderField($0.name, $0.value.trimmingSpace()) },
-                bodyLimit: site.settings.bodyBytes)
+                bodyLimit: configuration.bodyBytes)
             if admission.readsBody || admission.leavesBody, site.wantsBody(of: admission.request) {
                 isBodyWanted = true
                 if admission.leavesBody {
@@ -395,7 +401,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         case .waiting where !progress.hasBegun: close()
         case .waiting, .receiving:
             refuse(
-                Problem(.requestTimeout, "it was not complete within \(JSONText.number(site.settings.idleSeconds)) s"))
+                Problem(.requestTimeout, "it was not complete within \(JSONText.number(configuration.idleSeconds)) s"))
         case .sending: abort()
         case .lingering: close()
         case .answering, .closed: break

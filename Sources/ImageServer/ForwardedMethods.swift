@@ -1,8 +1,5 @@
-import NIOHTTP1
-import Pipeline
-
 /// The methods besides GET and HEAD that `/original` passes on: the setting `forwardMethods`.
-struct ForwardedMethods: Sendable, Hashable {
+package struct ForwardedMethods: Sendable, Hashable {
     private let all: Bool
     private let names: [String]
 
@@ -11,15 +8,18 @@ struct ForwardedMethods: Sendable, Hashable {
     /// - Parameters:
     ///   - names: methods with their case, or `*` for all; nil where the setting is not set.
     ///   - fields: what is sent with them.
+    ///   - isKnown: whether the server's parser reads a method; requests with others never get this far.
     /// - Throws: `Refusal` for what is no method, or none that can be passed on.
-    init(_ names: [String]?, fields: ForwardedFields) throws(Refusal) {
+    package init(
+        _ names: [String]?, fields: ForwardedFields, isKnown: (String) -> Bool
+    ) throws(Refusal) {
         all = names.map { $0.contains("*") } ?? fields.areAll
         let named = (names ?? []).filter { $0 != "*" }
         for name in named {
             if Self.unfit.contains(name) {
                 throw Refusal(text: "`\(name)` is for proxies on the way, and not passed on")
             }
-            guard Self.isKnown(name) else {
+            guard isKnown(name) else {
                 throw Refusal(
                     text: "`\(name)` is no method known here; write for example [POST, PUT], or [\"*\"] for all")
             }
@@ -29,8 +29,8 @@ struct ForwardedMethods: Sendable, Hashable {
     }
 
     /// Why a setting cannot be followed.
-    struct Refusal: Error {
-        let text: String
+    package struct Refusal: Error {
+        package let text: String
     }
 
     /// Not for the origin, or with nothing to wait for.
@@ -50,12 +50,5 @@ struct ForwardedMethods: Sendable, Hashable {
     /// What a path takes, as `Allow` says it; methods beyond those named cannot be listed.
     func allowed(signature: String) -> [String] {
         Route.methods + names.filter { contains($0, signature: signature) }
-    }
-
-    /// Whether the parser reads it; others never get this far.
-    private static func isKnown(_ name: String) -> Bool {
-        if name == "M-SEARCH" { return true }
-        if case .RAW = HTTPMethod(rawValue: name) { return false }
-        return name != "MSEARCH"
     }
 }

@@ -1,3 +1,4 @@
+import HTTPCaching
 import Pipeline
 
 /// `/original`: a stored response made visible, with as little of our own as possible.
