@@ -3,10 +3,10 @@ package struct ForwardedMethods: Sendable, Hashable {
     private let all: Bool
     private let names: [String]
 
-    /// Whoever passes every field on is a proxy, and a proxy passes every method on.
+    /// A server that forwards every field is a proxy, and a proxy forwards every method.
     ///
     /// - Parameters:
-    ///   - names: methods with their case, or `*` for all; nil where the setting is not set.
+    ///   - names: methods with their case, or `*` for all; nil if the setting is not set.
     ///   - fields: what is sent with them.
     ///   - isKnown: whether the server's parser reads a method; requests with others never get this far.
     /// - Throws: `Refusal` for what is no method, or none that can be passed on.

@@ -23,7 +23,7 @@ package enum Negotiation {
         }.filter { $0.1 > 0 }.sorted { ($1.1, $0.2) < ($0.1, $1.2) }.map(\.0)
     }
 
-    /// A member's name in lower case and its weight in thousandths; nil where malformed.
+    /// A member's name in lower case and its weight in thousandths; nil if it is malformed.
     private static func range(_ member: Substring) -> (name: String, weight: Int)? {
         let parts = member.split(separator: ";", omittingEmptySubsequences: false).map(trimmed)
         guard let name = parts.first, name.contains("/") else { return nil }

@@ -2,7 +2,7 @@ import HTTPCaching
 import Pipeline
 import PipelineSupport
 
-/// An error a client is told of, as `application/problem+json` (RFC 9457).
+/// An error that a client gets as an answer, as `application/problem+json` (RFC 9457).
 package struct Problem: Error, Sendable, Hashable {
     /// What kind of problem; its name ends the stable `type`.
     package struct Kind: Sendable, Hashable {
@@ -98,7 +98,7 @@ extension Problem.Kind {
 }
 
 extension Problem {
-    /// What a client is told of a pipeline's error. Messages about the source or the recipe are for whoever wrote them;
+    /// What a client learns of a pipeline's error. Messages about the source or the recipe are for the author of the URL;
     /// those about addresses, folders and libraries are for the log.
     init(_ error: PipelineError) {
         guard let known = Self.byCode[error.code] else {

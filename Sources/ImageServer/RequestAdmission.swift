@@ -55,8 +55,8 @@ package struct RequestAdmission: Sendable, Hashable {
                 "a body of \(length) bytes is announced, at most \(bodyLimit) are read (`server.bodyBytes`)")
         }
         let hasBody = length > 0 || !coding.isEmpty
-        // Whoever waits for "100 Continue" gets the final answer instead and sends no body (RFC 9110 §10.1.1); whether
-        // it does after all cannot be known, so nothing may follow.
+        // A client that waits for "100 Continue" gets the final answer instead and sends no body (RFC 9110 §10.1.1);
+        // the server cannot know whether it sends one after all, so nothing may follow.
         let waits = hasBody && !isOld && !Self.values("expect", fields).isEmpty
         // After a request for a tunnel or an upgrade the parser takes what follows for the other protocol; HTTP/1.0 has no chunks.
         let isOdd = method == "CONNECT" || !Self.values("upgrade", fields).isEmpty || (isOld && !coding.isEmpty)

@@ -8,7 +8,7 @@ package final class RequestLog: Sendable {
     package struct Entry: Sendable {
         /// The client's address.
         package var client: String
-        /// nil for what was no proper request.
+        /// nil if what came was not a valid request.
         package var request: ServerRequest?
         package var status: Int
         package var bytes: Int

@@ -97,7 +97,7 @@ package struct ServerResponse: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - keepsAlive: whether another request may follow.
-    ///   - announcesKeepAlive: says so in words, which HTTP/1.0 clients need.
+    ///   - announcesKeepAlive: adds `Connection: keep-alive`, which HTTP/1.0 clients need.
     package func headBytes(keepsAlive: Bool, announcesKeepAlive: Bool = false) -> [UInt8] {
         var text: [UInt8] = []
         text.reserveCapacity(512)

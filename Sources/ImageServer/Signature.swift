@@ -17,7 +17,7 @@ package struct Signature: Sendable {
         }
         guard allowUnsigned else {
             throw Problem(
-                .badSignature, "unsigned URLs are off; whoever runs this server turns them on with `allowUnsigned`")
+                .badSignature, "unsigned URLs are off; the operator of this server can allow them with `allowUnsigned`")
         }
     }
 }

@@ -43,7 +43,7 @@ package struct Site: Sendable {
                 return try await variant(recipe, source, request)
             }
         } catch {
-            // Of a variant whose recipe was not read nobody knows that it names a format.
+            // The recipe was not read, so it may be one without a format, whose answer varies by `Accept`.
             return error.response(variesByAccept: request.target.hasPrefix("/variant/"), now: now())
         }
     }
@@ -75,7 +75,7 @@ package struct Site: Sendable {
         var asked = OriginalRequest(
             url: source, fields: forwarded.upstream(request.fields, isOriginal: true, changes: changes))
         if request.method == "OPTIONS", let hops = request.combined("max-forwards").flatMap({ Int($0) }), hops >= 0 {
-            // Whoever is the last to get it answers for itself (RFC 9110 §7.6.2).
+            // With Max-Forwards 0 this server is the final recipient and answers itself (RFC 9110 §7.6.2).
             if hops == 0 {
                 let allowed = settings.methods.allowed(signature: Signature.unsigned).joined(separator: ", ")
                 return ServerResponse(

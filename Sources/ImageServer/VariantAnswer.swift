@@ -58,7 +58,7 @@ enum VariantAnswer {
         return names
     }
 
-    /// How the caches dealt with it (RFC 9211): a hit is what the origin was not asked for, rendered anew or not.
+    /// How the caches handled it (RFC 9211): a hit is an answer without a request to the origin, rendered again or not.
     static func handling(of image: ImageResponse, caching: CachingConfiguration, now: Double) -> CacheHandling {
         let isNew = image.originalOutcome == .network || image.originalOutcome == .revalidated
         var handling = CacheHandling(

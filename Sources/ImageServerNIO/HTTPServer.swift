@@ -6,7 +6,7 @@ import NIOPosix
 
 /// Listens, and gives every connection its handlers.
 package final class HTTPServer: Sendable {
-    /// Why the server does not start, in words.
+    /// Why the server does not start, as a message for its operator.
     package struct StartError: Error { package var message: String }
 
     /// Where it listens, with the port the system chose where none was given.

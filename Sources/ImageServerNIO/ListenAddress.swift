@@ -5,7 +5,7 @@ package struct ListenAddress: Sendable, Hashable, CustomStringConvertible {
     /// 0 for one the system chooses.
     var port: Int
 
-    /// Reads host and port; nil where one is missing or no such thing. An IPv6 address stands in brackets.
+    /// Reads host and port; nil if one is missing or invalid. An IPv6 address stands in brackets.
     package init?(_ text: String) {
         guard let colon = text.lastIndex(of: ":") else { return nil }
         var host = text[..<colon]
