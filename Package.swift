@@ -16,6 +16,8 @@ let package = Package(
         .library(name: "Variants", targets: ["Variants"]),
         .library(name: "Pipeline", targets: ["Pipeline"]),
         .library(name: "CacheTierConformance", targets: ["CacheTierConformance"]),
+        .library(name: "ImageServer", targets: ["ImageServer"]),
+        .library(name: "ImageServerNIO", targets: ["ImageServerNIO"]),
         .executable(name: "pipectl", targets: ["pipectl"]),
     ],
     dependencies: [
@@ -59,14 +61,24 @@ let package = Package(
                 .product(name: "Crypto", package: "swift-crypto"),
             ],
             swiftSettings: settings),
-        .executableTarget(
-            name: "pipectl",
+        .target(
+            name: "ImageServer",
+            dependencies: ["HTTPCaching", "Pipeline", "PipelineFetching", "PipelineSupport", "Variants"],
+            swiftSettings: settings),
+        .target(
+            name: "ImageServerNIO",
             dependencies: [
-                "Pipeline", "Variants",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                "HTTPCaching", "ImageServer", "PipelineSupport",
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
+            ],
+            swiftSettings: settings),
+        .executableTarget(
+            name: "pipectl",
+            dependencies: [
+                "HTTPCaching", "ImageServer", "ImageServerNIO", "Pipeline", "PipelineSupport", "Variants",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Yams", package: "Yams"),
             ],
             swiftSettings: settings),
@@ -108,9 +120,16 @@ let package = Package(
             ],
             swiftSettings: settings),
         .testTarget(
+            name: "ImageServerTests",
+            dependencies: [
+                "HTTPCaching", "ImageServer", "ImageServerNIO", "Pipeline", "TestSupport", "Variants",
+            ],
+            swiftSettings: settings),
+        .testTarget(
             name: "PipectlTests",
             dependencies: [
-                "pipectl", "TestSupport", "CSQLite", .product(name: "Crypto", package: "swift-crypto"),
+                "pipectl", "HTTPCaching", "ImageServer", "ImageServerNIO", "PipelineSupport", "TestSupport", "CSQLite",
+                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
             ],
             swiftSettings: settings),

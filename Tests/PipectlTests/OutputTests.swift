@@ -1,4 +1,5 @@
 import Glibc
+import PipelineSupport
 import Testing
 
 @testable import pipectl

@@ -1,3 +1,5 @@
+import PipelineSupport
+
 /// The counts of a batch.
 struct BatchSummary: Sendable, Hashable {
     var items = 0

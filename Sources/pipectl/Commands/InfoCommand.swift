@@ -1,6 +1,7 @@
 import ArgumentParser
 import Glibc
 import Pipeline
+import PipelineSupport
 import Variants
 
 struct InfoCommand: AsyncParsableCommand {

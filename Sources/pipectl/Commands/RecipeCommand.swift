@@ -1,4 +1,5 @@
 import ArgumentParser
+import PipelineSupport
 import Variants
 
 struct RecipeCommand: ParsableCommand {

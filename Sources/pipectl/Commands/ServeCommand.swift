@@ -1,5 +1,7 @@
 import ArgumentParser
 import Glibc
+import ImageServer
+import ImageServerNIO
 import Pipeline
 import Variants
 
@@ -59,7 +61,9 @@ struct ServeCommand: AsyncParsableCommand {
         }
         let server: HTTPServer
         do throws(HTTPServer.StartError) {
-            server = try await HTTPServer.start(Site(pipeline: pipeline, settings: serving, now: Self.unixTime))
+            server = try await HTTPServer.start(
+                Site(pipeline: pipeline, settings: serving.site, now: Self.unixTime), serving.listener,
+                log: serving.logsRequests ? .console() : nil)
         } catch {
             await pipeline.shutdown()
             throw CommandFailure(.usage, error.message)

@@ -1,4 +1,5 @@
 import ArgumentParser
+import PipelineSupport
 
 struct SettingsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

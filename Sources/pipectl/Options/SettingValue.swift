@@ -1,3 +1,5 @@
+import PipelineSupport
+
 /// A value of a setting or of a JSON text. Maps keep their members in the order written.
 enum SettingValue: Sendable, Hashable {
     case null

@@ -1,4 +1,5 @@
 import Pipeline
+import PipelineSupport
 import Variants
 
 /// Formats cache entries as human-readable lines or as JSON; docs/cache.md documents the members.

@@ -1,4 +1,5 @@
 import Pipeline
+import PipelineSupport
 import Variants
 
 extension Explanation {

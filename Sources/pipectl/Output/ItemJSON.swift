@@ -1,3 +1,5 @@
+import PipelineSupport
+
 /// Where the bytes of a variant came from.
 enum ItemOutcome: String, Sendable, Hashable, CaseIterable {
     case memory, disk, rendered

@@ -1,4 +1,5 @@
 import Glibc
+import PipelineSupport
 import Synchronization
 
 /// The format of the server's log lines. One-shot commands write plain messages.

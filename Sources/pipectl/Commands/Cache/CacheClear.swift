@@ -1,5 +1,6 @@
 import ArgumentParser
 import Pipeline
+import PipelineSupport
 
 struct CacheClear: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Pipeline
+import PipelineSupport
 
 struct CachePurge: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

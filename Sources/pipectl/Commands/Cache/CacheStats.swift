@@ -1,5 +1,6 @@
 import ArgumentParser
 import Pipeline
+import PipelineSupport
 
 struct CacheStats: ParsableCommand {
     static let configuration = CommandConfiguration(

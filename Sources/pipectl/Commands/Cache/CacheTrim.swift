@@ -1,6 +1,7 @@
 import ArgumentParser
 import Glibc
 import Pipeline
+import PipelineSupport
 
 struct CacheTrim: ParsableCommand {
     static let configuration = CommandConfiguration(

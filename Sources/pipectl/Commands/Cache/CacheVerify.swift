@@ -1,5 +1,6 @@
 import ArgumentParser
 import Pipeline
+import PipelineSupport
 
 struct CacheVerify: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -1,0 +1,121 @@
+import HTTPCaching
+import Pipeline
+import PipelineSupport
+
+/// An error that a client gets as an answer, as `application/problem+json` (RFC 9457).
+package struct Problem: Error, Sendable, Hashable {
+    /// What kind of problem; its name ends the stable `type`.
+    package struct Kind: Sendable, Hashable {
+        /// Words joined by hyphens; never changes.
+        let name: String
+        let status: Int
+        /// The same for every occurrence.
+        let title: String
+
+        init(_ name: String, _ status: Int, _ title: String) {
+            self.name = name
+            self.status = status
+            self.title = title
+        }
+
+        /// The `type` member. It names and leads nowhere.
+        var type: String { "urn:image-pipeline:problem:" + name }
+    }
+
+    let kind: Kind
+    /// What happened this time and what would help; never anything of the server's inside.
+    let detail: String?
+    /// Methods for `Allow`, where that is what was wrong.
+    var allowed: [String] = []
+
+    package init(_ kind: Kind, _ detail: String? = nil) {
+        self.kind = kind
+        self.detail = detail
+    }
+
+    /// The answer: not stored by anybody, and with `Vary: Accept` where the answer without the error would have had it.
+    package func response(variesByAccept: Bool = false, now: Double) -> ServerResponse {
+        var json = JSONText()
+        json.add("type", kind.type)
+        json.add("title", kind.title)
+        json.add("status", kind.status)
+        json.add("detail", detail)
+        var fields = [
+            HeaderField("Content-Type", "application/problem+json"),
+            HeaderField("Cache-Control", "no-store"),
+            HeaderField("X-Content-Type-Options", "nosniff"),
+            HeaderField("Date", HTTPDate.text(unixSeconds: Int(now))),
+        ]
+        if !allowed.isEmpty { fields.append(HeaderField("Allow", allowed.joined(separator: ", "))) }
+        if variesByAccept { fields.append(HeaderField("Vary", "Accept")) }
+        if kind == .overloaded { fields.append(HeaderField("Retry-After", "1")) }
+        return ServerResponse(
+            status: kind.status, fields: fields, body: Array((json.closed + "\n").utf8), note: kind.name)
+    }
+}
+
+extension Problem.Kind {
+    package static let malformedRequest = Self("malformed-request", 400, "The request is malformed")
+    static let invalidSource = Self("invalid-source", 400, "The source is no http(s) URL this path can carry")
+    static let invalidRecipe = Self("invalid-recipe", 400, "The recipe does not parse")
+    static let missingMask = Self("missing-mask", 400, "The recipe names a mask or overlay this server does not have")
+    static let badSignature = Self("bad-signature", 403, "The URL is not signed for this server")
+    static let recipeNotAllowed = Self("recipe-not-allowed", 403, "This server does not make that recipe")
+    static let sourceRefused = Self("source-refused", 403, "The source is refused by policy")
+    static let unknownPath = Self("unknown-path", 404, "There is nothing at this path")
+    static let notFound = Self("not-found", 404, "The origin does not have the source")
+    static let methodNotAllowed = Self("method-not-allowed", 405, "The method is not for this path")
+    package static let requestTimeout = Self("request-timeout", 408, "The request took too long to arrive")
+    static let preconditionFailed = Self("precondition-failed", 412, "A condition of the request does not hold")
+    package static let bodyTooLarge = Self("body-too-large", 413, "A request here carries no such body")
+    static let overLimit = Self("over-limit", 413, "The original is over a limit")
+    package static let targetTooLong = Self("target-too-long", 414, "The path is too long")
+    static let notAnImage = Self("not-an-image", 415, "The original is no image of an accepted format")
+    static let undecodable = Self("undecodable", 422, "The original is damaged")
+    static let renderFailed = Self("render-failed", 422, "The recipe cannot be made of this original")
+    static let renderCrashed = Self("render-crashed", 422, "A render of this original crashed")
+    package static let fieldsTooLarge = Self("fields-too-large", 431, "The header fields are too large")
+    static let internalError = Self("internal-error", 500, "The server has a problem")
+    static let unknownCoding = Self("unknown-coding", 501, "The transfer coding is not known here")
+    static let notAvailable = Self("not-available", 501, "The recipe needs what this server cannot do")
+    static let originFailed = Self("origin-failed", 502, "The origin failed")
+    package static let overloaded = Self("overloaded", 503, "The server has too much to do")
+    static let originTimeout = Self("origin-timeout", 504, "The origin took too long")
+    static let notCached = Self("not-cached", 504, "Nothing is stored, and the request forbids to ask the origin")
+    static let renderTimeout = Self("render-timeout", 504, "The render took too long")
+    package static let unsupportedVersion = Self(
+        "unsupported-version", 505, "Only HTTP/1.0 and HTTP/1.1 are spoken here")
+
+    /// Every kind, for the documentation.
+    static let all: [Self] = [
+        malformedRequest, invalidSource, invalidRecipe, missingMask, badSignature, recipeNotAllowed, sourceRefused,
+        unknownPath, notFound, methodNotAllowed, requestTimeout, preconditionFailed, bodyTooLarge, overLimit,
+        targetTooLong, notAnImage,
+        undecodable, renderFailed, renderCrashed, fieldsTooLarge, internalError, unknownCoding, notAvailable,
+        originFailed, overloaded, originTimeout, notCached, renderTimeout,
+        unsupportedVersion,
+    ]
+}
+
+extension Problem {
+    /// What a client learns of a pipeline's error. Messages about the source or the recipe are for the author of the URL;
+    /// those about addresses, folders and libraries are for the log.
+    init(_ error: PipelineError) {
+        guard let known = Self.byCode[error.code] else {
+            self.init(.internalError)
+            return
+        }
+        self.init(known.kind, known.showsMessage ? error.message : nil)
+    }
+
+    private static let byCode: [PipelineError.Code: (kind: Kind, showsMessage: Bool)] = [
+        .invalidSource: (.invalidSource, true), .invalidRecipe: (.invalidRecipe, true),
+        .maskUnavailable: (.missingMask, false), .sourceRefused: (.sourceRefused, false),
+        .notFound: (.notFound, true), .overLimit: (.overLimit, true), .notAnImage: (.notAnImage, true),
+        .unsupportedFormat: (.notAnImage, true), .undecodable: (.undecodable, false),
+        .renderFailed: (.renderFailed, true), .notAvailable: (.notAvailable, true),
+        .fetchFailed: (.originFailed, false), .fetchTimedOut: (.originTimeout, false),
+        .notCached: (.notCached, false), .renderDeadline: (.renderTimeout, true),
+        .renderCrashed: (.renderCrashed, false), .cancelled: (.overloaded, false),
+    ]
+}

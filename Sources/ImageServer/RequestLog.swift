@@ -1,0 +1,92 @@
+import PipelineFetching
+import PipelineSupport
+import Synchronization
+
+/// A line for each request. A thread of its own writes the lines: stderr may be a pipe that its reader does not empty,
+/// and the event loops must not wait for it. Lines beyond those waiting are dropped and counted.
+package final class RequestLog: Sendable {
+    package struct Entry: Sendable {
+        /// The client's address.
+        package var client: String
+        /// nil if what came was not a valid request.
+        package var request: ServerRequest?
+        package var status: Int
+        package var bytes: Int
+        package var note: String?
+        package var milliseconds: Double
+
+        package init(
+            client: String, request: ServerRequest?, status: Int, bytes: Int, note: String? = nil, milliseconds: Double
+        ) {
+            self.client = client
+            self.request = request
+            self.status = status
+            self.bytes = bytes
+            self.note = note
+            self.milliseconds = milliseconds
+        }
+    }
+
+    private let thread = OwnedThreads(count: 1)
+    private let waiting = Atomic<Int>(0)
+    private let dropped = Atomic<Int>(0)
+    private let output: @Sendable (Entry) -> Void
+    private let reportLost: @Sendable (Int) -> Void
+    private static let limit = 4096
+
+    /// - Parameters:
+    ///   - write: writes one line; may block.
+    ///   - reportLost: called with the number of lines that were dropped since the previous one; may block.
+    package init(write: @escaping @Sendable (Entry) -> Void, reportLost: @escaping @Sendable (Int) -> Void) {
+        output = write
+        self.reportLost = reportLost
+    }
+
+    /// Hands an entry over.
+    package func write(_ entry: Entry) {
+        guard waiting.load(ordering: .relaxed) < Self.limit else {
+            dropped.add(1, ordering: .relaxed)
+            return
+        }
+        waiting.add(1, ordering: .relaxed)
+        thread.submit { [self] in
+            waiting.subtract(1, ordering: .relaxed)
+            let lost = dropped.exchange(0, ordering: .relaxed)
+            if lost > 0 { reportLost(lost) }
+            output(entry)
+        }
+    }
+
+    /// Returns when everything handed over is written.
+    package func flush() async { await thread.run {} }
+
+    /// `127.0.0.1 GET /variant/unsigned/thumbnail:300/http://host/a.jpg 200 15023 12.3ms pipeline; hit`.
+    package static func line(_ entry: Entry) -> String {
+        var parts = [entry.client]
+        if let request = entry.request {
+            parts += [request.method, shown(request.target)]
+        } else {
+            parts.append("-")
+        }
+        parts += [String(entry.status), String(entry.bytes), JSONText.thousandths(entry.milliseconds) + "ms"]
+        if let note = entry.note { parts.append(note) }
+        return parts.joined(separator: " ")
+    }
+
+    /// The target with its source readable and without credentials; a source that is no URL is left out. Everything else
+    /// in a target is visible ASCII, so that a line stays one line.
+    package static func shown(_ target: String) -> String {
+        guard let route = try? Route(target) else {
+            return target.split(separator: "/").first.map { "/" + $0.prefix(16) + "/…" } ?? "/"
+        }
+        switch route {
+        case .health: return "/health"
+        case .original(_, let source): return "/original/" + redacted(source)
+        case .variant(_, _, let source):
+            let recipe = target.split(separator: "/", omittingEmptySubsequences: false)[3]
+            return "/variant/\(recipe)/" + redacted(source)
+        }
+    }
+
+    private static func redacted(_ source: String) -> String { (try? SourceURL(source))?.redacted ?? "…" }
+}

@@ -1,0 +1,161 @@
+import HTTPCaching
+package import Pipeline
+import PipelineFetching
+import Variants
+
+/// From a request to its answer: the routes, on top of the pipeline. Knows no connection.
+package struct Site: Sendable {
+    let pipeline: ImagePipeline
+    let settings: ServerConfiguration
+    /// Unix seconds.
+    package let now: @Sendable () -> Double
+
+    package init(pipeline: ImagePipeline, settings: ServerConfiguration, now: @escaping @Sendable () -> Double) {
+        self.pipeline = pipeline
+        self.settings = settings
+        self.now = now
+    }
+
+    /// Answers; whatever goes wrong is an answer too.
+    ///
+    /// - Parameter onInterim: takes the origin's interim responses, before this returns.
+    package func respond(
+        to request: ServerRequest, onInterim: @escaping @Sendable (ServerResponse) -> Void = { _ in }
+    ) async -> ServerResponse {
+        do throws(Problem) {
+            let route = try Route(request.target)
+            guard Route.methods.contains(request.method) || passesOn(request, route) else {
+                var problem = Problem(.methodNotAllowed, "\(request.method) is not for this path")
+                problem.allowed = Route.methods
+                if case .original(let signature, _) = route {
+                    problem.allowed = settings.methods.allowed(signature: signature)
+                }
+                throw problem
+            }
+            switch route {
+            case .health:
+                return health()
+            case .original(let signature, let source):
+                try settings.signature.check(signature)
+                return try await original(source, request, onInterim)
+            case .variant(let signature, let recipe, let source):
+                try settings.signature.check(signature)
+                return try await variant(recipe, source, request)
+            }
+        } catch {
+            // The recipe was not read, so it may be one without a format, whose answer varies by `Accept`.
+            return error.response(variesByAccept: request.target.hasPrefix("/variant/"), now: now())
+        }
+    }
+
+    /// Whether the request goes to an origin with what it carries.
+    package func wantsBody(of request: ServerRequest) -> Bool {
+        guard !Route.methods.contains(request.method), let route = try? Route(request.target) else { return false }
+        return passesOn(request, route)
+    }
+
+    private func passesOn(_ request: ServerRequest, _ route: Route) -> Bool {
+        guard case .original(let signature, _) = route else { return false }
+        return settings.methods.contains(request.method, signature: signature)
+    }
+
+    private func health() -> ServerResponse {
+        let fields = [
+            HeaderField("Content-Type", "text/plain; charset=utf-8"), HeaderField("Cache-Control", "no-store"),
+            HeaderField("Date", HTTPDate.text(unixSeconds: Int(now()))),
+        ]
+        return ServerResponse(status: 200, fields: fields, body: Array("ok\n".utf8))
+    }
+
+    private func original(
+        _ source: String, _ request: ServerRequest, _ onInterim: @escaping @Sendable (ServerResponse) -> Void
+    ) async throws(Problem) -> ServerResponse {
+        let forwarded = settings.forwarded
+        let changes = !Route.methods.contains(request.method)
+        var asked = OriginalRequest(
+            url: source, fields: forwarded.upstream(request.fields, isOriginal: true, changes: changes))
+        if request.method == "OPTIONS", let hops = request.combined("max-forwards").flatMap({ Int($0) }), hops >= 0 {
+            // With Max-Forwards 0 this server is the final recipient and answers itself (RFC 9110 §7.6.2).
+            if hops == 0 {
+                let allowed = settings.methods.allowed(signature: Signature.unsigned).joined(separator: ", ")
+                return ServerResponse(
+                    status: 204,
+                    fields: [
+                        HeaderField("Allow", allowed), HeaderField("Date", HTTPDate.text(unixSeconds: Int(now()))),
+                    ])
+            }
+            asked.fields.append(HeaderField("Max-Forwards", String(hops - 1)))
+        }
+        if changes {
+            asked.method = request.method
+            asked.body = request.body
+        }
+        asked.honoursDirectives = forwarded.contains("cache-control") || forwarded.contains("pragma")
+        asked.policy = policy(request)
+        // What the origin says is what is to be seen, redirects and answers to the client's own conditions included.
+        asked.followsRedirects = false
+        asked.forwardsConditionals = true
+        asked.acceptsFile = true
+        asked.onInterim = InterimObserver { status, fields in
+            // A length would be taken for that of a body, and an interim response has none (RFC 9110 §8.6).
+            let kept = fields.filter { $0.name.lowercased() != "content-length" }
+            onInterim(ServerResponse(status: status, fields: kept))
+        }
+        let answer: ServerResponse
+        do throws(PipelineError) {
+            answer = OriginalAnswer.response(try await pipeline.original(for: asked))
+        } catch {
+            throw Problem(error)
+        }
+        if changes { return answer }
+        return ConditionalAnswer.response(
+            answer, to: forwarded.visible(request.fields), isHead: request.isHead, isOrigin: false, now: now())
+    }
+
+    private func variant(
+        _ text: String, _ source: String, _ request: ServerRequest
+    ) async throws(Problem) -> ServerResponse {
+        let recipe: Recipe
+        do throws(RecipeError) {
+            recipe = try Recipe(text, presets: settings.presets)
+        } catch {
+            throw Problem(.invalidRecipe, error.description)
+        }
+        let isNegotiated = recipe.output == nil || recipe.output?.kind == .auto
+        do throws(Problem) {
+            if let allowed = settings.recipes, !allowed.contains(recipe) {
+                throw Problem(.recipeNotAllowed, "only recipes in `recipes.allow` are made")
+            }
+            var asked = ImageRequest(.url(source), recipe: recipe)
+            asked.fields = settings.forwarded.upstream(request.fields, isOriginal: false)
+            asked.policy = policy(request)
+            if isNegotiated {
+                asked.negotiated = Negotiation.formats(
+                    accept: request.combined("accept"), among: settings.formats)
+            }
+            let image: ImageResponse
+            do throws(PipelineError) {
+                image = try await pipeline.respond(to: asked)
+            } catch {
+                throw Problem(error)
+            }
+            let varying = VariantAnswer.varying(
+                original: image.record.response.fields, forwarded: settings.forwarded, isNegotiated: isNegotiated)
+            let answer = VariantAnswer.response(image, varying: varying, caching: settings.caching, now: now())
+            return ConditionalAnswer.response(
+                answer, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
+        } catch {
+            return error.response(variesByAccept: isNegotiated, now: now())
+        }
+    }
+
+    /// HTTP's own rules, unless a client's `no-cache` is to be honoured and given (RFC 9111 §5.2.1.4 and §5.4).
+    private func policy(_ request: ServerRequest) -> CachePolicy {
+        guard settings.honoursClientNoCache else { return .protocol }
+        let control = CacheControl(fields: request.fields)
+        let asks =
+            control.directives.isEmpty
+            ? request.combined("pragma")?.lowercased().contains("no-cache") == true : control.has("no-cache")
+        return asks ? .revalidate : .protocol
+    }
+}

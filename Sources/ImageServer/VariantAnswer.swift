@@ -1,0 +1,83 @@
+import HTTPCaching
+import Pipeline
+import PipelineSupport
+
+/// `/variant`: the fields of a rendered picture.
+enum VariantAnswer {
+    /// A 200 with everything a client needs to keep it and to ask again cheaply.
+    ///
+    /// - Parameters:
+    ///   - image: what the pipeline gave.
+    ///   - varying: request fields that this answer depended on, as `Vary` names them.
+    ///   - now: Unix seconds.
+    static func response(
+        _ image: ImageResponse, varying: [String], caching: CachingConfiguration, now: Double
+    ) -> ServerResponse {
+        let handling = Self.handling(of: image, caching: caching, now: now).fieldValue()
+        var fields = [
+            HeaderField("Content-Type", image.mediaType),
+            // The digest of the body, so two results never share a validator.
+            HeaderField("ETag", "\"\(image.digest)\""),
+        ]
+        if let created = image.created {
+            fields.append(HeaderField("Last-Modified", HTTPDate.text(unixSeconds: Int(min(created, now)))))
+        }
+        fields += [
+            HeaderField(
+                "Cache-Control",
+                DerivedFreshness.cacheControl(
+                    of: image.record.response, isStale: image.isStale, now: now, configuration: caching)),
+            HeaderField("Accept-Ranges", "bytes"),
+        ]
+        if !varying.isEmpty { fields.append(HeaderField("Vary", varying.joined(separator: ", "))) }
+        fields += [
+            HeaderField("Cache-Status", handling),
+            HeaderField("Server-Timing", timing(image.timings)),
+            HeaderField("X-Content-Type-Options", "nosniff"),
+            // An SVG or a polyglot opened by itself runs nothing and reaches nothing.
+            HeaderField("Content-Security-Policy", "default-src 'none'; sandbox"),
+            HeaderField("Date", HTTPDate.text(unixSeconds: Int(now))),
+        ]
+        return ServerResponse(status: 200, fields: fields, body: image.bytes, note: handling)
+    }
+
+    /// Which request fields the answer depends on: those the original varied by, as far as they are forwarded, and
+    /// `Accept` for an `auto` output.
+    static func varying(
+        original: [HeaderField], forwarded: ForwardedFields, isNegotiated: Bool
+    ) -> [String] {
+        var names: [String] = isNegotiated ? ["Accept"] : []
+        // What was stored varies on a hundred fields at most; what was not, is not worth more looking.
+        for field in original.filter({ $0.name.lowercased() == "vary" }).prefix(100) {
+            for name in field.value.split(separator: ",").prefix(100).map({ $0.trimmingSpace() }) {
+                if names.count > 100 { return ["*"] }
+                let isKnown = names.contains { $0.lowercased() == name.lowercased() }
+                if !isKnown, !name.isEmpty, name == "*" || forwarded.contains(name) { names.append(name) }
+            }
+        }
+        return names
+    }
+
+    /// How the caches handled it (RFC 9211): a hit is an answer without a request to the origin, rendered again or not.
+    static func handling(of image: ImageResponse, caching: CachingConfiguration, now: Double) -> CacheHandling {
+        let isNew = image.originalOutcome == .network || image.originalOutcome == .revalidated
+        var handling = CacheHandling(
+            isHit: image.forward == nil, forward: image.forward, forwardStatus: image.forwardStatus,
+            isStored: isNew && image.isStorable, isCollapsed: image.isCollapsed)
+        if image.isStorable {
+            let remaining = Freshness.remaining(of: image.record.response, now: now, configuration: caching)
+            handling.timeToLive = Int(max(-2_147_483_648, min(remaining, 2_147_483_648)).rounded(.down))
+        }
+        if handling.isHit { handling.detail = image.outcome.rawValue }
+        return handling
+    }
+
+    /// Milliseconds of the parts (W3C Server Timing).
+    private static func timing(_ timings: Timings) -> String {
+        let parts = [
+            ("queue", timings.queue), ("fetch", timings.fetch), ("decode", timings.decode),
+            ("operations", timings.operations), ("encode", timings.encode), ("store", timings.store),
+        ]
+        return parts.map { "\($0.0);dur=\(JSONText.thousandths($0.1))" }.joined(separator: ", ")
+    }
+}

@@ -1,0 +1,419 @@
+import Glibc
+import HTTPCaching
+import ImageServer
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+import PipelineSupport
+
+/// One connection of a client: requests in, answers out, one at a time and in order.
+///
+/// While a request is worked on nothing more is read, so a client that sends faster than it listens fills its own
+/// buffers, not ours. What the parser had already taken waits in `queue`. All of it happens on the connection's event
+/// loop; only the work itself runs in a task, which ends with the connection.
+final class ConnectionHandler: ChannelDuplexHandler {
+    typealias InboundIn = HTTPServerRequestPart
+    typealias OutboundIn = ByteBuffer
+    typealias OutboundOut = ByteBuffer
+
+    private enum State {
+        /// Between requests, or a head is arriving.
+        case waiting
+        /// A head is there, its body is being read, and thrown away unless it is wanted.
+        case receiving(RequestAdmission, bodyBytes: Int)
+        /// The task works.
+        case answering(RequestAdmission, Task<Void, Never>)
+        /// The answer is on its way.
+        case sending
+        /// The answer is sent and our side is closed; what the client still sends is thrown away, so that it reads the
+        /// answer before it sees a reset (RFC 9112 §9.6).
+        case lingering
+        case closed
+    }
+
+    private enum Item {
+        case part(HTTPServerRequestPart)
+        case refusal(Problem)
+    }
+
+    private let site: Site
+    private let configuration: ListenerConfiguration
+    private let progress: HeadProgress
+    private let log: RequestLog?
+    private let isTurnedAway: Bool
+    private let idle: TimeAmount
+
+    private var context: ChannelHandlerContext?
+    private var state = State.waiting
+    private var queue = CircularBuffer<Item>()
+    /// Nothing is read after the answer that is being given.
+    private var endsAfterAnswer = false
+    private var lingers = false
+    private var isDraining = false
+    /// How many requests were begun, this one included.
+    private var answers = 0
+    private var wantsRead = false
+    private var began = ContinuousClock.now
+    /// Whether the body of the request that is being received goes anywhere, and what has come of it.
+    private var isBodyWanted = false
+    private var incoming: [UInt8] = []
+    /// What is still to be sent of the answer's body; it shares its bytes with the caches.
+    private var outgoing: ArraySlice<UInt8> = []
+    /// The same where it lies in a file.
+    private var outgoingFile: ServerResponse.FilePart?
+    private var deadline: NIODeadline?
+    private var timer: (at: NIODeadline, scheduled: Scheduled<Void>)?
+
+    /// Parts of pipelined requests that may wait; they come from one read of the socket.
+    private static let queueLimit = 16_384
+    /// Bytes of an answer that are handed over at once; a part that is not taken within the idle time ends it.
+    private static let partBytes = 256 << 10
+    /// How long a client may go on sending after it was refused.
+    private static let lingering = TimeAmount.seconds(2)
+
+    init(
+        site: Site, configuration: ListenerConfiguration, progress: HeadProgress, log: RequestLog?, isTurnedAway: Bool
+    ) {
+        self.site = site
+        self.configuration = configuration
+        self.progress = progress
+        self.log = log
+        self.isTurnedAway = isTurnedAway
+        idle = .nanoseconds(Int64(configuration.idleSeconds * 1e9))
+    }
+
+    // MARK: Events of the channel
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        self.context = context
+        progress.onFirstByte = { [weak self] in self?.headBegins() }
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        progress.onFirstByte = {}
+        self.context = nil
+    }
+
+    func channelActive(context: ChannelHandlerContext) {
+        if isTurnedAway {
+            refuse(Problem(.overloaded, "as many clients as this server takes are connected"))
+        } else {
+            arm(idle)
+        }
+        context.fireChannelActive()
+    }
+
+    func channelInactive(context: ChannelHandlerContext) {
+        if case .answering(_, let task) = state { task.cancel() }
+        state = .closed
+        queue.removeAll()
+        deadline = nil
+        timer?.scheduled.cancel()
+        timer = nil
+        context.fireChannelInactive()
+    }
+
+    func read(context: ChannelHandlerContext) {
+        switch state {
+        case .waiting, .receiving, .lingering: context.read()
+        case .answering, .sending, .closed: wantsRead = true
+        }
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        let part = unwrapInboundIn(data)
+        switch part {
+        case .head(let head):
+            progress.isInBody = true
+            if progress.isUnchanged, !head.headers.allSatisfy({ $0.value.utf8.allSatisfy { $0 < 0x80 } }) {
+                return take(
+                    .refusal(Problem(.malformedRequest, "fields beyond ASCII right behind a body are not read")))
+            }
+        case .body: break
+        case .end: progress.isInBody = false
+        }
+        take(.part(part))
+    }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        guard let error = error as? HTTPParserError else {
+            // What comes after a malformed request is thrown away; anything else is the connection's own trouble.
+            if !(error is ByteToMessageDecoderError) { close() }
+            return
+        }
+        let problem: Problem =
+            switch error {
+            case .headerOverflow:
+                progress.hasRequestLine
+                    ? Problem(.fieldsTooLarge, "at most \(configuration.headerBytes) bytes and 100 fields are taken")
+                    : Problem(.targetTooLong, "at most \(RequestAdmission.targetLimit) bytes are taken")
+            case .invalidVersion: Problem(.unsupportedVersion)
+            // Not told apart from what is no request at all.
+            case .invalidMethod:
+                Problem(.malformedRequest, "it does not begin with a method known here, in upper case")
+            default: Problem(.malformedRequest, "it is no HTTP/1.1 as RFC 9112 has it")
+            }
+        take(.refusal(problem))
+    }
+
+    func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+        if case .drain? = event as? ServerEvent {
+            isDraining = true
+            if case .waiting = state { close() }
+        }
+        context.fireUserInboundEventTriggered(event)
+    }
+
+    // MARK: Requests
+
+    private func take(_ item: Item) {
+        if endsAfterAnswer { return }
+        switch state {
+        case .waiting, .receiving: process(item)
+        case .answering, .sending:
+            guard queue.count < Self.queueLimit else { return close() }
+            queue.append(item)
+        case .lingering, .closed: break
+        }
+    }
+
+    private func process(_ item: Item) {
+        switch item {
+        case .refusal(let problem): refuse(problem)
+        case .part(.head(let head)): begin(head)
+        case .part(.body(let bytes)):
+            guard case .receiving(let admission, let count) = state else { return }
+            let total = count + bytes.readableBytes
+            let limit = configuration.bodyBytes
+            guard total <= limit else {
+                return refuse(Problem(.bodyTooLarge, "at most \(limit) bytes are read (`server.bodyBytes`)"))
+            }
+            if isBodyWanted { incoming.append(contentsOf: bytes.readableBytesView) }
+            state = .receiving(admission, bodyBytes: total)
+        case .part(.end):
+            if case .receiving(let admission, _) = state { answer(admission) }
+        }
+    }
+
+    private func begin(_ head: HTTPRequestHead) {
+        began = .now
+        do throws(Problem) {
+            var admission = try RequestAdmission(
+                method: Self.name(of: head.method), target: head.uri, version: (head.version.major, head.version.minor),
+                fields: head.headers.map { HeaderField($0.name, $0.value.trimmingSpace()) },
+                bodyLimit: configuration.bodyBytes)
+            if admission.readsBody || admission.leavesBody, site.wantsBody(of: admission.request) {
+                isBodyWanted = true
+                if admission.leavesBody {
+                    admission.takeBody()
+                    context?.writeAndFlush(
+                        wrapOutboundOut(ByteBuffer(string: "HTTP/1.1 100 Continue\r\n\r\n")), promise: nil)
+                }
+            }
+            if admission.keepsAlive || admission.readsBody {
+                state = .receiving(admission, bodyBytes: 0)
+            } else {
+                answer(admission)
+            }
+        } catch {
+            refuse(error, isHead: head.method == .HEAD)
+        }
+    }
+
+    /// The method as it came; NIO knows one by another name than HTTP.
+    private static func name(of method: HTTPMethod) -> String {
+        method == .MSEARCH ? "M-SEARCH" : method.rawValue
+    }
+
+    private func answer(_ admission: RequestAdmission) {
+        guard let context else { return }
+        deadline = nil
+        endsAfterAnswer = !admission.keepsAlive
+        lingers = admission.leavesBody
+        let site = site
+        let loop = context.eventLoop
+        let handler = NIOLoopBound(self, eventLoop: loop)
+        var request = admission.request
+        request.body = incoming
+        (isBodyWanted, incoming) = (false, [])
+        answers += 1
+        let answer = answers
+        let task = Task { [request] in
+            let response = await site.respond(to: request) { interim in
+                loop.execute { handler.value.pass(interim, of: answer) }
+            }
+            loop.execute { handler.value.answered(response) }
+        }
+        state = .answering(admission, task)
+    }
+
+    /// Hands an interim response on (RFC 9110 §15.2); one that comes too late, from a validation in the background say,
+    /// is dropped.
+    private func pass(_ interim: ServerResponse, of answer: Int) {
+        guard case .answering(let admission, _) = state, answer == answers, admission.takesInterim, let context,
+            (102..<200).contains(interim.status)
+        else { return }
+        context.writeAndFlush(
+            wrapOutboundOut(ByteBuffer(bytes: interim.headBytes(keepsAlive: true))), promise: nil)
+    }
+
+    private func answered(_ response: ServerResponse) {
+        guard case .answering(let admission, _) = state else { return }
+        if isDraining { endsAfterAnswer = true }
+        log(admission.request, response)
+        send(
+            response, isHead: admission.request.isHead, keepsAlive: !endsAfterAnswer,
+            announcesKeepAlive: admission.announcesKeepAlive && !endsAfterAnswer)
+    }
+
+    /// Answers what is no proper request, and ends the connection: where the next one begins is not known.
+    private func refuse(_ problem: Problem, isHead: Bool = false) {
+        endsAfterAnswer = true
+        lingers = true
+        queue.removeAll()
+        let response = problem.response(now: site.now())
+        log(nil, response)
+        send(response, isHead: isHead, keepsAlive: false, announcesKeepAlive: false)
+    }
+
+    // MARK: Answers
+
+    private func send(_ response: ServerResponse, isHead: Bool, keepsAlive: Bool, announcesKeepAlive: Bool) {
+        state = .sending
+        let hasBody = response.mayHaveBody && !isHead
+        outgoing = hasBody ? response.body : []
+        outgoingFile = hasBody ? response.file : nil
+        sendPart(after: response.headBytes(keepsAlive: keepsAlive, announcesKeepAlive: announcesKeepAlive))
+    }
+
+    /// Hands over the next part of the body, so that a large one is never copied or read as a whole.
+    private func sendPart(after head: [UInt8] = []) {
+        guard let context, case .sending = state else { return }
+        guard var rest = outgoingFile else {
+            let body = outgoing.prefix(Self.partBytes)
+            outgoing = outgoing.dropFirst(body.count)
+            return write(head, body)
+        }
+        let part = rest.removeFirst(Self.partBytes)
+        outgoingFile = rest.range.isEmpty ? nil : rest
+        let reading = NIOThreadPool.singleton.runIfActive(eventLoop: context.eventLoop) {
+            part.file.bytes(part.range)
+        }
+        reading.assumeIsolated().whenComplete { result in
+            guard case .sending = self.state else { return }
+            // What was announced cannot be sent: only a connection that breaks says so.
+            guard case .success(let bytes?) = result else { return self.abort() }
+            self.write(head, bytes[...])
+        }
+    }
+
+    /// Copies the bytes, and goes on with the next part when they are taken.
+    private func write(_ head: [UInt8], _ body: ArraySlice<UInt8>) {
+        guard let context else { return }
+        arm(idle)
+        var part = context.channel.allocator.buffer(capacity: head.count + body.count)
+        part.writeBytes(head)
+        part.writeBytes(body)
+        let promise = context.eventLoop.makePromise(of: Void.self)
+        promise.futureResult.assumeIsolated().whenComplete { result in
+            guard case .sending = self.state else { return }
+            switch result {
+            case .failure: self.close()
+            case .success where self.outgoing.isEmpty && self.outgoingFile == nil: self.sent()
+            // Not from within the write: a part that is taken at once would nest the next one in this one.
+            case .success: context.eventLoop.assumeIsolated().execute { self.sendPart() }
+            }
+        }
+        context.writeAndFlush(wrapOutboundOut(part), promise: promise)
+    }
+
+    private func sent() {
+        outgoing = []
+        outgoingFile = nil
+        guard !endsAfterAnswer, !isDraining else { return lingers ? linger() : close() }
+        state = .waiting
+        progress.reset()
+        arm(idle)
+        while let item = queue.popFirst() {
+            process(item)
+            switch state {
+            case .waiting, .receiving: continue
+            case .answering, .sending, .lingering, .closed: return
+            }
+        }
+        if wantsRead {
+            wantsRead = false
+            context?.read()
+        }
+    }
+
+    private func linger() {
+        guard let context else { return }
+        state = .lingering
+        arm(Self.lingering)
+        context.close(mode: .output, promise: nil)
+        context.read()
+    }
+
+    private func close() {
+        deadline = nil
+        context?.close(promise: nil)
+    }
+
+    /// Closes without waiting for what was not taken: the system would keep it for as long as the client likes.
+    private func abort() {
+        if let options = context?.channel as? any SocketOptionProvider {
+            // Where it is refused, closing takes longer.
+            options.setSoLinger(Glibc.linger(l_onoff: 1, l_linger: 0)).whenFailure { _ in }
+        }
+        close()
+    }
+
+    // MARK: Time
+
+    private func headBegins() {
+        if case .waiting = state { arm(idle) }
+    }
+
+    /// Moves the deadline. The timer itself is moved only where it would ring too late: one timer serves many requests.
+    private func arm(_ amount: TimeAmount) {
+        let deadline = NIODeadline.now() + amount
+        self.deadline = deadline
+        if let timer {
+            guard deadline < timer.at else { return }
+            timer.scheduled.cancel()
+        }
+        schedule(deadline)
+    }
+
+    private func schedule(_ time: NIODeadline) {
+        guard let context else { return }
+        let scheduled = context.eventLoop.assumeIsolated().scheduleTask(deadline: time) { self.timerRings() }
+        timer = (time, scheduled)
+    }
+
+    private func timerRings() {
+        timer = nil
+        guard let deadline else { return }
+        guard deadline <= .now() else { return schedule(deadline) }
+        self.deadline = nil
+        switch state {
+        case .waiting where !progress.hasBegun: close()
+        case .waiting, .receiving:
+            refuse(
+                Problem(.requestTimeout, "it was not complete within \(JSONText.number(configuration.idleSeconds)) s"))
+        case .sending: abort()
+        case .lingering: close()
+        case .answering, .closed: break
+        }
+    }
+
+    private func log(_ request: ServerRequest?, _ response: ServerResponse) {
+        guard let log else { return }
+        log.write(
+            RequestLog.Entry(
+                client: context?.remoteAddress?.ipAddress ?? "-", request: request, status: response.status,
+                bytes: response.length, note: response.note,
+                milliseconds: request == nil ? 0 : Double((ContinuousClock.now - began) / .microseconds(1)) / 1000))
+    }
+}

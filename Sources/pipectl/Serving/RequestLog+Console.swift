@@ -1,0 +1,23 @@
+import ImageServer
+import PipelineSupport
+
+extension RequestLog {
+    /// A log whose lines go to stderr.
+    static func console() -> RequestLog {
+        RequestLog(
+            write: { Console.tell(logLine($0)) },
+            reportLost: { Console.error("pipectl: \($0) requests were not logged: stderr is too slow") })
+    }
+
+    private static func logLine(_ entry: Entry) -> LogLine {
+        LogLine(level: .info, message: line(entry)) { json in
+            json.add("client", entry.client)
+            json.add("method", entry.request?.method)
+            json.add("target", entry.request.map { shown($0.target) })
+            json.add("status", entry.status)
+            json.add("bytes", entry.bytes)
+            json.add("milliseconds", raw: JSONText.thousandths(entry.milliseconds))
+            json.add("note", entry.note)
+        }
+    }
+}

@@ -1,0 +1,119 @@
+import HTTPCaching
+import Pipeline
+import TestSupport
+import Testing
+import Variants
+
+@testable import ImageServer
+
+@Suite struct AnswerTests {
+    private func original(
+        _ fields: [HeaderField], age: Int? = nil
+    ) -> ServerResponse {
+        OriginalAnswer.response(
+            OriginalResponse(
+                status: 200, fields: fields, body: Array("hello".utf8), age: age,
+                handling: CacheHandling(isHit: age != nil), responseTime: 784_111_777))
+    }
+
+    @Test func `an original keeps its fields, repeated ones and their order too`() {
+        let fields = [
+            HeaderField("date", "Sun, 06 Nov 1994 08:49:37 GMT"), HeaderField("Set-Cookie", "a=1"),
+            HeaderField("X-A", "1"), HeaderField("Set-Cookie", "b=2"), HeaderField("x-a", "2"),
+        ]
+        let answer = original(fields)
+        #expect(
+            answer.fields == fields + [HeaderField("Cache-Status", "pipeline"), HeaderField("Via", "1.1 pipeline")])
+        #expect(answer.body.elementsEqual("hello".utf8))
+    }
+
+    @Test func `Age replaces the stored one only where the response was stored before`() {
+        let fields = [HeaderField("Age", "30"), HeaderField("Date", "x")]
+        #expect(original(fields)["age"] == "30")
+        let stored = original(fields, age: 35)
+        #expect(stored.fields.filter { $0.name == "Age" } == [HeaderField("Age", "35")])
+    }
+
+    @Test func `Date is added only where the origin sent none, and Content-Length is left to the framing`() {
+        let answer = original([HeaderField("Content-Length", "5"), HeaderField("Via", "1.0 x")])
+        #expect(answer["date"] == "Sun, 06 Nov 1994 08:49:37 GMT")
+        #expect(answer["content-length"] == nil)
+        #expect(answer.fields.filter { $0.name == "Via" }.map(\.value) == ["1.0 x", "1.1 pipeline"])
+    }
+
+    @Test func `a head is framed by us, and no value can end it early`() {
+        let response = ServerResponse(status: 999, fields: [HeaderField("X", "a\r\nb: c\u{E9}€")], body: [1, 2, 3])
+        let expected: [UInt8] =
+            Array("HTTP/1.1 999 \r\nX: a  b: c".utf8) + [0xE9] + Array("€\r\nContent-Length: 3\r\n\r\n".utf8)
+        #expect(response.headBytes(keepsAlive: true) == expected)
+    }
+
+    @Test(arguments: [(204, false), (304, false), (200, true), (404, true), (205, true), (599, true)])
+    func `only statuses with a body have a length (RFC 9110 §8.6)`(_ status: Int, _ hasLength: Bool) {
+        let text = String(decoding: ServerResponse(status: status).headBytes(keepsAlive: false), as: UTF8.self)
+        #expect(text.contains("Content-Length: 0\r\n") == hasLength)
+        #expect(text.hasSuffix("Connection: close\r\n\r\n"))
+    }
+
+    @Test func `kinds of problems have names and types of their own`() {
+        let kinds = Problem.Kind.all
+        #expect(Set(kinds.map(\.name)).count == kinds.count)
+        for kind in kinds {
+            let response = Problem(kind, "what \"happened\"").response(variesByAccept: true, now: 0)
+            let json =
+                #"{"type":"\#(kind.type)","title":"\#(kind.title)","status":\#(kind.status),"#
+                + #""detail":"what \"happened\""}"# + "\n"
+            #expect(response.status == kind.status && String(decoding: response.body, as: UTF8.self) == json)
+            #expect(response["content-type"] == "application/problem+json" && response["cache-control"] == "no-store")
+            #expect(response["vary"] == "Accept")
+        }
+    }
+
+    @Test func `every kind of problem is documented with its status`() throws {
+        let parts = #filePath.split(separator: "/", omittingEmptySubsequences: false)
+        let path = parts.dropLast(3).joined(separator: "/") + "/docs/server.md"
+        let text = String(decoding: try #require(FuzzPlan.contents(path)), as: UTF8.self)
+        for kind in Problem.Kind.all {
+            let row = text.split(separator: "\n").first { $0.contains("`\(kind.name)`") && $0.hasPrefix("| ") }
+            #expect(row?.contains(String(kind.status)) == true, "\(kind.name)")
+        }
+    }
+
+    @Test(arguments: [
+        (PipelineError.Code.invalidSource, 400), (.sourceRefused, 403), (.notFound, 404), (.overLimit, 413),
+        (.notAnImage, 415), (.unsupportedFormat, 415), (.undecodable, 422), (.renderFailed, 422),
+        (.notAvailable, 501), (.fetchFailed, 502), (.fetchTimedOut, 504), (.renderDeadline, 504), (.notCached, 504),
+        (.libraryUnavailable, 500), (.cacheUnavailable, 500), (.init("somethingNew"), 500), (.maskUnavailable, 400),
+    ])
+    func `errors of the pipeline become statuses`(_ code: PipelineError.Code, _ status: Int) {
+        #expect(Problem(PipelineError(code, "…")).kind.status == status)
+    }
+
+    @Test func `what is inside stays inside`() {
+        for code in [PipelineError.Code.libraryUnavailable, .sourceRefused, .maskUnavailable, .fetchFailed] {
+            #expect(Problem(PipelineError(code, "10.0.0.7 /srv/masks")).detail == nil)
+        }
+    }
+
+    @Test func `Vary names what the answer depended on`() {
+        let fields = [HeaderField("Vary", "Accept-Language, Cookie"), HeaderField("vary", "accept")]
+        #expect(
+            VariantAnswer.varying(original: fields, forwarded: ForwardedFields([]), isNegotiated: true) == ["Accept"])
+        #expect(
+            VariantAnswer.varying(original: fields, forwarded: ForwardedFields(["cookie"]), isNegotiated: true)
+                == ["Accept", "Cookie"])
+        #expect(VariantAnswer.varying(original: fields, forwarded: ForwardedFields([]), isNegotiated: false).isEmpty)
+    }
+
+    @Test func `a line of the log has no credentials and stays one line`() {
+        let target = "/variant/unsigned/png%0A/http%3A%2F%2Fuser%3Asecret%40h%2Fa"
+        let line = RequestLog.line(
+            .init(client: "::1", request: ServerRequest(target: target), status: 200, bytes: 7, milliseconds: 1.25))
+        #expect(line == "::1 GET /variant/png%0A/http://h/a 200 7 1.25ms")
+        let broken = RequestLog.line(
+            .init(
+                client: "::1", request: ServerRequest(target: "/original/x/http://u:secret@h"), status: 400, bytes: 0,
+                note: "invalid-source", milliseconds: 0))
+        #expect(broken == "::1 GET /original/… 400 0 0ms invalid-source")
+    }
+}

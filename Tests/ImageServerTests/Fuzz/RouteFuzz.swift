@@ -1,0 +1,40 @@
+import TestSupport
+
+@testable import ImageServer
+
+extension ImageServerFuzzTests {
+    /// Targets of requests and their spellings: decoding what was encoded gives the same route.
+    static let routeTarget = FuzzTarget(
+        "route",
+        words: [
+            "/variant/unsigned/", "/original/unsigned/", "/health", "b64:", "aHR0cDovL2E", "aHR0cDovL2E=", "-_", "%2F",
+            "%25", "%", "%zz", "%C3%A9", "%FF", "+", "/", "?", "//", "=", "thumbnail:5,png", "\0",
+        ]
+    ) { bytes in
+        let text = bytes.fuzzText
+        if let decoded = PercentText.decoded(text) {
+            if decoded.count > text.utf8.count { return "decoding makes more bytes" }
+            if PercentText.decoded(encoded(decoded)) != decoded { return "other bytes when encoded and decoded again" }
+        }
+        _ = PercentText.base64URLDecoded(text)
+        guard let route = try? Route(text) else { return nil }
+        switch route {
+        case .health:
+            return nil
+        case .original(let signature, let source):
+            // From `b64:`; there is no other way to write these.
+            if source.isEmpty || source.hasPrefix("b64:") { return nil }
+            let again = try? Route("/original/\(signature)/\(encoded(Array(source.utf8)))")
+            return again == route ? nil : "`\(route)` becomes `\(again.map { "\($0)" } ?? "nothing")`"
+        case .variant(let signature, let recipe, let source):
+            if source.isEmpty || source.hasPrefix("b64:") { return nil }
+            let again = try? Route(
+                "/variant/\(signature)/\(encoded(Array(recipe.utf8)))/\(encoded(Array(source.utf8)))")
+            return again == route ? nil : "`\(route)` becomes `\(again.map { "\($0)" } ?? "nothing")`"
+        }
+    }
+
+    private static func encoded(_ bytes: [UInt8]) -> String {
+        bytes.map { "%" + ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+}

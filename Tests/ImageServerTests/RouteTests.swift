@@ -1,0 +1,79 @@
+import Testing
+
+@testable import ImageServer
+
+@Suite struct RouteTests {
+    private func problem(_ target: String) -> Problem? {
+        do throws(Problem) {
+            _ = try Route(target)
+            return nil
+        } catch {
+            return error
+        }
+    }
+
+    @Test func `recipe and source are decoded exactly once`() throws {
+        let route = try Route(
+            "/variant/unsigned/thumbnail%3A300x200%3Afill%2Cwebp/http%3A%2F%2Fh%2Fa%2520b%3Fx%3D1%2B2")
+        #expect(
+            route
+                == .variant(
+                    signature: "unsigned", recipe: "thumbnail:300x200:fill,webp", source: "http://h/a%20b?x=1+2"))
+        #expect(try Route("/original/k.abc/http:%2F%2Fh%2Fa") == .original(signature: "k.abc", source: "http://h/a"))
+        #expect(try Route("/health") == .health)
+    }
+
+    @Test func `a plus sign is a plus sign`() throws {
+        #expect(
+            try Route("/original/unsigned/http:%2F%2Fh%2Fa+b")
+                == .original(signature: "unsigned", source: "http://h/a+b"))
+        #expect(
+            try Route("/variant/unsigned/crop:10x10+5+5,@card/http:%2F%2Fh")
+                == .variant(signature: "unsigned", recipe: "crop:10x10+5+5,@card", source: "http://h"))
+    }
+
+    @Test(arguments: ["aHR0cDovL2gvYS8_eA", "aHR0cDovL2gvYS8_eA=="])
+    func `a source may be base64url`(_ text: String) throws {
+        #expect(
+            try Route("/original/unsigned/b64:\(text)") == .original(signature: "unsigned", source: "http://h/a/?x"))
+    }
+
+    @Test(arguments: [
+        "/original/unsigned/http://h/a", "/original/unsigned/http:%2F%2Fh%2Fa?x=1", "/variant/unsigned/png/http://h/a",
+        "/variant/unsigned/png/http:%2F%2Fh?", "/original/unsigned/http:%2F%2Fh/",
+    ])
+    func `a raw slash or question mark is refused with how to encode it`(_ target: String) {
+        #expect(problem(target)?.kind == .invalidSource)
+        #expect(problem(target)?.detail?.contains("%2F") == true && problem(target)?.detail?.contains("%3F") == true)
+    }
+
+    @Test(arguments: [
+        ("/original/unsigned/http%3", Problem.Kind.invalidSource), ("/original/unsigned/%zz", .invalidSource),
+        ("/original/unsigned/%ff", .invalidSource), ("/variant/unsigned/%f/x", .invalidRecipe),
+        ("/original/unsigned/b64:aHR0cDovL2gvYS8_eB", .invalidSource), ("/original/unsigned/b64:a", .invalidSource),
+        ("/original/unsigned/b64:aHR0cDovL2gvYS8/eA", .invalidSource), ("/original/unsigned/", .invalidSource),
+        ("/original/unsigned", .invalidSource), ("/variant/unsigned/png", .invalidSource),
+        ("/original", .invalidSource),
+        ("/", .unknownPath), ("/nope", .unknownPath), ("//health", .unknownPath), ("/health/", .unknownPath),
+        ("/Original/unsigned/x", .unknownPath),
+    ])
+    func `what leads nowhere says so`(_ target: String, _ kind: Problem.Kind) {
+        #expect(problem(target)?.kind == kind)
+    }
+
+    @Test func `only the word unsigned passes, and only where it is allowed`() throws {
+        try Signature(allowUnsigned: true).check("unsigned")
+        #expect(throws: Problem.self) { try Signature(allowUnsigned: false).check("unsigned") }
+        for signature in ["", "k1.abc", "Unsigned", "unsigned "] {
+            #expect(throws: Problem.self) { try Signature(allowUnsigned: true).check(signature) }
+        }
+    }
+
+    @Test(arguments: [("", ""), ("Zg", "f"), ("Zg==", "f"), ("Zm8", "fo"), ("Zm9v", "foo"), ("Zm9vYg", "foob")])
+    func `base64url is read as RFC 4648 has it`(_ text: String, _ plain: String) {
+        #expect(PercentText.base64URLDecoded(text) == Array(plain.utf8))
+    }
+
+    @Test(arguments: ["Z", "Zg=", "Zh", "Zm9=", "Zm 9", "Zm9v=", "Z===", "Zm+v", "Zm/v"])
+    func `what is no base64url is refused`(_ text: String) { #expect(PercentText.base64URLDecoded(text) == nil) }
+}
