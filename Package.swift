@@ -61,7 +61,7 @@ let package = Package(
         .executableTarget(
             name: "pipectl",
             dependencies: [
-                "Pipeline", "Variants",
+                "Pipeline", "PipelineSupport", "Variants",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),

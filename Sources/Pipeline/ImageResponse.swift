@@ -1,29 +1,13 @@
 public import PipelineCaching
+public import PipelineSupport
 public import Variants
 
 /// Where the bytes of a response came from.
 public enum Outcome: String, Sendable, Hashable { case memory, disk, rendered, original }
 
 /// How the original was obtained; `none` if its record was fresh and the body was not needed.
-public enum OriginalOutcome: String, Sendable, Hashable { case memory, disk, revalidated, stale, network, none }
-
-/// Wall-clock milliseconds for each part of one response; `total` excludes the time spent queued.
-public struct Timings: Sendable, Hashable {
-    /// Waiting for a render thread.
-    public var queue = 0.0
-    /// Asking the origin, retries included.
-    public var fetch = 0.0
-    /// Opening and decoding.
-    public var decode = 0.0
-    /// The steps of the recipe.
-    public var operations = 0.0
-    /// Writing the output format.
-    public var encode = 0.0
-    /// Handing over to the stores; the write to disk happens after the answer.
-    public var store = 0.0
-    /// From the request to the answer, without `queue`.
-    public var total = 0.0
-    public init() {}
+public enum OriginalOutcome: String, Sendable, Hashable, CaseIterable {
+    case memory, disk, revalidated, stale, network, none
 }
 
 /// An answered request.

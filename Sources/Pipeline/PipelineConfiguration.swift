@@ -1,6 +1,7 @@
 public import HTTPCaching
 public import PipelineCaching
 public import PipelineFetching
+import PipelineSupport
 public import Variants
 
 /// All settings of an `ImagePipeline`, changed by mutation; the defaults suit a server with two cores and 4 GB.
@@ -61,7 +62,7 @@ public struct PipelineConfiguration: Sendable {
     /// Replaces the disk tiers, for tests; `cacheFolder` is then ignored.
     var store: (any Store)?
     /// Unix seconds; tests set their own clock.
-    var now: @Sendable () -> Double = { ImagePipeline.unixTime() }
+    var now: @Sendable () -> Double = { SystemClock.unix.seconds }
     /// Called once for each kind of error that costs no answer, such as a cache that cannot be written.
     public var warn: @Sendable (String) -> Void = { _ in }
 

@@ -347,7 +347,7 @@ struct GatedTransport: Transport {
         asks.yield()
         // A cancelled wait ends like an open door; the pipeline's waiter has left by then.
         try? await door.pass()
-        let now = ImagePipeline.unixTime()
+        let now = SystemClock.unix.seconds
         let fields = [HeaderField("Content-Type", "image/jpeg"), HeaderField("Cache-Control", control)]
         return FetchedResponse(
             status: 200, fields: fields, body: sample("originals/night-tiny.jpg"),
