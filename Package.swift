@@ -106,7 +106,7 @@ let package = Package(
         .testTarget(
             name: "PipectlTests",
             dependencies: [
-                "pipectl", "TestSupport", "CSQLite", .product(name: "Crypto", package: "swift-crypto"),
+                "pipectl", "TestSupport", "CSQLite",
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
             ],
             swiftSettings: settings),

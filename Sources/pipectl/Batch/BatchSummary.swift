@@ -1,3 +1,5 @@
+import Pipeline
+
 /// The counts of a batch.
 struct BatchSummary: Sendable, Hashable {
     var items = 0
@@ -40,7 +42,7 @@ struct BatchSummary: Sendable, Hashable {
         } else if let original = item.originalOutcome {
             originalOutcomes[original, default: 0] += 1
         }
-        if item.outcome == .failed, let error = item.error { failures[error.code, default: 0] += 1 }
+        if item.outcome == .failed, let error = item.error { failures[error.code.name, default: 0] += 1 }
         switch item.written {
         case true?: written += 1
         case false?: unchanged += 1

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Glibc
 import Pipeline
+import PipelineSupport
 import Variants
 
 struct BatchCommand: AsyncParsableCommand {
@@ -59,7 +60,7 @@ struct BatchCommand: AsyncParsableCommand {
             do throws(CommandFailure) {
                 return .success(try PipelineSettings.recipe(text, presets).description)
             } catch {
-                return .failure(BatchFailure(code: "invalidRecipe", message: error.message))
+                return .failure(BatchFailure(code: .invalidRecipe, message: error.message))
             }
         }
         options.nameTemplate = name
@@ -110,11 +111,11 @@ private struct PipelineBatch: BatchRendering {
                     fileExtension: response.format.fileExtension, width: response.width, height: response.height,
                     key: response.key ?? "", digest: response.digest, outcome: item.outcome,
                     originalOutcome: item.originalOutcome ?? .none, collapsed: response.isCollapsed,
-                    milliseconds: item.milliseconds ?? StageMilliseconds()))
+                    milliseconds: item.milliseconds ?? Timings()))
         } catch let error as PipelineError {
-            return .failure(BatchFailure(code: error.code.name, message: error.message))
+            return .failure(BatchFailure(code: error.code, message: error.message))
         } catch {
-            return .failure(BatchFailure(code: "invalidRecipe", message: "\(error)"))
+            return .failure(BatchFailure(code: .invalidRecipe, message: "\(error)"))
         }
     }
 }

@@ -1,6 +1,7 @@
 public import ArgumentParser
 import Glibc
 public import Pipeline
+import PipelineSupport
 import Variants
 
 struct GetCommand: AsyncParsableCommand {
@@ -69,7 +70,7 @@ struct GetCommand: AsyncParsableCommand {
             var failure = CommandFailure(error)
             if Interruption.isRequested { failure = CommandFailure(.interrupted, "interrupted") }
             guard json else { throw failure }
-            item.error = BatchFailure(code: error.code.name, message: error.message)
+            item.error = BatchFailure(code: error.code, message: error.message)
             print(item.line)
             throw failure
         }
@@ -142,10 +143,6 @@ extension Recipe {
 
 extension CachePolicy: ExpressibleByArgument {}
 
-extension PipelineError.Code {
-    static let outputFailed = PipelineError.Code("outputFailed")
-}
-
 extension ImagePipeline {
     /// Answers a request; SIGINT or SIGTERM cancels it.
     func answer(
@@ -174,7 +171,7 @@ extension ItemJSON {
             // `.original` is the original itself; `originalOutcome` says where its bytes came from.
             case .rendered, .original: .rendered
             }
-        originalOutcome = OriginalOutcome(rawValue: response.originalOutcome.rawValue)
+        originalOutcome = response.originalOutcome
         key = response.key
         collapsed = response.isCollapsed
         bytes = response.bytes.count
@@ -182,9 +179,6 @@ extension ItemJSON {
         height = response.height
         format = response.format.rawValue
         digest = response.digest
-        let timings = response.timings
-        milliseconds = StageMilliseconds(
-            queue: timings.queue, fetch: timings.fetch, decode: timings.decode, operations: timings.operations,
-            encode: timings.encode, store: timings.store, total: timings.total)
+        milliseconds = response.timings
     }
 }

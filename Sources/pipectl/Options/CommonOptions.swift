@@ -220,6 +220,6 @@ extension PipelineError {
 
 extension CommandFailure {
     init(_ error: PipelineError) {
-        self.init(ProgramExit(errorCode: error.code.name), error.message)
+        self.init(ProgramExit(error.code), error.message)
     }
 }
