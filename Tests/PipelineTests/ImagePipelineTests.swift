@@ -167,7 +167,7 @@ struct ImagePipelineTests {
         let warnings = Mutex<[String]>([])
         let bench = try PipelineBench { _ in picture("night-tiny.jpg", fresh) }
         let pipeline = try bench.pipeline {
-            $0.freeSpace = 1 << 62
+            $0.disk.freeSpace = 1 << 62
             $0.warn = { text in warnings.withLock { $0.append(text) } }
         }
         for path in ["/a", "/b"] {

@@ -1,7 +1,7 @@
+import PipelineSupport
 public import ArgumentParser
 import Glibc
 public import Pipeline
-import PipelineSupport
 import Variants
 
 struct GetCommand: AsyncParsableCommand {
@@ -35,18 +35,18 @@ struct GetCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let settings = try common.settings()
         if output == nil, !json, isatty(STDOUT_FILENO) == 1 {
             throw CommandFailure(
                 .usage, "refusing to write an image to a terminal; give -o FILE or redirect the output")
         }
-        let presets = try PipelineSettings.presets(settings)
+        let configuration = try common.configuration()
+        let presets = try configuration.recipePresets()
         var request = ImageRequest(ImageSource(source))
         if let recipe {
-            request.recipe = try PipelineSettings.recipe(recipe, presets).ending(for: output)
+            request.recipe = try Recipe(usage: recipe, presets: presets).ending(for: output)
         }
         request.policy = policy
-        let pipeline = try common.pipeline(settings)
+        let pipeline = try common.pipeline(configuration)
         let failure: CommandFailure?
         do throws(CommandFailure) {
             try await deliver(request, pipeline)
