@@ -28,6 +28,11 @@ package struct ForwardedMethods: Sendable, Hashable {
         self.names = named.filter { seen.insert($0).inserted }
     }
 
+    /// No other methods.
+    static let none = ForwardedMethods()
+
+    private init() { (all, names) = (false, []) }
+
     /// Why a setting cannot be followed.
     package struct Refusal: Error {
         package let text: String

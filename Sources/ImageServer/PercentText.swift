@@ -1,3 +1,5 @@
+import PipelineSupport
+
 /// The spellings in which texts travel inside one path segment.
 enum PercentText {
     /// Undoes percent-encoding exactly once; `+` stays a plus sign. nil for a `%` without two hexadecimal digits.
@@ -39,15 +41,6 @@ enum PercentText {
         // Left-over bits that are set would give one text several spellings.
         guard bits & (1 << UInt32(held) - 1) == 0 else { return nil }
         return bytes
-    }
-
-    private static func hexValue(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case 0x30...0x39: byte - 0x30
-        case 0x41...0x46: byte - 0x41 + 10
-        case 0x61...0x66: byte - 0x61 + 10
-        default: nil
-        }
     }
 
     private static func base64Value(_ byte: UInt8) -> UInt8? {

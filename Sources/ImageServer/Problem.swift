@@ -18,6 +18,9 @@ package struct Problem: Error, Sendable, Hashable {
             self.title = title
         }
 
+        /// A kind that stands for an error of the pipeline, with that error's status.
+        init(_ name: String, _ code: PipelineError.Code, _ title: String) { self.init(name, code.status, title) }
+
         /// The `type` member. It names and leads nowhere.
         var type: String { "urn:image-pipeline:problem:" + name }
     }
@@ -56,33 +59,36 @@ package struct Problem: Error, Sendable, Hashable {
 
 extension Problem.Kind {
     package static let malformedRequest = Self("malformed-request", 400, "The request is malformed")
-    static let invalidSource = Self("invalid-source", 400, "The source is no http(s) URL this path can carry")
-    static let invalidRecipe = Self("invalid-recipe", 400, "The recipe does not parse")
-    static let missingMask = Self("missing-mask", 400, "The recipe names a mask or overlay this server does not have")
+    static let invalidSource = Self(
+        "invalid-source", .invalidSource, "The source is no http(s) URL this path can carry")
+    static let invalidRecipe = Self("invalid-recipe", .invalidRecipe, "The recipe does not parse")
+    static let missingMask = Self(
+        "missing-mask", .maskUnavailable, "The recipe names a mask or overlay this server does not have")
     static let badSignature = Self("bad-signature", 403, "The URL is not signed for this server")
     static let recipeNotAllowed = Self("recipe-not-allowed", 403, "This server does not make that recipe")
-    static let sourceRefused = Self("source-refused", 403, "The source is refused by policy")
+    static let sourceRefused = Self("source-refused", .sourceRefused, "The source is refused by policy")
     static let unknownPath = Self("unknown-path", 404, "There is nothing at this path")
-    static let notFound = Self("not-found", 404, "The origin does not have the source")
+    static let notFound = Self("not-found", .notFound, "The origin does not have the source")
     static let methodNotAllowed = Self("method-not-allowed", 405, "The method is not for this path")
     package static let requestTimeout = Self("request-timeout", 408, "The request took too long to arrive")
     static let preconditionFailed = Self("precondition-failed", 412, "A condition of the request does not hold")
     package static let bodyTooLarge = Self("body-too-large", 413, "A request here carries no such body")
-    static let overLimit = Self("over-limit", 413, "The original is over a limit")
+    static let overLimit = Self("over-limit", .overLimit, "The original is over a limit")
     package static let targetTooLong = Self("target-too-long", 414, "The path is too long")
-    static let notAnImage = Self("not-an-image", 415, "The original is no image of an accepted format")
-    static let undecodable = Self("undecodable", 422, "The original is damaged")
-    static let renderFailed = Self("render-failed", 422, "The recipe cannot be made of this original")
-    static let renderCrashed = Self("render-crashed", 422, "A render of this original crashed")
+    static let notAnImage = Self("not-an-image", .notAnImage, "The original is no image of an accepted format")
+    static let undecodable = Self("undecodable", .undecodable, "The original is damaged")
+    static let renderFailed = Self("render-failed", .renderFailed, "The recipe cannot be made of this original")
+    static let renderCrashed = Self("render-crashed", .renderCrashed, "A render of this original crashed")
     package static let fieldsTooLarge = Self("fields-too-large", 431, "The header fields are too large")
     static let internalError = Self("internal-error", 500, "The server has a problem")
     static let unknownCoding = Self("unknown-coding", 501, "The transfer coding is not known here")
-    static let notAvailable = Self("not-available", 501, "The recipe needs what this server cannot do")
-    static let originFailed = Self("origin-failed", 502, "The origin failed")
+    static let notAvailable = Self("not-available", .notAvailable, "The recipe needs what this server cannot do")
+    static let originFailed = Self("origin-failed", .fetchFailed, "The origin failed")
     package static let overloaded = Self("overloaded", 503, "The server has too much to do")
-    static let originTimeout = Self("origin-timeout", 504, "The origin took too long")
-    static let notCached = Self("not-cached", 504, "Nothing is stored, and the request forbids to ask the origin")
-    static let renderTimeout = Self("render-timeout", 504, "The render took too long")
+    static let originTimeout = Self("origin-timeout", .fetchTimedOut, "The origin took too long")
+    static let notCached = Self(
+        "not-cached", .notCached, "Nothing is stored, and the request forbids to ask the origin")
+    static let renderTimeout = Self("render-timeout", .renderDeadline, "The render took too long")
     package static let unsupportedVersion = Self(
         "unsupported-version", 505, "Only HTTP/1.0 and HTTP/1.1 are spoken here")
 

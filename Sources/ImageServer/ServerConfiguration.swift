@@ -3,32 +3,20 @@ package import Variants
 
 /// What a site serves, and to whom.
 package struct ServerConfiguration: Sendable {
-    package var signature: Signature
+    package var signature = Signature(allowUnsigned: false)
     /// Formats that `auto` may choose, best first.
-    package var formats: [ImageFormat]
+    package var formats: [ImageFormat] = [.jxl, .webp]
     /// Recipes that the site renders; nil if it renders all.
     package var recipes: Set<Recipe>?
-    package var presets: RecipePresets
+    package var presets = RecipePresets.none
     /// The client's fields that go to the origin.
-    package var forwarded: ForwardedFields
+    package var forwarded = ForwardedFields([])
     /// Methods besides GET and HEAD that go to the origin.
-    package var methods: ForwardedMethods
+    package var methods = ForwardedMethods.none
     /// Whether the site asks the origin if a client's request says `no-cache`.
-    package var honoursClientNoCache: Bool
+    package var honoursClientNoCache = false
     /// The pipeline's own rules, from which answers derive their freshness.
-    package var caching: CachingConfiguration
+    package var caching = CachingConfiguration()
 
-    package init(
-        signature: Signature, formats: [ImageFormat], recipes: Set<Recipe>?, presets: RecipePresets,
-        forwarded: ForwardedFields, methods: ForwardedMethods, honoursClientNoCache: Bool, caching: CachingConfiguration
-    ) {
-        self.signature = signature
-        self.formats = formats
-        self.recipes = recipes
-        self.presets = presets
-        self.forwarded = forwarded
-        self.methods = methods
-        self.honoursClientNoCache = honoursClientNoCache
-        self.caching = caching
-    }
+    package init() {}
 }

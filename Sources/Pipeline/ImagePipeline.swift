@@ -410,13 +410,6 @@ public final class ImagePipeline: Sendable {
         await transport.shutdown()
         await threads.stopped()
     }
-
-    /// Seconds since 1970.
-    static func unixTime() -> Double {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
-    }
 }
 
 /// What the memory tiers hold and have done.

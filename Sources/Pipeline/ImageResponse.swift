@@ -1,4 +1,5 @@
 public import PipelineCaching
+public import PipelineSupport
 public import Variants
 
 /// Where the bytes of a response came from: the name of a tier, or one of the members below.
@@ -39,25 +40,9 @@ public struct OriginalOutcome: RawRepresentable, Sendable, Hashable {
     public static let network = OriginalOutcome(rawValue: "network")
     /// Its record was fresh and its body not needed.
     public static let none = OriginalOutcome(nil)
-}
 
-/// Wall-clock milliseconds for each part of one response; `total` excludes the time spent queued.
-public struct Timings: Sendable, Hashable {
-    /// Waiting for a render thread.
-    public var queue = 0.0
-    /// Asking the origin, retries included.
-    public var fetch = 0.0
-    /// Opening and decoding.
-    public var decode = 0.0
-    /// The steps of the recipe.
-    public var operations = 0.0
-    /// Writing the output format.
-    public var encode = 0.0
-    /// Handing over to the stores; the write to disk happens after the answer.
-    public var store = 0.0
-    /// From the request to the answer, without `queue`.
-    public var total = 0.0
-    public init() {}
+    /// Those that every report lists, in this order.
+    package static let listed: [OriginalOutcome] = [.memory, .disk, .revalidated, .stale, .network, .none]
 }
 
 /// An answered request.

@@ -1,3 +1,4 @@
+import PipelineSupport
 public import HTTPCaching
 public import PipelineCaching
 public import PipelineFetching
@@ -13,14 +14,8 @@ public struct PipelineConfiguration: Sendable {
     /// (PSI), at most every two seconds. Default true; no effect if the kernel does not report it, or if the budgets
     /// total less than 64 MB.
     public var yieldsToMemoryPressure = true
-    /// Byte budgets on disk; 4 GB for originals, 2 GB for variants.
-    public var disk = TierBudgets(
-        originals: DiskStoreConfiguration().originals, variants: DiskStoreConfiguration().variants)
-    /// Bytes of the file system that the disk tiers leave free: with less left they evict, and then stop storing. nil:
-    /// 1 GB, or a twentieth of the file system if that is less; 0 sets no floor.
-    public var freeSpace: Int?
-    /// Whether every write is forced to disk; off, since a cache may lose its last second in a power failure.
-    public var fsync = false
+    /// Byte budgets on disk, the space left free, and whether writes are forced to disk.
+    public var disk = DiskStoreConfiguration()
     /// Transfers: limits, addresses, retries.
     public var fetch = FetchConfiguration()
     /// Shared or private cache, and lifetimes for responses that declare none.
@@ -41,8 +36,9 @@ public struct PipelineConfiguration: Sendable {
     public var masks: String?
     /// The folder in which `overlay:NAME` is looked up.
     public var overlays: String?
-    /// Media types accepted from origins, with `*` for a subtype; the magic bytes decide in the end.
-    public var acceptedTypes = ["image/*", "application/octet-stream"]
+    /// Media types accepted from origins, with `*` for a subtype and the empty text for an empty `Content-Type`; a
+    /// response without one is accepted. The magic bytes decide in the end.
+    public var acceptedTypes = ["image/*", "application/octet-stream", ""]
     /// Further tiers behind memory and the cache folder, near to far, such as a service that several machines share.
     /// None by default.
     public var tiers: [TierPlacement] = []
@@ -62,25 +58,13 @@ public struct PipelineConfiguration: Sendable {
     /// The rules of HTTP come first: the hook is not called for responses that HTTP forbids storing.
     public var willStore: (@Sendable (inout StoredOriginalCandidate) -> Bool)?
     /// Unix seconds; tests set their own clock.
-    var now: @Sendable () -> Double = { ImagePipeline.unixTime() }
+    var now: @Sendable () -> Double = { SystemClock.unix.seconds }
     /// Called once for each kind of error that costs no answer, such as a cache that cannot be written.
     public var warn: @Sendable (String) -> Void = { _ in }
 
     public init(memory: MemoryBudgets = .share(0.1)) { self.memory = memory }
 
     public typealias MemoryBudgets = PipelineCaching.MemoryBudgets
-
-    /// Separate byte budgets for originals and variants.
-    public struct TierBudgets: Sendable, Hashable {
-        /// Bytes for originals.
-        public var originals: Int
-        /// Bytes for variants.
-        public var variants: Int
-        public init(originals: Int, variants: Int) {
-            self.originals = originals
-            self.variants = variants
-        }
-    }
 }
 
 extension MemoryBudgets {
@@ -98,10 +82,7 @@ extension TiersConfiguration {
         folder = configuration.cacheFolder
         tiers = configuration.tiers
         now = configuration.now
-        disk.originals = configuration.disk.originals
-        disk.variants = configuration.disk.variants
-        disk.freeSpace = configuration.freeSpace
-        disk.fsync = configuration.fsync
+        disk = configuration.disk
         writeBehindBytes = configuration.writeBehindBytes
         longestInMemory = configuration.fetch.spoolBytes
         warn = configuration.warn

@@ -5,55 +5,97 @@ import Variants
 /// Why a request got no image. `message` says what happened, to what, and what would help; URLs in it carry no
 /// credentials.
 public struct PipelineError: Error, Sendable, CustomStringConvertible {
-    /// A stable name; a struct rather than an enum, so that adding a code does not break callers.
+    /// What went wrong; a struct rather than an enum, so that adding a code does not break callers. Its `name` alone
+    /// makes it equal to another.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         /// The name in reports and JSON.
         public let name: String
-        public init(_ name: String) { self.name = name }
+        /// The HTTP status for a client whose request failed with this code.
+        public let status: Int
+        /// The exit code of a command whose only source failed with this code.
+        package let exitCode: Int32
+        /// What happened, in the table of `docs/commands.md`.
+        package let summary: String
+
+        /// A code of your own, or one read from a report.
+        public init(_ name: String) { self = Self.all.first { $0.name == name } ?? Self(name, 6, 500, "") }
+
+        package init(_ name: String, _ exitCode: Int32, _ status: Int, _ summary: String) {
+            self.name = name
+            self.exitCode = exitCode
+            self.status = status
+            self.summary = summary
+        }
+
         public var description: String { name }
+        public static func == (a: Self, b: Self) -> Bool { a.name == b.name }
+        public func hash(into hasher: inout Hasher) { hasher.combine(name) }
 
         /// The source is neither an http(s) URL nor a path.
-        public static let invalidSource = Code("invalidSource")
+        public static let invalidSource = Code(
+            "invalidSource", 2, 400, "the source is neither an http(s) URL nor a path")
         /// The recipe does not parse.
-        public static let invalidRecipe = Code("invalidRecipe")
-        /// A setting is invalid.
-        public static let invalidConfiguration = Code("invalidConfiguration")
+        public static let invalidRecipe = Code("invalidRecipe", 2, 400, "the recipe does not parse")
         /// A named mask or overlay is missing or ambiguous.
-        public static let maskUnavailable = Code("maskUnavailable")
-        /// Policy forbids the source: scheme, host or address.
-        public static let sourceRefused = Code("sourceRefused")
-        /// The origin answered 404 or 410, or the file does not exist.
-        public static let notFound = Code("notFound")
-        /// The origin was not reached, broke off, or answered with an error.
-        public static let fetchFailed = Code("fetchFailed")
-        /// Connecting, the head, the body or the whole transfer took too long.
-        public static let fetchTimedOut = Code("fetchTimedOut")
-        /// `cacheOnly` found nothing to reuse.
-        public static let notCached = Code("notCached")
-        /// The bytes are not in any known image format.
-        public static let notAnImage = Code("notAnImage")
-        /// An image in a format that this pipeline does not read.
-        public static let unsupportedFormat = Code("unsupportedFormat")
-        /// A limit is exceeded; the message names it and its value.
-        public static let overLimit = Code("overLimit")
-        /// The decoder refused the bytes.
-        public static let undecodable = Code("undecodable")
+        public static let maskUnavailable = Code(
+            "maskUnavailable", 2, 400, "a named mask or overlay is missing or ambiguous")
         /// The installed libvips cannot write the output format, or the format is not one that is written at all.
-        public static let notAvailable = Code("notAvailable")
+        public static let notAvailable = Code(
+            "notAvailable", 2, 501,
+            "the installed libvips cannot write the output format, or the format is not one that is written at all")
+        /// Libvips is missing; the message names the package.
+        public static let libraryUnavailable = Code(
+            "libraryUnavailable", 2, 500, "libvips is missing; the message names the package")
+        /// Policy forbids the source: scheme, host or address.
+        public static let sourceRefused = Code(
+            "sourceRefused", 3, 403, "policy forbids the source: scheme, host or address")
+        /// The origin answered 404 or 410, or the file does not exist.
+        public static let notFound = Code(
+            "notFound", 4, 404, "the origin answered 404 or 410, or the file does not exist")
+        /// The origin was not reached, broke off, or answered with an error.
+        public static let fetchFailed = Code(
+            "fetchFailed", 4, 502, "the origin was not reached, broke off, or answered with an error")
+        /// Connecting, the head, the body or the whole transfer took too long.
+        public static let fetchTimedOut = Code(
+            "fetchTimedOut", 4, 504, "connecting, the head, the body or the whole transfer took too long")
+        /// `cacheOnly` found nothing to reuse.
+        public static let notCached = Code("notCached", 4, 504, "`cacheOnly` found nothing to reuse")
+        /// The bytes are not in any known image format.
+        public static let notAnImage = Code("notAnImage", 5, 415, "the bytes are not in any known image format")
+        /// An image in a format that this pipeline does not read.
+        public static let unsupportedFormat = Code(
+            "unsupportedFormat", 5, 415, "an image in a format that this pipeline does not read")
+        /// A limit is exceeded; the message names it and its value.
+        public static let overLimit = Code(
+            "overLimit", 5, 413, "a limit is exceeded; the message names it and its value")
+        /// The decoder refused the bytes.
+        public static let undecodable = Code("undecodable", 6, 422, "the decoder refused the bytes")
         /// A step or the encoder could not do what was asked.
-        public static let renderFailed = Code("renderFailed")
+        public static let renderFailed = Code(
+            "renderFailed", 6, 422, "a step or the encoder could not do what was asked")
         /// The render took longer than `limits.seconds` or `limits.encodeSeconds`, or did so recently.
-        public static let renderDeadline = Code("renderDeadline")
+        public static let renderDeadline = Code(
+            "renderDeadline", 6, 504,
+            "the render took longer than `limits.seconds` or `limits.encodeSeconds`, or did so recently")
         /// The render process crashed or sent an invalid reply, or did so recently with the same original.
-        public static let renderCrashed = Code("renderCrashed")
+        public static let renderCrashed = Code(
+            "renderCrashed", 6, 422,
+            "the render process crashed or sent an invalid reply, or did so recently with the same original")
         /// Render workers cannot be started.
-        public static let workersUnavailable = Code("workersUnavailable")
-        /// libvips is missing; the message names the package.
-        public static let libraryUnavailable = Code("libraryUnavailable")
+        public static let workersUnavailable = Code("workersUnavailable", 6, 500, "render workers cannot be started")
         /// The cache folder cannot be opened, or was written by a newer version.
-        public static let cacheUnavailable = Code("cacheUnavailable")
+        public static let cacheUnavailable = Code(
+            "cacheUnavailable", 7, 500, "the cache folder cannot be opened, or was written by a newer version")
         /// The caller cancelled the request.
-        public static let cancelled = Code("cancelled")
+        public static let cancelled = Code("cancelled", 130, 503, "the caller cancelled the request")
+
+        /// Every code that a pipeline reports.
+        package static let all: [Code] = [
+            .invalidSource, .invalidRecipe, .maskUnavailable, .notAvailable, .libraryUnavailable, .sourceRefused,
+            .notFound, .fetchFailed, .fetchTimedOut, .notCached, .notAnImage, .unsupportedFormat, .overLimit,
+            .undecodable, .renderFailed, .renderDeadline, .renderCrashed, .workersUnavailable, .cacheUnavailable,
+            .cancelled,
+        ]
     }
 
     /// What went wrong, stable across versions.

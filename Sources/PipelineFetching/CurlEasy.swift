@@ -1,3 +1,4 @@
+import PipelineSupport
 import CCurl
 import Glibc
 
@@ -223,5 +224,5 @@ private func beforeRequest(
     guard let easy = easy(context), let transfer = easy.transfer, let peer, easy.admits(peer, port: port) else {
         return CURL_PREREQFUNC_ABORT
     }
-    return transfer.connected(now: monotonicNow()) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
+    return transfer.connected(now: SystemClock.monotonic.seconds) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
 }

@@ -1,3 +1,4 @@
+import PipelineSupport
 import CCurl
 import Glibc
 import Synchronization
@@ -135,7 +136,7 @@ final class CurlLoop: @unchecked Sendable {
             // Starts added transfers, and fails those that exceed libcurl's own limits.
             act(SocketWatch.Event(socket: CURL_SOCKET_BAD, bits: 0))
             collect()
-            let now = monotonicNow()
+            let now = SystemClock.monotonic.seconds
             if now >= nextLook {
                 endOverdue(now: now)
                 nextLook = now + Double(Self.tickMilliseconds) / 1000
@@ -185,7 +186,7 @@ final class CurlLoop: @unchecked Sendable {
     /// rate. Returns the seconds until the rate lets the next one start; nil if none waits for that.
     @discardableResult private func admit() -> Double? {
         guard !waiting.isEmpty else { return nil }
-        let now = monotonicNow()
+        let now = SystemClock.monotonic.seconds
         var pause: Double?
         var index = 0
         while index < waiting.count, active.count < max(configuration.slots, 1) {
@@ -225,7 +226,7 @@ final class CurlLoop: @unchecked Sendable {
                     )))
             return
         }
-        transfer.start(now: monotonicNow())
+        transfer.start(now: SystemClock.monotonic.seconds)
         active[easy.handle] = easy
         activeByOrigin[transfer.origin, default: 0] += 1
         let status = curl_multi_add_handle(multi, easy.handle)

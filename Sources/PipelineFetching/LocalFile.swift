@@ -1,3 +1,4 @@
+import PipelineSupport
 import Glibc
 
 /// A regular file opened for one read; its identity changes whenever the file may have changed.
@@ -50,21 +51,8 @@ package final class LocalFile: Sendable {
 
     /// Reads the whole content; a file truncated while it is read is an error, so that no partial content is digested.
     package func bytes() throws(Failure) -> [UInt8] {
-        let count = byteCount
-        let descriptor = descriptor
-        var code: Int32 = 0
-        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-            while filled < count {
-                let got = read(descriptor, buffer.baseAddress! + filled, count - filled)
-                if got > 0 {
-                    filled += got
-                } else if got == 0 || errno != EINTR {
-                    code = got == 0 ? 0 : errno
-                    break
-                }
-            }
-        }
-        guard bytes.count == count else {
+        guard let bytes = FileIO.bytes(byteCount, of: descriptor) else {
+            let code = errno
             throw Failure(
                 isMissing: false,
                 message: code == 0

@@ -1,3 +1,5 @@
+import PipelineSupport
+
 extension SourceURL {
     static func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7A).contains(byte | 0x20) }
 
@@ -6,15 +8,6 @@ extension SourceURL {
     /// `unreserved` (RFC 3986 §2.3): never needs encoding.
     static func isUnreserved(_ byte: UInt8) -> Bool {
         isLetter(byte) || isDigit(byte) || byte == 0x2D || byte == 0x2E || byte == 0x5F || byte == 0x7E
-    }
-
-    static func hexValue(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case 0x30...0x39: byte - 0x30
-        case 0x41...0x46: byte - 0x41 + 10
-        case 0x61...0x66: byte - 0x61 + 10
-        default: nil
-        }
     }
 
     /// Path or query with every octet percent-encoded that a URL must not contain. Normalising also decodes unreserved

@@ -1,3 +1,4 @@
+import PipelineSupport
 import HTTPCaching
 import Glibc
 import Synchronization
@@ -43,7 +44,7 @@ package struct TransportHooks: Sendable {
     /// Called with each address that the rule has admitted, just before connecting; false prevents the connection.
     package var dials: @Sendable (_ address: IPAddress, _ port: Int) -> Bool = { _, _ in true }
     /// The clock of the circuit breaker, in seconds.
-    package var now: @Sendable () -> Double = monotonicNow
+    package var now: @Sendable () -> Double = { SystemClock.monotonic.seconds }
 
     package init() {}
 }
@@ -122,12 +123,12 @@ final class Transfer: @unchecked Sendable {
     /// Marks the start, from which limits count.
     func start(now: Double) {
         startedAt = now
-        requestTime = unixNow()
+        requestTime = SystemClock.unix.seconds
     }
 
     /// Delivers the result to the waiter, if there is one. Only the first result counts.
     func complete(_ result: Result<RawResponse, FetchError>) {
-        let seconds = startedAt > 0 ? monotonicNow() - startedAt : 0
+        let seconds = startedAt > 0 ? SystemClock.monotonic.seconds - startedAt : 0
         // An unsafe continuation does not check that it is resumed only once; leaving `awaited` ensures that.
         let waiter: UnsafeContinuation<Void, Never>? = outcome.withLock { outcome in
             switch outcome {
@@ -214,7 +215,7 @@ final class Transfer: @unchecked Sendable {
             return false
         }
         connectedAt = now
-        requestTime = unixNow()
+        requestTime = SystemClock.unix.seconds
         return true
     }
 
@@ -272,7 +273,7 @@ final class Transfer: @unchecked Sendable {
             expectsStatusLine = false
             return true
         }
-        if bytes.isEmpty { return endOfHead(now: monotonicNow()) }
+        if bytes.isEmpty { return endOfHead(now: SystemClock.monotonic.seconds) }
         if let first = bytes.first, first == 0x20 || first == 0x09 {
             // A folded line continues the previous value (RFC 9112 §5.2).
             guard !fields.isEmpty else { return true }
@@ -350,7 +351,7 @@ final class Transfer: @unchecked Sendable {
         guard receiveFraming() else { return false }
         headAt = now
         windowStart = now
-        responseTime = unixNow()
+        responseTime = SystemClock.unix.seconds
         isFollowedRedirect =
             request.followsRedirects && CurlTransport.redirectStatuses.contains(status)
             && fields.first("location") != nil
@@ -462,16 +463,4 @@ final class Transfer: @unchecked Sendable {
     private func seconds(_ value: Double) -> String {
         value == value.rounded() ? "\(Int(value)) s" : "\(Int((value * 1000).rounded())) ms"
     }
-}
-
-/// Seconds since 1970.
-func unixNow() -> Double { clock(CLOCK_REALTIME) }
-
-/// Seconds on the monotonic clock.
-func monotonicNow() -> Double { clock(CLOCK_MONOTONIC) }
-
-private func clock(_ id: clockid_t) -> Double {
-    var time = timespec()
-    clock_gettime(id, &time)
-    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
 }

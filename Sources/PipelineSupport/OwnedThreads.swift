@@ -11,15 +11,13 @@ package final class OwnedThreads: Sendable {
     /// `atEnd` runs on each thread as its last call.
     package init(count: Int, atEnd: @escaping @Sendable () -> Void = {}) {
         for _ in 0..<count {
-            var thread = pthread_t()
-            let context = Unmanaged.passRetained(Start(queue: queue, atEnd: atEnd))
             queue.opened()
-            if pthread_create(&thread, nil, { threadMain($0) }, context.toOpaque()) == 0 {
-                pthread_detach(thread)
-            } else {
+            let isStarted = startThread { [queue] in
+                queue.runAll()
+                atEnd()
                 queue.ended()
-                context.release()
             }
+            if !isStarted { queue.ended() }
         }
     }
 
@@ -53,28 +51,29 @@ package final class OwnedThreads: Sendable {
     }
 }
 
-/// The arguments of a new thread.
-private final class Start: Sendable {
-    let queue: Queue
-    let atEnd: @Sendable () -> Void
-
-    init(queue: Queue, atEnd: @escaping @Sendable () -> Void) {
-        self.queue = queue
-        self.atEnd = atEnd
+/// Starts a thread that ends with `body`; false, with `errno`, if the system cannot create one.
+package func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
+    var thread = pthread_t()
+    let context = Unmanaged.passRetained(ThreadBody(body))
+    let status = pthread_create(
+        &thread, nil,
+        { context in
+            if let context { Unmanaged<ThreadBody>.fromOpaque(context).takeRetainedValue().body() }
+            return nil
+        }, context.toOpaque())
+    guard status == 0 else {
+        context.release()
+        errno = status
+        return false
     }
+    pthread_detach(thread)
+    return true
 }
 
-private func threadMain(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-    guard let context else { return nil }
-    let start = Unmanaged<Start>.fromOpaque(context).takeRetainedValue()
-    var hasRun = false
-    while let job = start.queue.next(after: hasRun) {
-        job()
-        hasRun = true
-    }
-    start.atEnd()
-    start.queue.ended()
-    return nil
+private final class ThreadBody: Sendable {
+    let body: @Sendable () -> Void
+
+    init(_ body: @escaping @Sendable () -> Void) { self.body = body }
 }
 
 // @unchecked Sendable: everything mutable is touched only with `mutex` held.
@@ -120,6 +119,15 @@ private final class Queue: @unchecked Sendable {
         for tell in waiting { tell() }
     }
 
+    /// Runs jobs until the queue is closed and empty.
+    func runAll() {
+        var hasRun = false
+        while let job = next(after: hasRun) {
+            job()
+            hasRun = true
+        }
+    }
+
     /// False if no thread would run the job.
     func append(_ job: @escaping @Sendable () -> Void) -> Bool {
         let isTaken = locked {
@@ -135,7 +143,7 @@ private final class Queue: @unchecked Sendable {
     /// The next job once there is one; nil once the queue is closed and empty.
     ///
     /// - Parameter hasRun: whether the thread has just finished a job.
-    func next(after hasRun: Bool) -> (@Sendable () -> Void)? {
+    private func next(after hasRun: Bool) -> (@Sendable () -> Void)? {
         locked {
             if hasRun { running -= 1 }
             while head == jobs.count {

@@ -44,17 +44,7 @@ public final class SpooledBody: Sendable, Hashable {
     /// Appends bytes; false if the disk does not take all of them, and then none count.
     package func append(_ bytes: [UInt8]) -> Bool {
         let start = count
-        let isWritten = bytes.withUnsafeBytes { buffer in
-            var written = 0
-            while written < buffer.count {
-                let rest = UnsafeRawBufferPointer(rebasing: buffer[written...])
-                let done = pwrite(descriptor, rest.baseAddress, rest.count, off_t(start + written))
-                if done < 0, errno == EINTR { continue }
-                guard done > 0 else { return false }
-                written += done
-            }
-            return true
-        }
+        let isWritten = bytes.withUnsafeBytes { FileIO.write($0, to: descriptor, at: start) }
         if isWritten { length.store(start + bytes.count, ordering: .releasing) }
         return isWritten
     }
@@ -77,12 +67,7 @@ public final class SpooledBody: Sendable, Hashable {
     /// Reads a part of the body; blocks. nil if the disk fails, or the range is not within the body.
     public func bytes(_ range: Range<Int>) -> [UInt8]? {
         guard range.lowerBound >= 0, range.upperBound <= count else { return nil }
-        let bytes = [UInt8](unsafeUninitializedCapacity: range.count) { buffer, filled in
-            filled = fill(
-                UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<range.count]),
-                from: range.lowerBound)
-        }
-        return bytes.count == range.count ? bytes : nil
+        return FileIO.bytes(range.count, of: descriptor, at: range.lowerBound)
     }
 
     /// Passes the body on in pieces, in order, until `take` returns false; blocks. False then, and if the disk fails.
@@ -94,7 +79,9 @@ public final class SpooledBody: Sendable, Hashable {
         while at < end {
             let wanted = min(end - at, buffer.count)
             let piece = UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted])
-            guard fill(piece, from: at) == wanted, take(UnsafeRawBufferPointer(piece)) else { return false }
+            guard FileIO.fill(piece, from: descriptor, at: at) == wanted, take(UnsafeRawBufferPointer(piece)) else {
+                return false
+            }
             at += wanted
         }
         return true
@@ -109,18 +96,6 @@ public final class SpooledBody: Sendable, Hashable {
         else { return nil }
         defer { munmap(address, count) }
         return body(UnsafeRawBufferPointer(start: address, count: count))
-    }
-
-    /// Reads into a buffer; returns how many bytes it read, all unless the disk fails or the file was truncated.
-    private func fill(_ buffer: UnsafeMutableRawBufferPointer, from offset: Int) -> Int {
-        var filled = 0
-        while filled < buffer.count, let base = buffer.baseAddress {
-            let got = pread(descriptor, base + filled, buffer.count - filled, off_t(offset + filled))
-            if got < 0, errno == EINTR { continue }
-            guard got > 0 else { break }
-            filled += got
-        }
-        return filled
     }
 
     public static func == (a: SpooledBody, b: SpooledBody) -> Bool { a === b }

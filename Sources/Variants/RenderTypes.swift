@@ -1,3 +1,5 @@
+public import PipelineSupport
+
 /// What our own parsers (never libvips) read from an original without decoding pixels.
 public struct ImageHeader: Sendable, Hashable {
     /// The container format.
@@ -219,15 +221,15 @@ public struct RenderedVariant: Sendable {
     public var height: Int
     /// Whether the output carries alpha.
     public var hasAlpha: Bool
-    /// Wall milliseconds spent opening and decoding, in operations, and encoding. libvips evaluates lazily, so decode
-    /// covers opening and any eager decoding; lazy work counts in the phase that pulls the pixels.
-    public var milliseconds: (decode: Double, operations: Double, encode: Double)
+    /// Time spent decoding, in operations, and encoding. libvips evaluates lazily, so decoding covers opening and any
+    /// eager decoding; lazy work counts in the phase that pulls the pixels.
+    public var milliseconds: Timings
     /// Thread CPU milliseconds of the whole render: the cost of rendering it again.
     public var cpuMilliseconds: Double
 
     public init(
         bytes: [UInt8], format: ImageFormat, width: Int, height: Int, hasAlpha: Bool,
-        milliseconds: (decode: Double, operations: Double, encode: Double), cpuMilliseconds: Double
+        milliseconds: Timings, cpuMilliseconds: Double
     ) {
         self.bytes = bytes
         self.format = format

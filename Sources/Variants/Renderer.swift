@@ -112,8 +112,8 @@ struct Render {
     let original: UnsafeRawBufferPointer
     let context: RenderContext
     private let pictures: SharedPictures
-    private let started = Clock.monotonic.seconds
-    private let startedCPU = Clock.threadCPU.seconds
+    private let started = SystemClock.monotonic.seconds
+    private let startedCPU = SystemClock.threadCPU.seconds
 
     init(_ job: RenderJob, _ original: UnsafeRawBufferPointer, _ control: RenderControl, _ pictures: SharedPictures) {
         self.job = job
@@ -127,22 +127,22 @@ struct Render {
     func variant() throws(RenderError) -> RenderedVariant {
         try Encoding.checkAvailability(job.output)
         let (frames, metadata, plan) = try open(frames: job.frameCount)
-        let opened = Clock.monotonic.seconds
+        let opened = SystemClock.monotonic.seconds
         let (pixels, profile) = try finished(frames, plan)
-        let computed = Clock.monotonic.seconds
-        let computedCPU = Clock.threadCPU.seconds
+        let computed = SystemClock.monotonic.seconds
+        let computedCPU = SystemClock.threadCPU.seconds
         var kept = metadata
         if job.output.keep.contains(.icc) { kept.profile = profile }
         try context.control.beginEncoding()
         let bytes = try Encoding.encode(
             pixels, EncodeJob(output: job.output, kept: kept, control: context.control))
-        let ended = Clock.monotonic.seconds
+        let ended = SystemClock.monotonic.seconds
         return RenderedVariant(
             bytes: bytes, format: job.output.format, width: pixels.width, height: pixels.height,
             hasAlpha: pixels.bands == 4,
-            milliseconds: (
-                (opened - started) * 1000, (computed - opened) * 1000, (ended - computed) * 1000
-            ),
+            milliseconds: Timings(
+                decode: (opened - started) * 1000, operations: (computed - opened) * 1000,
+                encode: (ended - computed) * 1000),
             // libvips' savers work on threads of their own, one at a time, so wall time stands for CPU time.
             cpuMilliseconds: max(0, computedCPU - startedCPU + pictures.settle() + ended - computed) * 1000)
     }

@@ -1,3 +1,4 @@
+import PipelineSupport
 import Synchronization
 
 /// The shrunk pictures of the last shared decode, for the participating renders, which run one after another.
@@ -62,7 +63,7 @@ final class SharedPictures: Sendable {
 
     /// Makes the pictures of all targets.
     private func decode(_ image: Image, _ shared: SharedDecode, _ control: RenderControl) throws(RenderError) {
-        let started = Clock.threadCPU.seconds
+        let started = SystemClock.threadCPU.seconds
         let decoded = PixelSize(width: image.width, height: image.height)
         let direct = shared.targets.filter { shared.source(of: $0, decoded: decoded) == nil }
         let parts = direct.map { target in
@@ -88,7 +89,7 @@ final class SharedPictures: Sendable {
                 height: height / Double(image.height) * Double(source.size.height), to: target.size)
             pictures[target] = try Reduction.pixels(of: picture, [same], control)[0]
         }
-        let part = (Clock.threadCPU.seconds - started) / Double(shared.members)
+        let part = (SystemClock.threadCPU.seconds - started) / Double(shared.members)
         state.withLock { state in
             state.shared = shared
             state.pictures = pictures

@@ -1,3 +1,4 @@
+import PipelineSupport
 import Glibc
 import Synchronization
 
@@ -23,15 +24,7 @@ enum Interruption {
         guard pipe(&ends) == 0 else { return }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         (reader, writer) = (ends[0], ends[1])
-        var thread = pthread_t()
-        let status = pthread_create(
-            &thread, nil,
-            { _ in
-                Interruption.wait()
-                return nil
-            }, nil)
-        guard status == 0 else { return }
-        pthread_detach(thread)
+        guard startThread({ wait() }) else { return }
         var action = sigaction()
         action.__sigaction_handler = .init(sa_handler: { _ in
             let saved = errno
@@ -69,12 +62,7 @@ enum Interruption {
 
     private static func wait() {
         var byte: UInt8 = 0
-        while true {
-            let count = read(reader, &byte, 1)
-            guard count == 1 else {
-                if count < 0, errno == EINTR { continue }
-                return
-            }
+        while uninterrupted({ read(reader, &byte, 1) }) == 1 {
             if arrived.exchange(true, ordering: .acquiringAndReleasing) { _exit(ProgramExit.interrupted.rawValue) }
             let waiting = handlers.withLock { $0.waiting.map(\.call) }
             for handler in waiting { handler() }

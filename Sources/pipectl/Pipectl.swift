@@ -1,3 +1,4 @@
+import PipelineSupport
 import ArgumentParser
 import Glibc
 import Synchronization
@@ -101,9 +102,7 @@ enum Console {
 
     static func tell(_ line: LogLine) {
         guard let format = log.withLock({ $0 }) else { return write(toErrors: line.message) }
-        var now = timespec()
-        clock_gettime(CLOCK_REALTIME, &now)
-        write(toErrors: line.text(format, time: Double(now.tv_sec) + Double(now.tv_nsec) / 1e9))
+        write(toErrors: line.text(format, time: SystemClock.unix.seconds))
     }
 
     private static func write(toErrors text: String) {

@@ -89,6 +89,12 @@ import Variants
         #expect(Problem(PipelineError(code, "…")).kind.status == status)
     }
 
+    @Test(arguments: PipelineError.Code.all) func `each error of the pipeline has the status of the table`(
+        code: PipelineError.Code
+    ) {
+        #expect(Problem(PipelineError(code, "…")).kind.status == code.status)
+    }
+
     @Test func `what is inside stays inside`() {
         for code in [PipelineError.Code.libraryUnavailable, .sourceRefused, .maskUnavailable, .fetchFailed] {
             #expect(Problem(PipelineError(code, "10.0.0.7 /srv/masks")).detail == nil)

@@ -1,3 +1,4 @@
+import Pipeline
 import Glibc
 import Synchronization
 import Testing
@@ -7,7 +8,7 @@ import Testing
 @Suite struct BatchRunnerTests {
     private func options(_ folder: ScratchFolder, _ recipes: [String] = ["circle"]) -> BatchOptions {
         var options = BatchOptions(recipes: recipes, outputFolder: folder("out"), sha256Hex: sha256Hex) { recipe in
-            recipe == "wrong" ? .failure(BatchFailure(code: "badRecipe", message: "step 1")) : .success(recipe)
+            recipe == "wrong" ? .failure(BatchFailure(code: .invalidRecipe, message: "step 1")) : .success(recipe)
         }
         options.reportPath = folder("report.jsonl")
         options.galleryPath = folder("sheet.html")
@@ -93,7 +94,7 @@ import Testing
                     await Task.yield()
                     turns += 1
                 }
-                return .failure(BatchFailure(code: turns < 100_000 ? "met" : "alone", message: recipe))
+                return .failure(BatchFailure(code: .init(turns < 100_000 ? "met" : "alone"), message: recipe))
             }
         }
         let folder = ScratchFolder()
@@ -110,7 +111,7 @@ import Testing
         )
         let runner = BatchRunner(renderer: ScriptedRenderer(), options: options(folder))
         let summary = try await runner.run(BatchInput([manifest]))
-        #expect(summary.failures == ["badName": 1, "badRecipe": 1, "badManifestLine": 1])
+        #expect(summary.failures == ["badName": 1, "invalidRecipe": 1, "badManifestLine": 1])
         #expect(folder.names("out") == ["d-x.png", "d-y.png", "own.png"])
         #expect(!folder.names().contains("escape.png"))
     }

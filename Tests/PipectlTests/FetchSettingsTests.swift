@@ -6,7 +6,7 @@ import Testing
 
 /// The fetch configuration that assignments lead to.
 private func fetch(_ assignments: String...) throws -> FetchConfiguration {
-    try PipelineSettings.configuration(Settings(assignments: assignments)).fetch
+    try Settings(assignments: assignments).configuration().pipeline.fetch
 }
 
 @Suite struct FetchSettingsTests {
@@ -60,7 +60,7 @@ private func fetch(_ assignments: String...) throws -> FetchConfiguration {
         (#"hosts={"a":{"ca":"/absent/ca.pem"}}"#, "No such file"), (#"hosts={"a":{"insecure":1}}"#, "true or false"),
     ])
     func `what does not fit is an error that says why and shows no secret`(assignment: String, hint: String) throws {
-        let error = #expect(throws: CommandFailure.self) { _ = try fetch(assignment) }
+        let error = #expect(throws: SettingError.self) { _ = try fetch(assignment) }
         let text = error.map { "\($0)" } ?? ""
         #expect(text.contains(hint), "\(text)")
         #expect(!text.contains("geheim"))

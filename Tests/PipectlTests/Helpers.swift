@@ -1,4 +1,4 @@
-import Crypto
+import Pipeline
 import Glibc
 import Synchronization
 
@@ -79,13 +79,6 @@ final class ScratchFolder: Sendable {
     }
 }
 
-@Sendable func sha256Hex(_ text: String) -> String {
-    SHA256.hash(data: Array(text.utf8)).map { byte in
-        let hex = String(byte, radix: 16)
-        return hex.count == 1 ? "0" + hex : hex
-    }.joined()
-}
-
 /// Answers by the source's name: `bad` fails, everything else is its own text as bytes.
 struct ScriptedRenderer: BatchRendering {
     let log = Log()
@@ -109,7 +102,7 @@ struct ScriptedRenderer: BatchRendering {
         for _ in 0..<(source.source.utf8.count % 7) { await Task.yield() }
         log.state.withLock { $0.running -= 1 }
         if source.source.contains("bad") {
-            return .failure(BatchFailure(code: "notFound", message: "<404> for \(source.source)"))
+            return .failure(BatchFailure(code: .notFound, message: "<404> for \(source.source)"))
         }
         return .variant(
             BatchVariant(

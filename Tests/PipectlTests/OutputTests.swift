@@ -1,3 +1,4 @@
+import Pipeline
 import Glibc
 import PipelineSupport
 import Testing
@@ -76,7 +77,7 @@ import Testing
         item.height = 4
         item.format = "png"
         item.digest = "d"
-        item.milliseconds = StageMilliseconds(
+        item.milliseconds = Timings(
             queue: 0.12345, fetch: 1, decode: 2.5, operations: 0, encode: 0, store: 0, total: 3)
         #expect(
             item.line == #"{"source":"a\"b\\c\u0001é","recipe":"circle","key":"k","output":"o/x.png","written":true,"#
@@ -87,7 +88,7 @@ import Testing
 
     @Test func `a failed item has its code and message`() throws {
         var item = ItemJSON(source: "s", recipe: "", outcome: .failed)
-        item.error = BatchFailure(code: "notFound", message: "line\nbreak")
+        item.error = BatchFailure(code: .notFound, message: "line\nbreak")
         let value = try JSONReader.parse(item.line)
         #expect(value["error"]?["code"] == .string("notFound"))
         #expect(value["error"]?["message"] == .string("line\nbreak"))
@@ -102,9 +103,25 @@ import Testing
 
     @Test func `exit codes are those of the design`() {
         #expect(ProgramExit.allCases.map(\.rawValue) == [0, 1, 2, 3, 4, 5, 6, 7, 8, 130])
-        #expect(ProgramExit(errorCode: "overLimit") == .notAnImage)
-        #expect(ProgramExit(errorCode: "maskUnavailable") == .usage)
-        #expect(ProgramExit(errorCode: "something new") == .renderFailed)
+        #expect(ProgramExit(.overLimit) == .notAnImage)
+        #expect(ProgramExit(.maskUnavailable) == .usage)
+        #expect(ProgramExit(.init("something new")) == .renderFailed)
+        #expect(PipelineError.Code("overLimit").exitCode == 5 && PipelineError.Code("overLimit").status == 413)
+    }
+
+    @Test func `docs commands md holds the table of error codes`() throws {
+        let parts = Samples.folder.split(separator: "/", omittingEmptySubsequences: false)
+        let path = parts.dropLast().joined(separator: "/") + "/docs/commands.md"
+        let text = String(decoding: try #require(ScratchFolder.bytes(at: path)), as: UTF8.self)
+        let table = PipelineError.Code.referenceText
+        #expect(text.contains(table), "replace the table by:\n\(table)")
+        let codes = PipelineError.Code.all + PipelineError.Code.ofItems
+        #expect(Set(codes).count == codes.count)
+        for code in codes {
+            #expect(
+                ProgramExit(rawValue: code.exitCode) != nil && (400..<600).contains(code.status)
+                    && !code.summary.isEmpty)
+        }
     }
 }
 

@@ -12,27 +12,23 @@ import Variants
         let settings = try Settings(
             assignments: ["fetch.slots=7"], environment: ["PIPECTL_FETCH_SLOTS": "5", "PIPECTL_FETCH_PER_HOST": "9"],
             file: file)
-        #expect(settings.integer("fetch.slots") == 7)
-        #expect(settings.integer("fetch.perHost") == 9)
-        #expect(settings.integer("retries") == 5)
-        #expect(settings.integer("fetch.redirects") == 3)
+        let fetch = try settings.configuration().pipeline.fetch
+        #expect(fetch.slots == 7 && fetch.perHost == 9 && fetch.retries == 5 && fetch.redirects == 3)
         #expect(settings.origin("retries") == .file(file, line: 4))
     }
 
     @Test func `a server has one worker more than processors, other commands have as many`() throws {
-        let processors = try Settings().renderWorkers(serves: false)
-        #expect(processors == max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
-        #expect(try Settings().renderWorkers(serves: true) == processors + 1)
+        let processors = Int(max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+        #expect(try Settings().configuration().workers.count == processors)
+        // nil is the library's default, one more than processors.
+        #expect(try Settings().configuration(serves: true).workers.count == nil)
         let settings = try Settings(assignments: ["render.workers=7"])
         for serves in [false, true] {
-            let configuration = try PipelineSettings.configuration(settings, serves: serves)
+            let configuration = try settings.configuration(serves: serves).pipelineConfiguration()
             #expect(configuration.renderThreads == 7)
             guard case .workers(let workers) = configuration.isolation else { Issue.record("no workers"); return }
             #expect(workers.count == 7)
         }
-        guard case .workers(let workers) = try PipelineSettings.configuration(Settings(), serves: true).isolation
-        else { Issue.record("no workers"); return }
-        #expect(workers.count == processors + 1)
     }
 
     @Test func `an unknown key names the nearest one`() {
@@ -88,36 +84,37 @@ import Variants
     @Test func `limits arrive in the configuration, by the names that errors call them`() throws {
         let names = ["pixels", "bytes", "frames", "scans", "outputEdge", "profileBytes", "seconds", "encodeSeconds"]
         let settings = try Settings(assignments: names.enumerated().map { "limits.\($1)=\(100 + $0)" })
-        let limits = try PipelineSettings.configuration(settings).limits
+        let limits = try settings.configuration().pipeline.limits
         #expect(
             [
                 limits.pixels, limits.bytes, limits.frames, limits.scans, limits.outputEdge, limits.profileBytes,
                 Int(limits.seconds), Int(limits.encodeSeconds),
             ] == Array(100..<108))
-        #expect(try PipelineSettings.configuration(Settings(), serves: true).limits == RenderLimits())
+        #expect(try Settings().configuration(serves: true).pipeline.limits == RenderLimits())
         var patient = RenderLimits()
         patient.encodeSeconds = 60
-        #expect(try PipelineSettings.configuration(Settings()).limits == patient)
+        #expect(try Settings().configuration().pipeline.limits == patient)
         #expect(Mirror(reflecting: limits).children.compactMap(\.label).sorted() == (names + ["formats"]).sorted())
     }
 
-    @Test func `the command's defaults are the library's, but for those that the table says`() throws {
-        let (command, library) = (try PipelineSettings.configuration(Settings(), serves: true), PipelineConfiguration())
-        #expect(command.disk == library.disk && command.fsync == library.fsync)
-        #expect(command.freeSpace == library.freeSpace && command.quality == library.quality)
-        #expect(command.acceptedTypes.filter { !$0.isEmpty } == library.acceptedTypes)
-        #expect(command.limits == library.limits)
-        #expect(command.caching == library.caching)
-        let (asked, given) = (command.fetch, library.fetch)
-        #expect(asked.slots == given.slots && asked.perHost == given.perHost && asked.retries == given.retries)
-        #expect(asked.connectSeconds == given.connectSeconds && asked.headerSeconds == given.headerSeconds)
-        #expect(asked.totalSeconds == given.totalSeconds && asked.stallSeconds == given.stallSeconds)
-        #expect(asked.redirects == given.redirects && asked.http2 == given.http2 && asked.rate == given.rate)
-        #expect(asked.breaker == given.breaker && asked.byteLimit == given.byteLimit)
-        let memory = try Settings().memoryBudgets
-        #expect(
-            abs(memory.originals - library.memory.originals) < 10 && abs(memory.variants - library.memory.variants) < 10
-        )
+    @Test func `the server's defaults are the library's but for the isolation, which the table says`() throws {
+        let command = try Settings(environment: ["HOME": "/h"]).configuration(serves: true).pipelineConfiguration()
+        let library = PipelineConfiguration()
+        #expect(command.disk == library.disk && command.memory == library.memory && command.quality == library.quality)
+        #expect(command.acceptedTypes == library.acceptedTypes && command.limits == library.limits)
+        #expect(command.caching == library.caching && command.fetch == library.fetch)
+        guard case .inProcess = library.isolation, case .workers(let workers) = command.isolation else {
+            Issue.record("the table says: workers, in the library inProcess")
+            return
+        }
+        #expect(workers.memory == WorkerConfiguration().memory && workers.count == WorkerConfiguration().count)
+    }
+
+    @Test func `memory for records follows that for originals unless it is set`() throws {
+        let follows = try Settings(assignments: ["memory.originals=50MB"]).configuration().pipeline.memory
+        #expect(follows.originals == 50_000_000 && follows.records == 5_000_000 && follows.variants == 2_000_000)
+        let own = try Settings(assignments: ["memory.originals=50MB", "memory.records=1MB"]).configuration(serves: true)
+        #expect(own.pipeline.memory.records == 1_000_000)
     }
 
     @Test func `every default fits its own kind`() {
@@ -125,12 +122,15 @@ import Variants
     }
 
     @Test func `private addresses are none, all or a list`() throws {
-        #expect(try Settings().allowPrivateAddresses == PrivateAddresses.none)
-        #expect(try Settings(assignments: ["allowPrivateAddresses=true"]).allowPrivateAddresses == .all)
-        let listed = try Settings(assignments: ["allowPrivateAddresses=127.0.0.1:8080,10.0.0.0/8"])
-        #expect(listed.allowPrivateAddresses == .list(["127.0.0.1:8080", "10.0.0.0/8"]))
-        let json = try Settings(assignments: [#"allowPrivateAddresses=["::1"]"#])
-        #expect(json.allowPrivateAddresses == .list(["::1"]))
+        func rule(_ assignment: String...) throws -> AddressRule {
+            try Settings(assignments: assignment).configuration().pipeline.fetch.allowPrivateAddresses
+        }
+        #expect(try rule() == .none)
+        #expect(try rule("allowPrivateAddresses=true") == .all)
+        #expect(
+            try rule("allowPrivateAddresses=127.0.0.1:8080,10.0.0.0/8")
+                == .list(["127.0.0.1:8080", "10.0.0.0/8"].compactMap(AddressRule.Entry.init)))
+        #expect(try rule(#"allowPrivateAddresses=["::1"]"#) == .list(["::1"].compactMap(AddressRule.Entry.init)))
     }
 
     @Test func `relative paths in a settings file are relative to it, those of flags are not`() throws {
@@ -141,10 +141,9 @@ import Variants
             to: "settings/c.yaml")
         let settings = try Settings(environment: ["HOME": "/home/a"], file: file)
         #expect(settings.cacheFolder == folder("settings/here"))
-        #expect(settings.masksFolder == "/masks" && settings.overlaysFolder == "/home/a/overlays")
-        var fetch = FetchConfiguration()
-        try settings.apply(to: &fetch)
-        #expect(fetch.hosts.values.first?.authoritiesFile == folder("settings/ca.pem"))
+        let pipeline = try settings.configuration().pipeline
+        #expect(pipeline.masks == "/masks" && pipeline.overlays == "/home/a/overlays")
+        #expect(pipeline.fetch.hosts.values.first?.authoritiesFile == folder("settings/ca.pem"))
         let flag = try Settings(flags: [("--cache", "cache", "there")], file: file)
         #expect(flag.cacheFolder == "there")
     }
@@ -155,14 +154,16 @@ import Variants
             "presets:\n  card: thumbnail:300\n  fetch.x: circle\nallowPrivateAddresses: [127.0.0.1]\n"
                 + "disk.originals: 10MB\nmasks: 1234\nretries: 0\n", to: "c.yaml")
         let settings = try Settings(file: file)
-        #expect(settings.presets == ["card": "thumbnail:300", "fetch.x": "circle"])
-        #expect(settings.diskBudgets(folder: "/").originals == 10_000_000)
-        #expect(settings.diskBudgets(folder: "/").freeSpace == nil)
-        let floor = try Settings(assignments: ["disk.freeSpace=0"])
-        #expect(floor.diskBudgets(folder: "/").freeSpace == 0)
-        #expect(settings.text("masks") == "1234")
-        #expect(settings.allowPrivateAddresses == .list(["127.0.0.1"]))
-        let replaced = try Settings(assignments: [#"presets={"tiny":"thumbnail:32"}"#], file: file)
+        let configuration = try settings.configuration()
+        #expect(configuration.presets == ["card": "thumbnail:300", "fetch.x": "circle"])
+        #expect(configuration.pipeline.disk.originals == 10_000_000 && configuration.pipeline.disk.freeSpace == nil)
+        #expect(configuration.pipeline.masks == folder("1234"))
+        #expect(
+            configuration.pipeline.fetch.allowPrivateAddresses
+                == .list(["127.0.0.1"].compactMap(AddressRule.Entry.init)))
+        let floor = try Settings(assignments: ["disk.freeSpace=0"]).configuration()
+        #expect(floor.pipeline.disk.freeSpace == 0)
+        let replaced = try Settings(assignments: [#"presets={"tiny":"thumbnail:32"}"#], file: file).configuration()
         #expect(replaced.presets == ["tiny": "thumbnail:32"])
     }
 
@@ -189,14 +190,82 @@ import Variants
         #expect(try Settings(assignments: ["cache=~/c"], environment: ["HOME": "/h"]).cacheFolder == "/h/c")
     }
 
-    @Test func `memory budgets are bytes`() throws {
-        let budgets = try Settings(assignments: ["memory.variants=1MB"]).memoryBudgets
-        #expect(budgets.variants == 1_000_000)
-        #expect(budgets.originals > 0)
-        #expect(budgets.pixels == 0)
+    @Test func `a share is of the memory, or of the cache folder's file system`() throws {
+        let configuration = try Settings(
+            assignments: ["memory.variants=50%", "disk.variants=50%", "cache=/tmp"]
+        ).configuration().pipeline
+        #expect(configuration.memory.variants == MachineMemory.bytes / 2)
+        var status = statvfs()
+        #expect(statvfs("/tmp", &status) == 0)
+        #expect(configuration.disk.variants == Int(status.f_blocks) * Int(status.f_frsize) / 2)
+    }
+
+    @Test func `sizes are shown in the largest unit that divides them`() {
+        let sizes = [4_000_000_000, 1 << 30, 50_000_000, 4 << 20, 16_384, 3000, 17]
+        #expect(sizes.map(SettingSize.text) == ["4GB", "1GiB", "50MB", "4MiB", "16KiB", "3kB", "17"])
+        for bytes in sizes { #expect(SettingSize(SettingSize.text(bytes)) == .bytes(bytes)) }
     }
 
     @Test func `the process's own environment is readable`() { #expect(ProcessEnvironment.all()["PATH"] != nil) }
+}
+
+/// No setting is without effect: what is set is what the configuration holds, and nothing else changes.
+@Suite struct SettingEffectsTests {
+    /// Values beside the defaults, for settings whose kind does not say one.
+    private static let values: [String: String] = [
+        "cache": "/tmp", "presets": #"{"a":"circle"}"#, "masks": "/m", "overlays": "/o", "sources.allow": "a.test",
+        "sources.deny": "b.test", "allowPrivateAddresses": "true", "acceptedTypes": "image/png",
+        "fetch.breaker": "false", "hosts": #"{"https://a.test:443":null}"#, "decoders": "png", "listen": "[::1]:1",
+        "auto": "avif", "recipes.allow": "circle", "forwardFields": "accept", "forwardMethods": "POST",
+        "memory.originals": "7%", "memory.records": "7%", "memory.variants": "7%",
+    ]
+
+    private static func value(_ setting: Setting) throws -> String {
+        if let value = values[setting.key] { return value }
+        switch (setting.kind, setting.fallback) {
+        case (.bool, .bool(let value)): return value ? "false" : "true"
+        case (.integer(let range), .int(let value)): return String(value == range.lowerBound ? value + 1 : value - 1)
+        case (.number, .double(let value)): return String(value + 1)
+        case (.size, _): return "123kB"
+        case (.choice(let words), .string(let value)): return try #require(words.first { $0 != value })
+        default:
+            Issue.record("`\(setting.key)` has no value to try; add one to `values`")
+            return ""
+        }
+    }
+
+    @Test(arguments: SettingCatalogue.all.map(\.key)) func `a setting reaches the configuration, alone`(
+        key: String
+    ) throws {
+        let setting = try SettingCatalogue.setting(key, .builtIn)
+        // Entries of `hosts` are secret, so their names alone are compared.
+        let text = try Self.value(setting)
+        let given = try Settings(assignments: [key + "=" + text.replacing(":null", with: ":{}")])
+        let (set, unset) = (try given.configuration(serves: true), try Settings().configuration(serves: true))
+        let expected = try #require(setting.kind.read(text))
+        #expect(setting.value(set) == expected && setting.value(unset) != expected)
+        for other in SettingCatalogue.all where other.key != key {
+            if key == "memory.originals", other.key == "memory.records" { continue }
+            #expect(other.value(set) == other.value(unset), "`\(key)` changes `\(other.key)`")
+        }
+    }
+
+    @Test func `only the settings that say so have another default in commands besides serve`() throws {
+        let (commands, serve) = (try Settings().configuration(), try Settings().configuration(serves: true))
+        for setting in SettingCatalogue.all {
+            #expect(
+                (setting.value(commands) != setting.value(serve)) == (setting.departure?.fill != nil), "\(setting.key)")
+        }
+    }
+
+    @Test func `cache commands read the disk settings that a pipeline is made with, and no others`() throws {
+        let settings = try Settings(assignments: [
+            "disk.fsync=true", "disk.originals=3GB", "disk.variants=1GB", "disk.freeSpace=0", #"hosts={"a/b":{}}"#,
+        ])
+        #expect(throws: SettingError.self) { _ = try settings.configuration() }
+        let disk = try settings.configuration(only: ["disk."]).pipeline.disk
+        #expect(disk.fsync && disk.originals == 3_000_000_000 && disk.variants == 1_000_000_000 && disk.freeSpace == 0)
+    }
 }
 
 @Suite struct JSONReaderTests {

@@ -167,7 +167,7 @@ struct ImagePipelineTests {
         let warnings = Mutex<[String]>([])
         let bench = try PipelineBench { _ in picture("night-tiny.jpg", fresh) }
         let pipeline = try bench.pipeline {
-            $0.freeSpace = 1 << 62
+            $0.disk.freeSpace = 1 << 62
             $0.warn = { text in warnings.withLock { $0.append(text) } }
         }
         for path in ["/a", "/b"] {
@@ -348,7 +348,7 @@ struct GatedTransport: Transport {
         asks.yield()
         // A cancelled wait ends like an open door; the pipeline's waiter has left by then.
         try? await door.pass()
-        let now = ImagePipeline.unixTime()
+        let now = SystemClock.unix.seconds
         let fields = [HeaderField("Content-Type", "image/jpeg"), HeaderField("Cache-Control", control)]
         return FetchedResponse(
             status: 200, fields: fields, body: sample("originals/night-tiny.jpg"),

@@ -51,8 +51,7 @@ final class MemoryPressure: Sendable {
                 pollfd(fd: woken, events: Int16(POLLIN), revents: 0),
             ]
             while true {
-                let count = poll(&watched, 2, -1)
-                if count < 0, errno == EINTR { continue }
+                let count = uninterrupted { poll(&watched, 2, -1) }
                 // `POLLERR`: the trigger is gone with its cgroup.
                 guard count > 0, watched[1].revents == 0, watched[0].revents & Int16(POLLERR) == 0 else { return }
                 onPressure()

@@ -46,10 +46,10 @@ struct BodyFiles: Sendable {
         var failed: CInt = 0
         switch body {
         case .bytes(let bytes):
-            failed = bytes.withUnsafeBytes { Self.write($0, to: file) }
+            if !bytes.withUnsafeBytes({ FileIO.write($0, to: file) }) { failed = errno }
         case .file(let spooled):
             let isRead = spooled.forEachPiece { piece in
-                failed = Self.write(piece, to: file)
+                if !FileIO.write(piece, to: file) { failed = errno }
                 return failed == 0
             }
             if !isRead, failed == 0 { failed = EIO }
@@ -61,20 +61,6 @@ struct BodyFiles: Sendable {
             throw Self.failure("cannot write a body", failed, path)
         }
         return path
-    }
-
-    /// Writes all bytes; returns 0, or errno on failure.
-    private static func write(_ data: UnsafeRawBufferPointer, to file: CInt) -> CInt {
-        var at = 0
-        while at < data.count {
-            let count = Glibc.write(file, data.baseAddress?.advanced(by: at), data.count - at)
-            if count < 0 {
-                if errno == EINTR { continue }
-                return errno
-            }
-            at += count
-        }
-        return 0
     }
 
     // MARK: Intent files
@@ -174,21 +160,9 @@ struct BodyFiles: Sendable {
 
     /// Reads `length` bytes of an open file; nil if it ends earlier.
     private static func read(_ file: CInt, length: Int, path: String) throws(StoreError) -> [UInt8]? {
-        var failed: CInt = 0
-        let bytes = [UInt8](unsafeUninitializedCapacity: length) { buffer, filled in
-            while filled < length {
-                let count = pread(file, buffer.baseAddress?.advanced(by: filled), length - filled, off_t(filled))
-                if count == 0 { return }
-                if count < 0 {
-                    if errno == EINTR { continue }
-                    failed = errno
-                    return
-                }
-                filled += count
-            }
-        }
-        guard failed == 0 else { throw failure("cannot read a body", failed, path) }
-        return bytes.count == length ? bytes : nil
+        if let bytes = FileIO.bytes(length, of: file) { return bytes }
+        guard errno == 0 else { throw failure("cannot read a body", errno, path) }
+        return nil
     }
 
     /// Deletes whatever has the name of this body file. A missing file is fine.

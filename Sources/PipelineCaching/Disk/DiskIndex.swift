@@ -1,3 +1,4 @@
+import PipelineSupport
 import Glibc
 import Synchronization
 
@@ -49,12 +50,6 @@ final class DiskIndex: @unchecked Sendable {
             guard let opened else { throw StoreError(.closed, "the store is closed", path: files.folder) }
             return opened
         }
-    }
-
-    static func now() -> Double {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 
     // MARK: Opening
@@ -173,7 +168,7 @@ final class DiskIndex: @unchecked Sendable {
             }
             try connection.run(
                 "UPDATE state SET value = ?1 WHERE name = 'generation'",
-                .integer(first > 0 ? Int(first) : Int(Self.now() * 1_000)))
+                .integer(first > 0 ? Int(first) : Int(SystemClock.unix.seconds * 1_000)))
             for tier in DiskTable.allCases { if let counters { try connection.add(counters[tier], to: tier) } }
             try connection.execute(
                 """

@@ -22,7 +22,7 @@ struct FileSystemSpace: Sendable, Hashable {
 
     /// The default floor: a gigabyte, or a twentieth of the file system if that is less; 16 MB at least, because the
     /// WAL may take half of that before it is checkpointed.
-    var ordinaryFloor: Int { min(1_000_000_000, max(16_000_000, total / 20)) }
+    var ordinaryFloor: Int { min(DiskStoreConfiguration.usualFreeSpace, max(16_000_000, total / 20)) }
 }
 
 extension DiskStore {

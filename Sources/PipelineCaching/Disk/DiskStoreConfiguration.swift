@@ -28,5 +28,8 @@ public struct DiskStoreConfiguration: Sendable, Hashable {
     /// default 600.
     public var graceSeconds = 600
 
+    /// Bytes of `freeSpace` unless set, on a file system of at least 20 GB.
+    package static let usualFreeSpace = 1_000_000_000
+
     public init() {}
 }

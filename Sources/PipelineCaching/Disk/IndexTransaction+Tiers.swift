@@ -1,3 +1,5 @@
+import PipelineSupport
+
 /// Budgets, eviction queues and ghost entries.
 extension IndexTransaction {
     /// One tier within a transaction.
@@ -44,7 +46,7 @@ extension IndexTransaction {
             index.notes.note(tier) { $0.refused += 1 }
             return nil
         }
-        let now = DiskIndex.now()
+        let now = SystemClock.unix.seconds
         var entry = EvictionEntry(size: size, cost: cost)
         policies[tier].admit(&entry, wasEvicted: try isGhost(tier, key), now: now)
         entry.uses = max(entry.uses, UInt8(clamping: accesses))

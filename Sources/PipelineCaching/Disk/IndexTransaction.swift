@@ -1,3 +1,5 @@
+import PipelineSupport
+
 /// A write transaction of the index: inserts, evicts and removes entries, and keeps budgets and bodies consistent.
 final class IndexTransaction {
     let index: DiskIndex
@@ -113,7 +115,7 @@ final class IndexTransaction {
 
     /// Remembers a purge of these names.
     func remember(_ names: Set<String>, _ generation: UInt64) throws(StoreError) {
-        let now = DiskIndex.now()
+        let now = SystemClock.unix.seconds
         for name in names {
             try connection.run(
                 "INSERT OR REPLACE INTO purges VALUES (?1, ?2, ?3)", .text(name), .integer(Int(generation)), .real(now))

@@ -1,3 +1,4 @@
+import PipelineSupport
 import Synchronization
 
 /// Counters and accesses recorded in memory until a writer stores them in the index, so that a hit writes nothing.
@@ -55,12 +56,12 @@ final class LookupNotes: Sendable {
     var counters: PerTier<StoreCounters> { state.withLock { $0.counters } }
 
     func note(_ tier: DiskTable, _ change: (inout StoreCounters) -> Void) {
-        update(at: DiskIndex.now()) { change(&$0.counters[tier]) }
+        update(at: SystemClock.unix.seconds) { change(&$0.counters[tier]) }
     }
 
     /// Records an access of a row.
     func use(_ tier: DiskTable, row: Int) {
-        let now = DiskIndex.now()
+        let now = SystemClock.unix.seconds
         update(at: now) { state in
             var entry = EvictionEntry(size: 1, cost: 1)
             state.policies[tier].touch(&entry, uses: 1, now: now)

@@ -120,7 +120,7 @@ package final class FlightLocks: Sendable {
     }
 }
 
-/// The open file. Its locks do not exclude work of the same process; `Flights` coalesces that.
+/// The open file. Its locks do not exclude work of the same process; `SharedWork` coalesces that.
 private final class LockFile: Sendable {
     let inode: UInt64
     private let descriptor: CInt

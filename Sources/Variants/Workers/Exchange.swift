@@ -1,3 +1,4 @@
+import PipelineSupport
 import CSandbox
 import Glibc
 
@@ -51,11 +52,11 @@ struct Exchange {
         var stopped = asked
         var end = asked?.grace.firstLook ?? began + job.limits.seconds
         while true {
-            let left = end - Clock.monotonic.seconds
+            let left = end - SystemClock.monotonic.seconds
             if left <= 0 {
                 if let stopped {
                     if stopped.isCancelled { try leave(after: stopped) }
-                    let now = Clock.monotonic.seconds
+                    let now = SystemClock.monotonic.seconds
                     end = stopped.grace.killTime(now: now, cpu: worker.cpuSeconds)
                     if end <= now { throw killed(stopped.reason) }
                 } else {
@@ -73,7 +74,7 @@ struct Exchange {
                 let answer = worker.answer()
                 if case .reply(.encoding(pending.id)) = answer, phase == .pixels, pending.kind == .variant {
                     phase = .encode
-                    if stopped == nil { end = Clock.monotonic.seconds + job.limits.encodeSeconds }
+                    if stopped == nil { end = SystemClock.monotonic.seconds + job.limits.encodeSeconds }
                     continue
                 }
                 return try answered(answer, stopped?.reason)
@@ -107,7 +108,7 @@ struct Exchange {
 
     private func stop(_ reason: RenderError) -> Stop {
         let heeds = reason.code != .cancelled || pending.kind == .pixels || job.output.heedsStops
-        let grace = StopGrace(now: Clock.monotonic.seconds, cpu: worker.cpuSeconds, heeds: heeds)
+        let grace = StopGrace(now: SystemClock.monotonic.seconds, cpu: worker.cpuSeconds, heeds: heeds)
         worker.stop(pending.id)
         return Stop(reason: reason, grace: grace)
     }
@@ -213,16 +214,16 @@ struct Exchange {
             let bytes = try bytes(finished.count)
             try check(bytes, finished)
             // No time can be longer than the whole render; within that, the worker's word is taken for it.
-            let most = (Clock.monotonic.seconds - began) * 1000
+            let most = (SystemClock.monotonic.seconds - began) * 1000
             // A share of a shared decode may have been spent during another render.
             let longest = job.shared == nil ? most : max(most, job.limits.seconds * 1000)
             return .variant(
                 RenderedVariant(
                     bytes: bytes, format: job.output.format, width: finished.width, height: finished.height,
                     hasAlpha: finished.hasAlpha,
-                    milliseconds: (
-                        min(finished.decode, most), min(finished.operations, most), min(finished.encode, most)
-                    ),
+                    milliseconds: Timings(
+                        decode: min(finished.decode, most), operations: min(finished.operations, most),
+                        encode: min(finished.encode, most)),
                     cpuMilliseconds: min(finished.cpu, longest * 2)))
         }
     }
@@ -233,15 +234,9 @@ struct Exchange {
         guard fstat(files.output, &status) == 0, status.st_size == count else {
             throw MessageError("\(status.st_size) bytes instead of the announced \(count)")
         }
-        let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-            while filled < count, let start = buffer.baseAddress {
-                let got = pread(files.output, start + filled, count - filled, off_t(filled))
-                if got < 0, errno == EINTR { continue }
-                guard got > 0 else { return }
-                filled += got
-            }
+        guard let bytes = FileIO.bytes(count, of: files.output) else {
+            throw MessageError("fewer than the announced \(count) bytes")
         }
-        guard bytes.count == count else { throw MessageError("\(bytes.count) bytes instead of the announced \(count)") }
         return bytes
     }
 

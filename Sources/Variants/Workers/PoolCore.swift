@@ -1,3 +1,4 @@
+import PipelineSupport
 import CSandbox
 import Glibc
 import Synchronization
@@ -237,7 +238,7 @@ final class PoolCore: Sendable {
             let isFirst = state.awaitsFirst
             state.awaitsFirst = false
             guard state.keepsWorkers || isFirst, !hasWorker else { return .wait(-1) }
-            let delay = state.backoff.delay(now: Clock.monotonic.seconds)
+            let delay = state.backoff.delay(now: SystemClock.monotonic.seconds)
             return delay > 0 ? .wait(Int32((delay * 1000).rounded(.up))) : .start
         }
     }
@@ -280,7 +281,7 @@ final class PoolCore: Sendable {
 
     /// Seconds to wait before starting a spare worker; nil until a slot's worker has started.
     func spareDelay() -> Double? {
-        state.withLock { $0.protection == nil ? nil : $0.backoff.delay(now: Clock.monotonic.seconds) }
+        state.withLock { $0.protection == nil ? nil : $0.backoff.delay(now: SystemClock.monotonic.seconds) }
     }
 
     /// Removes the spare after its thread has ended. Returns the callers that wait for the shutdown.
@@ -316,7 +317,7 @@ final class PoolCore: Sendable {
 
     /// Why no worker may be started now; nil if one may be.
     func startRefusal() -> RenderError? {
-        state.withLock { $0.backoff.delay(now: Clock.monotonic.seconds) > 0 ? $0.backoff.reason : nil }
+        state.withLock { $0.backoff.delay(now: SystemClock.monotonic.seconds) > 0 ? $0.backoff.reason : nil }
     }
 
     private func started(_ result: Result<WorkerProtection, RenderError>) {
@@ -328,7 +329,7 @@ final class PoolCore: Sendable {
                 state.statistics.started += 1
                 state.spare?.wake()
             case .failure(let error):
-                state.backoff.failed(error, now: Clock.monotonic.seconds)
+                state.backoff.failed(error, now: SystemClock.monotonic.seconds)
             }
             defer { state.awaitingStart = [] }
             return state.awaitingStart
@@ -356,7 +357,7 @@ final class PoolCore: Sendable {
         guard state.withLock({ $0.quarantine.mayContain(count: job.original.count) }) else { return .admitted(nil) }
         let original = try fingerprint(job)
         let variant = job.variant
-        let now = Clock.monotonic.seconds
+        let now = SystemClock.monotonic.seconds
         let (entry, admission) = state.withLock { state -> (Quarantine.Entry?, Admission) in
             let turn = state.turns[original]
             if let entry = state.quarantine.entry(original, variant, now: now) {
@@ -409,7 +410,7 @@ final class PoolCore: Sendable {
         guard configuration.quarantineSeconds > 0, let original = try? fingerprint(job) else { return }
         state.withLock {
             $0.quarantine.add(
-                original, job.variant, failure, reason: reason, now: Clock.monotonic.seconds,
+                original, job.variant, failure, reason: reason, now: SystemClock.monotonic.seconds,
                 seconds: configuration.quarantineSeconds)
         }
     }

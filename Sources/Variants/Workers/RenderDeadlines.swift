@@ -1,3 +1,4 @@
+import PipelineSupport
 import Glibc
 
 /// One thread that stops renders whose deadline has passed.
@@ -27,15 +28,13 @@ final class RenderDeadlines: @unchecked Sendable {
     }
 
     func start() {
-        var thread = pthread_t()
-        let context = Unmanaged.passRetained(self)
-        let status = pthread_create(&thread, nil, deadlineMain, context.toOpaque())
-        if status == 0 { pthread_detach(thread) } else { context.release() }
+        // Without the thread, renders have no deadline.
+        _ = startThread { self.run() }
     }
 
     func add(_ control: RenderControl, seconds: Double) {
         pthread_mutex_lock(mutex)
-        running[ObjectIdentifier(control)] = (Clock.monotonic.seconds + seconds, control)
+        running[ObjectIdentifier(control)] = (SystemClock.monotonic.seconds + seconds, control)
         pthread_cond_signal(condition)
         pthread_mutex_unlock(mutex)
     }
@@ -53,11 +52,11 @@ final class RenderDeadlines: @unchecked Sendable {
         pthread_mutex_unlock(mutex)
     }
 
-    fileprivate func run() {
+    private func run() {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         while !(isClosed && running.isEmpty) {
-            let now = Clock.monotonic.seconds
+            let now = SystemClock.monotonic.seconds
             for (key, entry) in running where entry.deadline <= now {
                 running[key] = nil
                 entry.control.stop(.deadline)
@@ -69,22 +68,5 @@ final class RenderDeadlines: @unchecked Sendable {
             until.tv_nsec = Int((next - Double(until.tv_sec)) * 1e9)
             pthread_cond_timedwait(condition, mutex, &until)
         }
-    }
-}
-
-private func deadlineMain(_ context: UnsafeMutableRawPointer?) -> UnsafeMutableRawPointer? {
-    guard let context else { return nil }
-    Unmanaged<RenderDeadlines>.fromOpaque(context).takeRetainedValue().run()
-    return nil
-}
-
-/// The clocks that renders are measured with.
-enum Clock {
-    case monotonic, threadCPU
-
-    var seconds: Double {
-        var time = timespec()
-        clock_gettime(self == .monotonic ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &time)
-        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 }

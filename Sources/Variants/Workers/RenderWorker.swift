@@ -1,3 +1,4 @@
+import PipelineSupport
 import CSandbox
 import CVips
 import Glibc
@@ -129,19 +130,10 @@ private struct WorkerLoop {
     init(hasFaults: Bool) { self.hasFaults = hasFaults }
 
     func run() -> Int32 {
-        var thread = pthread_t()
-        let listener = Unmanaged.passRetained(current)
-        let status = pthread_create(
-            &thread, nil,
-            { context in
-                if let context { Unmanaged<CurrentRender>.fromOpaque(context).takeRetainedValue().listen() }
-                return nil
-            }, listener.toOpaque())
-        guard status == 0 else {
-            WorkerProgram.complain("cannot create a thread: \(status)")
+        guard startThread({ [current] in current.listen() }) else {
+            WorkerProgram.complain("cannot create a thread: \(errno)")
             return 1
         }
-        pthread_detach(thread)
         var buffer = [UInt8](repeating: 0, count: WorkerProtocol.messageLimit)
         var descriptors = [Int32](repeating: -1, count: WorkerProtocol.maskLimit + 2)
         while true {
@@ -244,16 +236,8 @@ private struct WorkerLoop {
     }
 
     private static func write(_ bytes: [UInt8], to file: Int32) throws(RenderError) {
-        var written = 0
-        while written < bytes.count {
-            let count = bytes.withUnsafeBytes {
-                pwrite(file, $0.baseAddress.map { $0 + written }, $0.count - written, written)
-            }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else {
-                throw RenderError(.overLimit, "the output of \(bytes.count) bytes exceeds what a worker may write")
-            }
-            written += count
+        guard bytes.withUnsafeBytes({ FileIO.write($0, to: file, at: 0) }) else {
+            throw RenderError(.overLimit, "the output of \(bytes.count) bytes exceeds what a worker may write")
         }
         // Cut off what the file may still hold of the last render's output.
         guard ftruncate(file, bytes.count) == 0 else {

@@ -1,3 +1,4 @@
+import PipelineSupport
 import CSandbox
 import Glibc
 import Synchronization
@@ -36,19 +37,7 @@ final class SpareWorker: @unchecked Sendable {
         self.core = core
         wakeup = csandbox_wakeup()
         if wakeup < 0 { return nil }
-        var thread = pthread_t()
-        let context = Unmanaged.passRetained(self)
-        let status = pthread_create(
-            &thread, nil,
-            { context in
-                if let context { Unmanaged<SpareWorker>.fromOpaque(context).takeRetainedValue().run() }
-                return nil
-            }, context.toOpaque())
-        guard status == 0 else {
-            context.release()
-            return nil
-        }
-        pthread_detach(thread)
+        guard startThread({ self.run() }) else { return nil }
     }
 
     deinit { if wakeup >= 0 { close(wakeup) } }

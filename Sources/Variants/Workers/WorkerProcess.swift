@@ -1,3 +1,4 @@
+import PipelineSupport
 import CSandbox
 import Glibc
 
@@ -138,7 +139,7 @@ final class WorkerProcess: @unchecked Sendable {
     /// Sets limits that the kernel enforces, whatever happens to this process: bytes of a file, and seconds of CPU
     /// time, which count its whole life.
     private func limit(_ limits: RenderLimits) {
-        let now = Clock.monotonic.seconds
+        let now = SystemClock.monotonic.seconds
         // Before every small render this would take a part of its time: once a second suffices.
         guard now >= limited.until || limited.limits != limits else { return }
         limited = (now + 1, limits)
@@ -181,9 +182,9 @@ final class WorkerProcess: @unchecked Sendable {
     }
 
     private func answer(within seconds: Double) -> Answer? {
-        let deadline = Clock.monotonic.seconds + seconds
+        let deadline = SystemClock.monotonic.seconds + seconds
         var watched = pollfd(fd: requests, events: Int16(POLLIN), revents: 0)
-        while case let left = deadline - Clock.monotonic.seconds, left > 0 {
+        while case let left = deadline - SystemClock.monotonic.seconds, left > 0 {
             if poll(&watched, 1, Int32((left * 1000).rounded(.up))) > 0 { return answer() }
         }
         return nil
@@ -202,10 +203,8 @@ final class WorkerProcess: @unchecked Sendable {
         kill()
         isReaped = true
         var status: Int32 = 0
-        while waitpid(child, &status, 0) < 0 {
-            // Other code in this process has already waited for it.
-            if errno != EINTR { return "ended" }
-        }
+        // If that fails, other code in this process has already waited for it.
+        guard uninterrupted({ waitpid(child, &status, 0) }) >= 0 else { return "ended" }
         let number = status & 0x7F
         if number == 0 { return "ended with exit code \(status >> 8 & 0xFF)" }
         return "was killed by \(Self.signalNames[number] ?? "signal \(number)")"

@@ -1,3 +1,4 @@
+import PipelineSupport
 import CSandbox
 import Glibc
 
@@ -19,21 +20,9 @@ final class WorkerSlot: @unchecked Sendable {
 
     /// Starts the thread, which releases the slot's resources when it ends; false if the system cannot create one.
     func start() -> Bool {
-        var thread = pthread_t()
-        let context = Unmanaged.passRetained(self)
-        let status = pthread_create(
-            &thread, nil,
-            { context in
-                if let context { Unmanaged<WorkerSlot>.fromOpaque(context).takeRetainedValue().run() }
-                return nil
-            }, context.toOpaque())
-        if status == 0 {
-            pthread_detach(thread)
-        } else {
-            context.release()
-            close(wakeup)
-        }
-        return status == 0
+        let isStarted = startThread { self.run() }
+        if !isStarted { close(wakeup) }
+        return isStarted
     }
 
     /// Makes the thread look for work again; callable from any thread.
@@ -136,10 +125,10 @@ final class WorkerSlot: @unchecked Sendable {
             let current: WorkerProcess
             if let worker { current = worker } else { current = try newWorker() }
             worker = current
-            if let firstGiven, Clock.monotonic.seconds - firstGiven >= job.limits.seconds {
+            if let firstGiven, SystemClock.monotonic.seconds - firstGiven >= job.limits.seconds {
                 throw .deadline(.pixels, job)
             }
-            let began = firstGiven ?? Clock.monotonic.seconds
+            let began = firstGiven ?? SystemClock.monotonic.seconds
             firstGiven = began
             let files = try HandedFiles(job, to: current)
             if current.send(request, files.descriptors, limits: job.limits) {
@@ -228,17 +217,9 @@ enum MemoryFile {
 
     /// Writes the bytes at the beginning of the file.
     static func write(_ bytes: [UInt8], to file: Int32) throws(RenderError) {
-        var written = 0
-        while written < bytes.count {
-            let count = bytes.withUnsafeBytes {
-                pwrite(file, $0.baseAddress.map { $0 + written }, $0.count - written, off_t(written))
-            }
-            if count < 0, errno == EINTR { continue }
-            guard count > 0 else {
-                throw RenderError(
-                    .workerUnavailable, "cannot allocate \(bytes.count) bytes: \(String(cString: strerror(errno)))")
-            }
-            written += count
+        guard bytes.withUnsafeBytes({ FileIO.write($0, to: file, at: 0) }) else {
+            throw RenderError(
+                .workerUnavailable, "cannot allocate \(bytes.count) bytes: \(String(cString: strerror(errno)))")
         }
     }
 }

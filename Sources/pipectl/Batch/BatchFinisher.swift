@@ -63,7 +63,7 @@ final class BatchFinisher: @unchecked Sendable {
         switch outcome {
         case .failure(let failure):
             line.error = failure
-            if item.source.isFound, failure.code == PipelineError.Code.notAnImage.name { line.outcome = .skipped }
+            if item.source.isFound, failure.code == .notAnImage { line.outcome = .skipped }
         case .variant(let variant):
             line.key = variant.key
             line.originalOutcome = variant.originalOutcome
@@ -82,9 +82,9 @@ final class BatchFinisher: @unchecked Sendable {
                 line.digest = variant.digest
                 bytes = variant.bytes
             } catch let error as NameError {
-                line.error = BatchFailure(code: "badName", message: error.message)
+                line.error = BatchFailure(code: .badName, message: error.message)
             } catch {
-                line.error = BatchFailure(code: "outputFailed", message: "\(error)")
+                line.error = BatchFailure(code: .outputFailed, message: "\(error)")
             }
         }
         summary.count(line)

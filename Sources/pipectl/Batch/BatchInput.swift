@@ -140,7 +140,7 @@ struct BatchInput: Sequence {
                 let matches = InputKind.expand(argument)
                 if matches.isEmpty {
                     return .failure(
-                        source: argument, BatchFailure(code: "sourceNotFound", message: "no file matches \(argument)"))
+                        source: argument, BatchFailure(code: .sourceNotFound, message: "no file matches \(argument)"))
                 }
                 current = GlobReader(matches, excluding: excluded)
             case .lines, .jsonLines, .csv:
@@ -148,7 +148,7 @@ struct BatchInput: Sequence {
                     current = try InputKind.manifestReader(argument)
                 } catch {
                     return .failure(
-                        source: argument, BatchFailure(code: "sourceNotFound", message: error.description))
+                        source: argument, BatchFailure(code: .sourceNotFound, message: error.description))
                 }
             default: return .source(BatchSource(argument))
             }
@@ -276,7 +276,7 @@ final class GlobReader: EntryReader {
                 do {
                     current = try InputKind.manifestReader(path)
                 } catch {
-                    return .failure(source: path, BatchFailure(code: "sourceNotFound", message: error.description))
+                    return .failure(source: path, BatchFailure(code: .sourceNotFound, message: error.description))
                 }
             default: return .source(BatchSource(path))
             }

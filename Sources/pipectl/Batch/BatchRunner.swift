@@ -26,12 +26,12 @@ struct BatchVariant: Sendable {
     var outcome: ItemOutcome
     var originalOutcome: OriginalOutcome
     var collapsed = false
-    var milliseconds = StageMilliseconds()
+    var milliseconds = Timings()
 
     init(
         bytes: [UInt8], format: String, fileExtension: String, width: Int, height: Int, key: String, digest: String,
         outcome: ItemOutcome, originalOutcome: OriginalOutcome, collapsed: Bool = false,
-        milliseconds: StageMilliseconds = StageMilliseconds()
+        milliseconds: Timings = Timings()
     ) {
         self.bytes = bytes
         self.format = format
@@ -230,7 +230,7 @@ final class BatchProducer: @unchecked Sendable {
                 let recipes = source.recipes ?? options.recipes
                 if recipes.isEmpty {
                     let failure = BatchFailure(
-                        code: "noRecipe", message: "this entry has no recipe, and none was given with -r")
+                        code: .noRecipe, message: "this entry has no recipe, and none was given with -r")
                     return [failed(source, "", failure)]
                 }
                 expand(source, recipes)

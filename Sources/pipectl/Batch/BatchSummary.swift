@@ -1,4 +1,5 @@
 import PipelineSupport
+import Pipeline
 
 /// The counts of a batch.
 struct BatchSummary: Sendable, Hashable {
@@ -42,7 +43,7 @@ struct BatchSummary: Sendable, Hashable {
         } else if let original = item.originalOutcome {
             originalOutcomes[original, default: 0] += 1
         }
-        if item.outcome == .failed, let error = item.error { failures[error.code, default: 0] += 1 }
+        if item.outcome == .failed, let error = item.error { failures[error.code.name, default: 0] += 1 }
         switch item.written {
         case true?: written += 1
         case false?: unchanged += 1
@@ -62,7 +63,7 @@ struct BatchSummary: Sendable, Hashable {
             "  files written \(written), unchanged \(unchanged)"
                 + (duplicates > 0 ? ", duplicates \(duplicates)" : ""),
         ]
-        var originals = OriginalOutcome.allCases.compactMap { outcome in
+        var originals = OriginalOutcome.listed.compactMap { outcome in
             originalOutcomes[outcome].map { "\(outcome.rawValue) \($0)" }
         }
         if collapsed > 0 { originals.append("shared \(collapsed)") }
@@ -90,7 +91,7 @@ struct BatchSummary: Sendable, Hashable {
             for outcome in ItemOutcome.allCases { inner.add(outcome.rawValue, outcomes[outcome, default: 0]) }
         }
         json.add("originalOutcomes") { inner in
-            for outcome in OriginalOutcome.allCases {
+            for outcome in OriginalOutcome.listed {
                 inner.add(outcome.rawValue, originalOutcomes[outcome, default: 0])
             }
         }

@@ -40,7 +40,7 @@ final class FolderReader: EntryReader {
             guard let name = level.names[position] else {
                 return .failure(
                     source: level.path + level.names.repaired(position),
-                    BatchFailure(code: "badSource", message: "the file's name is not UTF-8"))
+                    BatchFailure(code: .badSource, message: "the file's name is not UTF-8"))
             }
             if AtomicOutput.isTemporary(name) { continue }
             let path = level.path + name
@@ -60,7 +60,7 @@ final class FolderReader: EntryReader {
         do {
             levels.append(Level(path: path, relative: relative, names: try FolderNames(path)))
         } catch {
-            pending = .failure(source: path, BatchFailure(code: "sourceNotFound", message: error.description))
+            pending = .failure(source: path, BatchFailure(code: .sourceNotFound, message: error.description))
         }
     }
 }

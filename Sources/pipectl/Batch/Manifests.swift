@@ -3,14 +3,14 @@ extension LineReader {
     func failed(line: Int, _ message: String) -> BatchEntry {
         .failure(
             source: "\(name):\(line)",
-            BatchFailure(code: "badManifestLine", message: "\(name), line \(line): \(message)"))
+            BatchFailure(code: .badManifestLine, message: "\(name), line \(line): \(message)"))
     }
 
     /// The read error as a failed item, reported once.
     func takeFailure(_ isReported: inout Bool) -> BatchEntry? {
         guard let failure, !isReported else { return nil }
         isReported = true
-        return .failure(source: name, BatchFailure(code: "badManifest", message: failure.description))
+        return .failure(source: name, BatchFailure(code: .badManifest, message: failure.description))
     }
 }
 

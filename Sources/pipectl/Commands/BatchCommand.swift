@@ -1,3 +1,4 @@
+import PipelineSupport
 import ArgumentParser
 import Glibc
 import Pipeline
@@ -41,25 +42,26 @@ struct BatchCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func run() async throws {
-        let settings = try common.settings()
+        let configuration = try common.configuration()
         guard !sources.isEmpty else {
             throw CommandFailure(
                 .usage, "nothing to do: name files, folders, URLs or a manifest, or - for a list on stdin")
         }
         let input = BatchInput(
-            sources, excluding: [output, settings.cacheFolder], isInterrupted: { Interruption.isRequested })
+            sources, excluding: [output, configuration.pipeline.cacheFolder].compactMap { $0 },
+            isInterrupted: { Interruption.isRequested })
         guard !recipe.isEmpty || input.mayCarryRecipes else {
             throw CommandFailure(.usage, "no recipe: give -r RECIPE, or a manifest with recipes")
         }
-        let presets = try PipelineSettings.presets(settings)
+        let presets = try configuration.recipePresets()
         // An invalid recipe on the command line is a usage error; one in a manifest fails only its own items.
-        for text in recipe { _ = try PipelineSettings.recipe(text, presets) }
-        let pipeline = try common.pipeline(settings, lookupThreads: 4)
+        for text in recipe { _ = try Recipe(usage: text, presets: presets) }
+        let pipeline = try common.pipeline(configuration, lookupThreads: 4)
         var options = BatchOptions(recipes: recipe, outputFolder: output, sha256Hex: sha256Hex) { text in
             do throws(CommandFailure) {
-                return .success(try PipelineSettings.recipe(text, presets).description)
+                return .success(try Recipe(usage: text, presets: presets).description)
             } catch {
-                return .failure(BatchFailure(code: "invalidRecipe", message: error.message))
+                return .failure(BatchFailure(code: .invalidRecipe, message: error.message))
             }
         }
         options.nameTemplate = name
@@ -67,7 +69,7 @@ struct BatchCommand: AsyncParsableCommand {
         options.galleryPath = gallery
         // Fetching waits for the network, rendering for the CPU: with a few extra sources, some fetch while others
         // render.
-        options.concurrency = settings.renderWorkers(serves: false) + 3
+        options.concurrency = (configuration.workers.count ?? RunConfiguration.processors) + 3
         options.isInterrupted = { Interruption.isRequested }
         if verbose.isOn, !common.quiet { options.onFailure = { Console.error("failed: " + $0) } }
         if !common.quiet, isatty(STDERR_FILENO) == 1 {
@@ -110,11 +112,11 @@ private struct PipelineBatch: BatchRendering {
                     fileExtension: response.format.fileExtension, width: response.width, height: response.height,
                     key: response.key ?? "", digest: response.digest, outcome: item.outcome,
                     originalOutcome: item.originalOutcome ?? .none, collapsed: response.isCollapsed,
-                    milliseconds: item.milliseconds ?? StageMilliseconds()))
+                    milliseconds: item.milliseconds ?? Timings()))
         } catch let error as PipelineError {
-            return .failure(BatchFailure(code: error.code.name, message: error.message))
+            return .failure(BatchFailure(code: error.code, message: error.message))
         } catch {
-            return .failure(BatchFailure(code: "invalidRecipe", message: "\(error)"))
+            return .failure(BatchFailure(code: .invalidRecipe, message: "\(error)"))
         }
     }
 }

@@ -33,9 +33,9 @@ struct ExplainCommand: AsyncParsableCommand {
     func validate() throws { try CommonOptions.checkSource(source) }
 
     func run() async throws {
-        let settings = try common.settings()
+        let configuration = try common.configuration()
         var request = ImageRequest(ImageSource(source))
-        if let recipe { request.recipe = try PipelineSettings.recipe(recipe, try PipelineSettings.presets(settings)) }
+        if let recipe { request.recipe = try Recipe(usage: recipe, presets: try configuration.recipePresets()) }
         request.policy = policy
         for text in fields {
             guard let colon = text.firstIndex(of: ":"), colon > text.startIndex else {
@@ -44,7 +44,7 @@ struct ExplainCommand: AsyncParsableCommand {
             request.fields.append(
                 HeaderField(String(text[..<colon]), String(text[text.index(after: colon)...]).trimmed))
         }
-        let pipeline = try common.pipeline(settings)
+        let pipeline = try common.pipeline(configuration)
         let failure: CommandFailure?
         do throws(PipelineError) {
             let explanation = try await pipeline.explain(request)

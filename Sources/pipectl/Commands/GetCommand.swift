@@ -1,3 +1,4 @@
+import PipelineSupport
 public import ArgumentParser
 import Glibc
 public import Pipeline
@@ -34,18 +35,18 @@ struct GetCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let settings = try common.settings()
         if output == nil, !json, isatty(STDOUT_FILENO) == 1 {
             throw CommandFailure(
                 .usage, "refusing to write an image to a terminal; give -o FILE or redirect the output")
         }
-        let presets = try PipelineSettings.presets(settings)
+        let configuration = try common.configuration()
+        let presets = try configuration.recipePresets()
         var request = ImageRequest(ImageSource(source))
         if let recipe {
-            request.recipe = try PipelineSettings.recipe(recipe, presets).ending(for: output)
+            request.recipe = try Recipe(usage: recipe, presets: presets).ending(for: output)
         }
         request.policy = policy
-        let pipeline = try common.pipeline(settings)
+        let pipeline = try common.pipeline(configuration)
         let failure: CommandFailure?
         do throws(CommandFailure) {
             try await deliver(request, pipeline)
@@ -69,7 +70,7 @@ struct GetCommand: AsyncParsableCommand {
             var failure = CommandFailure(error)
             if Interruption.isRequested { failure = CommandFailure(.interrupted, "interrupted") }
             guard json else { throw failure }
-            item.error = BatchFailure(code: error.code.name, message: error.message)
+            item.error = BatchFailure(code: error.code, message: error.message)
             print(item.line)
             throw failure
         }
@@ -142,10 +143,6 @@ extension Recipe {
 
 extension CachePolicy: ExpressibleByArgument {}
 
-extension PipelineError.Code {
-    static let outputFailed = PipelineError.Code("outputFailed")
-}
-
 extension ImagePipeline {
     /// Answers a request; SIGINT or SIGTERM cancels it.
     func answer(
@@ -169,7 +166,7 @@ extension ItemJSON {
     mutating func fill(_ response: ImageResponse) {
         // `.original` is the original itself; `originalOutcome` says where its bytes came from.
         outcome = ItemOutcome(rawValue: response.outcome.rawValue) ?? .rendered
-        originalOutcome = OriginalOutcome(rawValue: response.originalOutcome.rawValue)
+        originalOutcome = response.originalOutcome
         key = response.key
         collapsed = response.isCollapsed
         bytes = response.bytes.count
@@ -177,9 +174,6 @@ extension ItemJSON {
         height = response.height
         format = response.format.rawValue
         digest = response.digest
-        let timings = response.timings
-        milliseconds = StageMilliseconds(
-            queue: timings.queue, fetch: timings.fetch, decode: timings.decode, operations: timings.operations,
-            encode: timings.encode, store: timings.store, total: timings.total)
+        milliseconds = response.timings
     }
 }

@@ -1,3 +1,4 @@
+import PipelineSupport
 import ArgumentParser
 import Glibc
 import Pipeline
@@ -21,13 +22,13 @@ struct InfoCommand: AsyncParsableCommand {
     func validate() throws { try CommonOptions.checkSource(source) }
 
     func run() async throws {
-        let settings = try common.settings()
-        let pipeline = try common.pipeline(settings)
+        let configuration = try common.configuration()
+        let pipeline = try common.pipeline(configuration)
         let failure: CommandFailure?
         do throws(PipelineError) {
             let response = try await pipeline.answer(ImageRequest(ImageSource(source)))
             let colours = await colours(pipeline)
-            show(response, colours, settings)
+            show(response, colours, configuration.pipeline.caching)
             failure = nil
         } catch {
             failure = CommandFailure(error.hinting(at: source))
@@ -59,18 +60,18 @@ struct InfoCommand: AsyncParsableCommand {
         }
     }
 
-    private func show(_ response: ImageResponse, _ colours: Colours?, _ settings: Settings) {
+    private func show(_ response: ImageResponse, _ colours: Colours?, _ caching: CachingConfiguration) {
         guard let header = response.record.header else { return }
         let details = ImageDetails.read(response.bytes, header)
         print(
             json
-                ? object(response, header, details, colours, settings)
-                : text(response, header, details, colours, settings), terminator: "")
+                ? object(response, header, details, colours, caching)
+                : text(response, header, details, colours, caching), terminator: "")
     }
 
     private func object(
         _ response: ImageResponse, _ header: ImageHeader, _ details: ImageDetails, _ colours: Colours?,
-        _ settings: Settings
+        _ caching: CachingConfiguration
     ) -> String {
         var object = JSONText()
         object.add("source", source)
@@ -102,7 +103,7 @@ struct InfoCommand: AsyncParsableCommand {
             }
         }
         object.add("digest", response.digest)
-        if let remaining = remaining(response, settings) {
+        if let remaining = remaining(response, caching) {
             object.add("freshness", raw: JSONText.number(Double(remaining)))
         }
         object.add("validators") { inner in
@@ -117,7 +118,7 @@ struct InfoCommand: AsyncParsableCommand {
 
     private func text(
         _ response: ImageResponse, _ header: ImageHeader, _ details: ImageDetails, _ colours: Colours?,
-        _ settings: Settings
+        _ caching: CachingConfiguration
     ) -> String {
         var table = TextTable([("", .left), ("", .left)])
         table.add("format", "\(header.format.rawValue) (\(response.mediaType))")
@@ -145,7 +146,7 @@ struct InfoCommand: AsyncParsableCommand {
             for (name, value) in rows { if let value { table.add(name, value) } }
         }
         table.add("digest", response.digest)
-        if let remaining = remaining(response, settings) {
+        if let remaining = remaining(response, caching) {
             table.add(
                 "freshness", remaining > 0 ? "fresh for \(remaining) s" : "stale, contacts the origin on each use")
             for field in validators(response) { table.add(field.name.lowercased(), field.value) }
@@ -162,14 +163,10 @@ struct InfoCommand: AsyncParsableCommand {
     }
 
     /// Seconds that an original from the network stays fresh; nil for a file.
-    private func remaining(_ response: ImageResponse, _ settings: Settings) -> Int? {
+    private func remaining(_ response: ImageResponse, _ caching: CachingConfiguration) -> Int? {
         guard case .url = ImageSource(source) else { return nil }
-        var caching = CachingConfiguration()
-        caching.isPrivate = settings.bool("private")
-        var now = timespec()
-        clock_gettime(CLOCK_REALTIME, &now)
-        return Int(
-            Freshness.remaining(of: response.record.response, now: Double(now.tv_sec), configuration: caching))
+        let now = SystemClock.unix.seconds.rounded(.down)
+        return Int(Freshness.remaining(of: response.record.response, now: now, configuration: caching))
     }
 
     private func validators(_ response: ImageResponse) -> [HeaderField] {

@@ -15,8 +15,8 @@ struct RecipeCommand: ParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func run() throws {
-        let settings = try common.settings()
-        let recipe = try PipelineSettings.recipe(text, try PipelineSettings.presets(settings))
+        let configuration = try common.configuration(only: ["presets", "limits.steps"])
+        let recipe = try Recipe(usage: text, presets: try configuration.recipePresets())
         if json {
             var object = JSONText()
             object.add("recipe", recipe.description)

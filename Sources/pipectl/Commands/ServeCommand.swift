@@ -1,3 +1,4 @@
+import PipelineSupport
 import ArgumentParser
 import Glibc
 import ImageServer
@@ -41,29 +42,31 @@ struct ServeCommand: AsyncParsableCommand {
 
     func run() async throws {
         let settings = try common.settings(flags: listen.map { [("--listen", "listen", $0)] } ?? [])
-        var configuration = try PipelineSettings.configuration(settings, serves: true)
-        // Unlike a one-shot command, a server gets repeated requests, so it uses the memory budgets of the settings.
-        configuration.memory = settings.memoryBudgets
-        Console.beginLog(LogFormat(rawValue: settings.text("log.format")) ?? .text)
-        let serving = try ServerSettings(settings, caching: configuration.caching, isVerbose: verbose.isOn)
+        let configuration: RunConfiguration
+        do throws(SettingError) { configuration = try settings.configuration(serves: true) } catch {
+            throw CommandFailure(.usage, error.description)
+        }
+        Console.beginLog(configuration.logFormat)
+        let site = try configuration.serverConfiguration(settings)
+        let caches = try configuration.pipelineConfiguration()
         let pipeline: ImagePipeline
         do throws(PipelineError) {
-            pipeline = try ImagePipeline(configuration)
+            pipeline = try ImagePipeline(caches)
         } catch {
             throw CommandFailure(error)
         }
         await Self.prepareWorkers(of: pipeline)
         for line in HEIFNotice.lines(
-            version: RenderRevision.libheif, formats: configuration.limits.formats,
-            isTrusted: settings.bool("heif.trusted"))
+            version: RenderRevision.libheif, formats: caches.limits.formats,
+            isTrusted: configuration.trustsHEIF)
         {
             Console.error(line, line.hasPrefix("pipectl: warning") ? .warning : .info)
         }
         let server: HTTPServer
         do throws(HTTPServer.StartError) {
             server = try await HTTPServer.start(
-                Site(pipeline: pipeline, settings: serving.site, now: Self.unixTime), serving.listener,
-                log: serving.logsRequests ? .console() : nil)
+                Site(pipeline: pipeline, settings: site, now: { SystemClock.unix.seconds }), configuration.listener,
+                log: verbose.isOn || configuration.logLevel.includesRequests ? .console() : nil)
         } catch {
             await pipeline.shutdown()
             throw CommandFailure(.usage, error.message)
@@ -100,11 +103,5 @@ struct ServeCommand: AsyncParsableCommand {
         let handler = Interruption.onRequest { request.finish() }
         for await _ in requests {}
         Interruption.remove(handler)
-    }
-
-    private static let unixTime: @Sendable () -> Double = {
-        var time = timespec()
-        clock_gettime(CLOCK_REALTIME, &time)
-        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 }

@@ -35,7 +35,7 @@ struct SettingsCommand: ParsableCommand {
         let origin = settings.origin(setting.key)
         let isSet = settings.isSet(setting.key)
         let source = isSet ? "\(origin); default \(setting.fallback.json)" : "default"
-        let departure = setting.departure.map { "\n    \($0)" } ?? ""
+        let departure = setting.departure.map { "\n    \($0.text)" } ?? ""
         return TextTable.plain("\(setting.key) = \(value(setting, settings))") + "  (\(source))\n"
             + "    \(setting.kind.expectation): \(setting.reason)\(departure)"
     }
@@ -48,7 +48,7 @@ struct SettingsCommand: ParsableCommand {
         json.add("value", raw: value(setting, settings))
         json.add("origin", settings.origin(setting.key).description)
         json.add("reason", setting.reason)
-        json.add("otherDefault", setting.departure)
+        json.add("otherDefault", setting.departure?.text)
         return json.closed
     }
 }

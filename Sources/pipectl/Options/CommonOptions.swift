@@ -40,9 +40,21 @@ struct CommonOptions: ParsableArguments {
         }
     }
 
-    /// A pipeline configured by the settings; by default for one request at a time.
-    func pipeline(_ settings: Settings, lookupThreads: Int = 1) throws(CommandFailure) -> ImagePipeline {
-        var configuration = try PipelineSettings.configuration(settings)
+    /// The configuration that the settings lead to in a command other than `serve`.
+    ///
+    /// - Parameter prefixes: only settings whose names begin with one of these.
+    func configuration(only prefixes: [String] = [""]) throws(CommandFailure) -> RunConfiguration {
+        let settings = try settings()
+        do throws(SettingError) { return try settings.configuration(only: prefixes) } catch {
+            throw CommandFailure(.usage, error.description)
+        }
+    }
+
+    /// A pipeline; by default for one request at a time.
+    func pipeline(
+        _ configuration: RunConfiguration, lookupThreads: Int = 1
+    ) throws(CommandFailure) -> ImagePipeline {
+        var configuration = try configuration.pipelineConfiguration()
         configuration.lookupThreads = lookupThreads
         do throws(PipelineError) {
             return try ImagePipeline(configuration)
@@ -71,128 +83,13 @@ struct VerboseOption: ParsableArguments {
     var isOn = false
 }
 
-/// Turns settings into the pipeline's configuration.
-enum PipelineSettings {
-    /// - Parameter serves: whether the pipeline is for a server.
-    static func configuration(
-        _ settings: Settings, serves: Bool = false
-    ) throws(CommandFailure) -> PipelineConfiguration {
-        // A single pass over many sources requests nothing twice except an original with several recipes, so large
-        // memory tiers would be wasted: the defaults are small. Values that the user set apply unchanged.
-        var configuration = PipelineConfiguration(
-            memory: .init(
-                originals: settings.bytes("memory.originals", builtIn: 8_000_000),
-                variants: settings.bytes("memory.variants", builtIn: 2_000_000),
-                pixels: settings.bytes("memory.pixels"),
-                records: settings.bytes("memory.records", builtIn: 800_000)))
-        let folder = settings.cacheFolder
-        configuration.cacheFolder = folder
-        let disk = settings.diskBudgets(folder: folder)
-        configuration.disk = .init(originals: disk.originals, variants: disk.variants)
-        configuration.freeSpace = disk.freeSpace
-        configuration.fsync = settings.bool("disk.fsync")
-        configuration.masks = settings.masksFolder
-        configuration.overlays = settings.overlaysFolder
-        configuration.acceptedTypes = settings.list("acceptedTypes")
-        configuration.quality = RenderQuality(rawValue: settings.renderQuality) ?? .balanced
-        configuration.renderThreads = settings.renderWorkers(serves: serves)
-        if settings.text("render.isolation") != "inProcess" {
-            configuration.isolation = .workers(try workers(settings, serves: serves))
-        }
-        configuration.caching.isPrivate = settings.bool("private")
-        let maximumAge = settings.integer("defaultMaxAge")
-        configuration.caching.defaultMaxAge = maximumAge > 0 ? maximumAge : nil
-        let errorAge = settings.integer("errorMaxAge")
-        configuration.caching.errorMaxAge = errorAge > 0 ? errorAge : nil
-        configuration.caching.errorAttempts = settings.integer("errorAttempts")
-        configuration.limits.pixels = settings.integer("limits.pixels")
-        configuration.limits.bytes = settings.bytes("limits.bytes")
-        configuration.limits.frames = settings.integer("limits.frames")
-        configuration.limits.scans = settings.integer("limits.scans")
-        configuration.limits.outputEdge = settings.integer("limits.outputEdge")
-        configuration.limits.profileBytes = settings.bytes("limits.profileBytes")
-        configuration.limits.seconds = settings.number("limits.seconds")
-        configuration.limits.encodeSeconds = settings.number("limits.encodeSeconds")
-        // With no other clients waiting for a worker, a slow encoder may take longer.
-        if !serves, case .builtIn = settings.origin("limits.encodeSeconds") { configuration.limits.encodeSeconds = 60 }
-        configuration.limits.formats = try decoders(settings)
-        configuration.fetch.slots = settings.integer("fetch.slots")
-        configuration.fetch.perHost = settings.integer("fetch.perHost")
-        configuration.fetch.connectSeconds = settings.number("fetch.connectSeconds")
-        configuration.fetch.headerSeconds = settings.number("fetch.headerSeconds")
-        configuration.fetch.totalSeconds = settings.number("fetch.totalSeconds")
-        configuration.fetch.stallSeconds = settings.number("fetch.stallSeconds")
-        configuration.fetch.redirects = settings.integer("fetch.redirects")
-        configuration.fetch.http2 = settings.bool("fetch.http2")
-        configuration.fetch.retries = settings.integer("retries")
-        configuration.fetch.byteLimit = configuration.limits.bytes
-        switch settings.allowPrivateAddresses {
-        case .none: break
-        case .all: configuration.fetch.allowPrivateAddresses = .all
-        case .list(let entries):
-            var rules: [AddressRule.Entry] = []
-            for text in entries {
-                guard let rule = AddressRule.Entry(text) else {
-                    throw CommandFailure(
-                        .usage, "allowPrivateAddresses: `\(text)` is not an address or CIDR with an optional port")
-                }
-                rules.append(rule)
-            }
-            configuration.fetch.allowPrivateAddresses = .list(rules)
-        }
-        do throws(SettingError) { try settings.apply(to: &configuration.fetch) } catch {
-            throw CommandFailure(.usage, error.description)
-        }
-        for (host, own) in configuration.fetch.hosts where own.isInsecure {
-            Console.error("pipectl: \(host): its certificate is not checked (`hosts`: insecure)")
-        }
-        configuration.warn = { Console.error("pipectl: " + $0) }
-        return configuration
-    }
-
-    /// The formats that the setting `decoders` allows.
-    private static func decoders(_ settings: Settings) throws(CommandFailure) -> Set<ImageFormat> {
-        var formats: Set<ImageFormat> = []
-        for name in settings.list("decoders") {
-            guard let format = ImageFormat(name: name, among: ImageFormat.decodable) else {
-                let known = ImageFormat.decodable.map(\.rawValue).joined(separator: ", ")
-                throw CommandFailure(.usage, "\(settings.origin("decoders")): `decoders` takes \(known), not `\(name)`")
-            }
-            formats.insert(format)
-        }
-        return formats
-    }
-
-    /// Workers that run this same executable.
-    private static func workers(
-        _ settings: Settings, serves: Bool
-    ) throws(CommandFailure) -> WorkerConfiguration {
-        var workers = WorkerConfiguration()
-        workers.executable = "/proc/self/exe"
-        workers.count = settings.renderWorkers(serves: serves)
-        workers.memory = settings.bytes("limits.workerMemory")
-        do throws(RenderError) { try workers.checkMemory() } catch { throw CommandFailure(.usage, error.message) }
-        workers.warn = { Console.error("pipectl: " + $0) }
-        // Tests of defective decoders inject faults with this variable (docs/workers.md); workers inherit no other.
-        let faults = WorkerConfiguration.faultsVariable
-        if settings.environment[faults] != nil { workers.environment = [faults + "=1"] }
-        return workers
-    }
-
+extension Recipe {
     /// Parses a recipe with the configured presets; an invalid one is a usage error.
-    static func recipe(_ text: String, _ presets: RecipePresets) throws(CommandFailure) -> Recipe {
+    init(usage text: String, presets: RecipePresets) throws(CommandFailure) {
         do throws(RecipeError) {
-            return try Recipe(text, presets: presets)
+            try self.init(text, presets: presets)
         } catch {
             throw CommandFailure(.usage, "recipe `\(text)`: \(error.description)")
-        }
-    }
-
-    static func presets(_ settings: Settings) throws(CommandFailure) -> RecipePresets {
-        do throws(RecipeError) {
-            return try RecipePresets(settings.presets, stepLimit: settings.integer("limits.steps"))
-        } catch {
-            throw CommandFailure(.usage, "presets: \(error.description)")
         }
     }
 }
@@ -220,6 +117,6 @@ extension PipelineError {
 
 extension CommandFailure {
     init(_ error: PipelineError) {
-        self.init(ProgramExit(errorCode: error.code.name), error.message)
+        self.init(ProgramExit(error.code), error.message)
     }
 }

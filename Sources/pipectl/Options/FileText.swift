@@ -1,3 +1,4 @@
+import PipelineSupport
 import Glibc
 
 /// A failed system call, with an error message.
@@ -26,12 +27,9 @@ enum FileText {
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 16_384)
         while bytes.count <= limit {
-            let count = Glibc.read(file, &buffer, buffer.count)
+            let count = uninterrupted { Glibc.read(file, &buffer, buffer.count) }
             if count == 0 { break }
-            if count < 0 {
-                if errno == EINTR { continue }
-                throw SystemError("read", path)
-            }
+            guard count > 0 else { throw SystemError("read", path) }
             bytes.append(contentsOf: buffer[..<count])
         }
         guard bytes.count <= limit else { throw SystemError("read", path, errno: EFBIG) }

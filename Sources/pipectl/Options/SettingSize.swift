@@ -29,11 +29,22 @@ enum SettingSize: Sendable, Hashable {
         self = .bytes(Int((number * factor).rounded()))
     }
 
-    /// The size in bytes; a share is taken of `total`.
-    func bytes(of total: Int) -> Int {
+    /// The size in bytes; a share is taken of `total`, which is only then evaluated.
+    func bytes(of total: @autoclosure () -> Int) -> Int {
         switch self {
         case .bytes(let count): count
-        case .share(let share): Int(Double(total) * share)
+        case .share(let share): Int(Double(total()) * share)
         }
     }
+
+    /// A number of bytes as a setting: in the largest unit of which it is a whole multiple.
+    static func text(_ bytes: Int) -> String {
+        let units = [
+            ("GB", 1_000_000_000), ("GiB", 1 << 30), ("MB", 1_000_000), ("MiB", 1 << 20), ("KiB", 1024), ("kB", 1000),
+        ]
+        let unit = units.first { bytes > 0 && bytes.isMultiple(of: $0.1) } ?? ("", 1)
+        return "\(bytes / unit.1)\(unit.0)"
+    }
+
+    static func value(_ bytes: Int) -> SettingValue { bytes == 0 ? .int(0) : .string(text(bytes)) }
 }

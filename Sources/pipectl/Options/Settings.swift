@@ -1,3 +1,7 @@
+import Glibc
+import Pipeline
+import Variants
+
 /// The settings of one run: a flag overrides the environment, which overrides the file, which overrides the default.
 struct Settings: Sendable {
     /// A value and where it was set.
@@ -7,7 +11,7 @@ struct Settings: Sendable {
     }
 
     private(set) var entries: [String: Entry] = [:]
-    /// The environment; the accessors read `HOME` and `XDG_CACHE_HOME`.
+    /// The environment; `HOME` and `XDG_CACHE_HOME` have a say in paths.
     let environment: [String: String]
 
     /// Reads the settings from every source. The file is opened only if one is named, so that a run without one never
@@ -111,4 +115,39 @@ struct Settings: Sendable {
 
     /// Where the value in force was set.
     func origin(_ key: String) -> SettingOrigin { entries[key]?.origin ?? .builtIn }
+
+    /// The configuration that the settings lead to.
+    ///
+    /// - Parameters:
+    ///   - serves: whether it is for `serve`, which has settings of its own and no other defaults.
+    ///   - prefixes: only settings whose names begin with one of these, for commands that need no others.
+    func configuration(
+        serves: Bool = false, only prefixes: [String] = [""]
+    ) throws(SettingError) -> RunConfiguration {
+        var configuration = RunConfiguration()
+        configuration.pipeline.cacheFolder = cacheFolder
+        let settings = serves ? SettingCatalogue.all : SettingCatalogue.pipeline
+        if !serves {
+            for setting in settings where !isSet(setting.key) { setting.departure?.fill?(&configuration) }
+        }
+        // `memory.originals` fills the records' budget, too, unless `memory.records`, after it, is set.
+        for setting in settings where setting.key != "cache" && prefixes.contains(where: setting.key.hasPrefix) {
+            guard let entry = entries[setting.key] else { continue }
+            try setting.fill(GivenSetting(key: setting.key, value: entry.value, settings: self), &configuration)
+        }
+        // Tests of defective decoders inject faults with this variable (docs/workers.md); workers inherit no other.
+        let faults = WorkerConfiguration.faultsVariable
+        if environment[faults] != nil { configuration.workers.environment = [faults + "=1"] }
+        return configuration
+    }
+
+    /// The cache folder: `cache`, else `$XDG_CACHE_HOME/image-pipeline` if that is absolute (as the XDG base directory
+    /// specification requires), else `~/.cache/image-pipeline`, else a folder of this user under `/tmp`.
+    var cacheFolder: String {
+        let given = GivenSetting(key: "cache", value: value("cache"), settings: self)
+        if case .string(let path) = given.value, !path.isEmpty { return given.resolved(path) }
+        if let base = environment["XDG_CACHE_HOME"], base.hasPrefix("/") { return base + "/image-pipeline" }
+        if let home = environment["HOME"], home.hasPrefix("/") { return home + "/.cache/image-pipeline" }
+        return "/tmp/image-pipeline-\(getuid())"
+    }
 }

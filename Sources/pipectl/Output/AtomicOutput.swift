@@ -1,3 +1,4 @@
+import PipelineSupport
 import Glibc
 import Synchronization
 
@@ -60,13 +61,15 @@ enum AtomicOutput {
     static func write(_ bytes: [UInt8], toDescriptor file: Int32, named name: String) throws(OutputError) {
         var offset = 0
         while offset < bytes.count {
-            let count = bytes.withUnsafeBytes { Glibc.write(file, $0.baseAddress! + offset, $0.count - offset) }
+            let count = bytes.withUnsafeBytes { bytes in
+                uninterrupted { Glibc.write(file, bytes.baseAddress! + offset, bytes.count - offset) }
+            }
             if count >= 0 {
                 offset += count
             } else if errno == EAGAIN {
                 var waiting = pollfd(fd: file, events: Int16(POLLOUT), revents: 0)
                 _ = poll(&waiting, 1, 1000)
-            } else if errno != EINTR {
+            } else {
                 throw OutputError(name, errno: errno)
             }
         }
@@ -112,8 +115,7 @@ enum AtomicOutput {
         var buffer = [UInt8](repeating: 0, count: min(65_536, max(1, bytes.count)))
         var offset = 0
         while offset < bytes.count {
-            let count = read(file, &buffer, buffer.count)
-            if count < 0, errno == EINTR { continue }
+            let count = uninterrupted { read(file, &buffer, buffer.count) }
             guard count > 0, offset + count <= bytes.count else { return false }
             let isEqual = bytes.withUnsafeBytes { memcmp($0.baseAddress! + offset, buffer, count) == 0 }
             guard isEqual else { return false }

@@ -1,4 +1,5 @@
 import PipelineSupport
+import Pipeline
 
 /// Where the bytes of a variant came from.
 enum ItemOutcome: String, Sendable, Hashable, CaseIterable {
@@ -8,10 +9,7 @@ enum ItemOutcome: String, Sendable, Hashable, CaseIterable {
     case failed
 }
 
-/// Where the original came from; `none` if it was not needed because its record was fresh.
-enum OriginalOutcome: String, Sendable, Hashable, CaseIterable {
-    case memory, disk, revalidated, stale, network, none
-
+extension OriginalOutcome {
     /// The human-readable form, to follow "original from".
     var words: String {
         switch self {
@@ -21,30 +19,15 @@ enum OriginalOutcome: String, Sendable, Hashable, CaseIterable {
         case .stale: "the disk, stale"
         case .network: "the network"
         case .none: "nowhere"
+        default: rawValue
         }
     }
 }
 
-/// Milliseconds spent in each stage; `total` does not include `queue`.
-struct StageMilliseconds: Sendable, Hashable {
-    var queue = 0.0
-    var fetch = 0.0
-    var decode = 0.0
-    var operations = 0.0
-    var encode = 0.0
-    var store = 0.0
-    var total = 0.0
-}
-
 /// Why an item failed: a stable code and a human-readable message.
 struct BatchFailure: Error, Sendable, Hashable {
-    var code: String
+    var code: PipelineError.Code
     var message: String
-
-    init(code: String, message: String) {
-        self.code = code
-        self.message = message
-    }
 }
 
 /// One line of a report, and the output of `get --json`. Unknown members are left out.
@@ -63,7 +46,7 @@ struct ItemJSON: Sendable, Hashable {
     var height: Int?
     var format: String?
     var digest: String?
-    var milliseconds: StageMilliseconds?
+    var milliseconds: Timings?
     var error: BatchFailure?
 
     init(source: String, recipe: String, outcome: ItemOutcome) {
@@ -122,7 +105,7 @@ struct ItemJSON: Sendable, Hashable {
         }
         if let error {
             json.add("error") { inner in
-                inner.add("code", error.code)
+                inner.add("code", error.code.name)
                 inner.add("message", error.message)
             }
         }

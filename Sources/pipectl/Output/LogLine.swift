@@ -3,7 +3,7 @@ import PipelineSupport
 import Synchronization
 
 /// The format of the server's log lines. One-shot commands write plain messages.
-enum LogFormat: String, Sendable {
+enum LogFormat: String, Sendable, CaseIterable {
     /// The time, then the message.
     case text
     /// One JSON object per line: `time`, `level`, `message`, and members specific to the line.
@@ -13,6 +13,13 @@ enum LogFormat: String, Sendable {
 /// A line of the log.
 struct LogLine: Sendable {
     enum Level: String, Sendable { case info, warning, error }
+
+    /// What the server logs (setting `log.level`): a line for each request below `warning`.
+    enum Threshold: String, Sendable, CaseIterable {
+        case trace, debug, info, warning, error
+
+        var includesRequests: Bool { self != .warning && self != .error }
+    }
 
     var level: Level
     var message: String

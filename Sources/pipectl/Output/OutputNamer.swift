@@ -1,3 +1,5 @@
+import PipelineSupport
+
 /// The values that the name of an output is made from.
 struct OutputNaming: Sendable {
     /// The source as given.
@@ -158,7 +160,7 @@ struct OutputNamer {
         var at = 0
         while at < bytes.count {
             if bytes[at] == UInt8(ascii: "%"), at + 2 < bytes.count,
-                let high = hexDigit(bytes[at + 1]), let low = hexDigit(bytes[at + 2])
+                let high = hexValue(bytes[at + 1]), let low = hexValue(bytes[at + 2])
             {
                 result.append(high << 4 | low)
                 at += 3
@@ -168,15 +170,6 @@ struct OutputNamer {
             }
         }
         return String(decoding: result, as: UTF8.self)
-    }
-
-    private static func hexDigit(_ byte: UInt8) -> UInt8? {
-        switch byte {
-        case 0x30...0x39: byte - 0x30
-        case 0x41...0x46: byte - 0x41 + 10
-        case 0x61...0x66: byte - 0x61 + 10
-        default: nil
-        }
     }
 
     /// The preset's name if the recipe is a single preset; else the canonical text, made safe for a file name.

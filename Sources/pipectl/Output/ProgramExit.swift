@@ -1,3 +1,5 @@
+import Pipeline
+
 /// The program's exit codes, as listed by `pipectl --help`.
 enum ProgramExit: Int32, Sendable, CaseIterable {
     case done = 0
@@ -19,24 +21,31 @@ enum ProgramExit: Int32, Sendable, CaseIterable {
     case outputFailed = 8
     case interrupted = 130
 
-    /// The exit code of a single-source command for an error code; unknown codes count as failed renders.
-    init(errorCode: String) {
-        self = Self.byErrorCode[errorCode] ?? .renderFailed
-    }
+    /// The exit code of a single-source command; codes with another count as failed renders.
+    init(_ code: PipelineError.Code) { self = ProgramExit(rawValue: code.exitCode) ?? .renderFailed }
+}
 
-    private static let byErrorCode: [String: ProgramExit] = [
-        "usage": .usage, "badRecipe": .usage, "invalidRecipe": .usage, "badSource": .usage, "invalidSource": .usage,
-        "badConfiguration": .usage, "invalidConfiguration": .usage, "maskUnavailable": .usage, "notAvailable": .usage,
-        "libraryUnavailable": .usage, "noRecipe": .usage, "badName": .usage,
-        "sourceRefused": .refused, "refused": .refused, "forbidden": .refused,
-        "notFound": .fetchFailed, "sourceNotFound": .fetchFailed, "fetchFailed": .fetchFailed,
-        "originFailed": .fetchFailed, "timedOut": .fetchFailed, "fetchTimedOut": .fetchFailed,
-        "unreachable": .fetchFailed, "notCached": .fetchFailed,
-        "notAnImage": .notAnImage, "unsupportedFormat": .notAnImage, "overLimit": .notAnImage, "tooLarge": .notAnImage,
-        "undecodable": .renderFailed, "notApplicable": .renderFailed, "overBudget": .renderFailed,
-        "encodingFailed": .renderFailed, "renderFailed": .renderFailed, "renderCrashed": .renderFailed,
-        "renderDeadline": .renderFailed, "deadline": .renderFailed,
-        "cacheUnavailable": .cacheUnavailable, "cacheNewer": .cacheUnavailable,
-        "outputFailed": .outputFailed, "cancelled": .interrupted, "interrupted": .interrupted,
+extension PipelineError.Code {
+    // Those with exit code 1 occur in batches alone.
+    static let sourceNotFound = Self("sourceNotFound", 1, 404, "no such file or folder, or it cannot be read")
+    static let badSource = Self("badSource", 1, 400, "the name of a file in a folder is not UTF-8")
+    static let badManifest = Self("badManifest", 1, 400, "the manifest cannot be read")
+    static let badManifestLine = Self("badManifestLine", 1, 400, "a line of the manifest is malformed")
+    static let noRecipe = Self("noRecipe", 1, 400, "neither the manifest nor `-r` has a recipe for the item")
+    static let badName = Self("badName", 1, 400, "`--name` makes no file name of the item")
+    static let outputFailed = Self("outputFailed", 8, 500, "the output cannot be written")
+
+    /// What commands report besides the codes of a pipeline.
+    static let ofItems: [Self] = [
+        .sourceNotFound, .badSource, .badManifest, .badManifestLine, .noRecipe, .badName, .outputFailed,
     ]
+
+    /// The table of `docs/commands.md`.
+    static var referenceText: String {
+        let rows = (all + ofItems).map { code in
+            "| `\(code.name)` | \(code.exitCode) | \(ofItems.contains(code) ? "" : String(code.status)) | \(code.summary) |"
+        }
+        return (["| `error.code` | exit code | HTTP status | meaning |", "|---|---|---|---|"] + rows)
+            .joined(separator: "\n") + "\n"
+    }
 }

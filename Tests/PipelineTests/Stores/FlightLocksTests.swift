@@ -155,7 +155,7 @@ struct SharedFolderWorkTests {
     @Test func `what another process has just validated is not validated again`() async throws {
         // Of what the pipelines think, beside the time that transfers note.
         let later = Atomic<Int>(0)
-        let now = { @Sendable in ImagePipeline.unixTime() + Double(later.load(ordering: .relaxed)) }
+        let now = { @Sendable in SystemClock.unix.seconds + Double(later.load(ordering: .relaxed)) }
         try await withPipeline {
             $0.now = now
         } handler: { request in

@@ -99,7 +99,7 @@ struct MemoryTierTests {
     @Test func `what is past its freshness is validated before memory answers`() async throws {
         let later = Atomic<Int>(0)
         try await withPipeline {
-            $0.now = { ImagePipeline.unixTime() + Double(later.load(ordering: .relaxed)) }
+            $0.now = { SystemClock.unix.seconds + Double(later.load(ordering: .relaxed)) }
         } handler: { request in
             request["if-none-match"] == nil ? picture("night-tiny.jpg", Self.fresh) : .response(304, Self.fresh)
         } _: { bench, pipeline in

@@ -29,13 +29,9 @@ extension CommonOptions {
     func withStore<Value>(_ work: (DiskStore) throws(StoreError) -> Value) throws(CommandFailure) -> Value {
         let settings = try settings()
         let folder = try existingCache(settings)
-        let budgets = settings.diskBudgets(folder: folder)
-        var configuration = DiskStoreConfiguration()
-        configuration.originals = budgets.originals
-        configuration.variants = budgets.variants
-        configuration.freeSpace = budgets.freeSpace
+        let configuration = try configuration(only: ["disk."])
         do throws(StoreError) {
-            let store = try DiskStore(folder: folder, configuration: configuration)
+            let store = try DiskStore(folder: folder, configuration: configuration.pipeline.disk)
             defer { store.close() }
             return try work(store)
         } catch {

@@ -36,7 +36,7 @@ struct CachePurge: AsyncParsableCommand {
         let selection = try SourceOptions.selection(prefix: prefix, host: host)
         let settings = try common.settings()
         try common.existingCache(settings)
-        let pipeline = try common.pipeline(settings)
+        let pipeline = try common.pipeline(common.configuration())
         let outcome: Result<PurgeResult, CommandFailure>
         do throws(PipelineError) {
             if let selection {

@@ -1,31 +1,71 @@
 import Glibc
 import Pipeline
 
-extension Settings {
-    /// Applies the settings of sources, hosts with their credentials, rate and circuit breaker.
-    func apply(to fetch: inout FetchConfiguration) throws(SettingError) {
-        fetch.sources = HostPolicy(allow: try patterns("sources.allow"), deny: try patterns("sources.deny"))
-        fetch.rate = number("fetch.rate")
-        fetch.breaker = try breaker()
-        fetch.hosts = try hosts()
+extension SettingForm where Value == [HostPattern] {
+    static var patterns: Self {
+        Self(
+            kind: .list,
+            read: { (given) throws(SettingError) in
+                var patterns: [HostPattern] = []
+                for text in given.texts {
+                    do throws(HostPatternError) { patterns.append(try HostPattern(text)) } catch {
+                        throw given.bad(error.message)
+                    }
+                }
+                return patterns
+            }, write: { .list($0.map { .string($0.description) }) })
     }
+}
 
-    private func patterns(_ key: String) throws(SettingError) -> [HostPattern] {
-        var patterns: [HostPattern] = []
-        for text in list(key) {
-            do throws(HostPatternError) {
-                patterns.append(try HostPattern(text))
-            } catch {
-                throw SettingError(.badValue, origin(key), "`\(key)`: \(error.message)")
-            }
-        }
-        return patterns
+extension SettingForm where Value == AddressRule {
+    static var addresses: Self {
+        Self(
+            kind: .either([.bool, .list]),
+            read: { (given) throws(SettingError) in
+                if case .bool(let areAll) = given.value { return areAll ? .all : .none }
+                var rules: [AddressRule.Entry] = []
+                for text in given.texts {
+                    guard let rule = AddressRule.Entry(text) else {
+                        throw given.bad("`\(text)` is not an address or CIDR with an optional port")
+                    }
+                    rules.append(rule)
+                }
+                return .list(rules)
+            },
+            write: { rule in
+                guard case .list(let rules) = rule else { return .bool(rule == .all) }
+                return .list(rules.map { .string($0.description) })
+            })
     }
+}
 
-    private func breaker() throws(SettingError) -> BreakerConfiguration? {
-        let key = "fetch.breaker"
+extension SettingForm where Value == BreakerConfiguration? {
+    static var breaker: Self {
+        Self(
+            kind: .either([.bool, .map]), read: { (given) throws(SettingError) in try given.breaker() },
+            write: { breaker in
+                guard let breaker, breaker != BreakerConfiguration() else { return .bool(breaker != nil) }
+                return .map([
+                    SettingMember("failures", .int(breaker.failures)),
+                    SettingMember("seconds", .double(breaker.seconds)),
+                ])
+            })
+    }
+}
+
+extension SettingForm where Value == [HostOrigin: HostSettings] {
+    /// Written without what each host holds, which is secret.
+    static var hosts: Self {
+        Self(
+            kind: .map, read: { (given) throws(SettingError) in try given.hosts() },
+            write: { .map($0.keys.map(\.description).sorted().map { SettingMember($0, .null) }) })
+    }
+}
+
+extension GivenSetting {
+    fileprivate func breaker() throws(SettingError) -> BreakerConfiguration? {
         var breaker = BreakerConfiguration()
-        switch value(key) {
+        switch value {
         case .bool(false): return nil
         case .map(let members):
             for member in members {
@@ -34,10 +74,8 @@ extension Settings {
                 case ("seconds", .int(let seconds)) where seconds > 0: breaker.seconds = Double(seconds)
                 case ("seconds", .double(let seconds)) where seconds > 0: breaker.seconds = seconds
                 case ("failures", _), ("seconds", _):
-                    throw SettingError(
-                        .badValue, origin(key),
-                        "`\(key)`: `\(member.name)` is \(member.value.json); expected a number above zero")
-                default: throw unknown(member.name, of: ["failures", "seconds"], in: key)
+                    throw bad("`\(member.name)` is \(member.value.json); expected a number above zero")
+                default: throw unknown(member.name, of: ["failures", "seconds"])
                 }
             }
             return breaker
@@ -45,17 +83,13 @@ extension Settings {
         }
     }
 
-    private func hosts() throws(SettingError) -> [HostOrigin: HostSettings] {
-        guard case .map(let members) = value("hosts") else { return [:] }
+    fileprivate func hosts() throws(SettingError) -> [HostOrigin: HostSettings] {
+        guard case .map(let members) = value else { return [:] }
         var hosts: [HostOrigin: HostSettings] = [:]
         for member in members {
             let host: HostOrigin
-            do throws(HostPatternError) { host = try HostOrigin(member.name) } catch {
-                throw SettingError(.badValue, origin("hosts"), "`hosts`: \(error.message)")
-            }
-            guard hosts[host] == nil else {
-                throw SettingError(.badValue, origin("hosts"), "`hosts`: \(host) appears twice")
-            }
+            do throws(HostPatternError) { host = try HostOrigin(member.name) } catch { throw bad(error.message) }
+            guard hosts[host] == nil else { throw bad("\(host) appears twice") }
             hosts[host] = try settings(of: host, member.value)
         }
         return hosts
@@ -81,7 +115,7 @@ extension Settings {
                 throw bad(
                     host,
                     "`\(member.name)` is \(member.value.kindName); expected \(kinds[member.name] ?? "text")")
-            default: throw unknown(member.name, of: ["headers", "basic", "bearer", "ca", "insecure"], in: "hosts")
+            default: throw unknown(member.name, of: ["headers", "basic", "bearer", "ca", "insecure"])
             }
         }
         return settings
@@ -118,18 +152,16 @@ extension Settings {
 
     private func authoritiesFile(_ value: SettingValue, _ host: HostOrigin) throws(SettingError) -> String {
         guard case .string(let written) = value, !written.isEmpty else { throw bad(host, "`ca` is empty") }
-        let path = resolved(written, in: "hosts")
+        let path = resolved(written)
         guard access(path, R_OK) == 0 else {
             throw bad(host, "`ca`: \(path): \(String(cString: strerror(errno)))")
         }
         return path
     }
 
-    private func bad(_ host: HostOrigin, _ problem: String) -> SettingError {
-        SettingError(.badValue, origin("hosts"), "`hosts`: \(host): \(problem)")
-    }
+    private func bad(_ host: HostOrigin, _ problem: String) -> SettingError { bad("\(host): \(problem)") }
 
-    private func unknown(_ name: String, of names: [String], in key: String) -> SettingError {
-        SettingError(.badValue, origin(key), "`\(key)`: unknown member `\(name)`" + NearestName.hint(name, in: names))
+    private func unknown(_ name: String, of names: [String]) -> SettingError {
+        bad("unknown member `\(name)`" + NearestName.hint(name, in: names))
     }
 }

@@ -1,0 +1,98 @@
+import Glibc
+import ImageServer
+import ImageServerNIO
+import Pipeline
+import Variants
+
+/// Everything that settings fill (`SettingCatalogue`); its defaults are those of the library's configuration types.
+struct RunConfiguration: Sendable {
+    enum Isolation: String, Sendable, CaseIterable { case workers, inProcess }
+
+    var pipeline = PipelineConfiguration()
+    var workers = WorkerConfiguration()
+    var isolation = Isolation.workers
+    var presets: [String: String] = [:]
+    var stepLimit = Recipe.stepLimit
+    var site = ServerConfiguration()
+    var listener = ListenerConfiguration()
+    /// Texts of the recipes that the server makes; empty: all.
+    var allowedRecipes: [String] = []
+    var forwardFields: [String] = []
+    var forwardMethods: [String]?
+    var trustsHEIF = false
+    var logLevel = LogLine.Threshold.warning
+    var logFormat = LogFormat.text
+
+    static let processors = Int(max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+
+    /// The budget for originals in memory; that for their records follows it.
+    var memoryOfOriginals: Int {
+        get { pipeline.memory.originals }
+        set {
+            pipeline.memory.originals = newValue
+            pipeline.memory.records = newValue / 10
+        }
+    }
+
+    /// The largest original that is fetched and rendered.
+    var bytesOfOriginal: Int {
+        get { pipeline.limits.bytes }
+        set {
+            pipeline.limits.bytes = newValue
+            pipeline.fetch.byteLimit = newValue
+        }
+    }
+
+    /// The configuration of a pipeline; its workers run this same executable.
+    func pipelineConfiguration() throws(CommandFailure) -> PipelineConfiguration {
+        var configuration = pipeline
+        configuration.warn = { Console.error("pipectl: " + $0) }
+        configuration.renderThreads = workers.count
+        if isolation == .workers {
+            var workers = workers
+            workers.executable = "/proc/self/exe"
+            workers.warn = configuration.warn
+            do throws(RenderError) { try workers.checkMemory() } catch { throw CommandFailure(.usage, error.message) }
+            configuration.isolation = .workers(workers)
+        }
+        for (host, own) in configuration.fetch.hosts where own.isInsecure {
+            Console.error("pipectl: \(host): its certificate is not checked (`hosts`: insecure)")
+        }
+        return configuration
+    }
+
+    func recipePresets() throws(CommandFailure) -> RecipePresets {
+        do throws(RecipeError) {
+            return try RecipePresets(presets, stepLimit: stepLimit)
+        } catch {
+            throw CommandFailure(.usage, "presets: \(error.description)")
+        }
+    }
+
+    /// The configuration of the server; settings that depend on each other are checked here.
+    func serverConfiguration(_ settings: Settings) throws(CommandFailure) -> ServerConfiguration {
+        var site = site
+        site.presets = try recipePresets()
+        if !allowedRecipes.isEmpty {
+            var recipes: Set<Recipe> = []
+            for text in allowedRecipes {
+                do throws(RecipeError) {
+                    recipes.insert(try Recipe(text, presets: site.presets))
+                } catch {
+                    let origin = settings.origin("recipes.allow")
+                    throw CommandFailure(.usage, "\(origin): recipe `\(text)`: \(error.description)")
+                }
+            }
+            site.recipes = recipes
+        }
+        site.forwarded = ForwardedFields(forwardFields)
+        do throws(ForwardedMethods.Refusal) {
+            site.methods = try ForwardedMethods(
+                forwardMethods, fields: site.forwarded, isKnown: HTTPServer.reads(method:))
+        } catch {
+            throw CommandFailure(.usage, "\(settings.origin("forwardMethods")): \(error.text)")
+        }
+        site.caching = pipeline.caching
+        return site
+    }
+}

@@ -1,0 +1,111 @@
+/// One setting: its name, the place in the configuration that it fills, the values it takes, and the reason for its
+/// default. The default is the configuration's own, so that library and command share it.
+struct Setting: Sendable {
+    /// A default of `pipectl` that is not the library's, or of some of its commands.
+    struct Departure: Sendable {
+        /// The other default, where it applies, and why.
+        var text: String
+        /// Applied in all commands but `serve`, unless the setting is set.
+        var fill: (@Sendable (inout RunConfiguration) -> Void)?
+    }
+
+    let key: String
+    let kind: SettingKind
+    let reason: String
+    /// Whether the value must never appear in messages.
+    let isSecret: Bool
+    let departure: Departure?
+    /// The value that a configuration holds.
+    let value: @Sendable (RunConfiguration) -> SettingValue
+    /// Puts a value that was set into the configuration.
+    let fill: @Sendable (GivenSetting, inout RunConfiguration) throws(SettingError) -> Void
+
+    /// Declares a setting that fills the property at `path`.
+    ///
+    /// - Parameter unlessServing: the default of all commands but `serve`, and why it differs.
+    init<Value: Sendable>(
+        _ key: String, _ path: any WritableKeyPath<RunConfiguration, Value> & Sendable, _ form: SettingForm<Value>,
+        _ reason: String, isSecret: Bool = false, unlessServing: OtherDefault<Value>? = nil,
+        departure: String? = nil
+    ) {
+        self.key = key
+        kind = form.kind
+        self.reason = reason
+        self.isSecret = isSecret
+        self.departure =
+            unlessServing.map { other in
+                let value = other.words ?? form.text(other.value)
+                return Departure(text: "\(value) in all commands but serve: \(other.reason)") {
+                    $0[keyPath: path] = other.value
+                }
+            } ?? departure.map { Departure(text: $0) }
+        value = { form.write($0[keyPath: path]) }
+        fill = { (given, configuration) throws(SettingError) in configuration[keyPath: path] = try form.read(given) }
+    }
+
+    /// The default, as the table of settings shows it.
+    var fallback: SettingValue { value(Self.defaults) }
+    private static let defaults = RunConfiguration()
+
+    /// `fetch.perHost` → `PIPECTL_FETCH_PER_HOST`.
+    var environmentName: String {
+        var name = "PIPECTL_"
+        for character in key {
+            if character == "." {
+                name += "_"
+            } else {
+                if character.isUppercase { name += "_" }
+                name += character.uppercased()
+            }
+        }
+        return name
+    }
+}
+
+/// A default of all commands but `serve`.
+struct OtherDefault<Value: Sendable>: Sendable {
+    var value: Value
+    /// The value in the table of settings, if it is not the same on every machine.
+    var words: String?
+    var reason: String
+
+    init(_ value: Value, as words: String? = nil, _ reason: String) {
+        self.value = value
+        self.words = words
+        self.reason = reason
+    }
+}
+
+/// A setting that was set: its value, of the setting's kind, and the settings around it.
+struct GivenSetting {
+    let key: String
+    let value: SettingValue
+    let settings: Settings
+
+    func bad(_ problem: String) -> SettingError {
+        SettingError(.badValue, settings.origin(key), "`\(key)`: \(problem)")
+    }
+
+    /// The texts of a list.
+    var texts: [String] {
+        guard case .list(let values) = value else { return [] }
+        return values.compactMap { if case .string(let text) = $0 { text } else { nil } }
+    }
+
+    /// Resolves a path: `~/` is the home folder; a relative path in a settings file is relative to that file's folder.
+    func resolved(_ path: String) -> String {
+        if path.hasPrefix("~/"), let home = settings.environment["HOME"], !home.isEmpty {
+            return home + path.dropFirst()
+        }
+        guard case .file(let file, _) = settings.origin(key) else { return path }
+        return path.relative(toFolderOf: file)
+    }
+}
+
+extension String {
+    /// Resolves a path written in a file against that file's folder.
+    func relative(toFolderOf file: String) -> String {
+        guard !hasPrefix("/"), let slash = file.lastIndex(of: "/") else { return self }
+        return file[...slash] + self
+    }
+}

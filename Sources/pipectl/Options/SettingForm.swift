@@ -1,0 +1,215 @@
+import ImageServerNIO
+import Glibc
+import Pipeline
+import Variants
+
+/// How a property is written as a setting: the kind of values, and the conversion both ways.
+struct SettingForm<Value: Sendable>: Sendable {
+    var kind: SettingKind
+    /// Converts a value that `kind` has accepted.
+    var read: @Sendable (GivenSetting) throws(SettingError) -> Value
+    var write: @Sendable (Value) -> SettingValue
+
+    /// A value in a sentence.
+    func text(_ value: Value) -> String {
+        if case .size = kind, let bytes = value as? Int { return SettingSize.text(bytes) }
+        if case .string(let text) = write(value) { return text }
+        return write(value).json
+    }
+}
+
+extension SettingForm where Value == Bool {
+    static var bool: Self { Self(kind: .bool, read: { $0.value == .bool(true) }, write: { .bool($0) }) }
+}
+
+extension SettingForm where Value == Int {
+    static func integer(_ range: ClosedRange<Int>) -> Self {
+        Self(kind: .integer(range), read: { $0.value.integer }, write: { .int($0) })
+    }
+
+    /// Bytes, at least `least`, or a share of `whole`.
+    static func size(of whole: SizedResource = .memory, atLeast least: Int = 0) -> Self {
+        Self(kind: .size, read: { max(least, $0.bytes(of: whole)) }, write: SettingSize.value)
+    }
+
+    /// Bytes whose default is a share of the machine's memory, shown as one.
+    static var memoryShare: Self {
+        var form = size()
+        form.write = { bytes in
+            let tenths = Int((Double(bytes) / Double(MachineMemory.bytes) * 1000).rounded())
+            return bytes == 0 ? .int(0) : .string(JSONText.number(Double(tenths) / 10) + "%")
+        }
+        return form
+    }
+}
+
+extension SettingForm where Value == Int? {
+    /// A number for which 0 means nil.
+    static func integerOrZero(_ range: ClosedRange<Int>) -> Self {
+        Self(
+            kind: .integer(range), read: { $0.value.integer == 0 ? nil : $0.value.integer }, write: { .int($0 ?? 0) })
+    }
+
+    /// Seconds of freshness; 0 means nil. RFC 9111 §1.2.2 has the upper end.
+    static var maximumAge: Self {
+        Self(
+            kind: .number(0...2_147_483_648), read: { $0.value.integer == 0 ? nil : $0.value.integer },
+            write: { .double(Double($0 ?? 0)) })
+    }
+
+    /// Bytes, or a share of `whole`; `usual` is shown for nil.
+    static func size(of whole: SizedResource, usual: Int) -> Self {
+        Self(kind: .size, read: { $0.bytes(of: whole) }, write: { SettingSize.value($0 ?? usual) })
+    }
+}
+
+extension SettingForm where Value == Double {
+    static func number(_ range: ClosedRange<Double>) -> Self {
+        Self(kind: .number(range), read: { $0.value.number }, write: { .double($0) })
+    }
+
+    static var seconds: Self { number(0.001...1e9) }
+}
+
+extension SettingForm where Value: RawRepresentable & CaseIterable, Value.RawValue == String {
+    /// One of the cases by its name.
+    static var choice: Self {
+        Self(
+            kind: .choice(Value.allCases.map(\.rawValue)),
+            read: { (given) throws(SettingError) in
+                guard case .string(let word) = given.value, let value = Value(rawValue: word) else {
+                    throw given.bad("no such value")
+                }
+                return value
+            }, write: { .string($0.rawValue) })
+    }
+}
+
+extension SettingForm where Value == String? {
+    /// A path; an empty one means nil.
+    static var path: Self {
+        Self(
+            kind: .text,
+            read: { given in
+                guard case .string(let path) = given.value, !path.isEmpty else { return nil }
+                return given.resolved(path)
+            }, write: { .string($0 ?? "") })
+    }
+}
+
+extension SettingForm where Value == [String] {
+    static var list: Self { Self(kind: .list, read: { $0.texts }, write: { .list($0.map { .string($0) }) }) }
+}
+
+extension SettingForm where Value == [String]? {
+    /// A list for which a default cannot be written.
+    static var optionalList: Self {
+        Self(kind: .list, read: { $0.texts }, write: { .list(($0 ?? []).map { .string($0) }) })
+    }
+}
+
+extension SettingForm where Value == ListenAddress {
+    static var listenAddress: Self {
+        Self(
+            kind: .text,
+            read: { (given) throws(SettingError) in
+                guard case .string(let text) = given.value, let address = ListenAddress(text) else {
+                    throw given.bad(
+                        "\(given.value.json) is not HOST:PORT; write for example 127.0.0.1:8080, [::1]:8080 or 0.0.0.0:8080"
+                    )
+                }
+                return address
+            }, write: { .string($0.description) })
+    }
+}
+
+extension SettingForm where Value == [String: String] {
+    /// Texts by name.
+    static var texts: Self {
+        Self(
+            kind: .map,
+            read: { given in
+                guard case .map(let members) = given.value else { return [:] }
+                var result: [String: String] = [:]
+                for member in members { if case .string(let text) = member.value { result[member.name] = text } }
+                return result
+            }, write: { .map($0.sorted { $0.key < $1.key }.map { SettingMember($0.key, .string($0.value)) }) })
+    }
+}
+
+extension SettingForm where Value == [ImageFormat] {
+    /// Formats by name or file extension, in the order given.
+    static func formats(among known: [ImageFormat]) -> Self {
+        Self(
+            kind: .list,
+            read: { (given) throws(SettingError) in
+                var formats: [ImageFormat] = []
+                for name in given.texts {
+                    guard let format = ImageFormat(name: name, among: known) else {
+                        let names = known.map(\.rawValue).joined(separator: ", ")
+                        throw SettingError(
+                            .badValue, given.settings.origin(given.key), "`\(given.key)` takes \(names), not `\(name)`")
+                    }
+                    formats.append(format)
+                }
+                return formats
+            }, write: { .list($0.map { .string($0.rawValue) }) })
+    }
+}
+
+extension SettingForm where Value == Set<ImageFormat> {
+    /// Formats by name or file extension.
+    static func formats(among known: [ImageFormat]) -> Self {
+        let list = SettingForm<[ImageFormat]>.formats(among: known)
+        return Self(
+            kind: .list, read: { (given) throws(SettingError) in Set(try list.read(given)) },
+            write: { formats in list.write(known.filter(formats.contains)) })
+    }
+}
+
+/// What the share of a size is taken of.
+enum SizedResource: Sendable {
+    case memory
+    /// The file system that holds the cache folder.
+    case fileSystem
+
+    /// Size in bytes of the file system that holds `path` or its nearest existing parent; 10 GB if that is unknown.
+    fileprivate static func fileSystemBytes(holding path: String) -> Int {
+        var path = path
+        while !path.isEmpty {
+            var status = statvfs()
+            if statvfs(path, &status) == 0 { return Int(status.f_blocks) * Int(status.f_frsize) }
+            guard let slash = path.lastIndex(of: "/") else { break }
+            path = String(path[..<slash])
+        }
+        return 10_000_000_000
+    }
+}
+
+extension GivenSetting {
+    /// The size in bytes. The resource is measured only for a share.
+    func bytes(of whole: SizedResource) -> Int {
+        switch (value, whole) {
+        case (.int(let bytes), _): return bytes
+        case (.string(let text), .memory): return (SettingSize(text) ?? .bytes(0)).bytes(of: MachineMemory.bytes)
+        case (.string(let text), .fileSystem):
+            return (SettingSize(text) ?? .bytes(0)).bytes(
+                of: SizedResource.fileSystemBytes(holding: settings.cacheFolder))
+        default: return 0
+        }
+    }
+}
+
+extension SettingValue {
+    /// The number without its fraction; 0 for other values.
+    fileprivate var integer: Int { if case .int(let value) = self { value } else { Int(number) } }
+
+    /// The number; 0 for other values.
+    fileprivate var number: Double {
+        switch self {
+        case .int(let value): Double(value)
+        case .double(let value): value
+        default: 0
+        }
+    }
+}
