@@ -35,13 +35,7 @@ struct FrameSequence {
     /// A frame as a separate image, so that no step reads across its edges into the next frame.
     func frame(_ index: Int) throws(RenderError) -> Image {
         if count == 1 { return strip }
-        return try VipsCall(
-            "extract_area",
-            [
-                "input": .image(strip), "left": 0, "top": .int(index * height), "width": .int(width),
-                "height": .int(height),
-            ]
-        ).image()
+        return try strip.area(PixelRectangle(x: 0, y: index * height, width: width, height: height))
     }
 }
 
