@@ -88,13 +88,8 @@ struct Turn {
         let share = Double(colour.alpha) / 255
         var around = colour.bands.map { $0 * share }
         if source.hasAlpha { around.append(Double(colour.alpha)) }
-        let ground = try VipsCall(
-            "linear",
-            [
-                "in": .image(one), "a": .doubles(around.map { _ in 0 }), "b": .doubles(around),
-                "uchar": .bool(!source.hasAlpha),
-            ]
-        ).image().placed(on: canvas, x: 0, y: 0, extend: "copy")
+        let ground = try one.linear(around.map { _ in 0 }, around, toBytes: !source.hasAlpha)
+            .placed(on: canvas, x: 0, y: 0, extend: "copy")
         let mixed = try VipsCall(
             "ifthenelse",
             ["cond": .image(coverage), "in1": .image(pixels), "in2": .image(ground), "blend": true]

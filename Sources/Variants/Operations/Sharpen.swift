@@ -26,9 +26,7 @@ struct Sharpen: VariantOperation {
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         let source = try picture.inMemory(context)
         let blur = try GaussianBlur(of: source.image, sigma: sigma, context)
-        let doubled = try VipsCall(
-            "linear", ["in": .image(source.image.band(0, 3)), "a": .doubles([2]), "b": .doubles([0])]
-        ).image()
+        let doubled = try source.image.band(0, 3).linear([2], [0])
         var result = try VipsCall(
             "subtract", ["left": .image(doubled), "right": .image(blur.image.unpremultipliedColours())]
         ).image().bytes(plus: [0.5, 0.5, 0.5])

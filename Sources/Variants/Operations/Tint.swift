@@ -25,11 +25,7 @@ struct Tint: VariantOperation {
         let image = settled.image
         // Computed in 16 bits: of 8-bit luminances, only few are darker than a dark colour.
         let wide = try image.recombined([Luminance.weights.map { $0 * 257 }], keepsAlpha: false)
-        let luminance = try VipsCall(
-            "linear", ["in": .image(wide), "a": .doubles([1]), "b": .doubles([0.5])]
-        ).image()
-        let index = try VipsCall("cast", ["in": .image(luminance), "format": "ushort"]).image()
-        var result = try VipsCall("maplut", ["in": .image(index), "lut": .image(table())]).image()
+        var result = try wide.linear([1], [0.5]).cast(to: "ushort").mapped(by: table())
         if image.hasAlpha { result = try result.joined(alpha: image.band(3)) }
         return try settled.replacing(result.labelled("srgb"))
     }

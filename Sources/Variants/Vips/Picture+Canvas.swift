@@ -47,9 +47,7 @@ extension Picture {
         // “Over”: the premultiplied colour, times 1 − the picture's alpha, is added to the premultiplied picture.
         let share = Double(colour.alpha) / 255
         let below = colour.bands.map { $0 * share } + [Double(colour.alpha)]
-        let rest = try VipsCall(
-            "linear", ["in": .image(image.band(3)), "a": .doubles(below.map { -$0 / 255 }), "b": .doubles(below)]
-        ).image()
+        let rest = try image.band(3).linear(below.map { -$0 / 255 }, below)
         let sum = try VipsCall("add", ["left": .image(image.premultiplied()), "right": .image(rest)]).image()
         return try replacing(sum.labelled("srgb").unpremultiplied())
     }
