@@ -22,7 +22,7 @@ enum HEIFHeader {
     }
 
     static func parse(_ reader: ByteReader, format: ImageFormat) throws(RenderError) -> ImageHeader {
-        let name = format == .avif ? "AVIF" : "HEIF"
+        let name = format.title
         guard let meta = child("meta", of: reader)?.part(4), let properties = child("iprp", of: meta),
             let container = child("ipco", of: properties)
         else { throw ImageHeader.damaged(name, "it has no picture properties") }

@@ -65,7 +65,7 @@ import Testing
     private func opened(_ bytes: [UInt8], _ body: (Image) throws -> Void) throws {
         try VipsLibrary.load()
         let format = try ImageHeader.probe(bytes).format
-        try bytes.withUnsafeBytes { try body(Decoder.open($0, format)) }
+        try bytes.withUnsafeBytes { try body(Decoding.open($0, format)) }
     }
 
     @Test(arguments: ["jpeg", "png", "webp", "webp:lossless", "avif"])

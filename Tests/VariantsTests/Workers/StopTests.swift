@@ -77,7 +77,7 @@ import Testing
         #expect(code { () throws(RenderError) in _ = try pixels.droppingOpaqueAlpha(control) } == .cancelled)
         #expect(code { () throws(RenderError) in _ = try PNGPalette(pixels, control) } == .cancelled)
         let job = EncodeJob(output: ResolvedOutput(format: .png), kept: KeptBlobs(), control: control)
-        #expect(code { () throws(RenderError) in _ = try PNGOutput(job).encode(pixels, quality: 1) } == .cancelled)
+        #expect(code { () throws(RenderError) in _ = try PNGOutput(job: job).encode(pixels, quality: 1) } == .cancelled)
         let circle = RoundedRectangle(ellipse: 100, height: 100)
         #expect(
             code { () throws(RenderError) in
