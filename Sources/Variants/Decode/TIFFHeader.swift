@@ -69,14 +69,17 @@ struct TIFFHeader {
     }
 
     /// The offset of the entry with a tag, by default in the first directory.
-    func entry(_ tag: Int, in directory: Int? = nil) -> Int? {
-        guard let (count, start) = entries(directory ?? first) else { return nil }
-        for offset in stride(from: start, to: start + count * entryBytes, by: entryBytes) {
-            guard let found = reader.uint16(offset, order) else { return nil }
-            if found == tag { return offset }
-        }
-        return nil
+    func entry(_ tag: Int, in directory: Int? = nil) -> Int? { offsets(of: tag, in: directory ?? first).first }
+
+    /// The offsets of all entries with a tag: more than one only in a damaged file.
+    private func offsets(of tag: Int, in directory: Int) -> [Int] {
+        guard let (count, start) = entries(directory) else { return [] }
+        return stride(from: start, to: start + count * entryBytes, by: entryBytes)
+            .prefix { reader.uint16($0, order) != nil }.filter { reader.uint16($0, order) == tag }
     }
+
+    /// Where the first directory has the orientation's two bytes.
+    var orientationPlaces: [Int] { offsets(of: 0x0112, in: first).map { $0 + (isBig ? 12 : 8) } }
 
     func count(_ entry: Int) -> Int? {
         isBig ? reader.uint64(entry + 4, order) : reader.uint32(entry + 4, order)
