@@ -45,6 +45,7 @@ public enum Catalogue {
         AVIFOutput.self,
         GIFOutput.self,
         JXLOutput.self,
+        TIFFOutput.self,
     ]
 
     /// The documentation of a step or an output.
