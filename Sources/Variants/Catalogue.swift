@@ -1,4 +1,4 @@
-/// Every step and output that recipe text can use.
+/// Every step and output that recipe text can use, and every format that is read.
 public enum Catalogue {
     /// The operations, one line per member, in the order of the documentation.
     public static let operations: [any VariantOperation.Type] = [
@@ -25,6 +25,18 @@ public enum Catalogue {
         Overlay.self,
     ]
 
+    /// The formats of originals, one line per member, in the order of the documentation.
+    static let decoders: [any OriginalDecoder.Type] = [
+        JPEGDecoder.self,
+        PNGDecoder.self,
+        WebPDecoder.self,
+        GIFDecoder.self,
+        AVIFDecoder.self,
+        HEIFDecoder.self,
+        TIFFDecoder.self,
+        JXLDecoder.self,
+    ]
+
     /// The output formats, one line per member, in the order of the documentation.
     static let outputs: [any OutputEncoder.Type] = [
         JPEGOutput.self,
@@ -33,6 +45,7 @@ public enum Catalogue {
         AVIFOutput.self,
         GIFOutput.self,
         JXLOutput.self,
+        TIFFOutput.self,
     ]
 
     /// The documentation of a step or an output.
@@ -66,9 +79,6 @@ public enum Catalogue {
 
     /// The operation named `token`; nil if there is none.
     static func operation(named token: String) -> (any VariantOperation.Type)? { operationsByToken[token] }
-
-    /// The encoder of a format; nil for formats that are only read.
-    static func output(of format: ImageFormat) -> (any OutputEncoder.Type)? { outputs.first { $0.format == format } }
 }
 
 extension Catalogue {

@@ -18,9 +18,7 @@ struct RenderPlan: Sendable, Hashable {
         let header = job.header
         hasAlpha = header.hasAlpha
         let stored = PixelSize(width: header.width, height: header.height)
-        // HEIF carries its rotation in the container and the decoder has applied it; the EXIF tag only repeats it.
-        let isOrientedByDecoder = header.format == .heif || header.format == .avif
-        orientation = job.recipe.orients && !isOrientedByDecoder ? header.orientation : 1
+        orientation = job.recipe.orients ? header.orientation : 1
         size = orientation >= 5 ? stored.swapped : stored
         shrink = 1
 
@@ -39,24 +37,7 @@ struct RenderPlan: Sendable, Hashable {
             return
         }
         let factor = min(Double(size.width) / Double(target.width), Double(size.height) / Double(target.height))
-        // The factor that the decoder leaves to the resampler. Decoders average in gamma space over small blocks: the
-        // less they do, the better the picture; docs/benchmarks.md has the scores.
-        let left: Double =
-            switch quality {
-            case .fast: 1.5
-            case .balanced: 4.0
-            case .best: .infinity
-            }
-        switch header.format {
-        case .jpeg:
-            // At 1/8 a JPEG decoder keeps one rounded number per block, which is visible in the smallest pictures; 1/4
-            // costs them little more.
-            shrink = (quality == .fast ? [8, 4, 2] : [4, 2]).first { Double($0) * left <= factor } ?? 1
-        case .webp:
-            shrink = max(1, Int(factor / left))
-        default:
-            break
-        }
+        shrink = header.format.decoder?.shrink(factor, quality) ?? 1
         let reduced = orientation >= 5 ? target.swapped : target
         guard reduced != stored, reduced.width <= stored.width, reduced.height <= stored.height,
             job.recipe.steps.reduce(1, { $0 * $1.differenceGain }) <= SharedDecode.gainLimit
@@ -65,6 +46,18 @@ struct RenderPlan: Sendable, Hashable {
         if let decode = job.shared, let target = decode.target(of: self) {
             shared = target
             shrink = decode.shrink
+        }
+    }
+}
+
+extension RenderQuality {
+    /// The factor that a decoder leaves to the resampler. Decoders average in gamma space over small blocks: the less
+    /// they do, the better the picture; docs/benchmarks.md has the scores.
+    var leftToResampler: Double {
+        switch self {
+        case .fast: 1.5
+        case .balanced: 4.0
+        case .best: .infinity
         }
     }
 }

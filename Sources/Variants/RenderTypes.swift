@@ -117,21 +117,13 @@ public struct RenderLimits: Sendable, Hashable {
 
 /// Encoded bytes, either in memory or read when a render begins, so that queued renders take no memory.
 public struct EncodedBytes: Sendable {
-    private enum Origin: Sendable {
-        case bytes([UInt8])
-        case file(@Sendable () -> [UInt8]?)
-    }
     /// The number of bytes.
     public let count: Int
-    private let origin: Origin
+    private let read: @Sendable () -> [UInt8]?
     private let openFile: (@Sendable () -> Int32?)?
 
     /// Bytes in memory.
-    public init(_ bytes: [UInt8]) {
-        count = bytes.count
-        origin = .bytes(bytes)
-        openFile = nil
-    }
+    public init(_ bytes: [UInt8]) { self.init(count: bytes.count, read: { bytes }) }
 
     /// Bytes that are read when they are needed.
     ///
@@ -144,7 +136,7 @@ public struct EncodedBytes: Sendable {
         count: Int, read: @escaping @Sendable () -> [UInt8]?, open: (@Sendable () -> Int32?)? = nil
     ) {
         self.count = count
-        origin = .file(read)
+        self.read = read
         openFile = open
     }
 
@@ -153,13 +145,9 @@ public struct EncodedBytes: Sendable {
 
     /// The bytes; may block. Throws `undecodable` if they cannot be read.
     public func bytes() throws(RenderError) -> [UInt8] {
-        switch origin {
-        case .bytes(let bytes): return bytes
-        case .file(let read):
-            if let bytes = read(), bytes.count == count { return bytes }
-            throw RenderError(
-                .undecodable, "the original's \(count) bytes cannot be read back from disk; check the disk for errors")
-        }
+        if let bytes = read(), bytes.count == count { return bytes }
+        throw RenderError(
+            .undecodable, "the original's \(count) bytes cannot be read back from disk; check the disk for errors")
     }
 }
 

@@ -30,26 +30,17 @@ public final class InProcessRenderer: Rendering {
     }
 
     public func render(_ job: RenderJob) async throws(RenderError) -> RenderedVariant {
-        try await run(job) { job, control, pictures throws(RenderError) in
-            try job.original.bytes().withUnsafeBytes { bytes in
-                Result { () throws(RenderError) in try Render(job, bytes, control, pictures).variant() }
-            }.get()
-        }
+        try await run(job) { render throws(RenderError) in try render.variant() }
     }
 
     public func pixels(_ job: RenderJob) async throws(RenderError) -> PixelBuffer {
-        try await run(job) { job, control, pictures throws(RenderError) in
-            try job.original.bytes().withUnsafeBytes { bytes in
-                Result { () throws(RenderError) in try Render(job, bytes, control, pictures).pixels() }
-            }.get()
-        }
+        try await run(job) { render throws(RenderError) in try render.pixels() }
     }
 
     /// Checks the header, then runs `body` on one of our threads; the calling task's cancellation and the deadline stop
     /// it through its control.
     private func run<Value: Sendable>(
-        _ job: RenderJob,
-        _ body: @escaping @Sendable (RenderJob, RenderControl, SharedPictures) throws(RenderError) -> Value
+        _ job: RenderJob, _ body: @escaping @Sendable (Render) throws(RenderError) -> Value
     ) async throws(RenderError) -> Value {
         try job.checkLimits()
         try checkFormat(job.header.format)
@@ -66,7 +57,9 @@ public final class InProcessRenderer: Rendering {
                     let outcome = Result { () throws(RenderError) in
                         try control.check()
                         try VipsLibrary.load()
-                        return try body(prepared, control, pictures)
+                        return try prepared.original.bytes().withUnsafeBytes { bytes in
+                            Result { () throws(RenderError) in try body(Render(prepared, bytes, control, pictures)) }
+                        }.get()
                     }
                     deadlines.remove(control)
                     control.finish()
@@ -160,14 +153,13 @@ struct Render {
     ) throws(RenderError) -> (frames: FrameSequence, metadata: KeptBlobs, plan: RenderPlan) {
         var plan = RenderPlan(job)
         try job.checkSizes()
-        var image = try Decoder.open(original, job.header.format, shrink: plan.shrink, frames: frames)
+        var image = try Decoding.open(original, job.header, shrink: plan.shrink, frames: frames)
         if let shared = job.shared, plan.shared != nil, !shared.fits(image) {
             // Such a picture has to be converted before it is shrunk, so it cannot share a decode.
             plan = RenderPlan(alone: job)
-            image = try Decoder.open(original, job.header.format, shrink: plan.shrink, frames: frames)
+            image = try Decoding.open(original, job.header, shrink: plan.shrink, frames: frames)
         }
         context.control.watch(image)
-        try Decoder.check(image, job.header, shrink: plan.shrink, frames: frames)
         if let profile = image.blob("icc-profile-data"), profile.count > job.limits.profileBytes {
             throw .overLimit("an ICC profile size of \(profile.count) is", "profileBytes", job.limits.profileBytes)
         }
@@ -199,9 +191,8 @@ struct Render {
             picture.shared = SharedReduction(shared: shared, target: target, pictures: pictures) {
                 () throws(RenderError) in
                 let plan = RenderPlan(alone: job)
-                let image = try Decoder.open(original, job.header.format, shrink: plan.shrink)
+                let image = try Decoding.open(original, job.header, shrink: plan.shrink)
                 control.watch(image)
-                try Decoder.check(image, job.header, shrink: plan.shrink)
                 return image
             }
         }

@@ -65,7 +65,7 @@ public struct SharedDecode: Sendable, Hashable {
         }
         let shrink = taken.map(\.shrink).min() ?? 1
         self.init(
-            name: name, shrink: shrink, crops: jobs.first?.header.format == .jpeg,
+            name: name, shrink: shrink, crops: jobs.first?.header.format.decoder?.cropsAveragedSquares ?? false,
             targets: taken.reversed().compactMap { Self.target($0, shrink) }, members: 0)
         let members = plans.count { target(of: $0) != nil }
         guard members > 1 else { return nil }

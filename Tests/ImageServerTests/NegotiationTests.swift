@@ -12,6 +12,7 @@ import Variants
             ("image/webp;q=2", nil), ("image/webp;q=0.1234", nil), ("image/webp;q=", nil), ("image/webp;q=1.001", nil),
             ("image/avif;q=0.9,image/webp;q=0.9", .webp), ("text/html , image/webp ; q=0.3", .webp),
             ("image/webp;x=y;q=0.5", .webp), ("webp", nil), ("image/jpeg, image/png", nil), ("image/jxl", nil),
+            ("image/tiff", nil),
         ] as [(String?, ImageFormat?)])
     func `the best accepted format among those offered is made (RFC 9110 §12.5.1)`(
         _ accept: String?, _ expected: ImageFormat?

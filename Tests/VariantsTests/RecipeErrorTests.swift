@@ -53,8 +53,8 @@ import Testing
     }
 
     @Test func `formats are known by their other names`() throws {
-        #expect(try Recipe("jpg:70").description == "jpeg:70")
-        for name in ["tif", "tiff", "heic", "svg"] {
+        for name in ["jpg", "jpe", "jfif"] { #expect(try Recipe(name + ":70").description == "jpeg:70") }
+        for name in ["heic", "svg"] {
             #expect(
                 Self.message(name).contains("files cannot be written; the outputs are `jpeg`"), "\(Self.message(name))")
         }

@@ -55,6 +55,7 @@ import Testing
         #expect(try Recipe("auto").resolvedOutput(for: header, negotiated: [.jxl]).format == .jxl)
         #expect(try Recipe("circle,auto").resolvedOutput(for: header, negotiated: [.jpeg]).format == .png)
         #expect(try Recipe("auto").resolvedOutput(for: header, negotiated: [.jxl, .webp]).format == .jxl)
+        #expect(try Recipe("auto").resolvedOutput(for: header, negotiated: [.heif, .webp]).format == .webp)
         #expect(try Recipe("auto").resolvedOutput(for: header).format == .jpeg)
         #expect(try Recipe("original").resolvedOutput(for: header, negotiated: [.webp]).format == .jpeg)
         #expect(try Recipe("png").resolvedOutput(for: header, negotiated: [.webp]).format == .png)

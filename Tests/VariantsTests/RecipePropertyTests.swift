@@ -120,6 +120,7 @@ final class RecipeWriter {
         let progressive = maybe("progressive")
         switch kind {
         case "png": return kind + shuffled(options + [progressive, maybe("lossless")])
+        case "tiff": return kind + shuffled([options[0], maybe("keep=xmp+icc"), maybe("lossless")])
         case "gif": return kind + shuffled([options[0], maybe("keep=xmp")])
         case "jpeg": return kind + maybe(":" + whole(1...100)) + shuffled(options + [progressive])
         case "auto", "original": return kind + maybe(":" + whole(1...100)) + shuffled(options + [progressive])

@@ -9,13 +9,14 @@ enum ForeignBytes {
     }
 
     /// Whether this is SVG: markup other than HTML with `<svg` in its first kilobyte.
-    static func looksLikeSVG(_ reader: ByteReader) -> Bool {
+    private static func looksLikeSVG(_ reader: ByteReader) -> Bool {
         let text = markup(reader)
         guard text.hasPrefix("<"), !isHTML(text) else { return false }
         return contains(text, "<svg")
     }
 
     private static func unsupported(_ reader: ByteReader) -> String? {
+        if looksLikeSVG(reader) { return "SVG" }
         if reader.matches("BM"), reader.uint32(6, .little) == 0 { return "BMP" }
         if reader.matches([0, 0, 1, 0]) || reader.matches([0, 0, 2, 0]) { return "ICO" }
         if reader.matches("8BPS") { return "Photoshop" }

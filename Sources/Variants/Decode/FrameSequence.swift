@@ -22,8 +22,7 @@ struct FrameSequence {
             throw RenderError(
                 .undecodable, "the animation has fewer frames than the \(count) its header says; it may be cut short")
         }
-        // Viewers show a GIF frame whose delay is 0 for 100 ms; other formats use delays literally.
-        let shown = delays.prefix(count).map { $0 == 0 && format == .gif ? 100 : $0 }
+        let shown = delays.prefix(count).map { $0 == 0 ? format.decoder?.zeroDelay ?? 0 : $0 }
         timing = FrameTiming(delays: shown, loops: max(0, strip.integer("loop") ?? 0))
     }
 
@@ -35,13 +34,7 @@ struct FrameSequence {
     /// A frame as a separate image, so that no step reads across its edges into the next frame.
     func frame(_ index: Int) throws(RenderError) -> Image {
         if count == 1 { return strip }
-        return try VipsCall(
-            "extract_area",
-            [
-                "input": .image(strip), "left": 0, "top": .int(index * height), "width": .int(width),
-                "height": .int(height),
-            ]
-        ).image()
+        return try strip.area(PixelRectangle(x: 0, y: index * height, width: width, height: height))
     }
 }
 

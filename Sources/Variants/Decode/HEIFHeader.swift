@@ -22,15 +22,9 @@ enum HEIFHeader {
     }
 
     static func parse(_ reader: ByteReader, format: ImageFormat) throws(RenderError) -> ImageHeader {
-        let name = format == .avif ? "AVIF" : "HEIF"
-        guard let meta = child("meta", of: reader)?.part(4), let properties = child("iprp", of: meta),
-            let container = child("ipco", of: properties)
-        else { throw ImageHeader.damaged(name, "it has no picture properties") }
-        var boxes: [Box] = []
-        forEachBox(container) { boxes.append($0) }
-        let primary = primaryItem(meta)
-        let own = indexes(of: primary, in: properties).compactMap {
-            boxes.indices.contains($0 - 1) ? boxes[$0 - 1] : nil
+        let name = format.title
+        guard let (_, boxes, own) = properties(reader) else {
+            throw ImageHeader.damaged(name, "it has no picture properties")
         }
         guard var (width, height) = size(own.isEmpty ? boxes : own) else {
             throw ImageHeader.damaged(name, "its primary picture has no size")
@@ -41,27 +35,20 @@ enum HEIFHeader {
         }
         var header = ImageHeader(format: format, width: width, height: height)
         header.hasAlpha = boxes.contains { $0.type == "auxC" && isAlpha($0.data) }
-        for box in own where box.type == "colr" && (box.data.matches("prof") || box.data.matches("rICC")) {
-            header.profileBytes = max(header.profileBytes, box.data.count - 4)
-        }
+        for profile in own.compactMap(\.profile) { header.profileBytes = max(header.profileBytes, profile.count) }
         return header
     }
 
     /// Reads depth and channels from `pixi`, the profile's name from `colr`, EXIF from its item (23008-12 §A.2).
     static func details(_ reader: ByteReader) -> ImageDetails {
         var details = ImageDetails(colourSpace: .rgb)
-        guard let meta = child("meta", of: reader)?.part(4), let properties = child("iprp", of: meta),
-            let container = child("ipco", of: properties)
-        else { return details }
-        var boxes: [Box] = []
-        forEachBox(container) { boxes.append($0) }
-        for index in indexes(of: primaryItem(meta), in: properties) where boxes.indices.contains(index - 1) {
-            let box = boxes[index - 1]
+        guard let (meta, _, own) = properties(reader) else { return details }
+        for box in own {
             if box.type == "pixi" {
                 details.bitDepth = box.data.byte(5).map(Int.init)
                 if box.data.byte(4) == 1 { details.colourSpace = .grey }
-            } else if box.type == "colr", box.data.matches("prof") || box.data.matches("rICC") {
-                details.profileName = ProfileName.read(box.data.part(4))
+            } else if let profile = box.profile {
+                details.profileName = ProfileName.read(profile)
             }
         }
         if let item = exifItem(meta), let place = location(of: item, in: meta) {
@@ -127,6 +114,22 @@ enum HEIFHeader {
     struct Box {
         var type: String
         var data: ByteReader
+
+        /// The ICC profile, if that is what the box holds.
+        var profile: ByteReader? {
+            type == "colr" && (data.matches("prof") || data.matches("rICC")) ? data.part(4) : nil
+        }
+    }
+
+    /// The content of the `meta` box, all picture properties, and those of the primary item; nil if a box is missing.
+    private static func properties(_ reader: ByteReader) -> (meta: ByteReader, all: [Box], own: [Box])? {
+        guard let meta = child("meta", of: reader)?.part(4), let properties = child("iprp", of: meta),
+            let container = child("ipco", of: properties)
+        else { return nil }
+        var boxes: [Box] = []
+        forEachBox(container) { boxes.append($0) }
+        let own = indexes(of: primaryItem(meta), in: properties).filter { boxes.indices.contains($0 - 1) }
+        return (meta, boxes, own.map { boxes[$0 - 1] })
     }
 
     /// Calls `body` with each direct child box, in order. The loop ends, because a box has at least its 8-byte header.

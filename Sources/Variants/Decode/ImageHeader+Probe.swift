@@ -16,31 +16,11 @@ extension ImageHeader {
 
     /// Probes memory that stays valid during the call, such as a mapped file.
     public static func probe(_ bytes: UnsafeRawBufferPointer) throws(RenderError) -> ImageHeader {
-        let reader = ByteReader(bytes)
-        switch detectFormat(reader) {
-        case .jpeg: return try JPEGHeader.parse(reader)
-        case .png: return try PNGHeader.parse(reader)
-        case .webp: return try WebPHeader.parse(reader)
-        case .gif: return try GIFHeader.parse(reader)
-        case .avif: return try HEIFHeader.parse(reader, format: .avif)
-        case .heif: return try HEIFHeader.parse(reader, format: .heif)
-        case .tiff: return try TIFFHeader.parse(reader)
-        case .jxl: return try JXLHeader.parse(reader)
-        case .svg: throw RenderError(.unsupportedFormat, "SVG images are not supported")
-        case nil: throw ForeignBytes.error(for: reader)
+        let file = ByteReader(bytes)
+        guard let decoder = Catalogue.decoders.first(where: { $0.recognises(file) }) else {
+            throw ForeignBytes.error(for: file)
         }
-    }
-
-    /// The format identified by the first bytes; nil if none matches.
-    static func detectFormat(_ reader: ByteReader) -> ImageFormat? {
-        if reader.matches([0xFF, 0xD8, 0xFF]) { return .jpeg }
-        if reader.matches(PNGHeader.signature) { return .png }
-        if reader.matches("RIFF"), reader.matches("WEBP", at: 8) { return .webp }
-        if reader.matches("GIF87a") || reader.matches("GIF89a") { return .gif }
-        if TIFFHeader.isTIFF(reader) { return .tiff }
-        if JXLHeader.isJXL(reader) { return .jxl }
-        if let format = HEIFHeader.format(reader) { return format }
-        return ForeignBytes.looksLikeSVG(reader) ? .svg : nil
+        return try decoder.header(file)
     }
 
     /// The error for a header that cannot be read.

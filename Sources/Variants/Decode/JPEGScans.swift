@@ -6,7 +6,7 @@ struct JPEGScans {
         let reader = ByteReader(bytes)
         // Cameras append data after EOI, so look for the marker first. That is cheap compared to walking the scans.
         if bytes.count < 4 || reader.uint16(bytes.count - 2) == 0xFFD9 { return nil }
-        if (try? JPEGHeader.forEachSegment(reader) { _, _, _ in true }) == true { return nil }
+        if (try? JPEGDecoder.forEachSegment(reader) { _, _, _ in true }) == true { return nil }
         var scans = JPEGScans(reader)
         guard scans.areComplete() else { return nil }
         let storage = PixelStorage(byteCount: bytes.count + 2)
@@ -83,12 +83,12 @@ struct JPEGScans {
     private mutating func areComplete() -> Bool {
         var isReadable = true
         // The walk only rethrows errors of its body, and this body throws none.
-        _ = try? JPEGHeader.forEachSegment(reader) { marker, segment, end in
+        _ = try? JPEGDecoder.forEachSegment(reader) { marker, segment, end in
             switch marker {
             case 0xC4: isReadable = readTables(segment)
             case 0xDD: restartInterval = segment.uint16(0) ?? 0
             case 0xDA: isReadable = readScan(segment, from: end)
-            case _ where JPEGHeader.isFrame(marker):
+            case _ where JPEGDecoder.isFrame(marker):
                 isReadable = components.isEmpty && marker <= 0xC2 && readFrame(segment, marker)
             default: break
             }

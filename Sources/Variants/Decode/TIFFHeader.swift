@@ -36,30 +36,10 @@ struct TIFFHeader {
 
     static func isTIFF(_ reader: ByteReader) -> Bool { kind(reader) != nil }
 
-    static func parse(_ reader: ByteReader) throws(RenderError) -> ImageHeader {
-        guard let file = TIFFHeader(reader) else { throw ImageHeader.damaged("TIFF", "its header is cut short") }
-        guard let width = file.value(256), let height = file.value(257) else {
-            throw ImageHeader.damaged("TIFF", "its first directory has no image size")
-        }
-        try ImageHeader.checkSize("TIFF", width, height)
-        var header = ImageHeader(format: .tiff, width: width, height: height)
-        header.pages = file.countPages()
-        header.orientation = file.orientation ?? 1
-        let colours =
-            switch file.value(262) ?? 1 {  // PhotometricInterpretation
-            case 2, 6, 8: 3
-            case 5: 4
-            default: 1
-            }
-        header.hasAlpha = (file.value(277) ?? 1) > colours  // SamplesPerPixel
-        if let entry = file.entry(34675) { header.profileBytes = file.count(entry) ?? 0 }
-        return header
-    }
-
     /// The EXIF orientation in a block that starts with its TIFF header; nil if absent or not 1…8.
     static func orientation(exif reader: ByteReader) -> Int? { TIFFHeader(reader)?.orientation }
 
-    private var orientation: Int? { value(0x0112).flatMap { (1...8).contains($0) ? $0 : nil } }
+    var orientation: Int? { value(0x0112).flatMap { (1...8).contains($0) ? $0 : nil } }
 
     // MARK: Directories
 
@@ -76,7 +56,7 @@ struct TIFFHeader {
     }
 
     /// Counts the directories in the chain. Stops at a missing one, and at one it has already seen (a loop).
-    private func countPages() -> Int {
+    func countPages() -> Int {
         var seen: Set<Int> = []
         var directory = first
         while seen.count < Self.maxCountedPages, directory > 0, let (count, start) = entries(directory), count > 0,
@@ -89,16 +69,19 @@ struct TIFFHeader {
     }
 
     /// The offset of the entry with a tag, by default in the first directory.
-    private func entry(_ tag: Int, in directory: Int? = nil) -> Int? {
-        guard let (count, start) = entries(directory ?? first) else { return nil }
-        for offset in stride(from: start, to: start + count * entryBytes, by: entryBytes) {
-            guard let found = reader.uint16(offset, order) else { return nil }
-            if found == tag { return offset }
-        }
-        return nil
+    func entry(_ tag: Int, in directory: Int? = nil) -> Int? { offsets(of: tag, in: directory ?? first).first }
+
+    /// The offsets of all entries with a tag: more than one only in a damaged file.
+    private func offsets(of tag: Int, in directory: Int) -> [Int] {
+        guard let (count, start) = entries(directory) else { return [] }
+        return stride(from: start, to: start + count * entryBytes, by: entryBytes)
+            .prefix { reader.uint16($0, order) != nil }.filter { reader.uint16($0, order) == tag }
     }
 
-    private func count(_ entry: Int) -> Int? {
+    /// Where the first directory has the orientation's two bytes.
+    var orientationPlaces: [Int] { offsets(of: 0x0112, in: first).map { $0 + (isBig ? 12 : 8) } }
+
+    func count(_ entry: Int) -> Int? {
         isBig ? reader.uint64(entry + 4, order) : reader.uint32(entry + 4, order)
     }
 

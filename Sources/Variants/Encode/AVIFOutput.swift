@@ -14,9 +14,7 @@ struct AVIFOutput: OutputEncoder {
     /// of 0 and saves a tenth of the bytes at equal scores: worth it in the background, but not during a request.
     private static let effort = 0
 
-    private let job: EncodeJob
-
-    init(_ job: EncodeJob) { self.job = job }
+    let job: EncodeJob
 
     func encode(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8] {
         let image = try pixels.image()

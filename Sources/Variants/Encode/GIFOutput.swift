@@ -12,14 +12,11 @@ struct GIFOutput: OutputEncoder {
     static let holds: KeptMetadata = [.xmp]
     static let saver: (operation: String, package: String)? = ("gifsave_target", "libcgif0")
 
-    private let job: EncodeJob
-
-    init(_ job: EncodeJob) { self.job = job }
+    let job: EncodeJob
 
     func encode(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8] {
-        var image = try pixels.image()
+        let image = try pixels.image()
         if let timing = pixels.timing {
-            image = try VipsCall("copy", ["in": .image(image)]).image()
             image.set("page-height", pixels.height)
             image.set("delay", timing.delays.map { $0 == 0 ? 0 : min(max(1, ($0 + 5) / 10), 0xFFFF) * 10 })
             image.set("loop", timing.loops)

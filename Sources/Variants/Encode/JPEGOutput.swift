@@ -9,11 +9,11 @@ struct JPEGOutput: OutputEncoder {
     static let example = "jpeg:85:progressive"
     static let losslessness = Losslessness.never
     static let canBeProgressive = true
+    /// The saver writes as it goes, a progressive file once per scan.
+    static func heedsStops(_ output: ResolvedOutput) -> Bool { true }
     static let saver: (operation: String, package: String)? = ("jpegsave_target", "libjpeg62-turbo")
 
-    private let job: EncodeJob
-
-    init(_ job: EncodeJob) { self.job = job }
+    let job: EncodeJob
 
     func encode(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8] {
         let image = try pixels.image()

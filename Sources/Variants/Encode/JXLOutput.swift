@@ -5,6 +5,11 @@ struct JXLOutput: OutputEncoder {
     static let example = "jxl:lossless"
     static let losslessness = Losslessness.onRequest
     static let defaultQuality = 79
+    /// Few programs show JPEG XL.
+    static let keepsOriginals = false
+    /// libjxl needs 23 bytes for each sample of a pixel, and a picture too large for the worker's memory should still
+    /// reach the client, in another format.
+    static let largestNegotiated = 8_000_000
     static let saver: (operation: String, package: String)? = ("jxlsave_target", "libjxl0.7")
 
     /// Below this, libvips requests a distance beyond libjxl's maximum of 25, and libjxl then uses a fine one instead.
@@ -26,18 +31,13 @@ struct JXLOutput: OutputEncoder {
                 + "limits.workerMemory leaves; ask for a smaller size or another output, or raise that")
     }
 
-    private let job: EncodeJob
-
-    init(_ job: EncodeJob) { self.job = job }
+    let job: EncodeJob
 
     func encode(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8] {
         try checkMemory(pixels)
-        var image = try pixels.image()
-        if let profile = job.kept.profile {
-            // The profile is part of the codestream, so libvips must write it. The image has no other metadata.
-            image = try VipsCall("copy", ["in": .image(image)]).image()
-            image.set("icc-profile-data", profile)
-        }
+        let image = try pixels.image()
+        // The profile is part of the codestream, so libvips must write it. The image has no other metadata.
+        if let profile = job.kept.profile { image.set("icc-profile-data", profile) }
         let codestream = try image.saved(
             by: "jxlsave_target",
             [

@@ -19,21 +19,11 @@ struct KeptBlobs: Sendable, Hashable {
     static func upright(_ exif: [UInt8]) -> [UInt8] {
         var bytes = exif
         let base = bytes.starts(with: exifPrefix) ? exifPrefix.count : 0
-        guard bytes.count >= base + 8 else { return exif }
-        let isBigEndian = bytes[base] == 0x4D
-        func number(_ at: Int, _ count: Int) -> Int? {
-            guard at >= 0, at + count <= bytes.count else { return nil }
-            let part = bytes[at..<(at + count)]
-            return (isBigEndian ? Array(part) : part.reversed()).reduce(0) { $0 << 8 | Int($1) }
-        }
-        guard let directory = number(base + 4, 4), let count = number(base + directory, 2) else { return exif }
-        for index in 0..<count {
-            let entry = base + directory + 2 + index * 12
-            guard let tag = number(entry, 2), entry + 12 <= bytes.count else { break }
-            if tag == 0x0112 {
-                bytes[entry + 8] = isBigEndian ? 0 : 1
-                bytes[entry + 9] = isBigEndian ? 1 : 0
-            }
+        let found = exif.withUnsafeBytes { TIFFHeader(ByteReader($0).part(base))?.orientationPlaces ?? [] }
+        for place in found where base + place + 2 <= bytes.count {
+            let isBigEndian = bytes[base] == 0x4D
+            bytes[base + place] = isBigEndian ? 0 : 1
+            bytes[base + place + 1] = isBigEndian ? 1 : 0
         }
         return bytes
     }

@@ -16,10 +16,16 @@ protocol OutputEncoder: Sendable {
     static var canBeProgressive: Bool { get }
     /// The metadata that this format can store.
     static var holds: KeptMetadata { get }
+    /// Whether `original` writes originals of this format as they were; otherwise they become JPEG, or PNG with alpha.
+    static var keepsOriginals: Bool { get }
+    /// The most pixels for which a negotiated format is chosen.
+    static var largestNegotiated: Int { get }
+    /// Whether the encoder polls for stops every few milliseconds.
+    static func heedsStops(_ output: ResolvedOutput) -> Bool
     /// The libvips operation it needs, and the Debian package that provides it; nil if it needs none.
     static var saver: (operation: String, package: String)? { get }
 
-    init(_ job: EncodeJob)
+    init(job: EncodeJob)
     /// Encodes a file. `quality` applies to lossy outputs only. The same input always gives the same bytes.
     func encode(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8]
 }
@@ -44,6 +50,9 @@ extension OutputEncoder {
     static var defaultQuality: Int { 80 }
     static var canBeProgressive: Bool { false }
     static var holds: KeptMetadata { [.exif, .icc, .xmp] }
+    static var keepsOriginals: Bool { true }
+    static var largestNegotiated: Int { .max }
+    static func heedsStops(_ output: ResolvedOutput) -> Bool { false }
     static var saver: (operation: String, package: String)? { nil }
 }
 
@@ -51,10 +60,7 @@ extension OutputEncoder {
 enum Encoding {
     /// Throws if the installed libvips cannot write this output. Called before anything is decoded.
     static func checkAvailability(_ output: ResolvedOutput) throws(RenderError) {
-        guard let encoder = Catalogue.output(of: output.format) else {
-            throw RenderError(.notAvailable, "`\(output.format.rawValue)` is not an output format")
-        }
-        if let saver = encoder.saver, !VipsLibrary.has(saver.operation) {
+        if let saver = try encoder(of: output).saver, !VipsLibrary.has(saver.operation) {
             throw RenderError(
                 .notAvailable,
                 "this libvips cannot write \(output.format.rawValue): it has no \(saver.operation); install the "
@@ -62,12 +68,14 @@ enum Encoding {
         }
     }
 
+    private static func encoder(of output: ResolvedOutput) throws(RenderError) -> any OutputEncoder.Type {
+        if let encoder = output.format.encoder { return encoder }
+        throw RenderError(.notAvailable, "`\(output.format)` is not an output format")
+    }
+
     /// Encodes a file within the output's byte budget.
     static func encode(_ pixels: EncodablePixels, _ job: EncodeJob) throws(RenderError) -> [UInt8] {
-        guard let type = Catalogue.output(of: job.output.format) else {
-            throw RenderError(.notAvailable, "`\(job.output.format.rawValue)` is not an output format")
-        }
-        let encoder = type.init(job)
+        let encoder = try encoder(of: job.output).init(job: job)
         func save(_ quality: Int) throws(RenderError) -> [UInt8] {
             try job.control.check()
             return try encoder.encode(pixels, quality: quality)

@@ -13,11 +13,10 @@ struct PNGOutput: OutputEncoder {
     static let example = "png"
     static let losslessness = Losslessness.always
     static let canBeProgressive = true
+    static func heedsStops(_ output: ResolvedOutput) -> Bool { true }
     static let saver: (operation: String, package: String)? = ("pngsave_target", "libpng16-16")
 
-    private let job: EncodeJob
-
-    init(_ job: EncodeJob) { self.job = job }
+    let job: EncodeJob
 
     func encode(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8] {
         let visible = try pixels.blackWhereUnseen(job.control)

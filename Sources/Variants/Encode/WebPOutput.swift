@@ -9,10 +9,10 @@ struct WebPOutput: OutputEncoder {
     static let example = "webp:max=20kB"
     static let losslessness = Losslessness.onRequest
     static let defaultQuality = 82
+    /// libwebp hardly calls its progress hook while it encodes without loss.
+    static func heedsStops(_ output: ResolvedOutput) -> Bool { !output.isLossless }
 
     let job: EncodeJob
-
-    init(_ job: EncodeJob) { self.job = job }
 
     func encode(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8] {
         guard pixels.width <= WEBP_MAX_DIMENSION, pixels.height <= WEBP_MAX_DIMENSION else {

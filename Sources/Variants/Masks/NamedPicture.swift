@@ -45,12 +45,10 @@ enum NamedPicture {
                 "\(header.width) × \(header.height) pixels are", "pixels", context.limits.pixels,
                 remedy: "make the file smaller")
         }
-        let image = try Decoder.open(bytes, header.format)
-        try Decoder.check(image, header, shrink: 1)
-        // HEIF and AVIF carry their rotation in the container, and the decoder has applied it.
-        let orientation = header.format == .heif || header.format == .avif ? 1 : header.orientation
+        let image = try Decoding.open(bytes, header)
         let size = PixelSize(width: image.width, height: image.height)
-        return try Picture(image: image, size: orientation >= 5 ? size.swapped : size, orientation: orientation)
-            .settled(context)
+        return try Picture(
+            image: image, size: header.orientation >= 5 ? size.swapped : size, orientation: header.orientation
+        ).settled(context)
     }
 }

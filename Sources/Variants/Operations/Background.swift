@@ -16,6 +16,8 @@ struct Background: VariantOperation {
         colour = try Colour(text, arguments, allowsAlpha: true)
     }
 
+    init(colour: Colour) { self.colour = colour }
+
     var canonicalArguments: [String] { [colour.text] }
 
     var explanation: String {
@@ -23,4 +25,11 @@ struct Background: VariantOperation {
     }
 
     var alphaEffect: AlphaEffect { .flattens(isOpaque: colour.alpha == 255) }
+
+    func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
+        var result = try picture.settled(context)
+        if result.image.hasAlpha { result = try result.flattened(onto: colour) }
+        result.background = colour
+        return result
+    }
 }

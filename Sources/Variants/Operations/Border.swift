@@ -1,7 +1,7 @@
 import PipelineSupport
 
 /// Draws a frame around the picture. `border:N:RRGGBB`.
-struct Border: VariantOperation {
+struct Border: ResizingOperation {
     static let token = "border"
     static let grammar = "border:N:RRGGBB"
     static let ranges = "N 1…8192 px; hex digits"
@@ -25,5 +25,18 @@ struct Border: VariantOperation {
         var result = self
         result.width = PlainNumber.scaled(width, by: ratio)
         return result
+    }
+
+    func resultSize(of size: PixelSize) -> PixelSize? { canvas(of: size) }
+
+    private func canvas(of size: PixelSize) -> PixelSize {
+        PixelSize(width: size.width + 2 * width, height: size.height + 2 * width)
+    }
+
+    /// Draws the frame outside the picture: each edge grows by twice the frame's width, and no pixel is covered.
+    func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
+        let canvas = canvas(of: picture.size)
+        try context.checkEdge(canvas)
+        return try picture.settled(context).placed(on: canvas, x: width, y: width, colour: colour)
     }
 }

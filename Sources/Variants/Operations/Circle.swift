@@ -7,6 +7,12 @@ struct Circle: VariantOperation {
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {}
 
+    init() {}
+
     var canonicalArguments: [String] { [] }
     var alphaEffect: AlphaEffect { .adds }
+
+    func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
+        try picture.masked(context) { RoundedRectangle(ellipse: $0.width, height: $0.height) }
+    }
 }

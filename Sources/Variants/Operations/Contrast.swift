@@ -1,19 +1,15 @@
 /// Multiplies the contrast. `contrast:F`.
-struct Contrast: VariantOperation {
+struct Contrast: FactorOperation {
     static let token = "contrast"
     static let grammar = "contrast:F"
-    static let ranges = "F 0…4, 1 = unchanged"
     static let summary = "Multiplies the contrast, as CSS `contrast()` does."
     static let example = "contrast:1.2"
 
-    /// 1 leaves the picture as it is.
     var factor: Double
 
-    init(_ arguments: inout StepArguments) throws(RecipeError) {
-        factor = try arguments.decimal(try arguments.next("a factor"), "the factor", 0...4)
+    /// CSS `contrast()` (Filter Effects 1, §12): multiplies the difference of each value from 127.5 by the factor.
+    func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
+        try picture.recoloured(
+            context, [[factor, 0, 0], [0, factor, 0], [0, 0, factor]], offset: 127.5 * (1 - factor))
     }
-
-    var canonicalArguments: [String] { [PlainNumber.text(factor)] }
-    var differenceGain: Double { max(1, factor) }
-    var explanation: String { "Multiplies the contrast by \(PlainNumber.text(factor))." }
 }

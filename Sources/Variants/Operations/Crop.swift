@@ -1,5 +1,5 @@
 /// Cuts out a rectangle. `crop:WxH[+X+Y][:gravity=G]`.
-struct Crop: VariantOperation {
+struct Crop: ResizingOperation {
     static let token = "crop"
     static let grammar = "crop:WxH[+X+Y][:gravity=G]"
     static let ranges = "W, H 1…65535, X, Y 0…65535, pixels; G `centre`"
@@ -40,6 +40,13 @@ struct Crop: VariantOperation {
         anchor = try Anchor(options, arguments)
     }
 
+    init(width: Int, height: Int, offset: (x: Int, y: Int)? = nil, anchor: Anchor = .gravity(.centre)) {
+        self.width = width
+        self.height = height
+        self.offset = offset
+        self.anchor = anchor
+    }
+
     var canonicalArguments: [String] {
         ["\(width)x\(height)" + (offset.map { "+\($0.x)+\($0.y)" } ?? "")] + anchor.arguments
     }
@@ -59,5 +66,35 @@ struct Crop: VariantOperation {
             (x: PlainNumber.scaled($0.x, by: ratio, least: 0), y: PlainNumber.scaled($0.y, by: ratio, least: 0))
         }
         return result
+    }
+
+    func resultSize(of size: PixelSize) throws(RenderError) -> PixelSize? {
+        guard offset != nil else { return PixelSize(width: min(width, size.width), height: min(height, size.height)) }
+        let part = try part(of: size)
+        return PixelSize(width: part.width, height: part.height)
+    }
+
+    func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
+        let settled = try picture.settled(context)
+        let size = settled.size
+        guard offset != nil else {
+            let target = PixelSize(width: min(width, size.width), height: min(height, size.height))
+            return target == size ? settled : try settled.cropped(to: target, anchor: anchor, context)
+        }
+        return try settled.cropped(to: part(of: size))
+    }
+
+    /// The rectangle at the offset, clipped to the picture.
+    private func part(of size: PixelSize) throws(RenderError) -> PixelRectangle {
+        let offset = offset ?? (0, 0)
+        let (left, top) = (max(0, offset.x), max(0, offset.y))
+        let (right, bottom) = (min(size.width, offset.x + width), min(size.height, offset.y + height))
+        guard left < right, top < bottom else {
+            throw RenderError(
+                .notApplicable,
+                "crop \(width)x\(height)+\(offset.x)+\(offset.y) leaves nothing of \(size.width) × \(size.height) pixels"
+            )
+        }
+        return PixelRectangle(x: left, y: top, width: right - left, height: bottom - top)
     }
 }

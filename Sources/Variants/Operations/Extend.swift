@@ -1,5 +1,5 @@
 /// Adds a margin around the picture. `extend:T[:R:B:L]`.
-struct Extend: VariantOperation {
+struct Extend: ResizingOperation {
     static let token = "extend"
     static let grammar = "extend:T[:R:B:L]"
     static let ranges = "0…8192 px each: top, right, bottom, left; a single value applies to all four sides"
@@ -31,5 +31,19 @@ struct Extend: VariantOperation {
         var result = self
         result.margins = margins.map { $0 == 0 ? 0 : PlainNumber.scaled($0, by: ratio) }
         return result
+    }
+
+    func resultSize(of size: PixelSize) -> PixelSize? { canvas(of: size) }
+
+    private func canvas(of size: PixelSize) -> PixelSize {
+        PixelSize(width: size.width + margins[1] + margins[3], height: size.height + margins[0] + margins[2])
+    }
+
+    func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
+        let canvas = canvas(of: picture.size)
+        try context.checkEdge(canvas)
+        let settled = try picture.settled(context)
+        if canvas == settled.size { return settled }
+        return try settled.placed(on: canvas, x: margins[3], y: margins[0], colour: settled.uncovered)
     }
 }

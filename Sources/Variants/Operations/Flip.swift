@@ -16,11 +16,23 @@ struct Flip: VariantOperation {
         vertically = axes != .h
     }
 
+    init(horizontally: Bool, vertically: Bool) {
+        self.horizontally = horizontally
+        self.vertically = vertically
+    }
+
     var canonicalArguments: [String] { [(horizontally ? "h" : "") + (vertically ? "v" : "")] }
 
     var explanation: String {
         horizontally && vertically
             ? "Mirrors left and right, top and bottom."
             : horizontally ? "Mirrors left and right." : "Mirrors top and bottom."
+    }
+
+    func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
+        var result = vertically ? try picture.inMemory(context) : try picture.settled(context)
+        if vertically { result.image = try result.image.flipped("vertical") }
+        if horizontally { result.image = try result.image.flipped("horizontal") }
+        return result
     }
 }

@@ -17,6 +17,11 @@ struct NamedMask: VariantOperation {
         if let text = options.values["fit"] { fit = try arguments.word(text, "`fit=`") }
     }
 
+    init(name: String, fit: Fit = .stretch) {
+        self.name = name
+        self.fit = fit
+    }
+
     var canonicalArguments: [String] { [name] + (fit == .stretch ? [] : ["fit=\(fit.rawValue)"]) }
 
     var explanation: String {
@@ -25,4 +30,38 @@ struct NamedMask: VariantOperation {
     }
 
     var alphaEffect: AlphaEffect { .adds }
+
+    func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
+        let size = picture.size
+        let form = "mask:\(fit.rawValue):\(size.width)x\(size.height)"
+        let coverage = try NamedPicture.pixels(of: context.masks[name], "mask `\(name)`", form: form, context) {
+            mask throws(RenderError) in
+            try scaled(mask, to: size)
+        }
+        return try picture.changed(context, addingAlpha: true) { pixels throws(RenderError) in
+            let shares = coverage.storage.bytes
+            for row in 0..<size.height {
+                try context.control.check()
+                for index in row * size.width..<(row + 1) * size.width {
+                    pixels.bytes[index * 4 + 3] = alphaProduct(pixels.bytes[index * 4 + 3], shares[index])
+                }
+            }
+        }
+    }
+
+    /// The mask's alpha, or its luminance if it has no alpha, scaled to `size`; one band.
+    private func scaled(_ mask: Picture, to size: PixelSize) throws(RenderError) -> Image {
+        let image = mask.image
+        var values =
+            image.hasAlpha
+            ? try image.band(3)
+            : try VipsCall("colourspace", ["in": .image(image), "space": "b-w"]).image()
+        var geometry = ThumbnailGeometry(
+            source: mask.size, box: PixelBox(width: size.width, height: size.height), mode: .fill, enlarges: true)
+        if fit == .stretch { geometry.scaled = size }
+        // The linear kernel, because Lanczos would ring beside hard edges.
+        if geometry.scaled != mask.size { values = try Resize.scaled(values, to: geometry.scaled, kernel: "linear") }
+        let window = Anchor.gravity(.centre).rectangle(size, in: geometry.scaled)
+        return try values.area(window)
+    }
 }

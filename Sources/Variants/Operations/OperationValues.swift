@@ -32,6 +32,13 @@ struct Colour: Sendable, Hashable {
     var alpha: UInt8 = 255
 }
 
+/// Four values around a rectangle, written as one if they are equal.
+enum FourSides {
+    static func text(_ values: [String]) -> [String] {
+        values.allSatisfy { $0 == values.first } ? Array(values.prefix(1)) : values
+    }
+}
+
 // MARK: Recipe text
 
 extension PixelBox {
@@ -166,6 +173,9 @@ extension EdgeLength {
 }
 
 extension Colour {
+    /// Red, green and blue, as libvips operations take them.
+    var bands: [Double] { [Double(red), Double(green), Double(blue)] }
+
     /// Parses `RRGGBB`, `RGB` (each digit stands for two), or `RRGGBBAA` if alpha is allowed, in upper or lower case.
     init(_ text: Substring, _ arguments: StepArguments, allowsAlpha: Bool = false) throws(RecipeError) {
         var digits = text.utf8.compactMap { byte -> UInt8? in

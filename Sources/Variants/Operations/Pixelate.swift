@@ -22,4 +22,46 @@ struct Pixelate: VariantOperation {
         result.edge = PlainNumber.scaled(edge, by: ratio)
         return result
     }
+
+    /// Blocks start at the top left; those at the right and bottom edges may be smaller. A block's colour is the mean
+    /// of its sRGB values as stored, weighted by alpha; its alpha is the mean alpha.
+    func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
+        try picture.changed(context) { pixels throws(RenderError) in
+            let size = pixels.size
+            for top in stride(from: 0, to: size.height, by: edge) {
+                for left in stride(from: 0, to: size.width, by: edge) {
+                    try context.control.check()
+                    let block = PixelRectangle(
+                        x: left, y: top, width: min(edge, size.width - left), height: min(edge, size.height - top))
+                    Self.fill(block, of: pixels)
+                }
+            }
+        }
+    }
+
+    private static func fill(_ block: PixelRectangle, of pixels: EditablePixels) {
+        let (bytes, bands) = (pixels.bytes, pixels.bands)
+        var (red, green, blue, alpha) = (0, 0, 0, 0)
+        for y in block.y..<(block.y + block.height) {
+            var at = (y * pixels.size.width + block.x) * bands
+            for _ in 0..<block.width {
+                let weight = bands == 4 ? Int(bytes[at + 3]) : 255
+                red += Int(bytes[at]) * weight
+                green += Int(bytes[at + 1]) * weight
+                blue += Int(bytes[at + 2]) * weight
+                alpha += weight
+                at += bands
+            }
+        }
+        let area = block.width * block.height
+        let colours = [red, green, blue].map { alpha == 0 ? 0 : UInt8(($0 + alpha / 2) / alpha) }
+        let values = colours + [UInt8((alpha + area / 2) / area)]
+        for y in block.y..<(block.y + block.height) {
+            var at = (y * pixels.size.width + block.x) * bands
+            for _ in 0..<block.width {
+                for band in 0..<bands { bytes[at + band] = values[band] }
+                at += bands
+            }
+        }
+    }
 }

@@ -1,5 +1,7 @@
+import Glibc
+
 /// Rotates the picture clockwise. `rotate:90|180|270|DEG`.
-struct Rotate: VariantOperation {
+struct Rotate: ResizingOperation {
     static let token = "rotate"
     static let grammar = "rotate:90|180|270|DEG"
     static let ranges = "DEG 0…360, clockwise (360 is 0)"
@@ -14,10 +16,105 @@ struct Rotate: VariantOperation {
         degrees = value == 360 ? 0 : value
     }
 
+    init(degrees: Double) { self.degrees = degrees }
+
     var canonicalArguments: [String] { [PlainNumber.text(degrees)] }
     var explanation: String { "Turns \(PlainNumber.text(degrees))° clockwise." }
 
     var alphaEffect: AlphaEffect {
         degrees.truncatingRemainder(dividingBy: 90) == 0 ? .keeps : .uncovers(antialiased: true)
+    }
+
+    func resultSize(of size: PixelSize) -> PixelSize? {
+        switch degrees {
+        case 0, 180: size
+        case 90, 270: size.swapped
+        default: Turn(size, degrees: degrees).canvas
+        }
+    }
+
+    /// Quarter turns move pixels without changing any. Other angles interpolate premultiplied sRGB values (bicubic)
+    /// around the centre, on the smallest canvas that fits. A pixel on the picture's edge is blended with the
+    /// background in proportion to how much of it the picture covers.
+    func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
+        let angles: [Double: String] = [90: "d90", 180: "d180", 270: "d270"]
+        if degrees == 0 { return try picture.settled(context) }
+        if let angle = angles[degrees] {
+            let memory = try picture.inMemory(context)
+            return try memory.replacing(memory.image.turned(angle))
+        }
+        let turn = Turn(picture.size, degrees: degrees)
+        try context.checkEdge(turn.canvas)
+        let memory = try picture.inMemory(context)
+        let turned = try turn.turned(memory.image, memory.uncovered)
+        return try memory.replacing(turned).inMemory(context, tile: PixelSize(width: 128, height: 128))
+    }
+}
+
+/// A rotation about the centre: a point p, measured from the picture's centre, goes to matrix × p.
+struct Turn {
+    /// The smallest canvas that holds the turned picture.
+    let canvas: PixelSize
+    private let size: PixelSize
+    private let matrix: [Double]
+    /// Pixels of padding around the picture, because interpolation reads beyond its edge.
+    private static let margin = 3
+
+    init(_ size: PixelSize, degrees: Double) {
+        let (sine, cosine) = (sin(degrees * .pi / 180), cos(degrees * .pi / 180))
+        self.size = size
+        matrix = [cosine, -sine, sine, cosine]
+        let (width, height) = (Double(size.width), Double(size.height))
+        // A millionth is subtracted so that a length that is whole except for rounding errors takes no further pixel.
+        func edge(_ length: Double) -> Int { max(1, Int((length - 1e-6).rounded(.up))) }
+        canvas = PixelSize(
+            width: edge(width * abs(cosine) + height * abs(sine)),
+            height: edge(width * abs(sine) + height * abs(cosine)))
+    }
+
+    /// `image` rotated, with `colour` around it.
+    func turned(_ image: Image, _ colour: Colour) throws(RenderError) -> Image {
+        // How much of each pixel the picture covers: a ramp one pixel wide across its edges.
+        let one = try Image(PixelStorage([255]), width: 1, height: 1, bands: 1)
+        let whole = try one.placed(on: size, x: 0, y: 0, extend: "copy")
+        let coverage = try moved(padded(whole, extend: "black"), interpolate: "bilinear")
+        if !image.hasAlpha, colour.alpha == 0 {
+            // An opaque picture on a transparent background: the coverage itself is the alpha.
+            let colours = try moved(padded(image, extend: "copy"), interpolate: "bicubic")
+            return try colours.joined(alpha: coverage).labelled("srgb")
+        }
+        let source = colour.alpha < 255 ? try image.withAlpha() : image
+        let pixels = try moved(padded(source.premultiplied(), extend: "copy"), interpolate: "bicubic")
+        let share = Double(colour.alpha) / 255
+        var around = colour.bands.map { $0 * share }
+        if source.hasAlpha { around.append(Double(colour.alpha)) }
+        let ground = try one.linear(around.map { _ in 0 }, around, toBytes: !source.hasAlpha)
+            .placed(on: canvas, x: 0, y: 0, extend: "copy")
+        let mixed = try VipsCall(
+            "ifthenelse",
+            ["cond": .image(coverage), "in1": .image(pixels), "in2": .image(ground), "blend": true]
+        ).image().labelled("srgb")
+        return source.hasAlpha ? try mixed.unpremultiplied() : mixed
+    }
+
+    private func padded(_ image: Image, extend: String) throws(RenderError) -> Image {
+        let canvas = PixelSize(width: size.width + 2 * Self.margin, height: size.height + 2 * Self.margin)
+        return try image.placed(on: canvas, x: Self.margin, y: Self.margin, extend: extend)
+    }
+
+    /// libvips counts positions from pixel centres: the first pixel's is 0.
+    private func moved(_ image: Image, interpolate: String) throws(RenderError) -> Image {
+        let centre = (x: Double(size.width - 1) / 2, y: Double(size.height - 1) / 2)
+        let target = (x: Double(canvas.width - 1) / 2, y: Double(canvas.height - 1) / 2)
+        return try VipsCall(
+            "affine",
+            [
+                "in": .image(image), "matrix": .doubles(matrix), "interpolate": .string(interpolate),
+                "oarea": .string("0 0 \(canvas.width) \(canvas.height)"), "premultiplied": true,
+                "idx": .double(-Double(Self.margin)), "idy": .double(-Double(Self.margin)),
+                "odx": .double(target.x - matrix[0] * centre.x - matrix[1] * centre.y),
+                "ody": .double(target.y - matrix[2] * centre.x - matrix[3] * centre.y),
+            ]
+        ).image()
     }
 }

@@ -16,6 +16,8 @@ struct RoundedMask: VariantOperation {
         }
     }
 
+    init(radii: [EdgeLength]) { self.radii = radii }
+
     var canonicalArguments: [String] { FourSides.text(radii.map(\.text)) }
 
     var explanation: String {
@@ -29,11 +31,8 @@ struct RoundedMask: VariantOperation {
         result.radii = radii.map { $0.multiplied(by: ratio) }
         return result
     }
-}
 
-/// Four values around a rectangle, written as one if they are equal.
-enum FourSides {
-    static func text(_ values: [String]) -> [String] {
-        values.allSatisfy { $0 == values.first } ? Array(values.prefix(1)) : values
+    func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
+        try picture.masked(context) { RoundedRectangle(width: $0.width, height: $0.height, radii: radii) }
     }
 }

@@ -1,19 +1,18 @@
 /// Multiplies the saturation. `saturation:F`.
-struct Saturation: VariantOperation {
+struct Saturation: FactorOperation {
     static let token = "saturation"
     static let grammar = "saturation:F"
-    static let ranges = "F 0…4, 1 = unchanged"
     static let summary = "Multiplies the saturation, as CSS `saturate()` does."
     static let example = "saturation:1.2"
 
-    /// 1 leaves the picture as it is.
     var factor: Double
 
-    init(_ arguments: inout StepArguments) throws(RecipeError) {
-        factor = try arguments.decimal(try arguments.next("a factor"), "the factor", 0...4)
+    /// Applies the matrix of CSS `saturate()` (Filter Effects 1, §9.6), with the rounded luminance weights given there.
+    func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
+        let weights = [0.213, 0.715, 0.072]
+        let matrix = (0..<3).map { row in
+            (0..<3).map { column in weights[column] * (1 - factor) + (row == column ? factor : 0) }
+        }
+        return try picture.recoloured(context, matrix)
     }
-
-    var canonicalArguments: [String] { [PlainNumber.text(factor)] }
-    var differenceGain: Double { max(1, factor) }
-    var explanation: String { "Multiplies the saturation by \(PlainNumber.text(factor))." }
 }

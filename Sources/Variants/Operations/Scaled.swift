@@ -1,5 +1,5 @@
 /// Scales both edges. `scaled:F`.
-struct Scaled: VariantOperation {
+struct Scaled: ResizingOperation {
     static let token = "scaled"
     static let grammar = "scaled:F"
     static let ranges = "F 0.0001…100, or a share: `0.5` = `50%` = `50pct`"
@@ -13,6 +13,16 @@ struct Scaled: VariantOperation {
         factor = try arguments.factor(text, "the factor", 0.0001...100)
     }
 
+    init(factor: Double) { self.factor = factor }
+
     var canonicalArguments: [String] { [PlainNumber.text(factor)] }
     var explanation: String { "Scales both edges by \(PlainNumber.text(factor))." }
+
+    func resultSize(of size: PixelSize) -> PixelSize? { size.scaled(by: factor) }
+
+    func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
+        let target = picture.size.scaled(by: factor)
+        try context.checkEdge(target)
+        return try picture.resized(to: target, quality: context.quality, context)
+    }
 }

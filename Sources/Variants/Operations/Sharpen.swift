@@ -20,4 +20,17 @@ struct Sharpen: VariantOperation {
     /// The largest gain measured.
     var differenceGain: Double { 5 }
     var explanation: String { "Sharpens with a sigma of \(PlainNumber.text(sigma)) px." }
+
+    /// Moves each colour away from its blurred surroundings by the difference between the two: c + (c − blurred c). The
+    /// surroundings are weighted by alpha; alpha itself is unchanged.
+    func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
+        let source = try picture.inMemory(context)
+        let blur = try GaussianBlur(of: source.image, sigma: sigma, context)
+        let doubled = try source.image.band(0, 3).linear([2], [0])
+        var result = try VipsCall(
+            "subtract", ["left": .image(doubled), "right": .image(blur.image.unpremultipliedColours())]
+        ).image().bytes(plus: [0.5, 0.5, 0.5])
+        if source.image.hasAlpha { result = try result.joined(alpha: source.image.band(3)) }
+        return try source.replacing(result.labelled("srgb")).inMemory(context, tile: blur.tile)
+    }
 }

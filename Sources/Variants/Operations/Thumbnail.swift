@@ -1,5 +1,5 @@
 /// Resizes to a box while decoding. `thumbnail:SIZE[:MODE][:up][:gravity=G|focus=XxY][:resample=Q]`.
-struct Thumbnail: VariantOperation {
+struct Thumbnail: ResizingOperation {
     static let token = "thumbnail"
     static let grammar = "thumbnail:SIZE[:fit|fill|pad|stretch][:up][:gravity=G][:focus=XxY][:resample=Q]"
     static let ranges = """
@@ -43,6 +43,17 @@ struct Thumbnail: VariantOperation {
         if let text = options.values["resample"] { resample = try arguments.word(text, "`resample=`") }
     }
 
+    init(
+        box: PixelBox, mode: Mode = .fit, enlarges: Bool = false, anchor: Anchor = .gravity(.centre),
+        resample: RenderQuality? = nil
+    ) {
+        self.box = box
+        self.mode = mode
+        self.enlarges = enlarges
+        self.anchor = anchor
+        self.resample = resample
+    }
+
     var canonicalArguments: [String] {
         [box.text] + (mode == .fit ? [] : [mode.rawValue]) + (enlarges ? ["up"] : []) + anchor.arguments
             + (resample.map { ["resample=\($0.rawValue)"] } ?? [])
@@ -66,5 +77,23 @@ struct Thumbnail: VariantOperation {
         var result = self
         result.box = box.multiplied(by: ratio)
         return result
+    }
+
+    /// The sizes that this step computes for a picture of size `source`.
+    func geometry(of source: PixelSize) -> ThumbnailGeometry {
+        ThumbnailGeometry(source: source, box: box, mode: mode, enlarges: enlarges)
+    }
+
+    func resultSize(of size: PixelSize) -> PixelSize? { geometry(of: size).output }
+
+    func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
+        let geometry = geometry(of: picture.size)
+        try context.checkEdge(geometry.output)
+        let resized = try picture.resized(
+            to: geometry.scaled, quality: resample ?? context.quality, context)
+        if geometry.output == geometry.scaled { return resized }
+        guard mode == .pad else { return try resized.cropped(to: geometry.output, anchor: anchor, context) }
+        let place = anchor.rectangle(resized.size, in: geometry.output)
+        return try resized.placed(on: geometry.output, x: place.x, y: place.y, colour: resized.uncovered)
     }
 }

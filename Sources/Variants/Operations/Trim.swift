@@ -1,5 +1,5 @@
 /// Cuts off a border of uniform colour. `trim[:T]`.
-struct Trim: VariantOperation {
+struct Trim: ResizingOperation {
     static let token = "trim"
     static let grammar = "trim[:T]"
     static let ranges = "T 0…255 (10): how far from the border colour a pixel still counts as border"
@@ -19,4 +19,60 @@ struct Trim: VariantOperation {
     var canonicalArguments: [String] { threshold == 10 ? [] : [String(threshold)] }
     var differenceGain: Double { .infinity }
     var explanation: String { "Cuts off the border whose colour is within \(threshold) of 255." }
+
+    func resultSize(of size: PixelSize) -> PixelSize? { nil }
+
+    /// The border is everything outside the smallest rectangle that holds all pixels differing by more than the
+    /// threshold from the top left pixel, in premultiplied red, green or blue, or in alpha. (All transparent pixels are
+    /// thus alike.) A picture that is all border is left unchanged.
+    func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
+        let memory = try picture.inMemory(context)
+        let content = try context.windows.window { () throws(RenderError) in
+            var content: PixelRectangle?
+            _ = try memory.changed(context) { pixels throws(RenderError) in
+                content = try Self.content(pixels, threshold: threshold, context.control)
+            }
+            return content ?? PixelRectangle(x: 0, y: 0, width: memory.size.width, height: memory.size.height)
+        }
+        guard content.width < memory.size.width || content.height < memory.size.height else { return memory }
+        return try memory.cropped(to: content)
+    }
+
+    /// The smallest rectangle around everything that is not border; nil if all is border.
+    private static func content(
+        _ pixels: EditablePixels, threshold: Int, _ control: RenderControl
+    ) throws(RenderError) -> PixelRectangle? {
+        let (size, bands) = (pixels.size, pixels.bands)
+        let bytes = UnsafeBufferPointer(pixels.bytes)
+        let border = (0..<4).map { Self.value(bytes, 0, bands, band: $0) }
+        func isBorder(_ x: Int, _ y: Int) -> Bool {
+            let at = (y * size.width + x) * bands
+            for band in 0..<bands where abs(Self.value(bytes, at, bands, band: band) - border[band]) > threshold * 255 {
+                return false
+            }
+            return true
+        }
+        func isBorder(row: Int, _ columns: Range<Int>) throws(RenderError) -> Bool {
+            try control.check()
+            return columns.allSatisfy { isBorder($0, row) }
+        }
+        func isBorder(column: Int, _ rows: Range<Int>) throws(RenderError) -> Bool {
+            try control.check()
+            return rows.allSatisfy { isBorder(column, $0) }
+        }
+        var (top, bottom, left, right) = (0, size.height, 0, size.width)
+        while top < bottom, try isBorder(row: top, 0..<size.width) { top += 1 }
+        if top == bottom { return nil }
+        while try isBorder(row: bottom - 1, 0..<size.width) { bottom -= 1 }
+        while try isBorder(column: left, top..<bottom) { left += 1 }
+        while try isBorder(column: right - 1, top..<bottom) { right -= 1 }
+        return PixelRectangle(x: left, y: top, width: right - left, height: bottom - top)
+    }
+
+    /// A band of the pixel at offset `at`, with colours multiplied by alpha: 0…65025.
+    @inline(__always)
+    private static func value(_ bytes: UnsafeBufferPointer<UInt8>, _ at: Int, _ bands: Int, band: Int) -> Int {
+        guard bands == 4 else { return band == 3 ? 255 * 255 : Int(bytes[at + band]) * 255 }
+        return Int(bytes[at + band]) * (band == 3 ? 255 : Int(bytes[at + 3]))
+    }
 }

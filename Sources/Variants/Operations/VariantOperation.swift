@@ -1,6 +1,6 @@
 /// One step of a recipe: parsed from text, written back canonically, applied to a picture.
 ///
-/// Each step has its files in this folder, a line in `Catalogue`, and tests.
+/// Each step has a file in this folder, a line in `Catalogue`, and tests.
 public protocol VariantOperation: Sendable {
     /// The step's name in recipe text.
     static var token: String { get }
@@ -35,6 +35,24 @@ protocol ResizingOperation: VariantOperation {
     /// The size after the step; nil if it depends on the pixels. Throws `notApplicable` if the step cannot be applied
     /// to `size`.
     func resultSize(of size: PixelSize) throws(RenderError) -> PixelSize?
+}
+
+/// A step that multiplies what it is named after, such as the brightness: `NAME:F`.
+protocol FactorOperation: VariantOperation {
+    /// 0…4; 1 leaves the picture as it is.
+    var factor: Double { get }
+    init(factor: Double)
+}
+
+extension FactorOperation {
+    static var ranges: String { "F 0…4, 1 = unchanged" }
+    var canonicalArguments: [String] { [PlainNumber.text(factor)] }
+    var differenceGain: Double { max(1, factor) }
+    var explanation: String { "Multiplies the \(Self.token) by \(PlainNumber.text(factor))." }
+
+    init(_ arguments: inout StepArguments) throws(RecipeError) {
+        self.init(factor: try arguments.decimal(try arguments.next("a factor"), "the factor", 0...4))
+    }
 }
 
 /// How a step changes whether the picture has alpha.

@@ -1,7 +1,29 @@
 /// The output step as written.
 public struct OutputSpecification: Sendable, Hashable {
     /// The outputs of recipe text; the raw value is the step's name.
-    public enum Kind: String, Sendable, CaseIterable { case jpeg, png, webp, avif, gif, jxl, auto, original }
+    public enum Kind: RawRepresentable, Sendable, Hashable, CaseIterable {
+        /// One of the formats that are written.
+        case format(ImageFormat)
+        /// The best format that the client accepts.
+        case auto
+        /// The original's format.
+        case original
+
+        public static let allCases = Catalogue.outputs.map { Kind.format($0.format) } + [.auto, .original]
+
+        public init?(rawValue: String) {
+            guard let kind = Self.allCases.first(where: { $0.rawValue == rawValue }) else { return nil }
+            self = kind
+        }
+
+        public var rawValue: String {
+            switch self {
+            case .format(let format): format.rawValue
+            case .auto: "auto"
+            case .original: "original"
+            }
+        }
+    }
     /// The name of the output.
     public var kind: Kind
     /// 1…100; nil for the format's default. With `maxBytes`, the highest quality that is tried.
@@ -22,19 +44,11 @@ public struct OutputSpecification: Sendable, Hashable {
 extension OutputSpecification.Kind {
     /// The format, unless the original or the client decides.
     var format: ImageFormat? {
-        switch self {
-        case .jpeg: .jpeg
-        case .png: .png
-        case .webp: .webp
-        case .avif: .avif
-        case .gif: .gif
-        case .jxl: .jxl
-        case .auto, .original: nil
-        }
+        if case .format(let format) = self { format } else { nil }
     }
 
     /// nil if the format is decided later, in which case every option is accepted.
-    private var encoder: (any OutputEncoder.Type)? { format.flatMap(Catalogue.output(of:)) }
+    private var encoder: (any OutputEncoder.Type)? { format?.encoder }
 
     /// PNG and GIF have no quality to choose.
     var hasQuality: Bool { encoder?.losslessness.hasQuality ?? true }
@@ -109,7 +123,7 @@ extension OutputSpecification {
 
     /// The format's own default, or 100 with a byte budget, because then the budget decides.
     static func defaultQuality(of format: ImageFormat, hasBudget: Bool) -> Int {
-        hasBudget ? 100 : Catalogue.output(of: format)?.defaultQuality ?? 80
+        hasBudget ? 100 : format.encoder?.defaultQuality ?? 80
     }
 }
 

@@ -20,12 +20,7 @@ extension OutputSpecification {
     func explanation(keepsProfile: Bool) -> String {
         let name =
             switch kind {
-            case .jpeg: "JPEG"
-            case .png: "PNG"
-            case .webp: "WebP"
-            case .avif: "AVIF"
-            case .gif: "GIF"
-            case .jxl: "JPEG XL"
+            case .format(let format): format.title
             case .auto: "the best format that the client accepts"
             case .original: "the original's format"
             }

@@ -98,7 +98,12 @@ private struct Reader {
     private mutating func readPlainly(_ step: ExpandedStep, isLast: Bool) throws(RecipeError) {
         var arguments = StepArguments(step.text, place: step.place, ratio: ratio)
         let token = arguments.token
-        if let kind = OutputSpecification.Kind(rawValue: token == "jpg" ? "jpeg" : token) {
+        if let operation = Catalogue.operation(named: token) {
+            recipe.steps.append(try Self.make(operation, &arguments, ratio))
+            return try arguments.finish()
+        }
+        let format = ImageFormat(rawValue: token) ?? ImageFormat(fileExtension: token)
+        if let kind = OutputSpecification.Kind(rawValue: format?.rawValue ?? token) {
             guard isLast else {
                 throw arguments.error("an output ends the recipe; expected `\(token)` as the last step only")
             }
@@ -108,11 +113,9 @@ private struct Reader {
             try option.read(&arguments, into: &recipe)
         } else if token == PixelRatio.token {
             ratio = try PixelRatio.read(&arguments)
-        } else if let operation = Catalogue.operation(named: token) {
-            recipe.steps.append(try Self.make(operation, &arguments, ratio))
         } else if token.isEmpty {
             throw arguments.error("expected the name of a step; remove the extra comma")
-        } else if let format = ImageFormat.allCases.first(where: { $0.fileExtensions.contains(token) }) {
+        } else if let format {
             let known = OutputSpecification.Kind.allCases.map { "`\($0.rawValue)`" }.joined(separator: ", ")
             throw arguments.error(
                 "\(format.rawValue) files cannot be written; the outputs are \(known)",

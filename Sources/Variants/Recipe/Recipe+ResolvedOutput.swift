@@ -1,11 +1,11 @@
 extension Recipe {
     /// Decides the output for a picture: the format, and every option with its default written out.
     ///
-    /// `original`: JPEG, PNG, WebP, GIF and AVIF keep their format, other formats become JPEG. If the recipe names no
-    /// format, PNG replaces a format that cannot hold the result's alpha (JPEG; GIF with partial alpha), and JPEG if
-    /// `lossless` was requested. An explicit `jpeg` flattens instead. Options that the format does not have
+    /// `original`: JPEG, PNG, WebP, GIF and AVIF keep their format (`keepsOriginals`), other formats become JPEG. If the
+    /// recipe names no format, PNG replaces a format that cannot hold the result's alpha (JPEG; GIF with partial alpha),
+    /// and JPEG if `lossless` was requested. An explicit `jpeg` flattens instead. Options that the format does not have
     /// (`progressive`, metadata it has no place for) are dropped. A negotiated format that cannot hold the requested
-    /// frames gives way to the next one, and so does JPEG XL of more pixels than `largestNegotiatedJXL`.
+    /// frames, or is not meant for this many pixels (`largestNegotiated`), gives way to the next one.
     ///
     /// - Parameters:
     ///   - header: the original's header.
@@ -14,7 +14,7 @@ extension Recipe {
     public func resolvedOutput(for header: ImageHeader, negotiated: [ImageFormat] = []) -> ResolvedOutput {
         let written = output ?? OutputSpecification(.auto)
         let format = written.kind.format ?? chosenFormat(for: header, negotiated: negotiated, written)
-        let encoder = Catalogue.output(of: format)
+        let encoder = format.encoder
         let isLossless =
             encoder?.losslessness.hasQuality == false || encoder?.losslessness == .onRequest && written.isLossless
         let defaultQuality = OutputSpecification.defaultQuality(of: format, hasBudget: written.maxBytes != nil)
@@ -36,25 +36,14 @@ extension Recipe {
             written.kind == .original
             ? nil
             : negotiated.first { format in
-                (format.holdsFrames || !isAnimated)
-                    && (format != .jxl || area(of: header) <= Self.largestNegotiatedJXL)
+                guard let encoder = format.encoder else { return false }
+                return (format.holdsFrames || !isAnimated) && area(of: header) <= encoder.largestNegotiated
             }
-        let format: ImageFormat =
-            switch wanted ?? header.format {
-            case .jpeg, .png, .webp, .gif, .avif: wanted ?? header.format
-            case .jxl: wanted == .jxl ? .jxl : .jpeg
-            case .heif, .tiff, .svg: .jpeg
-            }
-        switch (format, alpha(of: header)) {
-        case (.jpeg, .binary), (.jpeg, .partial), (.gif, .partial): return .png
-        case (.jpeg, .none): return written.isLossless ? .png : .jpeg
-        default: return format
-        }
+        let format = wanted ?? (header.format.encoder?.keepsOriginals == true ? header.format : .jpeg)
+        let isUnfit =
+            alpha(of: header) > format.alpha || written.isLossless && format.encoder?.losslessness == .never
+        return isUnfit ? .png : format
     }
-
-    /// The most pixels for which negotiation chooses JPEG XL: libjxl needs 23 bytes for each of their samples, and a
-    /// picture too large for the worker's memory should still reach the client, in another format.
-    private static let largestNegotiatedJXL = 8_000_000
 
     /// The result's pixels, as far as the header and the steps determine them.
     private func area(of header: ImageHeader) -> Int {
@@ -67,13 +56,10 @@ extension Recipe {
         return size.width.multipliedReportingOverflow(by: size.height).partialValue
     }
 
-    /// The result's alpha, as far as the header and the steps determine it.
-    private enum Alpha { case none, binary, partial }
-
-    /// Follows alpha through the steps. Resizing does not change it: resizing softens a GIF's hard edges, but writing a
+    /// The result's alpha, as far as the header and the steps determine it. Resizing does not change it: resizing softens a GIF's hard edges, but writing a
     /// GIF rounds alpha again, so an animation stays a GIF.
-    private func alpha(of header: ImageHeader) -> Alpha {
-        var alpha: Alpha = header.hasAlpha ? (header.format == .gif ? .binary : .partial) : .none
+    private func alpha(of header: ImageHeader) -> ImageFormat.Alpha {
+        var alpha = header.hasAlpha ? header.format.alpha : .none
         var background: Colour?
         for step in steps {
             switch step.alphaEffect {

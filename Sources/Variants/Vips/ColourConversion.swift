@@ -35,10 +35,10 @@ enum ColourConversion {
             result = try VipsCall("colourspace", ["in": .image(result), "space": "srgb"]).image()
         }
         if result.bands > 4 {
-            result = try VipsCall("extract_band", ["in": .image(result), "band": 0, "n": 4]).image()
+            result = try result.band(0, 4)
         }
         if result.format != Int(CVIPS_FORMAT_UCHAR) {
-            result = try VipsCall("cast", ["in": .image(result), "format": "uchar"]).image()
+            result = try result.cast(to: "uchar")
         }
         return (result, profile)
     }

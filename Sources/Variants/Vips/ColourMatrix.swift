@@ -33,10 +33,25 @@ extension Image {
 
     /// Adds an offset to each band and truncates the sums to bytes; with ½ in the offset, they are rounded.
     func bytes(plus offsets: [Double]) throws(RenderError) -> Image {
-        let factors = [Double](repeating: 1, count: offsets.count)
-        return try VipsCall(
-            "linear", ["in": .image(self), "a": .doubles(factors), "b": .doubles(offsets), "uchar": true]
+        try linear(offsets.map { _ in 1 }, offsets, toBytes: true)
+    }
+
+    /// Multiplies each band by its factor and adds its offset: floats, or truncated to bytes.
+    func linear(_ factors: [Double], _ offsets: [Double], toBytes: Bool = false) throws(RenderError) -> Image {
+        try VipsCall(
+            "linear",
+            ["in": .image(self), "a": .doubles(factors), "b": .doubles(offsets), "uchar": .bool(toBytes)]
         ).image()
+    }
+
+    /// Looks each value up in `table`, an image one pixel high.
+    func mapped(by table: Image) throws(RenderError) -> Image {
+        try VipsCall("maplut", ["in": .image(self), "lut": .image(table)]).image()
+    }
+
+    /// Converts to `uchar`, `ushort` or `float`; fractions are cut off.
+    func cast(to format: String) throws(RenderError) -> Image {
+        try VipsCall("cast", ["in": .image(self), "format": .string(format)]).image()
     }
 }
 

@@ -31,9 +31,9 @@ struct GaussianBlur {
         let (columns, rows) = ((image.width + factor - 1) / factor, (image.height + factor - 1) / factor)
         let canvas = PixelSize(width: columns * factor + 2 * margin, height: rows * factor + 2 * margin)
         let wide = try work.placed(on: canvas, x: margin, y: margin, extend: "copy")
-        let floats = try VipsCall("cast", ["in": .image(wide), "format": "float"]).image()
         let small = try Resize.scaled(
-            floats, to: PixelSize(width: wide.width / factor, height: wide.height / factor), kernel: "linear"
+            wide.cast(to: "float"), to: PixelSize(width: wide.width / factor, height: wide.height / factor),
+            kernel: "linear"
         ).inMemory(context.control, tile: PixelSize(width: max(16, 512 / factor), height: max(16, 512 / factor)))
         // The variance of a triangle that reaches `factor` pixels to each side, sampled once per pixel.
         let square = reduced * reduced

@@ -71,10 +71,8 @@ public struct Picture: Sendable {
         orientation = 1
         self = try inMemory(context)
         let angle: String? = [3: "d180", 4: "d180", 5: "d90", 6: "d90", 7: "d270", 8: "d270"][pending]
-        if let angle { image = try VipsCall("rot", ["in": .image(image), "angle": .string(angle)]).image() }
-        if [2, 4, 5, 7].contains(pending) {
-            image = try VipsCall("flip", ["in": .image(image), "direction": "horizontal"]).image()
-        }
+        if let angle { image = try image.turned(angle) }
+        if [2, 4, 5, 7].contains(pending) { image = try image.flipped("horizontal") }
     }
 
     /// The picture scaled to exactly `target`.

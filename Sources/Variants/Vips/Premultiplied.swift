@@ -8,8 +8,7 @@ extension Image {
     /// The colour bands alone, divided by the alpha they were multiplied with: floats, 0 where alpha is 0.
     func unpremultipliedColours() throws(RenderError) -> Image {
         guard hasAlpha else { return self }
-        let share = try VipsCall("linear", ["in": .image(band(3)), "a": .doubles([1 / 255]), "b": .doubles([0])])
-            .image()
+        let share = try band(3).linear([1 / 255], [0])
         return try VipsCall("divide", ["left": .image(band(0, 3)), "right": .image(share)]).image()
     }
 
@@ -18,8 +17,7 @@ extension Image {
     func unpremultiplied() throws(RenderError) -> Image {
         let colours = try unpremultipliedColours().bytes(plus: [0.5, 0.5, 0.5])
         guard hasAlpha else { return try colours.labelled("srgb") }
-        let alpha = try band(3).bytes(plus: [0.5])
-        return try VipsCall("bandjoin", ["in": .images([colours, alpha])]).image().labelled("srgb")
+        return try colours.joined(alpha: band(3).bytes(plus: [0.5])).labelled("srgb")
     }
 
     /// `count` bands, from `first` on.

@@ -30,7 +30,7 @@ enum Resize {
         work = try scaled(work, to: target)
         if hasAlpha {
             work = try VipsCall("unpremultiply", ["in": .image(work), "max-alpha": wide ? 65535 : 255]).image()
-            work = try VipsCall("cast", ["in": .image(work), "format": wide ? "ushort" : "uchar"]).image()
+            work = try work.cast(to: wide ? "ushort" : "uchar")
         }
         return linear ? try encoded(work, isGrey: image.bands < 3, hasAlpha: hasAlpha) : work
     }
@@ -75,16 +75,14 @@ enum Resize {
     private static func linearised(_ image: Image, is16Bit: Bool, hasAlpha: Bool) throws(RenderError) -> Image {
         let table = try is16Bit ? Tables.shared.get().wideToLinear : Tables.shared.get().byteToLinear
         return try mapped(image, table, hasAlpha: hasAlpha) { alpha throws(RenderError) in
-            is16Bit
-                ? alpha
-                : try VipsCall("maplut", ["in": .image(alpha), "lut": .image(Tables.shared.get().widen)]).image()
+            try is16Bit ? alpha : alpha.mapped(by: Tables.shared.get().widen)
         }
     }
 
     private static func encoded(_ image: Image, isGrey: Bool, hasAlpha: Bool) throws(RenderError) -> Image {
         let tables = try Tables.shared.get()
         return try mapped(image, tables.linearToByte, hasAlpha: hasAlpha) { alpha throws(RenderError) in
-            try VipsCall("maplut", ["in": .image(alpha), "lut": .image(tables.narrow)]).image()
+            try alpha.mapped(by: tables.narrow)
         }.labelled(isGrey ? "b-w" : "srgb")
     }
 
@@ -92,12 +90,9 @@ enum Resize {
     private static func mapped(
         _ image: Image, _ table: Image, hasAlpha: Bool, alpha: (Image) throws(RenderError) -> Image
     ) throws(RenderError) -> Image {
-        guard hasAlpha else { return try VipsCall("maplut", ["in": .image(image), "lut": .image(table)]).image() }
+        guard hasAlpha else { return try image.mapped(by: table) }
         let count = image.bands - 1
-        let colour = try VipsCall("extract_band", ["in": .image(image), "band": 0, "n": .int(count)]).image()
-        let last = try VipsCall("extract_band", ["in": .image(image), "band": .int(count)]).image()
-        let mapped = try VipsCall("maplut", ["in": .image(colour), "lut": .image(table)]).image()
-        return try VipsCall("bandjoin", ["in": .images([mapped, alpha(last)])]).image()
+        return try image.band(0, count).mapped(by: table).joined(alpha: alpha(image.band(count)))
     }
 
     /// The look-up tables, made once.

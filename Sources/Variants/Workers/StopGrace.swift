@@ -41,13 +41,6 @@ struct StopGrace: Hashable {
 }
 
 extension ResolvedOutput {
-    /// Whether its encoder polls for stops every few milliseconds: the savers that write as they go (progressive JPEG
-    /// once per scan), and libwebp, which hardly does when lossless.
-    var heedsStops: Bool {
-        switch format {
-        case .jpeg, .png: true
-        case .webp: !isLossless
-        default: false
-        }
-    }
+    /// Whether its encoder polls for stops every few milliseconds.
+    var heedsStops: Bool { format.encoder?.heedsStops(self) ?? false }
 }

@@ -55,7 +55,8 @@ extension CommandTests {
         @Test func `a recipe without an output takes the format of the file's extension`() async throws {
             let source = Samples.original("grey.jpg")
             for (name, format) in [
-                ("a.webp", "webp"), ("a.PNG", "png"), ("a.jpeg", "jpeg"), ("a.jxl", "jxl"), ("a.tif", "jpeg"),
+                ("a.webp", "webp"), ("a.PNG", "png"), ("a.jpeg", "jpeg"), ("a.jxl", "jxl"), ("a.tif", "tiff"),
+                ("a.TIFF", "tiff"),
                 ("a.b/c", "jpeg"), ("a.data", "jpeg"),
             ] {
                 let ended = try await site.run(["get", source, "-r", "thumbnail:20", "-o", name, "--json"])

@@ -73,7 +73,7 @@ import Testing
     }
 
     private static func details(_ bytes: [UInt8]) -> ImageDetails {
-        bytes.withUnsafeBytes { ImageDetails.read(ByteReader($0), .jxl) }
+        bytes.withUnsafeBytes { JXLHeader.details(ByteReader($0)) }
     }
 
     @Test(arguments: 1...8)

@@ -40,7 +40,7 @@ import Testing
         #expect(header.profileBytes == (kinds & 2 != 0 ? 301 : 0))
         #expect(header.hasAlpha == (name == "balloon-alpha.png"))
         try file.withUnsafeBytes { bytes in
-            let image = try Decoder.open(bytes, .avif)
+            let image = try Decoding.open(bytes, .avif)
             #expect(image.blob("xmp-data") == kept.xmp)
             #expect(image.blob("icc-profile-data") == kept.profile)
             // libvips hands on EXIF with its prefix.

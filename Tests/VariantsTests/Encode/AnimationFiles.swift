@@ -109,7 +109,7 @@ struct HandmadeAnimation {
             let storage = PixelStorage(frame.pixels.flatMap { $0 })
             let output = ResolvedOutput(format: .webp, isLossless: true)
             let job = EncodeJob(output: output, kept: KeptBlobs(), control: RenderControl())
-            let still = try WebPOutput(job).encode(
+            let still = try WebPOutput(job: job).encode(
                 EncodablePixels(storage: storage, width: frame.width, height: frame.height, bands: 4), quality: 100)
             var data: [UInt8] = []
             for value in [frame.x / 2, frame.y / 2, frame.width - 1, frame.height - 1, frame.delay] {
@@ -193,7 +193,7 @@ extension RenderSamples {
         try VipsLibrary.load()
         let header = try ImageHeader.probe(bytes)
         return try bytes.withUnsafeBytes { buffer in
-            let image = try Decoder.open(buffer, header.format, frames: header.pages).withAlpha()
+            let image = try Decoding.open(buffer, header.format, frames: header.pages).withAlpha()
             let pixels = try image.computed(RenderControl()).array
             let size = header.width * header.height * 4
             #expect(pixels.count == size * header.pages)

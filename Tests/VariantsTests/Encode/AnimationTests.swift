@@ -264,7 +264,7 @@ import Testing
             timing: FrameTiming(delays: [1, 1, 1, 1], loops: 0))
         control.stop(.cancelled)
         let job = EncodeJob(output: ResolvedOutput(format: .webp), kept: KeptBlobs(), control: control)
-        let error = #expect(throws: RenderError.self) { try WebPOutput(job).encode(pixels, quality: 80) }
+        let error = #expect(throws: RenderError.self) { try WebPOutput(job: job).encode(pixels, quality: 80) }
         #expect(error?.code == .cancelled)
     }
 }

@@ -29,7 +29,7 @@ import Testing
         var kept = KeptBlobs()
         kept.xmp = Self.packet("<a tiff:Orientation=\"6\"/>")
         let bytes = kept.inserted(intoJPEG: plain)
-        for format in [ImageFormat.jpeg, .png, .webp, .avif, .gif, .jxl] {
+        for format in [ImageFormat.jpeg, .png, .webp, .avif, .gif, .jxl, .tiff] {
             for (recipe, number) in [("thumbnail:30", "1"), ("orient:off,thumbnail:30", "6")] {
                 let output = ResolvedOutput(format: format, keep: .xmp)
                 let job = RenderFixture.job(bytes, .jpeg, 60, 40, try Recipe(recipe), output)

@@ -16,7 +16,7 @@ import Testing
         let pixels = EncodablePixels(storage: PixelStorage(bytes), width: width, height: height, bands: bands)
         let output = ResolvedOutput(format: .png, isLossless: true, isProgressive: progressive)
         let job = EncodeJob(output: output, kept: kept, control: RenderControl())
-        return (try PNGOutput(job).encode(pixels, quality: 100), pixels)
+        return (try PNGOutput(job: job).encode(pixels, quality: 100), pixels)
     }
 
     /// The pixels through libvips' loader, as RGBA; those of the encoder's input with the unseen ones black.

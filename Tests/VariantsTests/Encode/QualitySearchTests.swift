@@ -84,7 +84,7 @@ import Testing
         #expect(error?.code == .overBudget)
     }
 
-    @Test(arguments: ["png", "gif", "webp:lossless", "avif:lossless", "jxl:lossless"])
+    @Test(arguments: ["png", "gif", "tiff", "webp:lossless", "avif:lossless", "jxl:lossless"])
     func `a lossless output over its budget says that it has no quality to lower`(output: String) async throws {
         let recipe = "thumbnail:40x40,\(output)"
         let job = try RenderSamples.job("night-tiny.jpg", recipe)

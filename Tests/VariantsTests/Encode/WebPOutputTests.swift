@@ -68,7 +68,7 @@ import Testing
         let job = EncodeJob(output: ResolvedOutput(format: .webp), kept: KeptBlobs(), control: control)
         let wide = EncodablePixels(
             storage: PixelStorage(byteCount: 16_384 * 3), width: 16_384, height: 1, bands: 3)
-        let error = #expect(throws: RenderError.self) { try WebPOutput(job).encode(wide, quality: 80) }
+        let error = #expect(throws: RenderError.self) { try WebPOutput(job: job).encode(wide, quality: 80) }
         #expect(error?.code == .notApplicable)
     }
 }

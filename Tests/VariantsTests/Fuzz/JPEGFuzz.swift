@@ -31,7 +31,7 @@ extension VariantsFuzzTests {
     private static func scans(_ bytes: [UInt8]) -> Int {
         var at = 2
         var scans = 0
-        while scans <= JPEGHeader.maxCountedScans {
+        while scans <= JPEGDecoder.maxCountedScans {
             while at < bytes.count, bytes[at] != 0xFF { at += 1 }
             while at < bytes.count, bytes[at] == 0xFF { at += 1 }
             guard at < bytes.count else { break }

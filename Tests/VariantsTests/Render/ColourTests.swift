@@ -64,7 +64,7 @@ import Testing
     static func profile(of name: String) throws -> [UInt8] {
         try VipsLibrary.load()
         let bytes = try ProbeSampleTests.read("originals/" + name)
-        return try bytes.withUnsafeBytes { try #require(Decoder.open($0, .jpeg).blob("icc-profile-data")) }
+        return try bytes.withUnsafeBytes { try #require(Decoding.open($0, .jpeg).blob("icc-profile-data")) }
     }
 
     // MARK: Wide gamut

@@ -76,7 +76,7 @@ import Testing
         let shared = try #require(job.shared)
         let pictures = SharedPictures()
         let isShared = try job.original.bytes().withUnsafeBytes { bytes in
-            let image = try Decoder.open(bytes, .jpeg, shrink: shared.shrink)
+            let image = try Decoding.open(bytes, .jpeg, shrink: shared.shrink)
             return try shared.targets.map { target in
                 try pictures.reduced(image, to: target, shared, RenderControl()) != nil
             }

@@ -65,7 +65,7 @@ import Testing
     private func opened(_ bytes: [UInt8], _ body: (Image) throws -> Void) throws {
         try VipsLibrary.load()
         let format = try ImageHeader.probe(bytes).format
-        try bytes.withUnsafeBytes { try body(Decoder.open($0, format)) }
+        try bytes.withUnsafeBytes { try body(Decoding.open($0, format)) }
     }
 
     @Test(arguments: ["jpeg", "png", "webp", "webp:lossless", "avif"])
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ["jpeg", "png", "webp", "webp:lossless", "gif", "avif"])
+    @Test(arguments: ["jpeg", "png", "webp", "webp:lossless", "gif", "avif", "tiff"])
     func `nothing is left of metadata that is not kept`(output: String) async throws {
         let variant = try await RenderFixture.renderer.render(
             RenderSamples.job(Self.tagged(), "thumbnail:64x64," + output))
@@ -122,7 +122,7 @@ import Testing
     }
 
     @Test(arguments: [
-        "jpeg", "jpeg:progressive", "png", "webp", "webp:lossless", "gif", "avif", "avif:lossless", "jxl",
+        "jpeg", "jpeg:progressive", "png", "webp", "webp:lossless", "gif", "avif", "avif:lossless", "jxl", "tiff",
     ])
     func `the same input gives the same bytes`(output: String) async throws {
         for recipe in ["thumbnail:90x90", "circle,scaled:0.3", "frames:all,thumbnail:50x50"] {

@@ -31,10 +31,11 @@ import Testing
         let grace = StopGrace(now: 100, cpu: 7, heeds: false)
         #expect(grace.firstLook < 100 + StopGrace.seconds)
         #expect(grace.killTime(now: grace.firstLook, cpu: 7) == grace.firstLook)
-        let heeding = ["jpeg", "png", "webp", "jpeg:progressive", "webp:lossless", "avif", "gif", "jxl"].map { text in
+        let heeding = ["jpeg", "png", "webp", "jpeg:progressive", "webp:lossless", "avif", "gif", "jxl", "tiff"].map {
+            text in
             (try? Recipe(text))?.resolvedOutput(for: ImageHeader(format: .jpeg, width: 9, height: 9)).heedsStops
         }
-        #expect(heeding == [true, true, true, true, false, false, false, false])
+        #expect(heeding == [true, true, true, true, false, false, false, false, false])
     }
 
     /// Pixels no encoder makes short work of.
@@ -77,7 +78,7 @@ import Testing
         #expect(code { () throws(RenderError) in _ = try pixels.droppingOpaqueAlpha(control) } == .cancelled)
         #expect(code { () throws(RenderError) in _ = try PNGPalette(pixels, control) } == .cancelled)
         let job = EncodeJob(output: ResolvedOutput(format: .png), kept: KeptBlobs(), control: control)
-        #expect(code { () throws(RenderError) in _ = try PNGOutput(job).encode(pixels, quality: 1) } == .cancelled)
+        #expect(code { () throws(RenderError) in _ = try PNGOutput(job: job).encode(pixels, quality: 1) } == .cancelled)
         let circle = RoundedRectangle(ellipse: 100, height: 100)
         #expect(
             code { () throws(RenderError) in

@@ -1,12 +1,44 @@
-/// Reads the chunks of a WebP file (RFC 9649 §2): VP8X, VP8, VP8L, ALPH, ANMF, EXIF, ICCP.
-enum WebPHeader {
-    static func parse(_ reader: ByteReader) throws(RenderError) -> ImageHeader {
-        if reader.matches("VP8X", at: 12) { return try extended(reader) }
-        guard var header = bitstream(reader, at: 12) else {
+/// WebP. Reads the chunks (RFC 9649 §2) VP8X, VP8, VP8L, ALPH, ANMF, EXIF and ICCP.
+enum WebPDecoder: OriginalDecoder {
+    static let format = ImageFormat.webp
+    static let loader = "webpload_buffer"
+
+    static func recognises(_ file: ByteReader) -> Bool { file.matches("RIFF") && file.matches("WEBP", at: 8) }
+
+    static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {
+        if file.matches("VP8X", at: 12) { return try extended(file) }
+        guard var header = bitstream(file, at: 12) else {
             throw ImageHeader.damaged("WebP", "its first chunk is not a complete VP8, VP8L or VP8X chunk")
         }
         header.pages = 1
         return header
+    }
+
+    static func details(_ file: ByteReader) -> ImageDetails {
+        var details = ImageDetails(colourSpace: .rgb, bitDepth: 8)
+        guard file.matches("VP8X", at: 12) else { return details }
+        forEachChunk(file) { type, _, data in
+            switch type {
+            case "EXIF": details.exif = EXIFSummary(data.withoutExifPrefix)
+            case "ICCP": details.profileName = ProfileName.read(data)
+            default: break
+            }
+        }
+        return details
+    }
+
+    static func shrink(_ factor: Double, _ quality: RenderQuality) -> Int {
+        max(1, Int(factor / quality.leftToResampler))
+    }
+
+    static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)] {
+        [("scale", .double(1 / Double(shrink))), ("n", .int(frames))]
+    }
+
+    /// libvips' loader returns the frames of an animation at full size, whatever scale is requested.
+    static func accepts(_ image: Image, for header: ImageHeader, shrink: Int, frames: Int) -> Bool {
+        image.width == header.width && image.height == header.height
+            || isSize(of: image, header.width, header.height, shrink: shrink, frames: frames)
     }
 
     private static func extended(_ reader: ByteReader) throws(RenderError) -> ImageHeader {

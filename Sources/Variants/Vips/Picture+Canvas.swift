@@ -1,34 +1,3 @@
-extension Thumbnail: ResizingOperation {
-    init(
-        box: PixelBox, mode: Mode = .fit, enlarges: Bool = false, anchor: Anchor = .gravity(.centre),
-        resample: RenderQuality? = nil
-    ) {
-        self.box = box
-        self.mode = mode
-        self.enlarges = enlarges
-        self.anchor = anchor
-        self.resample = resample
-    }
-
-    /// The sizes that this step computes for a picture of size `source`.
-    func geometry(of source: PixelSize) -> ThumbnailGeometry {
-        ThumbnailGeometry(source: source, box: box, mode: mode, enlarges: enlarges)
-    }
-
-    func resultSize(of size: PixelSize) -> PixelSize? { geometry(of: size).output }
-
-    func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
-        let geometry = geometry(of: picture.size)
-        try context.checkEdge(geometry.output)
-        let resized = try picture.resized(
-            to: geometry.scaled, quality: resample ?? context.quality, context)
-        if geometry.output == geometry.scaled { return resized }
-        guard mode == .pad else { return try resized.cropped(to: geometry.output, anchor: anchor, context) }
-        let place = anchor.rectangle(resized.size, in: geometry.output)
-        return try resized.placed(on: geometry.output, x: place.x, y: place.y, colour: resized.uncovered)
-    }
-}
-
 extension Picture {
     /// The window of size `target` that `anchor` selects; `target` must fit into the picture.
     func cropped(
@@ -62,13 +31,26 @@ extension Picture {
     /// Places a settled picture on a canvas, with its top left pixel at `x`, `y`; the rest is `colour`.
     func placed(on canvas: PixelSize, x: Int, y: Int, colour: Colour) throws(RenderError) -> Picture {
         let inner = colour.alpha < 255 ? try image.withAlpha() : image
-        var bands = [Double(colour.red), Double(colour.green), Double(colour.blue)]
-        if inner.hasAlpha { bands.append(Double(colour.alpha)) }
+        let bands = colour.bands + (inner.hasAlpha ? [Double(colour.alpha)] : [])
         return try replacing(inner.placed(on: canvas, x: x, y: y, extend: "background", bands))
     }
 
     /// The colour of areas the picture does not cover: the last `background`, or transparent.
     var uncovered: Colour { background ?? Colour(red: 0, green: 0, blue: 0, alpha: 0) }
+
+    /// Composites the picture over `colour`; the result keeps an alpha band if the colour is not opaque.
+    func flattened(onto colour: Colour) throws(RenderError) -> Picture {
+        if colour.alpha == 255 {
+            return replacing(
+                try VipsCall("flatten", ["in": .image(image), "background": .doubles(colour.bands)]).image())
+        }
+        // “Over”: the premultiplied colour, times 1 − the picture's alpha, is added to the premultiplied picture.
+        let share = Double(colour.alpha) / 255
+        let below = colour.bands.map { $0 * share } + [Double(colour.alpha)]
+        let rest = try image.band(3).linear(below.map { -$0 / 255 }, below)
+        let sum = try VipsCall("add", ["left": .image(image.premultiplied()), "right": .image(rest)]).image()
+        return try replacing(sum.labelled("srgb").unpremultiplied())
+    }
 }
 
 extension Image {
@@ -98,5 +80,20 @@ extension Image {
     /// The image with an alpha band; if it has none, an opaque one is added.
     func withAlpha() throws(RenderError) -> Image {
         hasAlpha ? self : try VipsCall("bandjoin_const", ["in": .image(self), "c": .doubles([255])]).image()
+    }
+
+    /// The image with a band of `alpha` after its colours.
+    func joined(alpha: Image) throws(RenderError) -> Image {
+        try VipsCall("bandjoin", ["in": .images([self, alpha])]).image()
+    }
+
+    /// The image mirrored, `horizontal` or `vertical`.
+    func flipped(_ direction: String) throws(RenderError) -> Image {
+        try VipsCall("flip", ["in": .image(self), "direction": .string(direction)]).image()
+    }
+
+    /// The image after one to three quarter turns clockwise: `d90`, `d180` or `d270`.
+    func turned(_ angle: String) throws(RenderError) -> Image {
+        try VipsCall("rot", ["in": .image(self), "angle": .string(angle)]).image()
     }
 }

@@ -1,15 +1,20 @@
-/// Reads the markers of a JPEG stream (ITU-T T.81 annex B): frame header, EXIF orientation, ICC size, number of scans.
-enum JPEGHeader {
+/// JPEG. Reads the markers of the stream (ITU-T T.81 annex B): frame header, EXIF orientation, ICC size, number of scans.
+enum JPEGDecoder: OriginalDecoder {
+    static let format = ImageFormat.jpeg
+    static let loader = "jpegload_buffer"
+    static let cropsAveragedSquares = true
     /// Counting stops above this. No encoder writes that many scans, and the limit checked afterwards is far lower.
     static let maxCountedScans = 1000
 
-    static func parse(_ reader: ByteReader) throws(RenderError) -> ImageHeader {
+    static func recognises(_ file: ByteReader) -> Bool { file.matches([0xFF, 0xD8, 0xFF]) }
+
+    static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {
         var header: ImageHeader?
         var orientation = 1
         var seenExif = false
         var profileBytes = 0
         var scans = 0
-        try forEachSegment(reader) { marker, segment, _ throws(RenderError) in
+        try forEachSegment(file) { marker, segment, _ throws(RenderError) in
             switch marker {
             case _ where isFrame(marker):
                 if header == nil { header = try frame(segment) }
@@ -32,6 +37,42 @@ enum JPEGHeader {
         header.scans = max(1, scans)
         return header
     }
+
+    static func details(_ file: ByteReader) -> ImageDetails {
+        var details = ImageDetails()
+        // `ImageHeader.probe` has read the same segments and reported their errors.
+        _ = try? forEachSegment(file) { marker, segment, _ in
+            if isFrame(marker), details.bitDepth == nil {
+                details.bitDepth = segment.byte(0).map(Int.init)
+                details.colourSpace =
+                    switch segment.byte(5) {
+                    case 1: .grey
+                    case 3: .rgb
+                    case 4: .cmyk
+                    default: nil
+                    }
+            } else if marker == 0xE1, details.exif == nil, segment.matches("Exif\0\0") {
+                details.exif = EXIFSummary(segment.part(6))
+            } else if marker == 0xE2, segment.matches("ICC_PROFILE\0"), segment.byte(12) == 1 {
+                // The profile's name is in the first of its segments.
+                details.profileName = ProfileName.read(segment.part(14))
+            }
+            return marker != 0xDA
+        }
+        return details
+    }
+
+    /// At 1/8 a decoder keeps one rounded number per block, which is visible in the smallest pictures; 1/4 costs them
+    /// little more.
+    static func shrink(_ factor: Double, _ quality: RenderQuality) -> Int {
+        (quality == .fast ? [8, 4, 2] : [4, 2]).first { Double($0) * quality.leftToResampler <= factor } ?? 1
+    }
+
+    static func source(_ bytes: UnsafeRawBufferPointer) -> VipsArgument {
+        JPEGScans.completed(bytes).map { .stored($0) } ?? .bytes(bytes)
+    }
+
+    static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)] { [("shrink", .int(shrink))] }
 
     /// Calls `body` with each segment's marker, content and end offset up to EOI, until `body` returns false.
     ///

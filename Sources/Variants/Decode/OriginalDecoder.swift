@@ -1,0 +1,94 @@
+/// One format of originals: how its files are recognised, what they say about their picture, and how they are opened.
+///
+/// A conforming type has one file here, one line in `Catalogue.decoders`, and tests. Files are recognised and their
+/// headers read in the front process, from untrusted bytes and without libvips.
+protocol OriginalDecoder: Sendable {
+    /// The format, and its name in the setting `decoders`.
+    static var format: ImageFormat { get }
+    /// Whether originals of this format are decoded unless the setting `decoders` says otherwise.
+    static var isOnByDefault: Bool { get }
+    /// Whether they are decoded in render workers only, unless a caller names the format.
+    static var isForWorkersOnly: Bool { get }
+
+    /// Whether a file begins with the format's magic bytes.
+    static func recognises(_ file: ByteReader) -> Bool
+    /// Reads the header. Throws `undecodable` if it is damaged or cut short.
+    static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader
+    /// What the file says beyond its header, for display. Damaged details are nil.
+    static func details(_ file: ByteReader) -> ImageDetails
+
+    /// The libvips operation that opens the format.
+    static var loader: String { get }
+    /// How much smaller than stored the decoder makes each edge if a picture is to be `factor` times smaller; 1 if it
+    /// decodes in full.
+    static func shrink(_ factor: Double, _ quality: RenderQuality) -> Int
+    /// Whether a decoder that shrinks leaves out the remainder, smaller than a square that it averages, at the right and
+    /// the bottom.
+    static var cropsAveragedSquares: Bool { get }
+    /// Milliseconds for which viewers show a frame whose delay is 0.
+    static var zeroDelay: Int { get }
+    /// The bytes as the loader gets them.
+    static func source(_ bytes: UnsafeRawBufferPointer) -> VipsArgument
+    /// The loader's own arguments.
+    static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)]
+    /// Rejects a picture, opened but not decoded, that may not fit in memory.
+    static func checkMemory(_ image: Image) throws(RenderError)
+    /// Whether the decoder's image has the size that the header promised, which limits were checked against.
+    static func accepts(_ image: Image, for header: ImageHeader, shrink: Int, frames: Int) -> Bool
+}
+
+extension OriginalDecoder {
+    static var isOnByDefault: Bool { true }
+    static var isForWorkersOnly: Bool { false }
+    static var cropsAveragedSquares: Bool { false }
+    static var zeroDelay: Int { 0 }
+    static func shrink(_ factor: Double, _ quality: RenderQuality) -> Int { 1 }
+    static func source(_ bytes: UnsafeRawBufferPointer) -> VipsArgument { .bytes(bytes) }
+    static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)] { [] }
+    static func checkMemory(_ image: Image) throws(RenderError) {}
+
+    static func accepts(_ image: Image, for header: ImageHeader, shrink: Int, frames: Int) -> Bool {
+        isSize(of: image, header.width, header.height, shrink: shrink, frames: frames)
+    }
+
+    /// Whether an image has this size, divided by `shrink`: rounded either way, since decoders differ.
+    static func isSize(of image: Image, _ width: Int, _ height: Int, shrink: Int, frames: Int) -> Bool {
+        let slack = shrink > 1 ? 1 : 0
+        return abs(image.width - max(1, width / shrink)) <= slack
+            && abs(image.height - max(1, height / shrink) * frames) <= slack
+    }
+}
+
+/// Opens encoded bytes with the loader of a known format. libvips never guesses the format, because its own sniffing
+/// hangs on some files.
+enum Decoding {
+    /// Opens `bytes`, which must stay valid as long as the image. Pixels are decoded on demand, top to bottom only.
+    /// With `frames` above 1 the image holds that many frames of an animation, stacked vertically and composited as a
+    /// viewer shows them.
+    static func open(
+        _ bytes: UnsafeRawBufferPointer, _ format: ImageFormat, shrink: Int = 1, frames: Int = 1
+    ) throws(RenderError) -> Image {
+        if bytes.isEmpty { throw RenderError(.notAnImage, "the image data is empty") }
+        guard let decoder = format.decoder else {
+            throw RenderError(.unsupportedFormat, "\(format) originals are not supported")
+        }
+        let arguments: [(String, VipsArgument)] = [
+            ("buffer", decoder.source(bytes)), ("access", "sequential"), ("fail-on", "truncated"),
+        ]
+        let image = try VipsCall(decoder.loader, arguments + decoder.options(shrink: shrink, frames: frames)).image()
+        try decoder.checkMemory(image)
+        return image
+    }
+
+    /// The same for bytes whose header is known. Throws `undecodable` if the decoder reports another size.
+    static func open(
+        _ bytes: UnsafeRawBufferPointer, _ header: ImageHeader, shrink: Int = 1, frames: Int = 1
+    ) throws(RenderError) -> Image {
+        let image = try open(bytes, header.format, shrink: shrink, frames: frames)
+        if header.format.decoder?.accepts(image, for: header, shrink: shrink, frames: frames) == true { return image }
+        throw RenderError(
+            .undecodable,
+            "the header says \(header.width) × \(header.height) pixels, the decoder \(image.width) × \(image.height)"
+                + (shrink > 1 ? " at 1/\(shrink)" : ""))
+    }
+}

@@ -1,0 +1,30 @@
+/// TIFF through libtiff: deflate with the horizontal predictor, always lossless, 8 bits.
+///
+/// Alpha is stored unassociated, that is, not premultiplied (TIFF 6.0, ExtraSamples). Browsers do not show TIFF, so an
+/// original stays one only if the recipe says so. libvips writes no EXIF directory.
+struct TIFFOutput: OutputEncoder {
+    static let format = ImageFormat.tiff
+    static let summary = "TIFF, always lossless."
+    static let example = "tiff"
+    static let losslessness = Losslessness.always
+    static let holds: KeptMetadata = [.icc, .xmp]
+    static let keepsOriginals = false
+    static let saver: (operation: String, package: String)? = ("tiffsave_buffer", "libtiff6")
+
+    let job: EncodeJob
+
+    func encode(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8] {
+        let image = try pixels.image()
+        if let profile = job.kept.profile { image.set("icc-profile-data", profile) }
+        if let xmp = job.kept.xmp { image.set("xmp-data", xmp) }
+        job.control.watch(image)
+        // libtiff goes back to the header once it knows where the directory is, so it writes to libvips' own memory.
+        return try VipsCall(
+            "tiffsave_buffer",
+            [
+                "in": .image(image), "compression": "deflate", "predictor": "horizontal",
+                "strip": .bool(job.kept.profile == nil && job.kept.xmp == nil),
+            ], failure: .encodingFailed
+        ).bytes()
+    }
+}

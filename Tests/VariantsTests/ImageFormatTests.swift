@@ -1,0 +1,48 @@
+import Testing
+
+@testable import Variants
+
+@Suite struct ImageFormatTests {
+    /// Names are part of variant keys, media types are stored, and workers get formats by their position in this list.
+    @Test func `names, media types and file extensions stay what caches and workers know`() {
+        let formats = ImageFormat.allCases.map { format in
+            "\(format.rawValue) \(format.mediaType) \(format.fileExtensions.joined(separator: ","))"
+        }
+        #expect(
+            formats == [
+                "jpeg image/jpeg jpg,jpeg,jpe,jfif", "png image/png png", "webp image/webp webp", "gif image/gif gif",
+                "avif image/avif avif", "heif image/heic heic,heif", "tiff image/tiff tiff,tif", "jxl image/jxl jxl",
+                "svg image/svg+xml svg",
+            ])
+        for format in ImageFormat.allCases {
+            #expect(ImageFormat(rawValue: format.rawValue) == format && "\(format)" == format.rawValue)
+            #expect(ImageFormat(fileExtension: format.fileExtension) == format)
+        }
+        #expect(ImageFormat(rawValue: "bmp") == nil && ImageFormat(rawValue: "JPEG") == nil)
+        #expect(ImageFormat(fileExtension: "tif") == .tiff && ImageFormat(fileExtension: "") == nil)
+    }
+
+    @Test func `all formats but JPEG XL are read by default, and three in workers only`() {
+        #expect(ImageFormat.decodable == [.jpeg, .png, .webp, .gif, .avif, .heif, .tiff, .jxl])
+        #expect(ImageFormat.decodedByDefault == [.jpeg, .png, .webp, .gif, .avif, .heif, .tiff])
+        #expect(ImageFormat.decodedInWorkersOnly == [.avif, .heif, .jxl])
+        #expect(ImageFormat.svg.decoder == nil && ImageFormat.svg.encoder == nil)
+    }
+
+    @Test func `JPEG holds no alpha, GIF no profile, and only GIF and WebP move`() {
+        let formats = ImageFormat.allCases
+        #expect(formats.filter { !$0.holdsAlpha } == [.jpeg])
+        #expect(formats.filter { $0.alpha == .binary } == [.gif])
+        #expect(formats.filter { !$0.holdsProfile } == [.gif, .svg])
+        #expect(formats.filter { $0.holdsFrames } == [.webp, .gif])
+    }
+
+    @Test func `no two formats recognise the same file`() throws {
+        for file in HandmadeImages.all {
+            let known = file.withUnsafeBytes { bytes in
+                Catalogue.decoders.filter { $0.recognises(ByteReader(bytes)) }.map { $0.format }
+            }
+            #expect(try known == [ImageHeader.probe(file).format])
+        }
+    }
+}
