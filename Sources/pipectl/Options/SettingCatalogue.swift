@@ -84,7 +84,8 @@ enum SettingCatalogue {
             "methods besides GET and HEAD that /original passes on; unset: all with forwardFields *, else none"),
         Setting(
             "hosts", .map, .map([]),
-            "[http://]HOST[:PORT] → headers, basic (USER:PASSWORD), bearer, ca, insecure; set as a whole; https unless stated",
+            "[http://]HOST[:PORT] → headers, basic (USER:PASSWORD), bearer, ca, insecure, trace; set as a whole; "
+                + "https unless stated",
             isSecret: true),
         Setting(
             "fetch.slots", .integer(1...4096), .int(16),
