@@ -93,7 +93,7 @@ final class TierGate: Sendable {
     }
 }
 
-/// The first result of several that may come; whoever waits gets it.
+/// The first result of several that may come, given to the caller that waits for it.
 private final class Race<Value: Sendable>: Sendable {
     typealias Outcome = Result<Value, StoreError>
 

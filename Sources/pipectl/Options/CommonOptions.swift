@@ -146,7 +146,7 @@ enum PipelineSettings {
         for (host, own) in configuration.fetch.hosts where own.isInsecure {
             Console.error("pipectl: \(host): its certificate is not checked (`hosts`: insecure)")
         }
-        configuration.warn = { Console.error("pipectl: " + $0) }
+        configuration.logger = Console.logger
         return configuration
     }
 
@@ -172,7 +172,6 @@ enum PipelineSettings {
         workers.count = settings.renderWorkers(serves: serves)
         workers.memory = settings.bytes("limits.workerMemory")
         do throws(RenderError) { try workers.checkMemory() } catch { throw CommandFailure(.usage, error.message) }
-        workers.warn = { Console.error("pipectl: " + $0) }
         // Tests of defective decoders inject faults with this variable (docs/workers.md); workers inherit no other.
         let faults = WorkerConfiguration.faultsVariable
         if settings.environment[faults] != nil { workers.environment = [faults + "=1"] }
