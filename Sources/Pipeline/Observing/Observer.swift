@@ -18,8 +18,8 @@ protocol ObservedAnswer: Sendable {
 /// Logs and times requests and their stages, and traces them as spans.
 ///
 /// Whether there is a metrics backend and a tracer is decided once, when the pipeline is made: without them a stage
-/// costs one comparison, and no clock is read.
-struct Observer: Sendable {
+/// costs one comparison, and no clock is read. A class, so that the stages retain one reference.
+final class Observer: Sendable {
     /// The stages in running order.
     enum Stage: String, CaseIterable, Sendable {
         case admit
