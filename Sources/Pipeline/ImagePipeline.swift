@@ -25,6 +25,7 @@ public final class ImagePipeline: Sendable {
     let limits: RenderLimits
     private let background: BackgroundWork
     private let pressure: MemoryPressure?
+    let observe: Observer
     /// Requests that run to completion even if every caller has left.
     private let abandoned = SharedWork<ImageResponse, PipelineError>()
     private let abandonable = Atomic<Int>(0)
@@ -41,6 +42,9 @@ public final class ImagePipeline: Sendable {
     public init(_ configuration: PipelineConfiguration = PipelineConfiguration()) throws(PipelineError) {
         let now = configuration.now
         self.now = now
+        observe = Observer(
+            logger: configuration.logger, metrics: configuration.metrics, tracer: configuration.tracer)
+        let observe = observe
         caching = configuration.caching
         background = BackgroundWork(limit: configuration.caching.backgroundValidations)
         threads = OwnedThreads(count: max(1, configuration.lookupThreads))
@@ -61,7 +65,7 @@ public final class ImagePipeline: Sendable {
         if fetching.spoolFolder == nil { fetching.spoolFolder = configuration.cacheFolder }
         transport = configuration.transport ?? RetryingTransport(CurlTransport(fetching), configuration: fetching)
         addresses = configuration.transport == nil ? AddressPolicy(fetching.allowPrivateAddresses) : nil
-        renderer = Self.renderer(configuration)
+        renderer = Self.renderer(configuration, observe)
         limits = configuration.limits
         fetches = SharedWork(.original, tiers: tiers)
         renders = SharedWork(.variant, tiers: tiers)
@@ -75,21 +79,28 @@ public final class ImagePipeline: Sendable {
             acceptedTypes: configuration.acceptedTypes, byteLimit: configuration.limits.bytes, threads: threads,
             failures: SharedFailureMemory(configuration.caching),
             // Starting a worker takes about as long as many origins take to answer, so it starts during the fetch.
-            willRender: { [pool = renderer as? WorkerPool] in pool?.startFirst() }, now: now)
+            willRender: { [pool = renderer as? WorkerPool] in pool?.startFirst() },
+            traceFields: { observe.traceFields }, now: now)
         render = RenderStage(
             renderer: renderer, quality: configuration.quality, limits: configuration.limits, threads: threads, now: now
         )
         keep = KeepStage(tiers: tiers, caching: configuration.caching, willStore: configuration.willStore)
+        observe.metrics?.start(every: .seconds(5)) { [weak self] in self?.metricCounts }
     }
 
-    private static func renderer(_ configuration: PipelineConfiguration) -> any Rendering {
+    private static func renderer(_ configuration: PipelineConfiguration, _ observe: Observer) -> any Rendering {
         if let renderer = configuration.renderer { return renderer }
         switch configuration.isolation {
         case .inProcess:
             return InProcessRenderer(
                 threads: configuration.renderThreads ?? Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) + 1,
                 formats: configuration.inProcessFormats)
-        case .workers(let workers): return WorkerPool(workers)
+        case .workers(var workers):
+            workers.warn = { [warn = workers.warn] message in
+                warn(message)
+                observe.warn(message, stage: .render)
+            }
+            return WorkerPool(workers)
         }
     }
 
@@ -121,10 +132,10 @@ public final class ImagePipeline: Sendable {
     package func respond(
         to request: ImageRequest, events: @escaping @Sendable (LoadEvent) -> Void
     ) async throws(PipelineError) -> ImageResponse {
-        try await finishing(abandoned, if: request.finishWhenAbandoned, request.priority) {
+        try await finishing(request.source, abandoned, if: request.finishWhenAbandoned, request.priority) {
             () async throws(PipelineError) in
-            let admitted = try await self.admit(request, events: events)
-            let finding = await self.lookUp(admitted)
+            let admitted = try await self.observe.stage(.admit, await self.admit(request, events: events))
+            let finding = try await self.observe.stage(.lookUp, await self.lookUp(admitted))
             let original = try await self.original(finding, admitted)
             let variant = try await self.variant(of: original, admitted)
             return ImageResponse(variant, of: original, admitted)
@@ -141,15 +152,16 @@ public final class ImagePipeline: Sendable {
     /// too, as they are for images).
     public func original(for request: OriginalRequest) async throws(PipelineError) -> OriginalResponse {
         // A request that has reached the origin takes effect there even if the caller leaves, so it runs to completion.
-        try await finishing(changes, if: request.method != "GET", request.priority) {
+        try await finishing(.url(request.url), changes, if: request.method != "GET", request.priority) {
             () async throws(PipelineError) in
-            let admitted = try await self.admit(request)
+            let admitted = try await self.observe.stage(.admit, await self.admit(request))
             let original: Original
             if request.method == "GET" {
-                let finding = await self.lookUp(admitted)
+                let finding = try await self.observe.stage(.lookUp, await self.lookUp(admitted))
                 original = try await self.original(finding, admitted)
             } else {
-                original = self.keep(try await self.fetch.change(admitted), of: admitted)
+                let fetched = try await self.observe.stage(.fetch, await self.fetch.change(admitted))
+                original = try await self.observe.stage(.keep, self.keep(fetched, of: admitted))
             }
             let isFile = if case .file? = original.body { request.acceptsFile } else { false }
             let body = isFile ? nil : try await self.fetch.bytes(of: original, admitted)
@@ -184,7 +196,8 @@ public final class ImagePipeline: Sendable {
         // Only the body tells why it is not an image, and it may not have been loaded with the record.
         let original = found.record.header == nil ? try await withHeader(found, admitted) : found
         let plan = try render.plan(recipe, of: original, admitted)
-        if let stored = await lookUp.variant(plan.key, of: original) { return stored }
+        let found = try await observe.stage(.lookUp, await lookUp.variant(plan.key, of: original))
+        if let found { return found }
         let request = admitted.request
         let shared = try await renders.value(
             for: "\(plan.key)|\(original.mayStore)|\(request.storage.rawValue)",
@@ -198,7 +211,8 @@ public final class ImagePipeline: Sendable {
             let whole = try await self.withHeader(original, admitted)
             let now = try self.render.plan(recipe, of: whole, admitted)
             if now.key != plan.key, let stored = await self.lookUp.variant(now.key, of: whole) { return stored }
-            return self.keep(try await self.render(now, of: whole, admitted), of: whole, admitted)
+            let rendered = try await self.observe.stage(.render, await self.render(now, of: whole, admitted))
+            return try await self.observe.stage(.keep, self.keep(rendered, of: whole, admitted))
         }
         var variant = shared.value
         variant.isCollapsed = shared.isCoalesced
@@ -225,8 +239,8 @@ public final class ImagePipeline: Sendable {
     ) async throws(PipelineError) -> Original {
         let request = admitted.request
         let fetchAndKeep = { @Sendable () async throws(PipelineError) -> Original in
-            let fetched = try await self.fetch(target, finding, admitted)
-            return self.keep(fetched, of: admitted, known: finding.records)
+            let fetched = try await self.observe.stage(.fetch, await self.fetch(target, finding, admitted))
+            return try await self.observe.stage(.keep, self.keep(fetched, of: admitted, known: finding.records))
         }
         var key = fetch.key(target, finding, admitted)
         // The second round is for waiters that the first answer does not fit because it varies; now the keys differ.
@@ -262,16 +276,18 @@ public final class ImagePipeline: Sendable {
         }
     }
 
-    /// Runs work in a task of its own, which goes on if the caller leaves, or else directly.
-    private func finishing<Value: Sendable>(
-        _ shared: SharedWork<Value, PipelineError>, if isIndependent: Bool, _ priority: RequestPriority,
-        _ work: @escaping @Sendable () async throws(PipelineError) -> Value
-    ) async throws(PipelineError) -> Value {
-        guard isIndependent else { return try await work() }
+    /// Answers a request in a task of its own, which goes on if the caller leaves, or else directly.
+    private func finishing<Answer: ObservedAnswer>(
+        _ source: ImageSource, _ shared: SharedWork<Answer, PipelineError>, if isIndependent: Bool,
+        _ priority: RequestPriority, _ work: @escaping @Sendable () async throws(PipelineError) -> Answer
+    ) async throws(PipelineError) -> Answer {
+        guard isIndependent else { return try await observe.request(of: source, work) }
         let name = abandonable.add(1, ordering: .relaxed).newValue
         return try await shared.value(
-            for: String(name), priority: priority.taskPriority, finishWhenAbandoned: true, make: work
-        ).value
+            for: String(name), priority: priority.taskPriority, finishWhenAbandoned: true
+        ) { [observe] () async throws(PipelineError) in
+            try await observe.request(of: source, work)
+        }.value
     }
 
     // MARK: Other ways to ask
@@ -409,6 +425,8 @@ public final class ImagePipeline: Sendable {
         await tiers.close()
         await transport.shutdown()
         await threads.stopped()
+        observe.metrics?.stop()
+        reportMetrics()
     }
 }
 

@@ -29,6 +29,15 @@ public enum ImageSource: Sendable, Hashable {
         self = !scheme.isEmpty && text.utf8.dropFirst(scheme.count).starts(with: "://".utf8) ? .url(text) : .file(text)
     }
 
+    /// Its name in messages, without credentials.
+    var displayName: String {
+        switch self {
+        case .url(let text): (try? SourceURL(text))?.redacted ?? SourceURL.redacting(text)
+        case .file(let path): path
+        case .bytes(_, let name): name
+        }
+    }
+
     /// The path of `file:///path` or `file://localhost/path`, percent-decoded; nil for anything else, and if the path
     /// holds a NUL, a query or a fragment, or is not UTF-8.
     private static func filePath(_ text: String) -> String? {

@@ -1,7 +1,10 @@
+public import CoreMetrics
 import PipelineSupport
 public import HTTPCaching
+public import Logging
 public import PipelineCaching
 public import PipelineFetching
+public import Tracing
 public import Variants
 
 /// All settings of an `ImagePipeline`, changed by mutation; the defaults suit a server with two cores and 4 GB.
@@ -59,8 +62,15 @@ public struct PipelineConfiguration: Sendable {
     public var willStore: (@Sendable (inout StoredOriginalCandidate) -> Bool)?
     /// Unix seconds; tests set their own clock.
     var now: @Sendable () -> Double = { SystemClock.unix.seconds }
-    /// Called once for each kind of error that costs no answer, such as a cache that cannot be written.
-    public var warn: @Sendable (String) -> Void = { _ in }
+    /// The log: each request at level debug, with metadata `source` (without credentials), `key` and `stage`; at level
+    /// warning, once for each kind, errors that cost no answer, such as a cache that cannot be written.
+    public var logger = Logger(label: "image-pipeline")
+    /// Where metrics (docs/metrics.md) are reported; nil, the default, for the factory that `MetricsSystem` was
+    /// bootstrapped with before the pipeline is made. Without one nothing is measured.
+    public var metrics: (any MetricsFactory)?
+    /// Where requests and their stages are traced; nil, the default, for the tracer that `InstrumentationSystem` was
+    /// bootstrapped with before the pipeline is made. Without one there are no spans.
+    public var tracer: (any Tracer)?
 
     public init(memory: MemoryBudgets = .share(0.1)) { self.memory = memory }
 
@@ -85,7 +95,7 @@ extension TiersConfiguration {
         disk = configuration.disk
         writeBehindBytes = configuration.writeBehindBytes
         longestInMemory = configuration.fetch.spoolBytes
-        warn = configuration.warn
+        warn = { [logger = configuration.logger] in logger.warning("\($0)") }
         // A little longer than one full attempt: a process that has stored nothing by then is stuck or retrying.
         waits = (
             original: .seconds(configuration.fetch.totalSeconds + 5),

@@ -104,6 +104,8 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
     public var message: String
     /// The error of the layer below, if any.
     public var cause: (any Error)?
+    /// The stage it came from, for the log.
+    var stage: String?
     public var description: String { message }
 
     public init(_ code: Code, _ message: String, cause: (any Error)? = nil) {

@@ -127,8 +127,8 @@ public final class CurlTransport: Transport {
         // The rest of an interrupted download is requested only from where its beginning came from.
         let partial = expectsPart ? nil : request.resuming.flatMap { $0.url == url ? $0 : nil }
         let lines = try Self.lines(
-            fields + (host?.additions(to: fields) ?? []) + (partial?.requestFields ?? []), url,
-            method: request.method)
+            fields + (host?.additions(to: fields, trace: request.traceFields) ?? []) + (partial?.requestFields ?? []),
+            url, method: request.method)
         let loop = try running(url)
         let isTrial = try passBreaker(url)
         let hop = TransferRequest(

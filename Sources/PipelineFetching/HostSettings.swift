@@ -22,6 +22,10 @@ public struct HostSettings: Sendable, Hashable, CustomStringConvertible, CustomR
     /// Accepts any certificate, so a machine in the middle can read and change everything. Default false.
     public var isInsecure = false
 
+    /// Whether requests carry the trace context (W3C `traceparent`, with most tracers), so that the origin's spans join
+    /// this program's. Default false: others should not learn of it.
+    public var sendsTraceContext = false
+
     /// No settings.
     public init() {}
 
@@ -46,9 +50,9 @@ public struct HostSettings: Sendable, Hashable, CustomStringConvertible, CustomR
         return settings
     }
 
-    /// `fields` and the credentials to add to a request that has `given`.
-    func additions(to given: [HeaderField]) -> [HeaderField] {
-        var own = fields
+    /// `fields`, the credentials, and the trace context if it is wanted, to add to a request that has `given`.
+    func additions(to given: [HeaderField], trace: [HeaderField] = []) -> [HeaderField] {
+        var own = fields + (sendsTraceContext ? trace.filter(Self.mayHold) : [])
         switch credentials {
         case .basic(let user, let password):
             own.append(HeaderField("Authorization", "Basic " + Base64.text(Array("\(user):\(password)".utf8))))

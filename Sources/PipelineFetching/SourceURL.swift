@@ -149,7 +149,7 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// A text for messages, without what stands between `//` and the last `@` of the authority.
-    static func redacting(_ text: String) -> String {
+    package static func redacting(_ text: String) -> String {
         guard let slashes = text[...].utf8.end(of: "//") else { return text }
         let rest = text[slashes...]
         let end = rest.firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? rest.endIndex

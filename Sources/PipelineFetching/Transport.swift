@@ -34,6 +34,8 @@ public struct FetchRequest: Sendable, Hashable {
     /// Fields to send besides connection fields, which the transport writes. Credentials of the URL are included, so
     /// that caching rules see `Authorization`.
     public var fields: [HeaderField]
+    /// Fields with the trace context, sent only to origins whose `HostSettings` ask for it; empty by default.
+    public var traceFields: [HeaderField] = []
     /// A byte limit for this request alone; nil uses the configured one.
     public var byteLimit: Int?
     /// Seconds in total for this request alone; nil uses the configured limit.

@@ -38,13 +38,14 @@ private func fetch(_ assignments: String...) throws -> FetchConfiguration {
         let ca = folder.write("", to: "ca.pem")
         let hosts = try fetch(
             #"hosts={"a.test":{"headers":{"X-Key":"k","X-Number":7},"basic":"us:p:w","ca":"\#(ca)"},"#
-                + #""http://b.test:8080":{"bearer":"t","insecure":true}}"#
+                + #""http://b.test:8080":{"bearer":"t","insecure":true,"trace":true}}"#
         ).hosts
         let a = try #require(hosts[try HostOrigin("https://a.test")])
         #expect(a.fields == [HeaderField("X-Key", "k"), HeaderField("X-Number", "7")])
         #expect(a.credentials == .basic(user: "us", password: "p:w") && a.authoritiesFile == ca && !a.isInsecure)
         let b = try #require(hosts[try HostOrigin("http://b.test:8080")])
         #expect(b.credentials == .bearer("t") && b.isInsecure && b.fields.isEmpty)
+        #expect(b.sendsTraceContext && !a.sendsTraceContext)
     }
 
     @Test(arguments: [
@@ -58,6 +59,7 @@ private func fetch(_ assignments: String...) throws -> FetchConfiguration {
         (#"hosts={"a":{"headers":{"Host":"geheim"}}}"#, "not a header that can be set"),
         (#"hosts={"a":{"headers":{"X Y":"geheim"}}}"#, "not a header that can be set"),
         (#"hosts={"a":{"ca":"/absent/ca.pem"}}"#, "No such file"), (#"hosts={"a":{"insecure":1}}"#, "true or false"),
+        (#"hosts={"a":{"trace":"yes"}}"#, "true or false"),
     ])
     func `what does not fit is an error that says why and shows no secret`(assignment: String, hint: String) throws {
         let error = #expect(throws: SettingError.self) { _ = try fetch(assignment) }

@@ -2,6 +2,8 @@
 @testable import PipelineCaching
 @testable import PipelineFetching
 import Glibc
+import InMemoryLogging
+import Logging
 import Synchronization
 import TestSupport
 import Testing
@@ -164,11 +166,11 @@ struct ImagePipelineTests {
     }
 
     @Test func `a file system without room costs no answer, and is warned of once`() async throws {
-        let warnings = Mutex<[String]>([])
+        let log = InMemoryLogHandler()
         let bench = try PipelineBench { _ in picture("night-tiny.jpg", fresh) }
         let pipeline = try bench.pipeline {
             $0.disk.freeSpace = 1 << 62
-            $0.warn = { text in warnings.withLock { $0.append(text) } }
+            $0.logger = Logger(label: "test") { _ in log }
         }
         for path in ["/a", "/b"] {
             let request = ImageRequest(.url(bench.origin.url(path)), recipe: try Recipe("thumbnail:20"))
@@ -180,8 +182,8 @@ struct ImagePipelineTests {
         // The variant of equal bytes is made once.
         #expect(counters?.originals.refused == 2 && counters?.records.entries == 0)
         #expect(counters?.variants.refused == 1)
-        #expect(warnings.withLock { $0 }.count == 1)
-        #expect(warnings.withLock { $0 }.first?.contains("bytes left") == true)
+        #expect(log.entries.count == 1)
+        #expect(log.entries.first?.message.description.contains("bytes left") == true)
         bench.origin.stop()
         await pipeline.shutdown()
     }

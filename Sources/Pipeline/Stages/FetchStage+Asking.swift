@@ -72,6 +72,7 @@ extension FetchStage {
         asked.onInterim = admitted.onInterim
         asked.method = admitted.method
         asked.body = admitted.body
+        asked.traceFields = traceFields()
         let events = admitted.events
         do throws(FetchError) {
             let response = try await transport.fetch(

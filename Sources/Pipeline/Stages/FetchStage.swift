@@ -15,6 +15,8 @@ struct FetchStage: Sendable {
     let failures: SharedFailureMemory
     /// Called when the origin is asked for an original that will have to be rendered.
     let willRender: @Sendable () -> Void
+    /// The fields that carry the trace context of the current task.
+    let traceFields: @Sendable () -> [HeaderField]
     /// Unix seconds.
     let now: @Sendable () -> Double
 

@@ -17,6 +17,7 @@ final class TierLink: Sendable {
     /// The mark up to which this process knows the tier's purges.
     private let known = Atomic<UInt64>(0)
     private let recentPurges = Mutex(RecentPurges())
+    private let (records, originals, variants) = (LookupCount(), LookupCount(), LookupCount())
 
     init(_ folder: DiskTier, queueBytes: Int, warn: @escaping @Sendable (String) -> Void) {
         let gate = TierGate(name: folder.name, placement: nil) { warn($0) }
@@ -45,11 +46,28 @@ final class TierLink: Sendable {
     var isFolder: Bool { folder != nil }
     var failures: Int { gate.failures }
 
+    var counters: TierCounters {
+        TierCounters(
+            name: name, records: records.counters, originals: originals.counters, variants: variants.counters,
+            failures: gate.failures, skips: gate.skips, calls: gate.calls, queuedBytes: queue.waiting,
+            dropped: queue.dropped)
+    }
+
     /// The mark up to which this process knows the tier's purges; to be taken before anything is looked up.
     var mark: PurgeMark { folder?.mark ?? PurgeMark(known.load(ordering: .acquiring)) }
 
     /// The entry, or what is known of it; nil if the tier has none, or none that can be relied on.
     func find(_ key: EntryKey, _ part: EntryPart) async -> FoundEntry? {
+        let found = await asked(key, part)
+        switch key {
+        case .records: records.add(isHit: found != nil)
+        case .original: originals.add(isHit: found != nil)
+        case .variant: variants.add(isHit: found != nil)
+        }
+        return found
+    }
+
+    private func asked(_ key: EntryKey, _ part: EntryPart) async -> FoundEntry? {
         do throws(StoreError) {
             guard let placement else { return try await tier.find(key, part) }
             let found = try await gate.call(within: placement.deadline) { [tier] () async throws(StoreError) in

@@ -65,6 +65,9 @@ package final class Tiers: Sendable {
         links.reduce((0, 0)) { ($0.0 + $1.queue.dropped, $0.1 + $1.failures) }
     }
 
+    /// What each tier behind memory has done, near to far.
+    package var tierCounters: [TierCounters] { links.map(\.counters) }
+
     /// How far this process knew the purges when work began; if a purge came since, its result is not stored.
     package struct Marks: Sendable, Hashable {
         /// Of memory.

@@ -46,12 +46,11 @@ struct RunConfiguration: Sendable {
     /// The configuration of a pipeline; its workers run this same executable.
     func pipelineConfiguration() throws(CommandFailure) -> PipelineConfiguration {
         var configuration = pipeline
-        configuration.warn = { Console.error("pipectl: " + $0) }
+        configuration.logger = Console.logger
         configuration.renderThreads = workers.count
         if isolation == .workers {
             var workers = workers
             workers.executable = "/proc/self/exe"
-            workers.warn = configuration.warn
             do throws(RenderError) { try workers.checkMemory() } catch { throw CommandFailure(.usage, error.message) }
             configuration.isolation = .workers(workers)
         }

@@ -35,7 +35,8 @@ enum SettingCatalogue {
             "media types accepted from origins, empty text: no Content-Type sent; the format is decided by magic bytes"),
         Setting(
             "hosts", \.pipeline.fetch.hosts, .hosts,
-            "[http://]HOST[:PORT] → headers, basic (USER:PASSWORD), bearer, ca, insecure; set as a whole; https unless stated",
+            "[http://]HOST[:PORT] → headers, basic (USER:PASSWORD), bearer, ca, insecure, trace; set as a whole; "
+                + "https unless stated",
             isSecret: true),
         Setting(
             "fetch.slots", \.pipeline.fetch.slots, .integer(1...4096),

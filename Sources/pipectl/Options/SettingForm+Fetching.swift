@@ -98,7 +98,7 @@ extension GivenSetting {
     /// Parses one entry of `hosts`. Its values are secrets, so no message contains them.
     private func settings(of host: HostOrigin, _ value: SettingValue) throws(SettingError) -> HostSettings {
         guard case .map(let members) = value else {
-            throw bad(host, "is \(value.kindName); expected a map of headers, basic, bearer, ca and insecure")
+            throw bad(host, "is \(value.kindName); expected a map of headers, basic, bearer, ca, insecure and trace")
         }
         var settings = HostSettings()
         for member in members {
@@ -110,12 +110,14 @@ extension GivenSetting {
             case ("ca", .string):
                 settings.authoritiesFile = try authoritiesFile(member.value, host)
             case ("insecure", .bool(let isInsecure)): settings.isInsecure = isInsecure
-            case ("headers", _), ("basic", _), ("bearer", _), ("ca", _), ("insecure", _):
-                let kinds = ["headers": "a map", "insecure": "true or false"]
+            case ("trace", .bool(let isSent)): settings.sendsTraceContext = isSent
+            case ("headers", _), ("basic", _), ("bearer", _), ("ca", _), ("insecure", _), ("trace", _):
+                let kinds = ["headers": "a map", "insecure": "true or false", "trace": "true or false"]
                 throw bad(
                     host,
                     "`\(member.name)` is \(member.value.kindName); expected \(kinds[member.name] ?? "text")")
-            default: throw unknown(member.name, of: ["headers", "basic", "bearer", "ca", "insecure"])
+            default:
+                throw unknown(member.name, of: ["headers", "basic", "bearer", "ca", "insecure", "trace"])
             }
         }
         return settings

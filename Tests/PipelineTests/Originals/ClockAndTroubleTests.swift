@@ -1,5 +1,7 @@
 @testable import PipelineFetching
 import Glibc
+import InMemoryLogging
+import Logging
 import Synchronization
 import Testing
 import Variants
@@ -73,10 +75,10 @@ struct ClockTests {
 struct DiskTroubleTests {
     @Test func `a disk that fails while running costs no answer and is warned of once`() async throws {
         let folder = CacheFolder()
-        let warnings = Mutex<[String]>([])
+        let log = InMemoryLogHandler()
         try await withCache {
             $0.cacheFolder = folder.path
-            $0.warn = { text in warnings.withLock { $0.append(text) } }
+            $0.logger = Logger(label: "test") { _ in log }
         } origin: { _ in
             Answer(200, "Cache-Control: max-age=600").picture()
         } _: { bench in
@@ -94,7 +96,7 @@ struct DiskTroubleTests {
                 _ = try await bench.pipeline.respond(to: image)
             }
             await bench.pipeline.drain()
-            #expect(warnings.withLock { $0.count } == 1)
+            #expect(log.entries.count == 1)
             #expect(bench.pipeline.tiers.counters.failures > 1)
             #expect(bench.count == 5)
         }

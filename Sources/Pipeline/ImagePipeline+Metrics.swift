@@ -1,0 +1,73 @@
+import PipelineCaching
+import Variants
+
+extension ImagePipeline {
+    /// Reports the counters of tiers, queues and workers (docs/metrics.md) now. The pipeline does so every five seconds
+    /// and when it shuts down; a program that is about to be scraped may call it too. Without a metrics backend it does
+    /// nothing.
+    public func reportMetrics() { observe.metrics?.report(metricCounts) }
+
+    /// What tiers, queues and workers have counted.
+    var metricCounts: [MetricCount] {
+        tiers.tierCounters.flatMap(Self.counts) + Self.counts(memoryStatistics)
+            + (workerStatistics.map(Self.counts) ?? []) + Self.counts(sharingStatistics)
+            + Self.counts(backgroundStatistics)
+    }
+
+    private static func counts(_ tier: TierCounters) -> [MetricCount] {
+        let name = tier.name.description
+        let parts = [("record", tier.records), ("original", tier.originals), ("variant", tier.variants)]
+        return parts.flatMap { part, counters in lookups(name, part, counters.hits, counters.misses) } + [
+            MetricCount(.tierFailures, [name], tier.failures), MetricCount(.tierSkips, [name], tier.skips),
+            MetricCount(.tierCalls, [name], tier.calls), MetricCount(.queueBytes, [name], tier.queuedBytes),
+            MetricCount(.queueDrops, [name], tier.dropped),
+        ]
+    }
+
+    private static func counts(_ memory: MemoryStatistics) -> [MetricCount] {
+        let parts = [
+            ("record", memory.records), ("original", memory.originals), ("variant", memory.variants),
+            ("pixels", memory.pixels),
+        ]
+        return parts.flatMap { part, counters in
+            lookups(TierName.memory.description, part, counters.hits, counters.misses) + [
+                MetricCount(.memoryBytes, [part], counters.bytes),
+                MetricCount(.memoryEvictions, [part], counters.evictions),
+            ]
+        }
+    }
+
+    private static func lookups(_ tier: String, _ part: String, _ hits: Int, _ misses: Int) -> [MetricCount] {
+        [MetricCount(.lookups, [tier, part, "hit"], hits), MetricCount(.lookups, [tier, part, "miss"], misses)]
+    }
+
+    private static func counts(_ workers: WorkerStatistics) -> [MetricCount] {
+        [
+            ("started", workers.started), ("crashed", workers.crashed), ("killed", workers.killed),
+            ("recycled", workers.recycled), ("refused", workers.refused),
+        ].map { MetricCount(.workers, [$0], $1) }
+    }
+
+    private static func counts(_ sharing: SharingCounters) -> [MetricCount] {
+        [
+            ("held", sharing.held), ("waited", sharing.waited), ("shared", sharing.shared), ("alone", sharing.alone),
+            ("failed", sharing.failed),
+        ].map { MetricCount(.sharing, [$0], $1) }
+    }
+
+    private static func counts(_ background: BackgroundCounters) -> [MetricCount] {
+        [
+            ("started", background.started), ("succeeded", background.succeeded), ("failed", background.failed),
+            ("coalesced", background.collapsed), ("refused", background.refused),
+        ].map { MetricCount(.background, [$0], $1) } + [MetricCount(.backgroundRunning, [], background.running)]
+    }
+}
+
+extension ImageResponse: ObservedAnswer {
+    var result: RequestResult { outcome == .rendered ? .rendered : forward == nil ? .hit : .fetched }
+}
+
+extension OriginalResponse: ObservedAnswer {
+    var result: RequestResult { handling.isHit ? .hit : .fetched }
+    var key: String? { nil }
+}

@@ -1,0 +1,145 @@
+import CoreMetrics
+import HTTPCaching
+import Logging
+import Tracing
+
+/// How a request ended, as metrics and the log name it.
+enum RequestResult: String, CaseIterable, Sendable {
+    case hit, fetched, rendered, failed, cancelled
+}
+
+/// What the log and the metrics say about an answer.
+protocol ObservedAnswer: Sendable {
+    var result: RequestResult { get }
+    /// The key of the variant; nil for an original.
+    var key: String? { get }
+}
+
+/// Logs and times requests and their stages, and traces them as spans.
+///
+/// Whether there is a metrics backend and a tracer is decided once, when the pipeline is made: without them a stage
+/// costs one comparison, and no clock is read. A class, so that the stages retain one reference.
+final class Observer: Sendable {
+    /// The stages in running order.
+    enum Stage: String, CaseIterable, Sendable {
+        case admit
+        case lookUp = "look_up"
+        case fetch, render, keep
+    }
+
+    let logger: Logger
+    let metrics: MetricHandles?
+    private let tracer: (any Tracer)?
+    private let isActive: Bool
+
+    /// - Parameters:
+    ///   - factory: nil for the bootstrapped one.
+    ///   - tracer: nil for the bootstrapped one.
+    init(logger: Logger, metrics factory: (any MetricsFactory)?, tracer: (any Tracer)?) {
+        self.logger = logger
+        let factory = factory ?? MetricsSystem.factory
+        metrics = factory is NOOPMetricsHandler ? nil : MetricHandles(factory)
+        let tracer = tracer ?? InstrumentationSystem.tracer
+        self.tracer = tracer is NoOpTracer ? nil : tracer
+        isActive = metrics != nil || self.tracer != nil
+    }
+
+    /// Runs a stage; an error it throws says from then on which stage it came from.
+    @inline(__always)
+    func stage<Value: Sendable>(
+        _ stage: Stage, _ body: @autoclosure () async throws(PipelineError) -> Value
+    ) async throws(PipelineError) -> Value {
+        do throws(PipelineError) {
+            return isActive ? try await observed(stage, body) : try await body()
+        } catch {
+            var error = error
+            if error.stage == nil { error.stage = stage.rawValue }
+            throw error
+        }
+    }
+
+    private func observed<Value: Sendable>(
+        _ stage: Stage, _ body: () async throws(PipelineError) -> Value
+    ) async throws(PipelineError) -> Value {
+        let began = ContinuousClock.now
+        let result = await traced(stage.rawValue) { await Self.result(of: body) }
+        metrics?.record(stage, began.duration(to: .now), hasFailed: Self.isFailure(result))
+        return try result.get()
+    }
+
+    /// Runs all stages of a request.
+    @inline(__always)
+    func request<Answer: ObservedAnswer>(
+        of source: ImageSource, _ body: () async throws(PipelineError) -> Answer
+    ) async throws(PipelineError) -> Answer {
+        guard isActive || logger.logLevel <= .debug else { return try await body() }
+        return try await observedRequest(source, body)
+    }
+
+    private func observedRequest<Answer: ObservedAnswer>(
+        _ source: ImageSource, _ body: () async throws(PipelineError) -> Answer
+    ) async throws(PipelineError) -> Answer {
+        let began = ContinuousClock.now
+        let name = source.displayName
+        let result = await traced("request", source: name) { await Self.result(of: body) }
+        let duration = began.duration(to: .now)
+        switch result {
+        case .success(let answer):
+            metrics?.record(answer.result, duration)
+            var metadata: Logger.Metadata = ["source": "\(name)", "result": "\(answer.result.rawValue)"]
+            if let key = answer.key { metadata["key"] = "\(key)" }
+            logger.debug("request answered", metadata: metadata)
+            return answer
+        case .failure(let error):
+            metrics?.record(error.isCancellation ? .cancelled : .failed, duration)
+            var metadata: Logger.Metadata = ["source": "\(name)", "error": "\(error.code)"]
+            if let stage = error.stage { metadata["stage"] = "\(stage)" }
+            logger.debug("request failed: \(error.message)", metadata: metadata)
+            throw error
+        }
+    }
+
+    /// Logs an error that costs no answer.
+    func warn(_ message: String, stage: Stage? = nil) {
+        logger.warning("\(message)", metadata: stage.map { ["stage": "\($0.rawValue)"] })
+    }
+
+    /// The fields that carry the current trace context to an origin, in the tracer's format (W3C with most tracers).
+    var traceFields: [HeaderField] {
+        guard let tracer, let context = InstrumentationContext.current else { return [] }
+        var fields: [HeaderField] = []
+        tracer.inject(context, into: &fields, using: FieldInjector())
+        return fields
+    }
+
+    private struct FieldInjector: Injector {
+        func inject(_ value: String, forKey key: String, into fields: inout [HeaderField]) {
+            fields.append(HeaderField(key, value))
+        }
+    }
+
+    private func traced<Value: Sendable>(
+        _ name: String, source: String? = nil, _ body: () async -> Result<Value, PipelineError>
+    ) async -> Result<Value, PipelineError> {
+        guard let tracer else { return await body() }
+        let span = tracer.startSpan("image_pipeline." + name, ofKind: .internal)
+        if let source { span.attributes["image_pipeline.source"] = source }
+        let result = await InstrumentationContext.$current.withValue(span.context) { await body() }
+        if case .failure(let error) = result {
+            span.recordError(error)
+            span.setStatus(SpanStatus(code: .error, message: "\(error)"))
+        }
+        span.end()
+        return result
+    }
+
+    private static func result<Value: Sendable>(
+        of body: () async throws(PipelineError) -> Value
+    ) async -> Result<Value, PipelineError> {
+        do throws(PipelineError) { return .success(try await body()) } catch { return .failure(error) }
+    }
+
+    private static func isFailure<Value>(_ result: Result<Value, PipelineError>) -> Bool {
+        if case .failure(let error) = result { !error.isCancellation } else { false }
+    }
+}

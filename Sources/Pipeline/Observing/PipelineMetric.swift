@@ -1,0 +1,101 @@
+/// A metric that the pipeline reports through swift-metrics. `all` lists them; docs/metrics.md holds the same table.
+///
+/// Names follow Prometheus: seconds and bytes in the name, `_total` for counters. Labels have few values, all of them
+/// known when the pipeline is made; none comes from a request.
+struct PipelineMetric: Sendable, Hashable {
+    enum Kind: String, Sendable {
+        /// Only grows.
+        case counter
+        /// Durations: a histogram or a summary, as the backend chooses.
+        case timer
+        /// A value now.
+        case gauge
+    }
+
+    let name: String
+    let kind: Kind
+    let labels: [String]
+    /// What it counts or measures, as a sentence without its full stop.
+    let meaning: String
+
+    private init(_ kind: Kind, _ name: String, _ labels: [String], _ meaning: String) {
+        self.kind = kind
+        self.name = "image_pipeline_" + name
+        self.labels = labels
+        self.meaning = meaning
+    }
+
+    static let requests = PipelineMetric(
+        .timer, "request_seconds", ["result"],
+        "how long requests took; `result` is hit (stored, the origin was not asked), fetched, rendered, failed or "
+            + "cancelled")
+    static let stages = PipelineMetric(
+        .timer, "stage_seconds", ["stage"],
+        "how long each run of a stage took; `stage` is admit, look_up, fetch, render or keep")
+    static let stageFailures = PipelineMetric(
+        .counter, "stage_failures_total", ["stage"], "runs of a stage that threw an error, cancellation excluded")
+    static let lookups = PipelineMetric(
+        .counter, "tier_lookups_total", ["tier", "part", "result"],
+        "look-ups in a tier; `part` is record, original, variant or (in memory) pixels, `result` is hit or miss")
+    static let tierFailures = PipelineMetric(
+        .counter, "tier_failures_total", ["tier"], "calls of a tier that failed, and changes it could not store")
+    static let tierSkips = PipelineMetric(
+        .counter, "tier_skips_total", ["tier"],
+        "calls of a tier that were not made, because it keeps failing or too many calls are in progress")
+    static let tierCalls = PipelineMetric(
+        .gauge, "tier_calls", ["tier"], "calls of a tier in progress; 0 for the cache folder, which is not limited")
+    static let queueBytes = PipelineMetric(
+        .gauge, "queue_bytes", ["tier"], "bytes waiting to be stored in a tier, or being written")
+    static let queueDrops = PipelineMetric(
+        .counter, "queue_dropped_total", ["tier"], "changes dropped because a tier's queue was full")
+    static let memoryBytes = PipelineMetric(
+        .gauge, "memory_bytes", ["part"], "bytes that the memory tier holds, bookkeeping included")
+    static let memoryEvictions = PipelineMetric(
+        .counter, "memory_evictions_total", ["part"], "entries that the memory tier evicted to make room")
+    static let workers = PipelineMetric(
+        .counter, "worker_events_total", ["cause"],
+        "what happened to render workers; `cause` is started, crashed, killed, recycled or refused (a quarantined "
+            + "render); absent if renders run in this process")
+    static let sharing = PipelineMetric(
+        .counter, "sharing_total", ["event"],
+        "work shared with other processes on the cache folder; `event` is held, waited, shared, alone or failed")
+    static let background = PipelineMetric(
+        .counter, "background_validations_total", ["event"],
+        "background validations; `event` is started, succeeded, failed, coalesced or refused")
+    static let backgroundRunning = PipelineMetric(
+        .gauge, "background_validations", [], "background validations in progress")
+
+    static let all = [
+        requests, stages, stageFailures, lookups, tierFailures, tierSkips, tierCalls, queueBytes, queueDrops,
+        memoryBytes, memoryEvictions, workers, sharing, background, backgroundRunning,
+    ]
+
+    /// The table of docs/metrics.md.
+    static var referenceText: String {
+        let rows = all.map { metric in
+            let labels = metric.labels.map { "`\($0)`" }.joined(separator: ", ")
+            return "| `\(metric.name)` | \(metric.kind.rawValue) | \(labels) | \(metric.meaning) |"
+        }
+        return (["| metric | kind | labels | what it counts or measures |", "|---|---|---|---|"] + rows)
+            .joined(separator: "\n")
+    }
+}
+
+/// The value of one series of a counter or gauge, as the part that keeps it counts it.
+struct MetricCount: Sendable {
+    struct Series: Sendable, Hashable {
+        let metric: PipelineMetric
+        /// Values of the metric's labels, in their order.
+        let values: [String]
+
+        var dimensions: [(String, String)] { Array(zip(metric.labels, values)) }
+    }
+
+    let series: Series
+    let value: Int
+
+    init(_ metric: PipelineMetric, _ values: [String], _ value: Int) {
+        series = Series(metric: metric, values: values)
+        self.value = value
+    }
+}
