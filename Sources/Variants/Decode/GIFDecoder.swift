@@ -49,13 +49,7 @@ enum GIFDecoder: OriginalDecoder {
 
     static func details(_ file: ByteReader) -> ImageDetails { ImageDetails(colourSpace: .rgb, bitDepth: 8) }
 
-    static func open(
-        _ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int
-    ) throws(RenderError) -> Image {
-        try VipsCall(
-            loader, ["buffer": .bytes(bytes), "n": .int(frames), "access": "sequential", "fail-on": "truncated"]
-        ).image()
-    }
+    static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)] { [("n", .int(frames))] }
 
     private static func colourTableBytes(_ flags: UInt8) -> Int { flags & 0x80 == 0 ? 0 : 3 << (Int(flags & 7) + 1) }
 

@@ -68,17 +68,11 @@ enum JPEGDecoder: OriginalDecoder {
         (quality == .fast ? [8, 4, 2] : [4, 2]).first { Double($0) * quality.leftToResampler <= factor } ?? 1
     }
 
-    static func open(
-        _ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int
-    ) throws(RenderError) -> Image {
-        try VipsCall(
-            loader,
-            [
-                "buffer": JPEGScans.completed(bytes).map { .stored($0) } ?? .bytes(bytes), "shrink": .int(shrink),
-                "access": "sequential", "fail-on": "truncated",
-            ]
-        ).image()
+    static func source(_ bytes: UnsafeRawBufferPointer) -> VipsArgument {
+        JPEGScans.completed(bytes).map { .stored($0) } ?? .bytes(bytes)
     }
+
+    static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)] { [("shrink", .int(shrink))] }
 
     /// Calls `body` with each segment's marker, content and end offset up to EOI, until `body` returns false.
     ///

@@ -12,15 +12,10 @@ enum JXLDecoder: OriginalDecoder {
 
     /// Rejects a picture that may not fit in memory. Measured from 1 to 48 megapixels libjxl needs 5 to 20 bytes a
     /// pixel, up to 45 with alpha or over 8 bits.
-    static func open(
-        _ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int
-    ) throws(RenderError) -> Image {
-        let image = try VipsCall(
-            loader, ["buffer": .bytes(bytes), "access": "sequential", "fail-on": "truncated"]
-        ).image()
+    static func checkMemory(_ image: Image) throws(RenderError) {
         let isPlain = image.format == 0 && !image.hasAlpha  // VIPS_FORMAT_UCHAR
         let needed = image.width * image.height * (isPlain ? 24 : 48) + 16 << 20
-        if AddressSpace.hasRoom(for: needed) { return image }
+        if AddressSpace.hasRoom(for: needed) { return }
         throw RenderError(
             .overLimit,
             "decoding \(image.width) × \(image.height) pixels of JPEG XL takes up to \(needed / 1_000_000) MB, which is more than "

@@ -1,7 +1,7 @@
 /// One format of originals: how its files are recognised, what they say about their picture, and how they are opened.
 ///
-/// A conforming type has one file here, one line in `Catalogue.decoders`, and tests. Everything but `open` and `accepts`
-/// runs in the front process, on untrusted bytes and without libvips.
+/// A conforming type has one file here, one line in `Catalogue.decoders`, and tests. Files are recognised and their
+/// headers read in the front process, from untrusted bytes and without libvips.
 protocol OriginalDecoder: Sendable {
     /// The format, and its name in the setting `decoders`.
     static var format: ImageFormat { get }
@@ -27,10 +27,12 @@ protocol OriginalDecoder: Sendable {
     static var cropsAveragedSquares: Bool { get }
     /// Milliseconds for which viewers show a frame whose delay is 0.
     static var zeroDelay: Int { get }
-    /// Opens a file. Arguments and result are those of `Decoding.open`.
-    static func open(
-        _ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int
-    ) throws(RenderError) -> Image
+    /// The bytes as the loader gets them.
+    static func source(_ bytes: UnsafeRawBufferPointer) -> VipsArgument
+    /// The loader's own arguments.
+    static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)]
+    /// Rejects a picture, opened but not decoded, that may not fit in memory.
+    static func checkMemory(_ image: Image) throws(RenderError)
     /// Whether the decoder's image has the size that the header promised, which limits were checked against.
     static func accepts(_ image: Image, for header: ImageHeader, shrink: Int, frames: Int) -> Bool
 }
@@ -41,12 +43,9 @@ extension OriginalDecoder {
     static var cropsAveragedSquares: Bool { false }
     static var zeroDelay: Int { 0 }
     static func shrink(_ factor: Double, _ quality: RenderQuality) -> Int { 1 }
-
-    static func open(
-        _ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int
-    ) throws(RenderError) -> Image {
-        try VipsCall(loader, ["buffer": .bytes(bytes), "access": "sequential", "fail-on": "truncated"]).image()
-    }
+    static func source(_ bytes: UnsafeRawBufferPointer) -> VipsArgument { .bytes(bytes) }
+    static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)] { [] }
+    static func checkMemory(_ image: Image) throws(RenderError) {}
 
     static func accepts(_ image: Image, for header: ImageHeader, shrink: Int, frames: Int) -> Bool {
         isSize(of: image, header.width, header.height, shrink: shrink, frames: frames)
@@ -73,7 +72,12 @@ enum Decoding {
         guard let decoder = format.decoder else {
             throw RenderError(.unsupportedFormat, "\(format) originals are not supported")
         }
-        return try decoder.open(bytes, shrink: shrink, frames: frames)
+        let arguments: [(String, VipsArgument)] = [
+            ("buffer", decoder.source(bytes)), ("access", "sequential"), ("fail-on", "truncated"),
+        ]
+        let image = try VipsCall(decoder.loader, arguments + decoder.options(shrink: shrink, frames: frames)).image()
+        try decoder.checkMemory(image)
+        return image
     }
 
     /// The same for bytes whose header is known. Throws `undecodable` if the decoder reports another size.

@@ -31,16 +31,8 @@ enum WebPDecoder: OriginalDecoder {
         max(1, Int(factor / quality.leftToResampler))
     }
 
-    static func open(
-        _ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int
-    ) throws(RenderError) -> Image {
-        try VipsCall(
-            loader,
-            [
-                "buffer": .bytes(bytes), "scale": .double(1 / Double(shrink)), "n": .int(frames),
-                "access": "sequential", "fail-on": "truncated",
-            ]
-        ).image()
+    static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)] {
+        [("scale", .double(1 / Double(shrink))), ("n", .int(frames))]
     }
 
     /// libvips' loader returns the frames of an animation at full size, whatever scale is requested.

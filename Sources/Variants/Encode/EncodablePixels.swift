@@ -25,7 +25,7 @@ struct EncodablePixels: Sendable {
         return UnsafeRawBufferPointer(rebasing: storage.bytes[(index * size)..<((index + 1) * size)])
     }
 
-    /// All frames as one libvips image, which nobody else has and which has no metadata yet.
+    /// All frames as one libvips image, without metadata and not shared: the caller may set some.
     func image() throws(RenderError) -> Image {
         try Image(storage, width: width, height: height * frameCount, bands: bands)
             .labelled(bands < 3 ? "b-w" : "srgb")

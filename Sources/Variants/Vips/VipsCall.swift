@@ -30,7 +30,7 @@ extension VipsArgument: ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral, 
 /// libvips describes its operations at run time (libvips `doc/binding.md`), so this is the whole binding.
 struct VipsCall {
     let nickname: String
-    let arguments: KeyValuePairs<String, VipsArgument>
+    let arguments: [(String, VipsArgument)]
     /// The error code if the operation fails.
     let failure: RenderError.Code
 
@@ -38,6 +38,10 @@ struct VipsCall {
         _ nickname: String, _ arguments: KeyValuePairs<String, VipsArgument>,
         failure: RenderError.Code = .undecodable
     ) {
+        self.init(nickname, arguments.map { ($0, $1) }, failure: failure)
+    }
+
+    init(_ nickname: String, _ arguments: [(String, VipsArgument)], failure: RenderError.Code = .undecodable) {
         self.nickname = nickname
         self.arguments = arguments
         self.failure = failure
