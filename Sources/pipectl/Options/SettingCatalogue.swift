@@ -1,4 +1,5 @@
 import ImageServer
+import ImageServerNIO
 import Pipeline
 import Variants
 
