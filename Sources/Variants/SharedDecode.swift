@@ -50,7 +50,9 @@ public struct SharedDecode: Sendable, Hashable {
     /// frame, and then neither choose by looking at it (`trim`, `gravity=attention`) nor amplify differences
     /// (`sharpen`, `contrast:3`). Only the sixteen smallest sizes take part, with at most 16,000,000 pixels together.
     ///
-    /// - Parameter name: identifies the original: the digest of its bytes.
+    /// - Parameters:
+    ///   - jobs: renders that are wanted together.
+    ///   - name: identifies the original: the digest of its bytes.
     /// - Returns: nil if fewer than two of them can.
     public init?(of jobs: [RenderJob], named name: String) {
         let plans = jobs.map(RenderPlan.init(alone:)).filter { $0.reduction != nil }

@@ -18,7 +18,9 @@ public struct RecipePresets: Sendable, Hashable {
     /// Checks every name and recipe. Names match `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`; presets must not form a circle or
     /// nest deeper than 4; an output may only be the last step. Reports the first faulty preset in order of name.
     ///
-    /// - Parameter stepLimit: the most steps a recipe may have after presets are expanded; at most 32, the default.
+    /// - Parameters:
+    ///   - texts: recipe texts by their names.
+    ///   - stepLimit: the most steps a recipe may have after presets are expanded; at most 32, the default.
     public init(_ texts: [String: String], stepLimit: Int = Recipe.stepLimit) throws(RecipeError) {
         self.texts = texts
         self.stepLimit = min(stepLimit, Recipe.stepLimit)

@@ -1,0 +1,51 @@
+// One pipeline for the whole program: make it, ask it for images, read its errors, shut it down.
+
+import Pipeline
+import Variants
+
+// snippet.make
+var configuration = PipelineConfiguration()
+configuration.cacheFolder = "/tmp/image-pipeline-example"
+let pipeline = try ImagePipeline(configuration)
+// snippet.end
+
+// snippet.ask
+let image = try await pipeline.image(for: "samples/originals/balloon-alpha.png", recipe: "thumbnail:300,webp")
+print(image.mediaType, image.width, "×", image.height, image.bytes.count, "bytes, from", image.outcome.rawValue)
+// snippet.end
+
+// snippet.request
+let recipe = try Recipe("thumbnail:300x200:fill,rounded-mask:24,webp")
+var request = ImageRequest(.file("samples/originals/dusk-2mp.jpg"), recipe: recipe)
+request.priority = .high
+let response = try await pipeline.respond(to: request)
+print(response.originalOutcome.rawValue, response.timings.total, "ms")
+// snippet.end
+
+// snippet.events
+for try await event in pipeline.load(request) {
+    switch event {
+    case .cached(let cached, _, let isStale):
+        print(isStale ? "show for now:" : "show:", cached.width, "×", cached.height)
+    case .progress(let received, let expected): print(received, "of", expected ?? 0, "bytes")
+    case .finished(let response): print("show:", response.width, "×", response.height)
+    default: break
+    }
+}
+// snippet.end
+
+// snippet.errors
+do throws(PipelineError) {
+    _ = try await pipeline.image(for: "samples/originals/balloon.gif", recipe: "thumbnial:300")
+} catch {
+    switch error.code {
+    case .invalidRecipe: print("the recipe is wrong:", error.message)
+    case .notFound: print("there is no such image")
+    default: print(error.code, error.code.status, error.message)
+    }
+}
+// snippet.end
+
+// snippet.stop
+await pipeline.shutdown()
+// snippet.end

@@ -1,0 +1,26 @@
+import Variants
+
+extension ImagePipeline {
+    /// The image that a recipe makes of a source, both given as text; everything else is as `ImageRequest` has it by
+    /// default.
+    ///
+    /// A program that asks for the same recipe often should parse it once and call `respond(to:)`.
+    ///
+    /// - Parameters:
+    ///   - source: an http or https URL, or a path; `ImageSource(_:)` tells them apart.
+    ///   - recipe: steps separated by commas, such as `thumbnail:300,webp` (docs/recipes.md); nil, the default, asks
+    ///     for the original's own bytes.
+    /// - Throws: `invalidRecipe` if the recipe does not parse, before anything is looked up or fetched; otherwise what
+    ///   `respond(to:)` throws.
+    public func image(for source: String, recipe: String? = nil) async throws(PipelineError) -> ImageResponse {
+        var request = ImageRequest(ImageSource(source))
+        if let recipe {
+            do throws(RecipeError) {
+                request.recipe = try Recipe(recipe)
+            } catch {
+                throw PipelineError(.invalidRecipe, error.description, cause: error)
+            }
+        }
+        return try await respond(to: request)
+    }
+}
