@@ -62,6 +62,7 @@ public final class ImagePipeline: Sendable {
             ? MemoryPressure(MemoryPressure.opened(MachineMemory.pressureFiles)) { _ = tiers.reduceMemory(to: 0.5) }
             : nil
         var fetching = configuration.fetch
+        fetching.byteLimit = configuration.limits.bytes
         if fetching.spoolFolder == nil { fetching.spoolFolder = configuration.cacheFolder }
         transport = configuration.transport ?? RetryingTransport(CurlTransport(fetching), configuration: fetching)
         addresses = configuration.transport == nil ? AddressPolicy(fetching.allowPrivateAddresses) : nil

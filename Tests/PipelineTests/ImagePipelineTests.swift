@@ -306,6 +306,19 @@ struct ImagePipelineTests {
         }
     }
 
+    @Test func `limits.bytes bounds what is fetched, too`() async throws {
+        try await withPipeline {
+            $0.limits.bytes = 500
+        } handler: { _ in
+            .response(200, ["Content-Type": "image/png"], body: bytes(501, seed: 1))
+        } _: { bench, pipeline in
+            let error = await #expect(throws: PipelineError.self) {
+                _ = try await pipeline.original(for: OriginalRequest(url: bench.origin.url("/a")))
+            }
+            #expect(error?.code == .overLimit)
+        }
+    }
+
     @Test func `a file that several ask for at once is read once`() async throws {
         try await withPipeline { _ in
             .response(404)

@@ -34,15 +34,6 @@ struct RunConfiguration: Sendable {
         }
     }
 
-    /// The largest original that is fetched and rendered.
-    var bytesOfOriginal: Int {
-        get { pipeline.limits.bytes }
-        set {
-            pipeline.limits.bytes = newValue
-            pipeline.fetch.byteLimit = newValue
-        }
-    }
-
     /// The configuration of a pipeline; its workers run this same executable.
     func pipelineConfiguration() throws(CommandFailure) -> PipelineConfiguration {
         var configuration = pipeline

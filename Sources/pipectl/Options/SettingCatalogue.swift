@@ -128,7 +128,7 @@ enum SettingCatalogue {
             "formats of originals, masks and overlays that are decoded; jxl only if listed; fewer formats mean less attack surface"
         ),
         Setting("limits.pixels", \.pipeline.limits.pixels, .integer(positive), "over all frames the recipe decodes"),
-        Setting("limits.bytes", \.bytesOfOriginal, .size(), "of an original, counted as it streams"),
+        Setting("limits.bytes", \.pipeline.limits.bytes, .size(), "of an original, counted as it streams"),
         Setting("limits.frames", \.pipeline.limits.frames, .integer(positive), "frames of an animation"),
         Setting(
             "limits.scans", \.pipeline.limits.scans, .integer(positive), "scans of a JPEG; encoders write 3 to 12"),
