@@ -18,7 +18,7 @@ public final class ImagePipeline: Sendable {
     let tiers: Tiers
     /// Fetches and renders in progress, shared by all requests that want their results.
     let fetches: SharedWork<Original, PipelineError>
-    private let renders: SharedWork<Variant, PipelineError>
+    private let renders: SharedWork<DerivedVariant, PipelineError>
     private let threads: OwnedThreads
     private let transport: any Transport
     let renderer: any Rendering
@@ -138,8 +138,8 @@ public final class ImagePipeline: Sendable {
             let admitted = try await self.observe.stage(.admit, await self.admit(request, events: events))
             let finding = try await self.observe.stage(.lookUp, await self.lookUp(admitted))
             let original = try await self.original(finding, admitted)
-            let variant = try await self.variant(of: original, admitted)
-            return ImageResponse(variant, of: original, admitted)
+            let derived = try await self.variant(of: original, admitted)
+            return ImageResponse(derived.variant, of: derived.original, admitted)
         }
     }
 
@@ -189,35 +189,47 @@ public final class ImagePipeline: Sendable {
     }
 
     /// Look up, render, keep: the stored variant; otherwise rendered once for all requests that want it now.
-    private func variant(of found: Original, _ admitted: AdmittedRequest) async throws(PipelineError) -> Variant {
+    private func variant(
+        of found: Original, _ admitted: AdmittedRequest
+    ) async throws(PipelineError) -> DerivedVariant {
         guard let recipe = admitted.request.recipe else {
             let whole = try await render.withHeader(found, admitted)
-            return try render.whole(whole, try await fetch.bytes(of: whole, admitted), admitted)
+            let bytes = try await fetch.bytes(of: whole, admitted)
+            return DerivedVariant(variant: try render.whole(whole, bytes, admitted), original: whole)
         }
         // Only the body tells why it is not an image, and it may not have been loaded with the record.
         let original = found.record.header == nil ? try await withHeader(found, admitted) : found
         let plan = try render.plan(recipe, of: original, admitted)
-        let found = try await observe.stage(.lookUp, await lookUp.variant(plan.key, of: original))
-        if let found { return found }
+        let stored = try await observe.stage(.lookUp, await lookUp.variant(plan.key, of: original))
+        if let stored { return DerivedVariant(variant: stored, original: original) }
         let request = admitted.request
         let shared = try await renders.value(
             for: "\(plan.key)|\(original.mayStore)|\(request.storage.rawValue)",
             priority: request.priority.taskPriority, finishWhenAbandoned: request.finishWhenAbandoned,
             isShared: original.mayStore && request.storage.contains(.variantsOnDisk),
-            lookUp: { await self.lookUp.variant(plan.key, of: original, again: true) },
-            stored: { $0.entry.map { .variant($0.key, of: $0.originalDigest) } }
-        ) { () async throws(PipelineError) -> Variant in
+            lookUp: {
+                await self.lookUp.variant(plan.key, of: original, again: true).map {
+                    DerivedVariant(variant: $0, original: original)
+                }
+            },
+            stored: { $0.variant.entry.map { .variant($0.key, of: $0.originalDigest) } }
+        ) { () async throws(PipelineError) -> DerivedVariant in
             // If the body was evicted and is fetched again, it may have changed. No process waits for a variant while
             // it fetches an original, so waiting for a fetch here cannot deadlock.
             let whole = try await self.withHeader(original, admitted)
             let now = try self.render.plan(recipe, of: whole, admitted)
-            if now.key != plan.key, let stored = await self.lookUp.variant(now.key, of: whole) { return stored }
+            if now.key != plan.key, let stored = await self.lookUp.variant(now.key, of: whole) {
+                return DerivedVariant(variant: stored, original: whole)
+            }
             let rendered = try await self.observe.stage(.render, await self.render(now, of: whole, admitted))
-            return try await self.observe.stage(.keep, self.keep(rendered, of: whole, admitted))
+            let kept = try await self.observe.stage(.keep, self.keep(rendered, of: whole, admitted))
+            return DerivedVariant(variant: kept, original: whole)
         }
-        var variant = shared.value
-        variant.isCollapsed = shared.isCoalesced
-        return variant
+        guard shared.isCoalesced else { return shared.value }
+        // This request's original did not need its body.
+        var derived = DerivedVariant(variant: shared.value.variant, original: original)
+        derived.variant.isCollapsed = true
+        return derived
     }
 
     /// The original with its body: from the tiers, or fetched again without validators if all have evicted it.

@@ -306,6 +306,19 @@ struct ImagePipelineTests {
         }
     }
 
+    @Test func `an answer says where the original's body came from if a render needed it`() async throws {
+        try await withPipeline { _ in
+            picture("night-tiny.jpg", ["Content-Type": "image/jpeg", "Cache-Control": "max-age=600"])
+        } _: { bench, pipeline in
+            let first = try await pipeline.respond(to: bench.request("/a.jpg", "thumbnail:20"))
+            let second = try await pipeline.respond(to: bench.request("/a.jpg", "thumbnail:30"))
+            let again = try await pipeline.respond(to: bench.request("/a.jpg", "thumbnail:30"))
+            #expect(first.originalOutcome == .network && first.outcome == .rendered)
+            #expect(second.originalOutcome == .memory && second.outcome == .rendered)
+            #expect(again.originalOutcome == .none && again.outcome == .memory)
+        }
+    }
+
     @Test func `limits.bytes bounds what is fetched, too`() async throws {
         try await withPipeline {
             $0.limits.bytes = 500

@@ -165,3 +165,9 @@ struct Variant: Sendable {
     var isCollapsed = false
     var timings = Timings()
 }
+
+/// A variant, and the original it was made from as it was used: with where its body came from, if it was needed.
+struct DerivedVariant: Sendable {
+    var variant: Variant
+    var original: Original
+}
