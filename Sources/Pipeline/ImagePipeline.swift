@@ -260,7 +260,8 @@ public final class ImagePipeline: Sendable {
         for _ in 0..<2 {
             let (original, isCoalesced) = try await fetches.value(
                 for: key, priority: request.priority.taskPriority, finishWhenAbandoned: request.finishWhenAbandoned,
-                isShared: request.storage.contains(.originalsOnDisk) && lookUp.mayUseStored(finding, admitted),
+                isShared: request.storage.contains(.originalsOnDisk) && lookUp.mayUseStored(finding, admitted)
+                    && target.isOrigin,
                 lookUp: { await self.lookUp.originalStoredMeanwhile(finding, admitted) },
                 stored: { self.fetch.stored($0) }, make: fetchAndKeep)
             if !isCoalesced { return original }

@@ -24,6 +24,8 @@ struct FetchStage: Sendable {
     enum Target: Sendable {
         case origin(SourceURL)
         case file(LocalFile)
+
+        var isOrigin: Bool { if case .origin = self { true } else { false } }
     }
 
     /// How to obtain an original.
@@ -139,7 +141,10 @@ struct FetchStage: Sendable {
         if policy == .protocol || policy == .cacheElseLoad, finding.forward != .request,
             let failure = failures.remembered(failureKeys(admitted), now: now())
         {
-            if let stale = stale(finding, admitted, after: failure.cause) { return .reuse(stale) }
+            if let stale = stale(finding, admitted, after: failure.cause) {
+                try check(stale, admitted)
+                return .reuse(stale)
+            }
             // For a raw response, an error status is remembered as a stored response instead, if it may be stored.
             if admitted.purpose == .image || failure.cause == .noResponse { throw failure.error }
         }

@@ -56,7 +56,9 @@ struct LookUpStage: Sendable {
 
     /// The stored variant of an original; nil if no tier has it.
     func variant(_ key: String, of original: Original, again: Bool = false) async -> Variant? {
-        guard let (stored, tier) = await tiers.variant(key, of: original.record.digest, again: again),
+        guard
+            let (stored, tier) = await tiers.variant(
+                key, of: original.record.digest, from: original.record.source, again: again),
             let format = stored.entry.format
         else { return nil }
         let entry = stored.entry
@@ -68,7 +70,7 @@ struct LookUpStage: Sendable {
     /// Looks again before a fetch, because one that finished after the first look-up may have stored the answer to this
     /// request too; nil if it did not, or if the request wants the origin's own answer.
     func originalStoredMeanwhile(_ finding: CacheFinding, _ admitted: AdmittedRequest) async -> Original? {
-        guard mayUseStored(finding, admitted) else { return nil }
+        guard case .remote = admitted.origin, mayUseStored(finding, admitted) else { return nil }
         if let digest = finding.missingBody {
             guard let (body, tier) = await tiers.originalBody(digest) else { return nil }
             let again = await self(admitted, again: true)

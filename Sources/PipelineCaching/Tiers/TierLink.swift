@@ -15,7 +15,7 @@ final class TierLink: Sendable {
     private let gate: TierGate
     private let folder: DiskTier?
     /// The mark up to which this process knows the tier's purges.
-    private let known = Atomic<UInt64>(0)
+    private let known = Mutex<PurgeMark?>(nil)
     private let recentPurges = Mutex(RecentPurges())
     private let (records, originals, variants) = (LookupCount(), LookupCount(), LookupCount())
 
@@ -54,7 +54,7 @@ final class TierLink: Sendable {
     }
 
     /// The mark up to which this process knows the tier's purges; to be taken before anything is looked up.
-    var mark: PurgeMark { folder?.mark ?? PurgeMark(known.load(ordering: .acquiring)) }
+    var mark: PurgeMark { folder?.mark ?? known.withLock { $0 } ?? PurgeMark(0) }
 
     /// The entry, or what is known of it; nil if the tier has none, or none that can be relied on.
     func find(_ key: EntryKey, _ part: EntryPart) async -> FoundEntry? {
@@ -85,18 +85,24 @@ final class TierLink: Sendable {
         }
     }
 
+    /// No longer takes entries from before a purge from the tier, whether that purge succeeds or not; to be called
+    /// before any tier is purged, or a look-up could copy an entry to one that was.
+    ///
+    /// - Parameter now: Unix seconds.
+    func distrust(_ selection: PurgeSelection, now: Double) async {
+        guard placement != nil else { return }
+        var known = selection
+        for source in selection.sources {
+            guard case .records(let records)? = await find(.records(source: source), .description) else { continue }
+            known.digests.formUnion(records.map(\.digest))
+        }
+        recentPurges.withLock { [known] in $0.add(known, now: now) }
+    }
+
     /// Purges after everything queued before.
     ///
-    /// - Parameter now: Unix seconds; entries from before are no longer taken from the tier, whether it succeeds or not.
+    /// - Parameter now: Unix seconds.
     func purge(_ selection: PurgeSelection, now: Double) async throws(StoreError) -> PurgeResult {
-        if placement != nil {
-            var known = selection
-            for source in selection.sources {
-                guard case .records(let records)? = await find(.records(source: source), .description) else { continue }
-                known.digests.formUnion(records.map(\.digest))
-            }
-            recentPurges.withLock { [known] in $0.add(known, now: now) }
-        }
         let result: Result<PurgeResult, StoreError> = await queue.run { [tier, placement, gate] in
             do throws(StoreError) {
                 guard let placement else { return .success(try await tier.purge(selection)) }
@@ -116,15 +122,15 @@ final class TierLink: Sendable {
     /// Reads what others have purged from a tier that is not the folder since this process last looked.
     func catchUp(_ forget: (Set<String>?) -> Void) async {
         guard let placement else { return }
-        let before = known.load(ordering: .acquiring)
+        let before = known.withLock { $0 }
         do throws(StoreError) {
             let log = try await gate.call(within: placement.deadline) { [tier] () async throws(StoreError) in
-                try await tier.purges(since: before == 0 ? nil : PurgeMark(before))
+                try await tier.purges(since: before)
             }
-            guard log.mark.rawValue > before else { return }
-            if before != 0 { forget(log.names) }
+            if let before, log.mark == before { return }
+            if before != nil { forget(log.names) }
             // Two of these may run at once; the later mark stays.
-            _ = known.max(log.mark.rawValue, ordering: .acquiringAndReleasing)
+            known.withLock { $0 = max($0 ?? log.mark, log.mark) }
         } catch {
             gate.note(error)
         }

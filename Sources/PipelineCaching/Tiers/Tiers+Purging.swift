@@ -49,6 +49,7 @@ extension Tiers {
     private func purge(_ selection: PurgeSelection) async throws(StoreError) -> PurgeResult {
         var (selection, result) = (selection, PurgeResult())
         var failure: StoreError?
+        for link in links { await link.distrust(selection, now: now()) }
         for (at, link) in links.enumerated() {
             do throws(StoreError) {
                 let purged = try await link.purge(selection, now: now())
@@ -59,7 +60,9 @@ extension Tiers {
                 result.unconfirmed.append(link.name)
             }
         }
+        // What is stored from now on carries a mark from after the purge.
         await catchUp()
+        for link in links { await link.catchUp { forget($0) } }
         if let matching = selection.matching {
             pixels.remove(named: memory.purge(matching, digests: selection.digests).digests)
         } else {

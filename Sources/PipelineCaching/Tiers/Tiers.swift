@@ -124,8 +124,14 @@ package final class Tiers: Sendable {
             break
         }
         tellOfNotice()
-        let records = memory.merged(changes.applied(to: stored), of: source, generation: marks.originals)
-        if let tier { for record in stored { promote(.original(record, body: nil), from: tier, bytes: 0, marks) } }
+        let current = changes.applied(to: stored)
+        let records = memory.merged(current, of: source, generation: marks.originals)
+        // Not what a waiting change removes or replaces.
+        if let tier {
+            for record in stored where current.contains(record) {
+                promote(.original(record, body: nil), from: tier, bytes: 0, marks)
+            }
+        }
         return RecordLookup(
             records: records, marks: marks, tier: records.isEmpty ? nil : tier.map { links[$0].name } ?? nearest)
     }
@@ -169,8 +175,12 @@ package final class Tiers: Sendable {
 
     /// A variant by its key; one found behind memory is copied there.
     ///
-    /// - Parameter again: a second look-up in the same request, which counts no second miss.
-    package func variant(_ key: String, of original: Digest, again: Bool = false) async -> (StoredVariant, TierName)? {
+    /// - Parameters:
+    ///   - source: where its original came from, so that a purge of it finds a copy.
+    ///   - again: a second look-up in the same request, which counts no second miss.
+    package func variant(
+        _ key: String, of original: Digest, from source: String? = nil, again: Bool = false
+    ) async -> (StoredVariant, TierName)? {
         if !isMemoryCurrent { await catchUp() }
         if isMemoryCurrent {
             if !again || variants.peek(key) != nil, let found = variants.entry(for: key) {
@@ -185,7 +195,7 @@ package final class Tiers: Sendable {
                 continue
             }
             memory.keep(entry, body: body, generation: marks.variants)
-            promote(.variant(entry, body: body, source: nil), from: at, bytes: body.count, marks)
+            promote(.variant(entry, body: body, source: source), from: at, bytes: body.count, marks)
             return (StoredVariant(entry: entry, body: body), link.name)
         }
         return nil

@@ -38,16 +38,23 @@ final class WriteBehind: Sendable {
 
         var isEmpty: Bool { head == steps.count }
 
+        /// Takes one step and leaves no body behind: the array shrinks only now and then.
+        private mutating func next() -> Step {
+            defer {
+                steps[head] = .job {}
+                head += 1
+            }
+            return steps[head]
+        }
+
         mutating func take() -> [Step] {
             guard !isEmpty else { return [] }
-            var taken = [steps[head]]
-            head += 1
+            var taken = [next()]
             if case .write(let first) = taken[0], first.isSmall {
                 while taken.count < WriteBehind.mostTogether, !isEmpty, case .write(let next) = steps[head],
                     next.isSmall
                 {
-                    taken.append(steps[head])
-                    head += 1
+                    taken.append(self.next())
                 }
             }
             if isEmpty || head >= 1_024 {
