@@ -2,7 +2,7 @@ import Glibc
 
 /// The clocks of the operating system.
 package enum SystemClock {
-    /// Time since 1970, which jumps when somebody sets it.
+    /// Time since 1970, which jumps when the system clock is set.
     case unix
     /// Time since an arbitrary moment, for durations.
     case monotonic
