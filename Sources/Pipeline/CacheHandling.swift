@@ -36,7 +36,7 @@ public struct CacheHandling: Sendable, Hashable {
     public var detail: String?
 
     /// How a request was dealt with.
-    public init(
+    package init(
         isHit: Bool, forward: Forward? = nil, forwardStatus: Int? = nil, isStored: Bool = false,
         isCollapsed: Bool = false, timeToLive: Int? = nil, detail: String? = nil
     ) {
