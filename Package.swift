@@ -100,13 +100,13 @@ let package = Package(
             name: "sample-origin", dependencies: ["TestSupport"], path: "samples/Origin", swiftSettings: settings),
         .executableTarget(
             name: "thumbnail-folder", dependencies: ["Pipeline", "Variants"],
-            path: "samples/programs/ThumbnailFolder", swiftSettings: settings),
+            path: "samples/programs/ThumbnailFolder", packageAccess: false, swiftSettings: settings),
         .executableTarget(
             name: "print-events", dependencies: ["Pipeline", "Variants"],
-            path: "samples/programs/PrintEvents", swiftSettings: settings),
+            path: "samples/programs/PrintEvents", packageAccess: false, swiftSettings: settings),
         .executableTarget(
             name: "masked-frames", dependencies: ["Pipeline", "Variants"],
-            path: "samples/programs/MaskedFrames", swiftSettings: settings),
+            path: "samples/programs/MaskedFrames", packageAccess: false, swiftSettings: settings),
         .target(name: "FaultyCalls", path: "Tests/FaultyCalls", linkerSettings: [.linkedLibrary("dl")]),
         .executableTarget(
             name: "store-worker",
@@ -122,8 +122,9 @@ let package = Package(
             name: "VariantsTests", dependencies: ["PipelineSupport", "Variants", "TestSupport"], swiftSettings: settings
         ),
         .target(
-            name: "CacheTierConformance", dependencies: ["HTTPCaching", "PipelineCaching", "PipelineSupport"],
-            path: "Tests/CacheTierConformance", swiftSettings: settings),
+            name: "CacheTierConformance",
+            dependencies: ["Pipeline", .product(name: "Crypto", package: "swift-crypto")],
+            path: "Tests/CacheTierConformance", packageAccess: false, swiftSettings: settings),
         .testTarget(name: "HTTPCachingTests", dependencies: ["HTTPCaching"], swiftSettings: settings),
         .testTarget(
             name: "PipelineTests",

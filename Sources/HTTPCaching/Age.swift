@@ -1,39 +1,32 @@
 /// The terms of the age of a stored response, in seconds, each ≥ 0 (RFC 9111 §4.2.3).
-public struct AgeArithmetic: Sendable, Hashable {
+package struct AgeArithmetic: Sendable, Hashable {
     /// How far `Date` lay in the past when the response arrived; 0 if it lay in the future.
-    public var apparentAge: Double
+    package var apparentAge: Double
     /// The `Age` received; 0 without a valid one.
-    public var ageValue: Double
-    /// The time from the request to the response.
-    public var responseDelay: Double
-    /// How long the response has been in this cache.
-    public var residentTime: Double
+    package var ageValue: Double
+    package var responseDelay: Double
+    package var residentTime: Double
 
     /// `Age` corrected by the response delay.
-    public var correctedAgeValue: Double { ageValue + responseDelay }
+    package var correctedAgeValue: Double { ageValue + responseDelay }
     /// The age on arrival: the larger of the two estimates.
-    public var correctedInitialAge: Double { max(apparentAge, correctedAgeValue) }
-    /// The age now.
-    public var currentAge: Double { correctedInitialAge + residentTime }
+    package var correctedInitialAge: Double { max(apparentAge, correctedAgeValue) }
+    package var currentAge: Double { correctedInitialAge + residentTime }
 }
 
-/// Age of stored responses (RFC 9111 §4.2.3).
-public enum Age {
+/// Age of stored responses at `now`, in Unix seconds (RFC 9111 §4.2.3).
+package enum Age {
     /// Seconds since the origin generated or last validated the response, ≥ 0, as far as a cache can know.
     ///
     /// The age on arrival is the larger of the apparent age and the received `Age` plus the response delay; the time
     /// since is added. A malformed `Age` is ignored; of a list the first member counts (RFC 9111 §5.1). Setting the
     /// clock back does not make a response younger than it was when it arrived.
-    ///
-    /// - Parameter now: Unix seconds.
-    public static func current(of response: StoredResponse, now: Double) -> Double {
+    package static func current(of response: StoredResponse, now: Double) -> Double {
         arithmetic(of: response, now: now).currentAge
     }
 
     /// Every term of `current(of:now:)`.
-    ///
-    /// - Parameter now: Unix seconds.
-    public static func arithmetic(of response: StoredResponse, now: Double) -> AgeArithmetic {
+    package static func arithmetic(of response: StoredResponse, now: Double) -> AgeArithmetic {
         let received = response.fields.first("age").flatMap { FieldLines.members(of: $0).first }
             .flatMap(FieldLines.deltaSeconds)
         return AgeArithmetic(
@@ -43,9 +36,7 @@ public enum Age {
     }
 
     /// The value of an `Age` field: whole seconds, rounded down, at most 2³¹ (RFC 9111 §5.1, §1.2.2).
-    ///
-    /// - Parameter now: Unix seconds.
-    public static func fieldValue(of response: StoredResponse, now: Double) -> String {
+    package static func fieldValue(of response: StoredResponse, now: Double) -> String {
         String(Int(min(current(of: response, now: now).rounded(.down), 2_147_483_648)))
     }
 

@@ -1,7 +1,7 @@
 /// Parts of complete stored bodies (RFC 9110 §14).
-public enum ByteRange {
+package enum ByteRange {
     /// What a `Range` field asks for.
-    public enum Outcome: Sendable, Hashable {
+    package enum Outcome: Sendable, Hashable {
         /// The whole body: no range, one that may be ignored, or several parts, which may be answered with the whole.
         case whole
         /// One part, answered with 206: offsets from 0, below the length.
@@ -18,11 +18,7 @@ public enum ByteRange {
     /// Ranges apply only to GET, to a stored 200 and to the unit `bytes`. A malformed or repeated field and a false
     /// `If-Range` give the whole body. Ranges that overlap or touch are merged; several separate ones give the whole
     /// (§14.2 and §15.3.7.2 allow it).
-    ///
-    /// - Parameters:
-    ///   - length: bytes of the complete body.
-    ///   - isHead: whether the request is HEAD, for which ranges are not defined.
-    public static func evaluate(
+    package static func evaluate(
         requestFields: [HeaderField], response: StoredResponse, length: Int, isHead: Bool = false
     ) -> Outcome {
         let values = requestFields.values(of: "range")
@@ -39,7 +35,7 @@ public enum ByteRange {
     }
 
     /// The fields of a 206: the whole's, with the part's `Content-Length` and `Content-Range` (RFC 9110 §15.3.7.1).
-    public static func partFields(_ fields: [HeaderField], part: Range<Int>, length: Int) -> [HeaderField] {
+    package static func partFields(_ fields: [HeaderField], part: Range<Int>, length: Int) -> [HeaderField] {
         fields.filter { !isLengthOrRange($0) } + [
             HeaderField("Content-Range", "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(length)"),
             HeaderField("Content-Length", String(part.count)),
@@ -47,7 +43,7 @@ public enum ByteRange {
     }
 
     /// The fields of a 416: the length in `Content-Range`, nothing that describes a body (RFC 9110 §15.5.17).
-    public static func unsatisfiableFields(_ fields: [HeaderField], length: Int) -> [HeaderField] {
+    package static func unsatisfiableFields(_ fields: [HeaderField], length: Int) -> [HeaderField] {
         let dropped = Preconditions.representationFields.union(["etag", "last-modified", "cache-control", "expires"])
         return fields.filter { !dropped.contains(FieldLines.lowercased($0.name)) } + [
             HeaderField("Content-Range", "bytes */\(length)"), HeaderField("Content-Length", "0"),

@@ -1,15 +1,14 @@
 /// The directives of `Cache-Control` (RFC 9111 §5.2), unknown ones included.
-public struct CacheControl: Sendable, Hashable {
-    /// One directive.
-    public struct Directive: Sendable, Hashable {
+package struct CacheControl: Sendable, Hashable {
+    package struct Directive: Sendable, Hashable {
         /// Name in lower case (directive names are case-insensitive).
-        public var name: String
+        package var name: String
         /// Argument without quotes and escapes; nil if there is none.
-        public var argument: String?
+        package var argument: String?
     }
 
     /// The value of a directive that takes seconds.
-    public enum Seconds: Sendable, Hashable {
+    package enum Seconds: Sendable, Hashable {
         /// The directive is absent.
         case absent
         /// A valid value, at most 2³¹.
@@ -18,11 +17,9 @@ public struct CacheControl: Sendable, Hashable {
         case invalid
     }
 
-    /// All directives in the order received.
-    public let directives: [Directive]
+    package let directives: [Directive]
 
-    /// Parses every `Cache-Control` line among `fields`.
-    public init(fields: [HeaderField]) {
+    package init(fields: [HeaderField]) {
         var directives: [Directive] = []
         for field in fields where FieldLines.isSameName(field.name, "cache-control") {
             // Most lines hold one directive.
@@ -38,11 +35,9 @@ public struct CacheControl: Sendable, Hashable {
     /// Creates a set of directives that do not come from `Cache-Control` lines.
     init(directives: [Directive]) { self.directives = directives }
 
-    /// Whether a directive is present, with or without argument.
-    public func has(_ name: String) -> Bool { directives.contains { $0.name == name } }
+    package func has(_ name: String) -> Bool { directives.contains { $0.name == name } }
 
-    /// The seconds a directive gives.
-    public func seconds(_ name: String) -> Seconds {
+    package func seconds(_ name: String) -> Seconds {
         let given = directives.filter { $0.name == name }
         guard let first = given.first else { return .absent }
         guard let value = first.argument.flatMap(FieldLines.deltaSeconds) else { return .invalid }
@@ -51,16 +46,16 @@ public struct CacheControl: Sendable, Hashable {
     }
 
     /// Whether `no-cache` forbids reusing the whole response without validation (RFC 9111 §5.2.2.4).
-    public var forbidsReuse: Bool { lists("no-cache").isWhole }
+    package var forbidsReuse: Bool { lists("no-cache").isWhole }
 
     /// The fields `no-cache` names, in lower case: only these need validation before reuse (RFC 9111 §5.2.2.4).
-    public var fieldsToValidate: Set<String> { lists("no-cache").names }
+    package var fieldsToValidate: Set<String> { lists("no-cache").names }
 
     /// Whether `private` applies to the whole response (RFC 9111 §5.2.2.7).
-    public var isPrivate: Bool { lists("private").isWhole }
+    package var isPrivate: Bool { lists("private").isWhole }
 
     /// The fields `private` names, in lower case: only these are for a single user (RFC 9111 §5.2.2.7).
-    public var privateFields: Set<String> { lists("private").names }
+    package var privateFields: Set<String> { lists("private").names }
 
     /// What a directive with an optional list of field names covers. Without an argument, or with an empty or malformed
     /// one, it covers the whole response; so does a list that names a field this cache itself depends on.

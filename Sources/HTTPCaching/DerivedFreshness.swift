@@ -2,7 +2,7 @@
 // answer, which carries no `Age`, so `max-age` is the remaining lifetime, not the original one.
 
 /// The `Cache-Control` of a response derived from a stored one, such as a variant of an original.
-public enum DerivedFreshness {
+package enum DerivedFreshness {
     /// The value of one `Cache-Control` field, never empty.
     ///
     /// Only `no-store` if the original forbids storing. Otherwise `max-age` is the remaining lifetime: 0 if the
@@ -10,13 +10,7 @@ public enum DerivedFreshness {
     /// nothing about freshness at all. `s-maxage` follows if shared caches may keep it longer than others. `private`,
     /// `must-revalidate`, `proxy-revalidate`, `immutable` while fresh, and the remainders of `stale-while-revalidate`
     /// and `stale-if-error` are carried over. Sources: RFC 9111 §4.2.1 and §5.2.2, RFC 5861, RFC 8246.
-    ///
-    /// - Parameters:
-    ///   - response: the original's stored response.
-    ///   - isStale: whether it was used although stale, without validation.
-    ///   - now: Unix seconds.
-    ///   - configuration: shared or private, and the lifetime of originals that declare none.
-    public static func cacheControl(
+    package static func cacheControl(
         of response: StoredResponse, isStale: Bool, now: Double,
         configuration: CachingConfiguration = CachingConfiguration()
     ) -> String {

@@ -2,16 +2,14 @@
 ///
 /// Tags without quotes are malformed, but real origins send them. They are kept as they are and count as weak: they
 /// equal only the same characters, and never prove that two bodies have the same bytes.
-public struct EntityTag: Sendable, CustomStringConvertible {
+package struct EntityTag: Sendable, CustomStringConvertible {
     /// Whether it is marked `W/`, or malformed.
-    public let isWeak: Bool
+    package let isWeak: Bool
     /// The characters that are compared, including the quotes but not `W/`.
-    public let opaque: String
-    /// As it was written.
-    public let description: String
+    package let opaque: String
+    package let description: String
 
-    /// Reads one tag.
-    public init(_ text: String) {
+    package init(_ text: String) {
         description = text
         let bytes = Array(text.utf8)
         let isMarked = bytes.starts(with: [UInt8(ascii: "W"), UInt8(ascii: "/")])
@@ -24,14 +22,13 @@ public struct EntityTag: Sendable, CustomStringConvertible {
         opaque = isQuoted ? String(decoding: rest, as: UTF8.self) : text
     }
 
-    /// The tag of a response; nil without one.
-    public init?(of fields: [HeaderField]) {
+    package init?(of fields: [HeaderField]) {
         guard let text = fields.first("etag"), !text.isEmpty else { return nil }
         self.init(text)
     }
 
     /// The members of a list of tags. Tags have no escapes: a backslash is a character, and the next quote ends a tag.
-    public static func list(_ value: String) -> [EntityTag] {
+    package static func list(_ value: String) -> [EntityTag] {
         var tags: [EntityTag] = []
         var current: [UInt8] = []
         var isQuoted = false
@@ -49,8 +46,8 @@ public struct EntityTag: Sendable, CustomStringConvertible {
     }
 
     /// Strong comparison: both strong, and the same characters (RFC 9110 §8.8.3.2).
-    public func matchesStrongly(_ other: EntityTag) -> Bool { !isWeak && !other.isWeak && matchesWeakly(other) }
+    package func matchesStrongly(_ other: EntityTag) -> Bool { !isWeak && !other.isWeak && matchesWeakly(other) }
 
     /// Weak comparison: the same characters (RFC 9110 §8.8.3.2).
-    public func matchesWeakly(_ other: EntityTag) -> Bool { FieldLines.isSame(opaque, other.opaque) }
+    package func matchesWeakly(_ other: EntityTag) -> Bool { FieldLines.isSame(opaque, other.opaque) }
 }

@@ -1,7 +1,7 @@
 /// How long a stored response stays fresh, and which rule says so.
-public struct FreshnessLifetime: Sendable, Hashable {
+package struct FreshnessLifetime: Sendable, Hashable {
     /// The rule that gave the lifetime, in the order they are tried.
-    public enum Basis: String, Sendable, Hashable {
+    package enum Basis: String, Sendable, Hashable {
         /// `s-maxage`, shared caches only.
         case sharedMaxAge = "s-maxage"
         /// `max-age`.
@@ -17,19 +17,17 @@ public struct FreshnessLifetime: Sendable, Hashable {
     }
 
     /// Seconds from when the origin made the response, ≥ 0.
-    public var seconds: Double
-    /// The rule it comes from.
-    public var basis: Basis
+    package var seconds: Double
+    package var basis: Basis
 
-    /// A lifetime and its rule.
-    public init(seconds: Double, basis: Basis) {
+    package init(seconds: Double, basis: Basis) {
         self.seconds = seconds
         self.basis = basis
     }
 }
 
 /// Freshness of stored responses (RFC 9111 §4.2).
-public enum Freshness {
+package enum Freshness {
     /// Statuses with a heuristic lifetime (RFC 9110 §15.1). 206 is not among them, because partial responses are not
     /// stored. Other statuses have one if `public` says so (RFC 9111 §4.2.2).
     static let heuristicStatuses: Set<Int> = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501]
@@ -42,7 +40,7 @@ public enum Freshness {
     /// `Date` − `Last-Modified`, at most a day; else the configured default. Malformed or contradictory values count as
     /// zero. A targeted field replaces all of `Cache-Control` and `Expires`. Source: RFC 9111 §4.2.1 and §4.2.2,
     /// RFC 9213 §2.2.
-    public static func lifetime(
+    package static func lifetime(
         of response: StoredResponse, configuration: CachingConfiguration = CachingConfiguration()
     ) -> FreshnessLifetime {
         var lifetime = declaredLifetime(of: response, configuration: configuration)
@@ -88,7 +86,7 @@ public enum Freshness {
     }
 
     /// Seconds of freshness left at `now` (Unix seconds); zero or negative when stale (RFC 9111 §4.2).
-    public static func remaining(
+    package static func remaining(
         of response: StoredResponse, now: Double, configuration: CachingConfiguration = CachingConfiguration()
     ) -> Double {
         lifetime(of: response, configuration: configuration).seconds - Age.current(of: response, now: now)

@@ -9,7 +9,7 @@
 // so that the leap day is the last of its year. Whether the weekday fits the date is not checked.
 
 /// Dates in HTTP fields, as Unix seconds.
-public enum HTTPDate {
+package enum HTTPDate {
     private static let shortDays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
     private static let longDays = [
         "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday",
@@ -21,7 +21,7 @@ public enum HTTPDate {
     /// Unix seconds of a date in one of the three forms, in any letter case; nil for anything else. The zone is `GMT`.
     ///
     /// - Parameter now: Unix seconds; a two-digit year that would lie over 50 years ahead of it is in the past century.
-    public static func unixSeconds(_ text: String, now: Double) -> Int? {
+    package static func unixSeconds(_ text: String, now: Double) -> Int? {
         let text = Text(bytes: Array(text.utf8))
         let count = text.bytes.count
         if count == 29, text.has(", ", at: 3) {
@@ -57,7 +57,7 @@ public enum HTTPDate {
     }
 
     /// The date as IMF-fixdate, the only form to send.
-    public static func text(unixSeconds: Int) -> String {
+    package static func text(unixSeconds: Int) -> String {
         let days = Int((Double(unixSeconds) / 86_400).rounded(.down))
         let rest = unixSeconds - days * 86_400
         let date = civil(days: days)

@@ -1,13 +1,12 @@
 /// How requests that may change state invalidate stored responses (RFC 9111 §4.4).
-public enum Invalidation {
+package enum Invalidation {
     /// A URL in normal form, and its origin.
-    public struct Target: Sendable, Hashable {
-        /// The URL that stored responses are named by.
-        public let url: String
+    package struct Target: Sendable, Hashable {
+        package let url: String
         /// Scheme, host and port; two URLs have the same origin if these are equal.
-        public let origin: String
+        package let origin: String
 
-        public init(url: String, origin: String) {
+        package init(url: String, origin: String) {
             self.url = url
             self.origin = origin
         }
@@ -15,7 +14,7 @@ public enum Invalidation {
 
     /// Whether a method is safe, that is, read-only (RFC 9110 §9.2.1). Unknown methods count as unsafe. Methods are
     /// case-sensitive.
-    public static func isSafe(_ method: String) -> Bool { ["GET", "HEAD", "OPTIONS", "TRACE"].contains(method) }
+    package static func isSafe(_ method: String) -> Bool { ["GET", "HEAD", "OPTIONS", "TRACE"].contains(method) }
 
     /// The URLs whose stored responses must not be used any more after a request has been answered.
     ///
@@ -26,7 +25,7 @@ public enum Invalidation {
     /// - Parameters:
     ///   - fields: all field lines of the response.
     ///   - resolving: returns the URL that a reference found at `target` leads to; nil if the reference is invalid.
-    public static func targets(
+    package static func targets(
         after method: String, to target: Target, status: Int, fields: [HeaderField],
         resolving: (_ reference: String) -> Target?
     ) -> [Target] {
@@ -37,7 +36,7 @@ public enum Invalidation {
 
     /// Whether the response to a POST also answers later GET requests (RFC 9110 §9.3.3): a 200 that declares its
     /// freshness, and whose `Content-Location` is its own URL. It is stored if the response to a GET would be.
-    public static func answersLaterRequests(
+    package static func answersLaterRequests(
         _ response: StoredResponse, to method: String, at target: Target,
         configuration: CachingConfiguration = CachingConfiguration(), resolving: (_ reference: String) -> Target?
     ) -> Bool {

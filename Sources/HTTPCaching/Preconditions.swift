@@ -1,7 +1,6 @@
 /// A client's own conditions, evaluated against a stored response (RFC 9110 §13, RFC 9111 §4.3.2).
-public enum Preconditions {
-    /// The result of evaluating a request's conditions.
-    public enum Outcome: String, Sendable, Hashable {
+package enum Preconditions {
+    package enum Outcome: String, Sendable, Hashable {
         /// Answer as if there were no condition.
         case proceed
         /// Answer 304 with `notModifiedFields`.
@@ -11,7 +10,7 @@ public enum Preconditions {
     }
 
     /// The request fields that state conditions, in lower case. A cache that validates replaces them with its own.
-    public static let fieldNames: Set<String> = [
+    package static let fieldNames: Set<String> = [
         "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range",
     ]
 
@@ -23,7 +22,7 @@ public enum Preconditions {
     ///
     /// - Parameter isOrigin: whether the response is our own work rather than a stored one. Only then do `If-Match` and
     ///   `If-Unmodified-Since` apply: a cache leaves them to the origin (§13.1.1, §13.1.4).
-    public static func evaluate(
+    package static func evaluate(
         requestFields: [HeaderField], response: StoredResponse, isOrigin: Bool = false
     ) -> Outcome {
         guard (200..<300).contains(response.status) else { return .proceed }
@@ -52,7 +51,7 @@ public enum Preconditions {
     ///
     /// Representation metadata is left out, since the client has it: type, coding, length, language, range and digests,
     /// and `Last-Modified` if there is an `ETag`. Everything else stays, including the fields that a 304 must carry.
-    public static func notModifiedFields(_ fields: [HeaderField]) -> [HeaderField] {
+    package static func notModifiedFields(_ fields: [HeaderField]) -> [HeaderField] {
         var dropped = representationFields
         if fields.first("etag") != nil { dropped.insert("last-modified") }
         return fields.filter { !dropped.contains(FieldLines.lowercased($0.name)) }

@@ -8,9 +8,9 @@
 // - it is selected by the request fields that any of them varies on (RFC 9111 §4.1).
 
 /// The caching rules of redirects on the way to a response.
-public enum Redirects {
+package enum Redirects {
     /// The longest lifetime that `response` may have, in seconds, ≥ 0; nil if the redirects set no limit.
-    public static func lifetimeLimit(
+    package static func lifetimeLimit(
         of response: StoredResponse, after redirects: [StoredResponse],
         configuration: CachingConfiguration = CachingConfiguration()
     ) -> Double? {
@@ -30,7 +30,7 @@ public enum Redirects {
     }
 
     /// Why a response reached by these redirects may not be stored; nil if they do not forbid it.
-    public static func refusal(
+    package static func refusal(
         _ redirects: [StoredResponse], requestFields: [HeaderField],
         configuration: CachingConfiguration = CachingConfiguration()
     ) -> Storability.Refusal? {
@@ -44,7 +44,7 @@ public enum Redirects {
     }
 
     /// The request fields that a response and the redirects before it vary on; nil for `Vary: *` in any of them.
-    public static func selectingFields(
+    package static func selectingFields(
         of responseFields: [HeaderField], after redirects: [StoredResponse], requestFields: [HeaderField]
     ) -> [String: String?]? {
         if redirects.isEmpty { return Variation.selectingFields(of: responseFields, requestFields: requestFields) }
@@ -54,7 +54,7 @@ public enum Redirects {
     }
 
     /// Whether a request selects a stored response by all the fields it was stored under, the redirects' included.
-    public static func selects(_ stored: StoredResponse, requestFields: [HeaderField]) -> Bool {
+    package static func selects(_ stored: StoredResponse, requestFields: [HeaderField]) -> Bool {
         guard Variation.selects(stored, requestFields: requestFields) else { return false }
         // The fields that redirects vary on are not in the response's own `Vary`.
         let names = Variation.names(in: stored.fields) ?? []

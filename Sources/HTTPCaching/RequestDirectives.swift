@@ -2,9 +2,9 @@
 ///
 /// All of them are advice that a cache may follow. A directive with a malformed value is ignored; of several valid
 /// values the strictest counts.
-public struct RequestDirectives: Sendable, Hashable {
+package struct RequestDirectives: Sendable, Hashable {
     /// How stale a response the client accepts.
-    public enum MaxStale: Sendable, Hashable {
+    package enum MaxStale: Sendable, Hashable {
         /// Any staleness: `max-stale` without a value.
         case any
         /// At most this many seconds past its freshness lifetime.
@@ -12,25 +12,24 @@ public struct RequestDirectives: Sendable, Hashable {
     }
 
     /// `no-cache`: use no stored response without validating it.
-    public var noCache = false
+    package var noCache = false
     /// `no-store`: store nothing of this request and its response. Stored responses may still be used.
-    public var noStore = false
+    package var noStore = false
     /// `only-if-cached`: do not ask the origin; answer 504 if no stored response can be used.
-    public var onlyIfCached = false
+    package var onlyIfCached = false
     /// `max-age`: the greatest age in seconds that the client accepts.
-    public var maxAge: Int?
+    package var maxAge: Int?
     /// `min-fresh`: seconds for which the response must still be fresh.
-    public var minFresh: Int?
+    package var minFresh: Int?
     /// `max-stale`: whether, and how far, stale responses are acceptable.
-    public var maxStale: MaxStale?
+    package var maxStale: MaxStale?
     /// `stale-if-error`: seconds past its lifetime a response may stand in for an error (RFC 5861 §4).
-    public var staleIfError: Int?
+    package var staleIfError: Int?
 
-    /// Creates a request without directives.
-    public init() {}
+    package init() {}
 
     /// Reads the fields of a request. `Pragma: no-cache` counts only if there is no `Cache-Control` at all.
-    public init(fields: [HeaderField]) {
+    package init(fields: [HeaderField]) {
         guard fields.first("cache-control") != nil else {
             noCache = fields.values(of: "pragma").contains { line in
                 FieldLines.members(of: line).contains { FieldLines.lowercased($0) == "no-cache" }

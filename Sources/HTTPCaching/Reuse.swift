@@ -1,5 +1,5 @@
 /// What to do with a stored response that a request selects.
-public enum ReuseDecision: String, Sendable, Hashable {
+package enum ReuseDecision: String, Sendable, Hashable {
     /// Reuse it; it is fresh.
     case fresh
     /// Reuse it although it is stale, because the policy or the client's `max-stale` permits it.
@@ -15,26 +15,22 @@ public enum ReuseDecision: String, Sendable, Hashable {
 }
 
 /// How an origin failed to answer.
-public enum OriginFailure: Sendable, Hashable {
+package enum OriginFailure: Sendable, Hashable {
     /// No response came: unreachable, timed out, broken off.
     case noResponse
     /// A response came with this status.
     case status(Int)
 }
 
-/// Reusing stored responses (RFC 9111 §4).
-public enum Reuse {
+/// Reusing stored responses (RFC 9111 §4). `now` is Unix seconds; `directives` is nil if the client's are ignored.
+package enum Reuse {
     /// What to do with the stored response that a request selects.
     ///
     /// With `protocol`: a fresh response is reused, unless it has `no-cache` without field names; a stale one if the
     /// client's `max-stale` permits it or within `stale-while-revalidate`, unless forbidden; otherwise it is validated.
     /// The client's `no-cache`, `max-age` and `min-fresh` demand validation, except that a fresh `immutable` response
     /// satisfies any `max-age` (RFC 8246 §2.1). The other policies override the client and the origin.
-    ///
-    /// - Parameters:
-    ///   - now: Unix seconds.
-    ///   - directives: what the client asked for; nil if client directives are ignored.
-    public static func decision(
+    package static func decision(
         stored: StoredResponse, now: Double, policy: CachePolicy,
         configuration: CachingConfiguration = CachingConfiguration(), directives: RequestDirectives? = nil
     ) -> ReuseDecision {
@@ -64,7 +60,7 @@ public enum Reuse {
     }
 
     /// What to do if the request selects no stored response.
-    public static func decisionWithoutStored(
+    package static func decisionWithoutStored(
         policy: CachePolicy, directives: RequestDirectives? = nil
     ) -> ReuseDecision {
         if policy == .cacheOnly { return .gatewayTimeout }
@@ -77,11 +73,7 @@ public enum Reuse {
     /// it, the client asked for validation with `no-cache`, or the response is itself a 5xx, which would hide one
     /// failure behind another. If the response or the client gives `stale-if-error`, staleness beyond both forbids it
     /// too, unless the client's `max-stale` permits it.
-    ///
-    /// - Parameters:
-    ///   - now: Unix seconds.
-    ///   - directives: what the client asked for; nil if client directives are ignored.
-    public static func mayServeStale(
+    package static func mayServeStale(
         _ stored: StoredResponse, after failure: OriginFailure, now: Double,
         configuration: CachingConfiguration = CachingConfiguration(), directives: RequestDirectives? = nil
     ) -> Bool {
@@ -106,9 +98,7 @@ public enum Reuse {
     ///
     /// The received `Age` is left out, and so are the fields that `no-cache` names unless the response was just
     /// validated (§5.2.2.4).
-    ///
-    /// - Parameter wasValidated: whether the origin confirmed the response for this request.
-    public static func fields(
+    package static func fields(
         of stored: StoredResponse, wasValidated: Bool, configuration: CachingConfiguration = CachingConfiguration()
     ) -> [HeaderField] {
         var dropped = ["age"]

@@ -1,7 +1,6 @@
 /// Whether a response may be stored (RFC 9111 §3).
-public enum Storability {
-    /// Why a response may not be stored.
-    public enum Refusal: String, Sendable, Hashable {
+package enum Storability {
+    package enum Refusal: String, Sendable, Hashable {
         /// Not a complete, final response of a status we know how to store: 1xx, 206, 304, beyond 999; with
         /// `must-understand` also every status whose caching rules this cache does not know (RFC 9111 §5.2.2.3).
         case status
@@ -27,8 +26,7 @@ public enum Storability {
         410, 411, 413, 414, 415, 417, 421, 422, 426, 500, 501, 502, 503, 504, 505,
     ]
 
-    /// Whether the response may be stored and reused for later requests.
-    public static func mayStore(
+    package static func mayStore(
         response: StoredResponse, requestFields: [HeaderField],
         configuration: CachingConfiguration = CachingConfiguration()
     ) -> Bool {
@@ -39,7 +37,7 @@ public enum Storability {
     ///
     /// Every final status may be stored if it has freshness information, even 299 or 999; those of RFC 9110 §15.1 also
     /// without. `Set-Cookie` and `Cookie` do not matter. For what is stored see `storedFields`. RFC 9111 §3 and §3.5.
-    public static func refusal(
+    package static func refusal(
         response: StoredResponse, requestFields: [HeaderField],
         configuration: CachingConfiguration = CachingConfiguration()
     ) -> Refusal? {
@@ -73,7 +71,7 @@ public enum Storability {
 
     /// The fields of a response that are stored: without hop-by-hop fields (RFC 9111 §3.1) and, in a shared cache,
     /// without those that `private` names (§5.2.2.7).
-    public static func storedFields(
+    package static func storedFields(
         of fields: [HeaderField], configuration: CachingConfiguration = CachingConfiguration()
     ) -> [HeaderField] {
         let kept = fields.endToEnd()

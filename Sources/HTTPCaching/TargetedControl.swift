@@ -7,18 +7,17 @@
 // does not parse, the whole field counts as absent (RFC 9213 §2.1).
 
 /// The directives that govern a response in this cache.
-public struct GoverningDirectives: Sendable, Hashable {
-    /// The directives.
-    public let control: CacheControl
+package struct GoverningDirectives: Sendable, Hashable {
+    package let control: CacheControl
     /// The field they come from, in lower case: `cache-control` or a targeted one.
-    public let fieldName: String
+    package let fieldName: String
 
     /// Whether a targeted field governs in place of `Cache-Control` and `Expires`.
-    public var isTargeted: Bool { fieldName != "cache-control" }
+    package var isTargeted: Bool { fieldName != "cache-control" }
 
     /// Uses the first of the configuration's targeted fields that is present, valid and not empty, else `Cache-Control`
     /// (RFC 9213 §2.2). A private cache ignores targeted fields.
-    public init(fields: [HeaderField], configuration: CachingConfiguration) {
+    package init(fields: [HeaderField], configuration: CachingConfiguration) {
         if !configuration.isPrivate {
             for name in configuration.targetedFields {
                 guard let value = fields.combined(name) else { continue }

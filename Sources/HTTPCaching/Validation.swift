@@ -1,13 +1,13 @@
 /// Validating stored responses with the origin (RFC 9111 §4.3).
-public enum Validation {
+package enum Validation {
     /// Whether the stored response has a validator, so that a conditional request is possible.
-    public static func hasValidator(_ stored: StoredResponse) -> Bool { !conditionalFields(for: stored).isEmpty }
+    package static func hasValidator(_ stored: StoredResponse) -> Bool { !conditionalFields(for: stored).isEmpty }
 
     // MARK: Sending
 
     /// The fields that make a request conditional on the stored response: `If-None-Match` with its entity tag as it was
     /// received, `If-Modified-Since` with its `Last-Modified` (RFC 9111 §4.3.1).
-    public static func conditionalFields(for stored: StoredResponse) -> [HeaderField] {
+    package static func conditionalFields(for stored: StoredResponse) -> [HeaderField] {
         conditionalFields(forAny: [stored], selected: 0)
     }
 
@@ -17,9 +17,7 @@ public enum Validation {
     /// most: a response stored for other selecting fields then need not be transferred again if the origin chooses it
     /// for this request too. `If-Modified-Since` is sent only if the selected response is the only candidate, since a
     /// date alone does not tell which of several is unchanged.
-    ///
-    /// - Parameter selected: the index of the response that the request selects; nil if it selects none.
-    public static func conditionalFields(forAny stored: [StoredResponse], selected: Int?) -> [HeaderField] {
+    package static func conditionalFields(forAny stored: [StoredResponse], selected: Int?) -> [HeaderField] {
         let tags = tagsSent(forAny: stored, selected: selected)
         var fields = tags.isEmpty ? [] : [HeaderField("If-None-Match", tags.joined(separator: ", "))]
         let others = stored.indices.contains { $0 != selected && tags.contains(tag(stored[$0]) ?? "") }
@@ -55,7 +53,7 @@ public enum Validation {
 
     /// The fields of a request that validates on behalf of a client: the client's without its own conditions and range,
     /// plus `conditionalFields` (RFC 9111 §4.3.1 and §4.3.2). The fields that `Vary` names are among the client's.
-    public static func requestFields(
+    package static func requestFields(
         _ clientFields: [HeaderField], validating stored: [StoredResponse], selected: Int?
     ) -> [HeaderField] {
         clientFields.filter { !narrows($0.name) } + conditionalFields(forAny: stored, selected: selected)
@@ -63,7 +61,7 @@ public enum Validation {
 
     /// Whether a client's field of this name asks for less than the whole response: a condition or a range. A fetch
     /// that is shared or stored needs the whole response.
-    public static func narrows(_ name: String) -> Bool {
+    package static func narrows(_ name: String) -> Bool {
         let name = FieldLines.lowercased(name)
         return name == "range" || Preconditions.fieldNames.contains(name)
     }
@@ -71,7 +69,7 @@ public enum Validation {
     // MARK: Receiving
 
     /// Whether a 304 with these fields identifies the stored response (RFC 9111 §4.3.4).
-    public static func identifies(_ stored: StoredResponse, notModified fields: [HeaderField]) -> Bool {
+    package static func identifies(_ stored: StoredResponse, notModified fields: [HeaderField]) -> Bool {
         !identified(among: [stored], notModified: fields, selected: 0).isEmpty
     }
 
@@ -81,9 +79,7 @@ public enum Validation {
     /// weakly; a `Last-Modified` alone the most recent with the same. A 304 without validators, which many origins
     /// send, identifies the one response that was validated. If the result is empty, the caller repeats the request
     /// without conditions.
-    ///
-    /// - Parameter selected: the index of the response that the request selects; nil if it selects none.
-    public static func identified(
+    package static func identified(
         among stored: [StoredResponse], notModified fields: [HeaderField], selected: Int?
     ) -> [Int] {
         if let tag = EntityTag(of: fields) {
@@ -118,11 +114,8 @@ public enum Validation {
     /// has no `Age`, the stored one is removed, and if it has no `Date`, the time of arrival becomes the `Date`.
     /// Whether the result may still be stored is for `Storability` to decide.
     ///
-    /// - Parameters:
-    ///   - requestTime: Unix seconds when the conditional request was sent.
-    ///   - responseTime: Unix seconds when the 304 arrived.
-    ///   - requestFields: the fields of that request, which give the selecting fields; nil keeps the stored ones.
-    public static func freshened(
+    /// - Parameter requestFields: the request's, which give the selecting fields; nil keeps the stored ones.
+    package static func freshened(
         _ stored: StoredResponse, by fields: [HeaderField], requestTime: Double, responseTime: Double,
         requestFields: [HeaderField]? = nil, configuration: CachingConfiguration = CachingConfiguration()
     ) -> StoredResponse {

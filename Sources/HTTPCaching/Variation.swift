@@ -1,11 +1,11 @@
 /// Selecting among the responses stored for one URL by `Vary` (RFC 9111 §4.1).
-public enum Variation {
+package enum Variation {
     /// The most names that `Vary` may list. Real origins need no more; hostile ones must not make look-ups expensive.
     static let mostNames = 100
 
     /// The field names `Vary` lists, in lower case, sorted, each once; nil if `*` is among them, or if there are more
     /// than a hundred, which then match no request either.
-    public static func names(in fields: [HeaderField]) -> [String]? {
+    package static func names(in fields: [HeaderField]) -> [String]? {
         var names: Set<String> = []
         for value in fields.values(of: "vary") {
             for member in FieldLines.members(of: value) {
@@ -19,7 +19,7 @@ public enum Variation {
 
     /// What to keep in `StoredResponse.selecting`: for every name in the response's `Vary` the request's normalised
     /// value, nil for an absent field. Returns nil as a whole for `Vary: *`.
-    public static func selectingFields(
+    package static func selectingFields(
         of responseFields: [HeaderField], requestFields: [HeaderField]
     ) -> [String: String?]? {
         guard let names = names(in: responseFields) else { return nil }
@@ -34,7 +34,7 @@ public enum Variation {
     /// Values are compared in normalised form, as §4.1 permits: lines of one name are combined, and space around list
     /// commas is ignored; for `Accept`, `Accept-Charset`, `Accept-Encoding` and `Accept-Language` so are order, letter
     /// case and the spelling of weights. Everything else compares exactly, including letter case.
-    public static func selects(_ stored: StoredResponse, requestFields: [HeaderField]) -> Bool {
+    package static func selects(_ stored: StoredResponse, requestFields: [HeaderField]) -> Bool {
         guard let names = names(in: stored.fields) else { return false }
         return names.allSatisfy { isAsThen($0, stored, requestFields) }
     }
@@ -52,7 +52,7 @@ public enum Variation {
     ///
     /// Among several that are selected, those with a `Vary` come before those without, since some origins omit it from
     /// their default response; after that the most recent by `Date`, then by arrival, is chosen (§4.1).
-    public static func select(among stored: [StoredResponse], requestFields: [HeaderField]) -> Int? {
+    package static func select(among stored: [StoredResponse], requestFields: [HeaderField]) -> Int? {
         stored.indices.filter { Redirects.selects(stored[$0], requestFields: requestFields) }
             .max { rank(stored[$0]) < rank(stored[$1]) }
     }

@@ -5,8 +5,8 @@ import Variants
 
 enum CacheKey {
     static func variant(
-        originalDigest: Digest, recipe: Recipe, output: ResolvedOutput, quality: RenderQuality, frames: Int,
-        masks: [String: Digest], revision: String = RenderRevision.current
+        originalDigest: String, recipe: Recipe, output: ResolvedOutput, quality: RenderQuality, frames: Int,
+        masks: [String: String], revision: String = RenderRevision.current
     ) -> String {
         var hash = SHA256()
         var parts = [

@@ -1,5 +1,5 @@
 import PipelineSupport
-public import HTTPCaching
+package import HTTPCaching
 public import PipelineCaching
 public import Variants
 
@@ -11,8 +11,8 @@ extension OriginalRecord {
         set { media = newValue.map { MediaDescription($0) } }
     }
 
-    public init(
-        source: String, response: StoredResponse, digest: Digest, length: Int, header: ImageHeader?,
+    package init(
+        source: String, response: StoredResponse, digest: String, length: Int, header: ImageHeader?,
         fetchMilliseconds: Double, finalURL: String? = nil
     ) {
         self.init(
@@ -23,10 +23,10 @@ extension OriginalRecord {
 
 extension VariantEntry {
     /// Format of the body; nil if this version does not know its media type.
-    public var format: ImageFormat? { ImageFormat(mediaType: mediaType) }
+    package var format: ImageFormat? { ImageFormat(mediaType: mediaType) }
 
-    public init(
-        key: String, originalDigest: Digest, digest: Digest, length: Int, format: ImageFormat, width: Int, height: Int,
+    package init(
+        key: String, originalDigest: String, digest: String, length: Int, format: ImageFormat, width: Int, height: Int,
         recipe: String, cost: Double, created: Double
     ) {
         self.init(
@@ -87,14 +87,14 @@ extension EntryBody {
 /// Decoded pixels, a memory tier of their own.
 extension Tiers {
     /// The pixels of a variant with these encoded bytes.
-    func decoded(_ digest: Digest) -> PixelBuffer? {
+    func decoded(_ digest: String) -> PixelBuffer? {
         guard isMemoryCurrent, let entry = pixels.entry(for: digest) else { return nil }
         return PixelBuffer(width: entry.value.width, height: entry.value.height, pixels: entry.body)
     }
 
     /// Keeps decoded pixels, unless a purge came since `generation`.
     func keep(
-        _ decoded: PixelBuffer, _ digest: Digest, of original: Digest, milliseconds: Double, generation: UInt64
+        _ decoded: PixelBuffer, _ digest: String, of original: String, milliseconds: Double, generation: UInt64
     ) {
         let size = DecodedVariant(width: decoded.width, height: decoded.height)
         pixels.insert(

@@ -1,7 +1,7 @@
 import PipelineFetching
 public import HTTPCaching
 public import PipelineCaching
-public import Variants
+package import Variants
 
 /// What the pipeline would do with a request, and why, as far as it is known without contacting an origin.
 public struct Explanation: Sendable {
@@ -16,13 +16,13 @@ public struct Explanation: Sendable {
         /// The tier that holds its body: `memory`, `disk`, or `none` if it was evicted.
         public var body: OriginalOutcome
         /// Its freshness lifetime, and the rule that gives it.
-        public var lifetime: FreshnessLifetime
+        package var lifetime: FreshnessLifetime
         /// The field lines that the lifetime comes from, as received.
         public var basis: [HeaderField]
         /// Seconds that redirects on the way to the response limit the lifetime to; nil if they set no limit.
         public var lifetimeLimit: Double?
         /// Every term of its age.
-        public var age: AgeArithmetic
+        package var age: AgeArithmetic
         /// Seconds of freshness left, negative when stale.
         public var remaining: Double
     }
@@ -50,7 +50,7 @@ public struct Explanation: Sendable {
         /// The variant key; nil if computing it takes the original's bytes.
         public var key: String?
         /// The output with every option written out; nil if the key is.
-        public var output: ResolvedOutput?
+        package var output: ResolvedOutput?
         /// The entry, if it is stored.
         public var entry: VariantEntry?
         /// The tier that holds it; nil if it would be rendered.

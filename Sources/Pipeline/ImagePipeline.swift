@@ -354,15 +354,12 @@ public final class ImagePipeline: Sendable {
         if let kept = tiers.decoded(response.digest) { return kept }
         do throws(RenderError) {
             let header = try ImageHeader.probe(response.bytes)
-            let recipe = Recipe()
             let began = ContinuousClock.now
             var limits = limits
             // `decoders` restricts originals, not the variants this pipeline has written.
             if request.recipe != nil { limits.formats.formUnion(ImageFormat.decodable) }
             let pixels = try await renderer.pixels(
-                RenderJob(
-                    original: response.bytes, header: header, recipe: recipe,
-                    output: recipe.resolvedOutput(for: header), limits: limits))
+                RenderJob(original: response.bytes, header: header, recipe: Recipe(), limits: limits))
             if response.isStorable {
                 tiers.keep(
                     pixels, response.digest, of: response.record.digest,
@@ -413,10 +410,9 @@ public final class ImagePipeline: Sendable {
     }
 
     /// Counters of work shared with other processes on the cache folder.
-    public var sharingStatistics: SharingCounters { tiers.folder?.locks.counters ?? SharingCounters() }
+    package var sharingStatistics: SharingCounters { tiers.folder?.locks.counters ?? SharingCounters() }
 
-    /// Counters of background validations.
-    public var backgroundStatistics: BackgroundCounters { background.counters }
+    package var backgroundStatistics: BackgroundCounters { background.counters }
 
     /// Waits until background validations and abandoned requests that run to completion have finished, and everything
     /// answered so far is stored.

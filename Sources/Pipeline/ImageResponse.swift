@@ -58,7 +58,7 @@ public struct ImageResponse: Sendable {
     /// Height in pixels, like `width`.
     public var height: Int
     /// SHA-256 of `bytes`, hexadecimal.
-    public var digest: Digest
+    public var digest: String
     /// The variant key; nil for an original.
     public var key: String?
     /// Unix seconds when the variant was made; nil for an original.

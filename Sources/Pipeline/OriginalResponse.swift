@@ -1,6 +1,6 @@
 public import HTTPCaching
 public import PipelineCaching
-public import PipelineFetching
+package import PipelineFetching
 public import PipelineSupport
 
 /// A caching proxy's request for an original as HTTP knows it: status, fields and body, whatever the status.
@@ -33,7 +33,7 @@ public struct OriginalRequest: Sendable {
     public var followsRedirects = true
     /// Called with the origin's interim responses (1xx) before the final one; not called for a request that is
     /// coalesced with another's fetch. Default nil.
-    public var onInterim: InterimObserver?
+    package var onInterim: InterimObserver?
     /// Urgency; `normal` by default.
     public var priority = RequestPriority.normal
     /// Tiers that may be filled.
@@ -66,8 +66,7 @@ public struct OriginalResponse: Sendable {
     /// Unix seconds when the response arrived; serves as `Date` if the origin sent none.
     public var responseTime: Double
 
-    /// Creates a response; used by the pipeline and by tests.
-    public init(
+    package init(
         status: Int, fields: [HeaderField], body: [UInt8], age: Int?, handling: CacheHandling, responseTime: Double
     ) {
         self.status = status

@@ -51,7 +51,7 @@ public struct PipelineConfiguration: Sendable {
     /// request at a time needs only one.
     public var lookupThreads = 4
     /// Replaces the libcurl transport.
-    public var transport: (any Transport)?
+    package var transport: (any Transport)?
     /// Replaces the renderer, whatever `isolation` says.
     public var renderer: (any Rendering)?
     /// Called once for every original about to be stored and for every one freshened by a 304. If it returns false,
@@ -73,8 +73,6 @@ public struct PipelineConfiguration: Sendable {
     public var tracer: (any Tracer)?
 
     public init(memory: MemoryBudgets = .share(0.1)) { self.memory = memory }
-
-    public typealias MemoryBudgets = PipelineCaching.MemoryBudgets
 }
 
 extension MemoryBudgets {

@@ -17,8 +17,7 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         /// What happened, in the table of `docs/commands.md`.
         package let summary: String
 
-        /// A code of your own, or one read from a report.
-        public init(_ name: String) { self = Self.all.first { $0.name == name } ?? Self(name, 6, 500, "") }
+        package init(_ name: String) { self = Self.all.first { $0.name == name } ?? Self(name, 6, 500, "") }
 
         package init(_ name: String, _ exitCode: Int32, _ status: Int, _ summary: String) {
             self.name = name
@@ -108,7 +107,7 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
     var stage: String?
     public var description: String { message }
 
-    public init(_ code: Code, _ message: String, cause: (any Error)? = nil) {
+    package init(_ code: Code, _ message: String, cause: (any Error)? = nil) {
         self.code = code
         self.message = message
         self.cause = cause

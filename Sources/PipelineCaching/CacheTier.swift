@@ -54,9 +54,9 @@ public enum EntryKey: Sendable, Hashable {
     /// The records of a source: all selections that its `Vary` has led to, as one entry.
     case records(source: String)
     /// The body of an original, by the SHA-256 of its bytes.
-    case original(Digest)
+    case original(String)
     /// A variant by its key, and the digest of the original it was made from.
-    case variant(String, of: Digest)
+    case variant(String, of: String)
 }
 
 /// How much of an entry a look-up wants.
@@ -121,9 +121,9 @@ public struct PurgeSelection: Sendable, Hashable {
     /// Further sources by prefix.
     public var matching: SourceSelection?
     /// Further originals that belong to these sources, although no record of the tier may say so.
-    public var digests: Set<Digest> = []
+    public var digests: Set<String> = []
 
-    public init(sources: Set<String> = [], matching: SourceSelection? = nil, digests: Set<Digest> = []) {
+    public init(sources: Set<String> = [], matching: SourceSelection? = nil, digests: Set<String> = []) {
         self.sources = sources
         self.matching = matching
         self.digests = digests
@@ -143,7 +143,7 @@ public struct PurgeResult: Sendable, Hashable {
     /// Bytes of the bodies and variants removed.
     public var bytes = 0
     /// Every digest the sources are known to have had, by which other tiers remove their variants.
-    public var digests: Set<Digest> = []
+    public var digests: Set<String> = []
     /// Work begun at an earlier mark no longer stores anything of these sources.
     public var mark = PurgeMark(0)
     /// Tiers that failed or did not answer in time. They may still hold what was to be purged; this process no longer

@@ -1,16 +1,13 @@
 public import HTTPCaching
 
-/// SHA-256 of bytes, as 64 lower-case hexadecimal digits.
-public typealias Digest = String
-
 /// The metadata of an original, without its body; a record outlives the body.
 public struct OriginalRecord: Sendable, Hashable {
     /// Normalised URL or the caller's source ID.
     public var source: String
     /// Status, fields and times as received.
     public var response: StoredResponse
-    /// SHA-256 of the body.
-    public var digest: Digest
+    /// SHA-256 of the body, as 64 lower-case hexadecimal digits.
+    public var digest: String
     /// Bytes of the body.
     public var length: Int
     /// What the body is; nil if that is not known.
@@ -29,7 +26,7 @@ public struct OriginalRecord: Sendable, Hashable {
     static let selectionLimit = 16
 
     public init(
-        source: String, response: StoredResponse, digest: Digest, length: Int, media: MediaDescription?,
+        source: String, response: StoredResponse, digest: String, length: Int, media: MediaDescription?,
         fetchMilliseconds: Double, finalURL: String? = nil
     ) {
         self.source = source
@@ -47,9 +44,9 @@ public struct VariantEntry: Sendable, Hashable {
     /// 64 hexadecimal digits: `CacheKey.variant` hashes everything that the body depends on.
     public var key: String
     /// Digest of the original that the variant was made from.
-    public var originalDigest: Digest
+    public var originalDigest: String
     /// SHA-256 of the body.
-    public var digest: Digest
+    public var digest: String
     /// Bytes of the body.
     public var length: Int
     /// Format of the body.
@@ -66,7 +63,7 @@ public struct VariantEntry: Sendable, Hashable {
     public var created: Double
 
     public init(
-        key: String, originalDigest: Digest, digest: Digest, length: Int, mediaType: String, width: Int, height: Int,
+        key: String, originalDigest: String, digest: String, length: Int, mediaType: String, width: Int, height: Int,
         recipe: String, cost: Double, created: Double
     ) {
         self.key = key

@@ -41,7 +41,7 @@ public enum EntryBody: Sendable {
     }
 
     /// SHA-256 of the body; nil if the disk fails. A file is read in one pass, which blocks.
-    package func digest() -> Digest? {
+    package func digest() -> String? {
         switch self {
         case .bytes(let bytes): return sha256Hex(bytes)
         case .file(let file):

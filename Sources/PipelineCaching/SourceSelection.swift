@@ -33,14 +33,14 @@ public struct SourceSelection: Sendable, Hashable {
 }
 
 /// A filter for sources: a source matches if it satisfies every criterion that is set.
-public struct SourceFilter: Sendable, Hashable {
+package struct SourceFilter: Sendable, Hashable {
     /// A case-sensitive pattern for the whole stored name: `*` matches any text, slashes included, `?` one character,
     /// and `[abc]` one of several.
-    public var pattern: String?
+    package var pattern: String?
     /// Matches names by prefix.
-    public var selection: SourceSelection?
+    package var selection: SourceSelection?
 
-    public init() {}
+    package init() {}
 
     /// Whether every source matches.
     var isEmpty: Bool { pattern == nil && selection == nil }

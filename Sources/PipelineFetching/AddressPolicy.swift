@@ -3,7 +3,7 @@
 // is an IPv6 address that embeds such an IPv4 address: a translator on the way would connect there.
 
 /// Whether an address is on the public internet, and if not, why.
-public enum AddressClass: String, Sendable, Hashable {
+package enum AddressClass: String, Sendable, Hashable {
     /// Globally reachable.
     case `public`
     /// This host, `127.0.0.0/8` and `::1`.
@@ -23,15 +23,12 @@ public enum AddressClass: String, Sendable, Hashable {
 }
 
 /// Addresses that are refused unless a rule allows them.
-public struct AddressPolicy: Sendable, Hashable {
-    /// What is allowed beyond public addresses.
-    public let rule: AddressRule
+package struct AddressPolicy: Sendable, Hashable {
+    package let rule: AddressRule
 
-    /// A policy with a rule; by default public addresses only.
-    public init(_ rule: AddressRule = .none) { self.rule = rule }
+    package init(_ rule: AddressRule = .none) { self.rule = rule }
 
-    /// Whether a connection to the address and port is allowed.
-    public func allows(_ address: IPAddress, port: Int) -> Bool {
+    package func allows(_ address: IPAddress, port: Int) -> Bool {
         if Self.classify(address) == .public { return true }
         switch rule {
         case .none: return false
@@ -67,7 +64,7 @@ public struct AddressPolicy: Sendable, Hashable {
     private static let protocolAssignments = AddressBlock("2001::/23")
 
     /// The class of an address, looking into IPv6 forms that embed an IPv4 address.
-    public static func classify(_ address: IPAddress) -> AddressClass {
+    package static func classify(_ address: IPAddress) -> AddressClass {
         if let (_, kind) = blocks.first(where: { $0.0.contains(address) }) { return kind }
         guard case .v6 = address else { return .public }
         let inner = embedded(address)

@@ -9,10 +9,9 @@ public enum AddressRule: Sendable, Hashable {
 
     /// A block of addresses, with or without one port.
     public struct Entry: Sendable, Hashable, CustomStringConvertible {
-        /// The addresses.
-        public let block: AddressBlock
+        package let block: AddressBlock
         /// The only port allowed; nil for every port.
-        public let port: Int?
+        package let port: Int?
 
         /// Parses `127.0.0.1`, `10.0.0.0/8`, `127.0.0.1:8080`, `10.0.0.0/8:8080`, `::1`, `fd00::/8`, `[::1]:8080`,
         /// `[fd00::/8]:8080`; nil if malformed.

@@ -6,15 +6,14 @@ import Synchronization
 ///
 /// Connections are kept and reused, but never shared between transports, so that one with a laxer address rule cannot
 /// lend a connection to another. Redirects are followed here, and each hop is checked like a first request.
-public final class CurlTransport: Transport {
+package final class CurlTransport: Transport {
     private enum State {
         case idle
         case running(CurlLoop)
         case stopped
     }
 
-    /// The settings it was made with.
-    public let configuration: FetchConfiguration
+    package let configuration: FetchConfiguration
     private let state = Mutex(State.idle)
     private let breaker: Mutex<CircuitBreaker?>
     private let hooks: TransportHooks
@@ -23,8 +22,7 @@ public final class CurlTransport: Transport {
     /// Statuses that redirect if they come with a `Location` (RFC 9110 §15.4).
     static let redirectStatuses: Set<Int> = [301, 302, 303, 307, 308]
 
-    /// Creates a transport; nothing is started before the first fetch.
-    public convenience init(_ configuration: FetchConfiguration = FetchConfiguration()) {
+    package convenience init(_ configuration: FetchConfiguration = FetchConfiguration()) {
         self.init(configuration, hooks: TransportHooks())
     }
 
@@ -38,7 +36,7 @@ public final class CurlTransport: Transport {
     deinit { shutdown() }
 
     /// Fails running fetches with `cancelled` and joins the thread. Later fetches fail; calling again does nothing.
-    public func shutdown() {
+    package func shutdown() {
         let loop: CurlLoop? = state.withLock { state in
             defer { state = .stopped }
             if case .running(let loop) = state { return loop }
@@ -47,7 +45,7 @@ public final class CurlTransport: Transport {
         loop?.stop()
     }
 
-    public func fetch(
+    package func fetch(
         _ request: FetchRequest, onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
     ) async throws(FetchError) -> FetchedResponse {
         var url = request.url

@@ -1,67 +1,58 @@
 /// Why a fetch failed.
-public struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
+package struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The kind of failure. A struct with static members, so that adding one does not break callers.
-    public struct Code: RawRepresentable, Sendable, Hashable {
-        /// The name in reports.
-        public let rawValue: String
-        public init(rawValue: String) { self.rawValue = rawValue }
+    package struct Code: RawRepresentable, Sendable, Hashable {
+        package let rawValue: String
+        package init(rawValue: String) { self.rawValue = rawValue }
 
         /// The address connected to is private, loopback or otherwise refused.
-        public static let refusedAddress = Code(rawValue: "refusedAddress")
+        package static let refusedAddress = Code(rawValue: "refusedAddress")
         /// `sources.allow` or `sources.deny` refuses the URL, or one that it redirects to.
-        public static let refusedSource = Code(rawValue: "refusedSource")
+        package static let refusedSource = Code(rawValue: "refusedSource")
         /// The origin has failed so often that the circuit breaker rejects requests to it for a while.
-        public static let circuitOpen = Code(rawValue: "circuitOpen")
-        /// The host has no address.
-        public static let unresolvable = Code(rawValue: "unresolvable")
-        /// No connection could be made.
-        public static let unreachable = Code(rawValue: "unreachable")
-        /// Connecting took too long.
-        public static let connectTimeout = Code(rawValue: "connectTimeout")
+        package static let circuitOpen = Code(rawValue: "circuitOpen")
+        package static let unresolvable = Code(rawValue: "unresolvable")
+        package static let unreachable = Code(rawValue: "unreachable")
+        package static let connectTimeout = Code(rawValue: "connectTimeout")
         /// The head, or the whole fetch, took too long.
-        public static let timeout = Code(rawValue: "timeout")
+        package static let timeout = Code(rawValue: "timeout")
         /// The body all but stopped arriving.
-        public static let stalled = Code(rawValue: "stalled")
-        /// The body is longer than allowed.
-        public static let tooLarge = Code(rawValue: "tooLarge")
+        package static let stalled = Code(rawValue: "stalled")
+        package static let tooLarge = Code(rawValue: "tooLarge")
         /// More redirects than allowed, or a loop of them.
-        public static let tooManyRedirects = Code(rawValue: "tooManyRedirects")
+        package static let tooManyRedirects = Code(rawValue: "tooManyRedirects")
         /// A redirect to an invalid URL, to a scheme other than http or https, or from https to http.
-        public static let badRedirect = Code(rawValue: "badRedirect")
+        package static let badRedirect = Code(rawValue: "badRedirect")
         /// The TLS handshake or the certificate failed.
-        public static let tls = Code(rawValue: "tls")
+        package static let tls = Code(rawValue: "tls")
         /// The origin broke HTTP: contradictory lengths, malformed chunks, a response that was not asked for.
-        public static let protocolViolation = Code(rawValue: "protocolViolation")
+        package static let protocolViolation = Code(rawValue: "protocolViolation")
         /// The body ended before its announced end.
-        public static let truncated = Code(rawValue: "truncated")
+        package static let truncated = Code(rawValue: "truncated")
         /// The rest of an interrupted download does not match its beginning; the whole body has to be fetched again.
-        public static let partMismatch = Code(rawValue: "partMismatch")
+        package static let partMismatch = Code(rawValue: "partMismatch")
         /// The caller cancelled, or the transport was shut down.
-        public static let cancelled = Code(rawValue: "cancelled")
-        /// The connection was lost.
-        public static let transport = Code(rawValue: "transport")
+        package static let cancelled = Code(rawValue: "cancelled")
+        package static let transport = Code(rawValue: "transport")
     }
 
-    /// The kind of failure.
-    public let code: Code
+    package let code: Code
     /// What was fetched (without credentials), what happened, and what would help.
-    public let message: String
+    package let message: String
     /// The part that had arrived, if the rest can be requested.
     var partial: PartialResponse?
 
-    /// An error in fetching `url`.
-    public init(_ code: Code, _ url: SourceURL, _ problem: String) {
+    package init(_ code: Code, _ url: SourceURL, _ problem: String) {
         self.code = code
         message = "fetching \(url.redacted): \(problem)"
     }
 
-    public var description: String { message }
+    package var description: String { message }
 
     /// Ignores `partial`, which says nothing about what went wrong.
-    public static func == (a: FetchError, b: FetchError) -> Bool { a.code == b.code && a.message == b.message }
+    package static func == (a: FetchError, b: FetchError) -> Bool { a.code == b.code && a.message == b.message }
 
-    /// Hashes what equality compares.
-    public func hash(into hasher: inout Hasher) {
+    package func hash(into hasher: inout Hasher) {
         hasher.combine(code)
         hasher.combine(message)
     }

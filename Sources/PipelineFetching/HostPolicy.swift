@@ -15,7 +15,7 @@ public struct HostPolicy: Sendable, Hashable {
     }
 
     /// Why a URL is refused; nil if it is admitted.
-    public func refusal(of url: SourceURL) -> String? {
+    package func refusal(of url: SourceURL) -> String? {
         if let pattern = deny.first(where: { $0.matches(url, .anyReading) }) {
             return "`\(pattern)` in `sources.deny` refuses it"
         }

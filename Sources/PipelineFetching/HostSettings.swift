@@ -30,7 +30,7 @@ public struct HostSettings: Sendable, Hashable, CustomStringConvertible, CustomR
     public init() {}
 
     /// Whether a field can be set: a valid name that the transport does not write itself, and a value of one line.
-    public static func mayHold(_ field: HeaderField) -> Bool {
+    package static func mayHold(_ field: HeaderField) -> Bool {
         let own = FieldLines.hopByHop.union(["host", "content-length", "expect"])
         return FieldSyntax.isToken(field.name) && FieldSyntax.isValue(field.value)
             && !own.contains(field.name.lowercased())

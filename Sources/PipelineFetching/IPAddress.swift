@@ -1,14 +1,13 @@
 import Glibc
 
-/// An IPv4 or IPv6 address.
-public enum IPAddress: Sendable, Hashable, CustomStringConvertible {
+package enum IPAddress: Sendable, Hashable, CustomStringConvertible {
     /// Four octets as one number, the first octet highest.
     case v4(UInt32)
     /// The upper and lower eight octets.
     case v6(UInt64, UInt64)
 
     /// Parses dotted decimal or RFC 4291 text; no zone, no brackets, no short or octal IPv4 spellings.
-    public init?(_ text: String) {
+    package init?(_ text: String) {
         var four = in_addr()
         var six = in6_addr()
         if inet_pton(AF_INET, text, &four) == 1 {
@@ -39,7 +38,7 @@ public enum IPAddress: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Dotted decimal, or IPv6 text in the form of RFC 5952.
-    public var description: String {
+    package var description: String {
         switch self {
         case .v4(let value):
             return "\(value >> 24).\(value >> 16 & 255).\(value >> 8 & 255).\(value & 255)"
@@ -67,14 +66,13 @@ public enum IPAddress: Sendable, Hashable, CustomStringConvertible {
 }
 
 /// A block of addresses, `10.0.0.0/8`, `::1` or `[fd00::]/8`.
-public struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
+package struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
     /// An address in the block; bits after the prefix do not matter.
-    public let address: IPAddress
+    package let address: IPAddress
     /// How many leading bits the addresses in the block share with `address`.
-    public let prefix: Int
+    package let prefix: Int
 
-    /// Parses an address with or without `/prefix`; nil if malformed.
-    public init?(_ text: String) {
+    package init?(_ text: String) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let address = IPAddress(String(parts[0])) else { return nil }
         let width = if case .v4 = address { 32 } else { 128 }
@@ -89,8 +87,7 @@ public struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
         self.prefix = prefix
     }
 
-    /// Whether the block contains an address.
-    public func contains(_ other: IPAddress) -> Bool { (address.commonPrefix(other) ?? -1) >= prefix }
+    package func contains(_ other: IPAddress) -> Bool { (address.commonPrefix(other) ?? -1) >= prefix }
 
-    public var description: String { "\(address)/\(prefix)" }
+    package var description: String { "\(address)/\(prefix)" }
 }

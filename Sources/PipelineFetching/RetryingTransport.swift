@@ -7,15 +7,13 @@ import Synchronization
 /// limit is waited for; a longer one ends the attempts. An interrupted body is resumed if its response has a strong
 /// `ETag` and a length: the rest is requested with `Range` and `If-Range` (RFC 9110 §13.1.5, §14.2), and the whole body
 /// again if the rest does not match.
-public struct RetryingTransport<Base: Transport>: Transport {
+package struct RetryingTransport<Base: Transport>: Transport {
     private let base: Base
     private let configuration: FetchConfiguration
     private let pause: @Sendable (_ seconds: Double) async throws -> Void
 
-    /// Wraps a transport.
-    ///
     /// - Parameter pause: how to wait between attempts; by default a sleep, which cancellation ends.
-    public init(
+    package init(
         _ base: Base, configuration: FetchConfiguration,
         pause: @escaping @Sendable (_ seconds: Double) async throws -> Void = { seconds in
             try await Task.sleep(for: .seconds(seconds))
@@ -26,9 +24,9 @@ public struct RetryingTransport<Base: Transport>: Transport {
         self.pause = pause
     }
 
-    public func shutdown() async { await base.shutdown() }
+    package func shutdown() async { await base.shutdown() }
 
-    public func fetch(
+    package func fetch(
         _ request: FetchRequest, onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
     ) async throws(FetchError) -> FetchedResponse {
         var attempt = 0

@@ -1,4 +1,4 @@
-public import HTTPCaching
+package import HTTPCaching
 
 // Normal form (RFC 3986 §6.2.2 and §6.2.3): scheme and host in lower case, default port and dot segments removed, "/"
 // for an empty path, percent-encodings in the path upper-case and only where needed, no fragment. The query is kept as
@@ -6,7 +6,7 @@ public import HTTPCaching
 // ASCII) are percent-encoded in path and query, as browsers do, and refused in the host.
 
 /// The URL of a source: http or https, in normal form.
-public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
+package struct SourceURL: Sendable, Hashable, CustomStringConvertible {
     /// A single reference: URLs are copied often, and have many strings.
     private let parts: Parts
 
@@ -35,17 +35,16 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// `http` or `https`.
-    public var scheme: String { parts.scheme }
+    package var scheme: String { parts.scheme }
     /// Lower-case name or address; an IPv6 address without its brackets, an IPv4 address in dotted decimal however it
     /// was spelled.
-    public var host: String { parts.host }
+    package var host: String { parts.host }
     /// The port, or the scheme's default if the text has none.
-    public var port: Int { parts.port }
+    package var port: Int { parts.port }
     /// Begins with `/`, normalised.
-    public var path: String { parts.path }
+    package var path: String { parts.path }
     /// What follows `?`, unchanged; nil without one.
-    public var query: String? { parts.query }
+    package var query: String? { parts.query }
     /// Credentials in the text, still percent-encoded, never part of `normalised`.
     package var userinfo: String? { parts.userinfo }
 
@@ -53,27 +52,27 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
     static let longest = 8192
 
     /// Scheme, host and a port that is not the default: requests to one origin share credentials and connections.
-    public var origin: String { parts.origin }
+    package var origin: String { parts.origin }
 
     /// The whole URL in normal form without credentials and fragment: the identity of the source.
-    public var normalised: String { parts.normalised }
+    package var normalised: String { parts.normalised }
 
-    public static func == (a: SourceURL, b: SourceURL) -> Bool {
+    package static func == (a: SourceURL, b: SourceURL) -> Bool {
         a.parts === b.parts || (a.normalised == b.normalised && a.userinfo == b.userinfo)
     }
 
-    public func hash(into hasher: inout Hasher) { hasher.combine(normalised) }
+    package func hash(into hasher: inout Hasher) { hasher.combine(normalised) }
 
     /// The URL for messages and logs, without credentials.
-    public var redacted: String { normalised }
+    package var redacted: String { normalised }
 
-    public var description: String { redacted }
+    package var description: String { redacted }
 
     /// Path and query.
     var target: String { query.map { "\(path)?\($0)" } ?? path }
 
     /// `Authorization` for credentials written in the URL (RFC 7617); nil without any.
-    public var authorization: HeaderField? {
+    package var authorization: HeaderField? {
         guard let userinfo else { return nil }
         let decoded = Self.percentDecoded(userinfo.contains(":") ? userinfo : userinfo + ":")
         return HeaderField("Authorization", "Basic " + Base64.text(decoded))
@@ -82,7 +81,7 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
     /// Parses an absolute http or https URL.
     ///
     /// - Throws: `SourceError` for other schemes, malformed hosts and ports, control characters and over-long texts.
-    public init(_ text: String) throws(SourceError) {
+    package init(_ text: String) throws(SourceError) {
         guard text.utf8.count <= Self.longest else {
             throw SourceError(
                 .malformed, String(text.prefix(64)) + "…",
@@ -128,7 +127,7 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Resolves a reference found at this URL, such as a `Location` (RFC 3986 §5.2); credentials in it are dropped.
-    public func resolving(_ reference: String) throws(SourceError) -> SourceURL {
+    package func resolving(_ reference: String) throws(SourceError) -> SourceURL {
         let text = reference.split(separator: "#", maxSplits: 1, omittingEmptySubsequences: false).first ?? ""
         let absolute: String
         if let colon = text.firstIndex(of: ":"), Self.isScheme(text[..<colon]) {

@@ -1,8 +1,8 @@
-public import HTTPCaching
-public import PipelineSupport
+package import HTTPCaching
+package import PipelineSupport
 
 /// Fetches responses from origins.
-public protocol Transport: Sendable {
+package protocol Transport: Sendable {
     /// Fetches one response, following redirects. Every status except 1xx is returned as a value.
     ///
     /// - Parameter onProgress: called while the body arrives, on a thread that must not be blocked, with the bytes
@@ -16,41 +16,36 @@ public protocol Transport: Sendable {
 }
 
 extension Transport {
-    /// Fetches one response without reporting progress.
-    public func fetch(_ request: FetchRequest) async throws(FetchError) -> FetchedResponse {
+    package func fetch(_ request: FetchRequest) async throws(FetchError) -> FetchedResponse {
         try await fetch(request, onProgress: nil)
     }
 }
 
-/// A request to an origin.
-public struct FetchRequest: Sendable, Hashable {
-    /// What to fetch.
-    public var url: SourceURL
+package struct FetchRequest: Sendable, Hashable {
+    package var url: SourceURL
     /// `GET`, the default, or a method that may change state. Such a request is made once, on a connection of its own,
     /// follows no redirect, and gets no fields from `HostSettings`: the caller supplies credentials.
-    public var method = "GET"
-    /// The body sent with methods other than GET; empty by default.
-    public var body: [UInt8] = []
+    package var method = "GET"
+    package var body: [UInt8] = []
     /// Fields to send besides connection fields, which the transport writes. Credentials of the URL are included, so
     /// that caching rules see `Authorization`.
-    public var fields: [HeaderField]
+    package var fields: [HeaderField]
     /// Fields with the trace context, sent only to origins whose `HostSettings` ask for it; empty by default.
-    public var traceFields: [HeaderField] = []
+    package var traceFields: [HeaderField] = []
     /// A byte limit for this request alone; nil uses the configured one.
-    public var byteLimit: Int?
+    package var byteLimit: Int?
     /// Seconds in total for this request alone; nil uses the configured limit.
-    public var totalSeconds: Double?
+    package var totalSeconds: Double?
     /// Whether redirects are followed; if not, they come back as values like any other status. Default true.
-    public var followsRedirects = true
-    /// Whether a long body may come as a file instead of in memory. Default false.
-    public var acceptsFile = false
+    package var followsRedirects = true
+    package var acceptsFile = false
     /// Called with interim responses (1xx except 100 and 101) as they arrive. Default nil.
-    public var onInterim: InterimObserver?
+    package var onInterim: InterimObserver?
     /// The beginning of the response that an earlier attempt received; only the rest is requested.
     var resuming: PartialResponse?
 
     /// A request for `url`. Credentials in the URL become `Authorization` unless `fields` has one.
-    public init(url: SourceURL, fields: [HeaderField] = [], byteLimit: Int? = nil, totalSeconds: Double? = nil) {
+    package init(url: SourceURL, fields: [HeaderField] = [], byteLimit: Int? = nil, totalSeconds: Double? = nil) {
         self.url = url
         self.fields = fields
         if fields.first("authorization") == nil, let authorization = url.authorization {
@@ -62,48 +57,44 @@ public struct FetchRequest: Sendable, Hashable {
 }
 
 /// Receives interim responses, such as 103 Early Hints, before the final one arrives. Equal to itself only.
-public final class InterimObserver: Sendable, Hashable {
+package final class InterimObserver: Sendable, Hashable {
     /// Called with status and end-to-end fields, on a thread that must not be blocked.
     let report: @Sendable (_ status: Int, _ fields: [HeaderField]) -> Void
 
-    /// An observer that calls `report`.
-    public init(_ report: @escaping @Sendable (_ status: Int, _ fields: [HeaderField]) -> Void) {
+    package init(_ report: @escaping @Sendable (_ status: Int, _ fields: [HeaderField]) -> Void) {
         self.report = report
     }
 
-    public static func == (a: InterimObserver, b: InterimObserver) -> Bool { a === b }
+    package static func == (a: InterimObserver, b: InterimObserver) -> Bool { a === b }
 
-    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+    package func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
 /// A complete response.
-public struct FetchedResponse: Sendable, Hashable {
-    /// The final status.
-    public var status: Int
+package struct FetchedResponse: Sendable, Hashable {
+    package var status: Int
     /// End-to-end fields in the order received, repeats kept.
-    public var fields: [HeaderField]
+    package var fields: [HeaderField]
     /// The body as sent, without transfer coding but with content coding; empty if `file` holds it.
-    public var body: [UInt8]
-    /// The body, if it is long and the request accepts a file.
-    public var file: SpooledBody?
+    package var body: [UInt8]
+    package var file: SpooledBody?
     /// Unix seconds when the request that got this response was sent.
-    public var requestTime: Double
+    package var requestTime: Double
     /// Unix seconds when its head was complete.
-    public var responseTime: Double
+    package var responseTime: Double
     /// The URL the response came from; after redirects it is not the requested one.
-    public var finalURL: SourceURL
+    package var finalURL: SourceURL
     /// Wall time of the whole fetch, waiting for a slot excluded.
-    public var milliseconds: Double
+    package var milliseconds: Double
     /// The URLs that redirected, in order, the requested one first.
-    public var redirects: [SourceURL]
+    package var redirects: [SourceURL]
     /// The responses of `redirects`, in the same order: what they say about caching limits how long the answer may be
     /// reused for the requested URL.
-    public var redirectResponses: [StoredResponse] = []
+    package var redirectResponses: [StoredResponse] = []
     /// SHA-256 of the body, as 64 lower-case hexadecimal digits, if the transport computed it while the body arrived.
-    public var digest: String?
+    package var digest: String?
 
-    /// Creates a response; used by transports and tests.
-    public init(
+    package init(
         status: Int, fields: [HeaderField], body: [UInt8], requestTime: Double, responseTime: Double,
         finalURL: SourceURL, milliseconds: Double = 0, redirects: [SourceURL] = [], digest: String? = nil
     ) {

@@ -1,7 +1,7 @@
 /// Every step and output that recipe text can use, and every format that is read.
-public enum Catalogue {
+package enum Catalogue {
     /// The operations, one line per member, in the order of the documentation.
-    public static let operations: [any VariantOperation.Type] = [
+    package static let operations: [any VariantOperation.Type] = [
         Thumbnail.self,
         Scaled.self,
         RoundedMask.self,
@@ -49,21 +49,17 @@ public enum Catalogue {
     ]
 
     /// The documentation of a step or an output.
-    public struct Entry: Sendable, Hashable {
-        /// The name in recipe text.
-        public var token: String
-        /// The syntax.
-        public var grammar: String
+    package struct Entry: Sendable, Hashable {
+        package var token: String
+        package var grammar: String
         /// Ranges and defaults of its arguments; empty if it takes none.
-        public var ranges: String
-        /// What it does, in one sentence.
-        public var summary: String
-        /// Recipe text that uses it.
-        public var example: String
+        package var ranges: String
+        package var summary: String
+        package var example: String
     }
 
     /// Load options, operations, `dpr` and outputs, in the order of the documentation.
-    public static let entries: [Entry] =
+    package static let entries: [Entry] =
         LoadOption.allCases.map(\.entry)
         + operations.map { type in
             Entry(
@@ -83,7 +79,7 @@ public enum Catalogue {
 
 extension Catalogue {
     /// Plain text for a terminal: the grammar of each entry, then its summary, ranges and an example.
-    public static var listing: String {
+    package static var listing: String {
         entries.map { entry in
             let ranges = entry.ranges.isEmpty ? "" : "\n    " + plain(entry.ranges)
             return "\(entry.grammar)\n    \(plain(entry.summary))\(ranges)\n    e.g. \(entry.example)\n"
@@ -91,7 +87,7 @@ extension Catalogue {
     }
 
     /// A Markdown table of all entries, as included in `docs/recipes.md`.
-    public static var referenceText: String {
+    package static var referenceText: String {
         let rows = entries.map { entry in
             let cells = [code(entry.grammar), entry.summary, entry.ranges, code(entry.example)]
             return "| " + cells.joined(separator: " | ") + " |"

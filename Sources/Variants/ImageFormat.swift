@@ -10,13 +10,13 @@ public struct ImageFormat: RawRepresentable, Sendable, Hashable, CaseIterable, C
     /// The registered media type, for example `image/jpeg`.
     public let mediaType: String
     /// All file extensions in use for the format, without a dot and in lower case, the usual one first.
-    public let fileExtensions: [String]
+    package let fileExtensions: [String]
     /// How much of an alpha band the format can store.
     let alpha: Alpha
     /// Whether animations are read and written in this format.
     let holdsFrames: Bool
     /// Whether the format can store an ICC profile; pictures written to one that cannot are converted to sRGB.
-    public let holdsProfile: Bool
+    package let holdsProfile: Bool
 
     /// How much of an alpha band a picture has, or a format can store.
     enum Alpha: Comparable {
@@ -77,7 +77,7 @@ extension ImageFormat {
     public var fileExtension: String { fileExtensions[0] }
 
     /// Whether the format can store an alpha band (GIF: only fully transparent or fully opaque).
-    public var holdsAlpha: Bool { alpha != .none }
+    package var holdsAlpha: Bool { alpha != .none }
 
     /// Reads originals of this format; nil if they are not read.
     var decoder: (any OriginalDecoder.Type)? { Catalogue.decoders.first { $0.format == self } }

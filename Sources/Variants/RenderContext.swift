@@ -1,7 +1,7 @@
 import Synchronization
 
 /// What a step may use besides the picture: how to resize, the limits, the named masks, and the control that stops it.
-public struct RenderContext: Sendable {
+package struct RenderContext: Sendable {
     let quality: RenderQuality
     let limits: RenderLimits
     let masks: [String: [UInt8]]

@@ -3,7 +3,7 @@ import Glibc
 
 /// The versions of our rendering code and of the decoding and encoding libraries that a variant's bytes depend on. Part
 /// of the variant's key, so an update of either leads to new variants instead of finding old ones.
-public enum RenderRevision {
+package enum RenderRevision {
     /// Increased whenever the same recipe may give different pixels or bytes.
     static let rendering = 7
 
@@ -15,14 +15,14 @@ public enum RenderRevision {
     ]
 
     /// For example `1 libvips.so.42.15.1 libjpeg.so.62.3.0 … webp-66052`; constant for the life of the process.
-    public static let current: String = {
+    package static let current: String = {
         let versions = libraries.map { name in version(of: name) ?? name + "-unknown" }
         return "\(rendering) \(versions.joined(separator: " ")) webp-\(WebPGetEncoderVersion())"
     }()
 
     /// The version of libheif, found without loading it, for example `1.15.1`; nil if it is not installed or its file's
     /// name does not say. A distribution may have fixed vulnerabilities in it without changing the version.
-    public static let libheif: String? = version(of: "libheif.so.1").flatMap { name in
+    package static let libheif: String? = version(of: "libheif.so.1").flatMap { name in
         let version = name.dropFirst("libheif.so.".count)
         return version.contains(".") ? String(version) : nil
     }

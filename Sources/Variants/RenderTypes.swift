@@ -19,7 +19,7 @@ public struct ImageHeader: Sendable, Hashable {
     /// Bytes of the embedded ICC profile; 0 if there is none.
     public var profileBytes: Int
 
-    public init(
+    package init(
         format: ImageFormat, width: Int, height: Int, pages: Int = 1, hasAlpha: Bool = false, orientation: Int = 1,
         scans: Int = 1, profileBytes: Int = 0
     ) {
@@ -64,21 +64,19 @@ public struct KeptMetadata: OptionSet, Sendable, Hashable {
 }
 
 /// An output with its format decided and every default written out; part of the variant key.
-public struct ResolvedOutput: Sendable, Hashable {
-    /// The container format.
-    public var format: ImageFormat
+package struct ResolvedOutput: Sendable, Hashable {
+    package var format: ImageFormat
     /// 1…100; ignored by lossless outputs.
-    public var quality: Int
+    package var quality: Int
     /// Whether every pixel survives encoding.
-    public var isLossless: Bool
+    package var isLossless: Bool
     /// Largest size in bytes; nil without a budget.
-    public var maxBytes: Int?
+    package var maxBytes: Int?
     /// Progressive JPEG or interlaced PNG.
-    public var isProgressive: Bool
-    /// Metadata to keep.
-    public var keep: KeptMetadata
+    package var isProgressive: Bool
+    package var keep: KeptMetadata
 
-    public init(
+    package init(
         format: ImageFormat, quality: Int = 80, isLossless: Bool = false, maxBytes: Int? = nil,
         isProgressive: Bool = false, keep: KeptMetadata = []
     ) {
@@ -122,8 +120,7 @@ public struct EncodedBytes: Sendable {
     private let read: @Sendable () -> [UInt8]?
     private let openFile: (@Sendable () -> Int32?)?
 
-    /// Bytes in memory.
-    public init(_ bytes: [UInt8]) { self.init(count: bytes.count, read: { bytes }) }
+    package init(_ bytes: [UInt8]) { self.init(count: bytes.count, read: { bytes }) }
 
     /// Bytes that are read when they are needed.
     ///
@@ -132,7 +129,7 @@ public struct EncodedBytes: Sendable {
     ///   - read: reads them, or returns nil if that fails; called on the rendering thread, which it may block.
     ///   - open: if they are a whole file that is never modified, opens it again, for reading only; the caller closes
     ///     the descriptor. A worker process then reads the file itself.
-    public init(
+    package init(
         count: Int, read: @escaping @Sendable () -> [UInt8]?, open: (@Sendable () -> Int32?)? = nil
     ) {
         self.count = count
@@ -159,8 +156,7 @@ public struct RenderJob: Sendable {
     public var header: ImageHeader
     /// The recipe to apply.
     public var recipe: Recipe
-    /// The output, with its format decided.
-    public var output: ResolvedOutput
+    package var output: ResolvedOutput
     /// How resizing trades CPU for fidelity.
     public var quality: RenderQuality
     /// The limits the render must stay within.
@@ -170,20 +166,23 @@ public struct RenderJob: Sendable {
     public var masks: [String: [UInt8]]
     /// The decode it may share with renders of the same original that are requested at the same time; nil, the default,
     /// if it is rendered alone. A renderer may render it alone nevertheless.
-    public var shared: SharedDecode?
+    package var shared: SharedDecode?
 
     /// A render of bytes in memory.
+    ///
+    /// - Parameter negotiated: for an `auto` output, the formats that the client accepts, best first; after them comes
+    ///   the original's format.
     public init(
-        original: [UInt8], header: ImageHeader, recipe: Recipe, output: ResolvedOutput,
+        original: [UInt8], header: ImageHeader, recipe: Recipe, negotiated: [ImageFormat] = [],
         quality: RenderQuality = .balanced, limits: RenderLimits = RenderLimits(), masks: [String: [UInt8]] = [:]
     ) {
         self.init(
-            original: EncodedBytes(original), header: header, recipe: recipe, output: output, quality: quality,
-            limits: limits, masks: masks)
+            original: EncodedBytes(original), header: header, recipe: recipe,
+            output: recipe.resolvedOutput(for: header, negotiated: negotiated), quality: quality, limits: limits,
+            masks: masks)
     }
 
-    /// A render of bytes that may have to be read first.
-    public init(
+    package init(
         original: EncodedBytes, header: ImageHeader, recipe: Recipe, output: ResolvedOutput,
         quality: RenderQuality = .balanced, limits: RenderLimits = RenderLimits(), masks: [String: [UInt8]] = [:]
     ) {

@@ -4,7 +4,7 @@
 /// It determines the pixels of each of them, whatever happens to the others: a render with the same job gives the same
 /// bytes whether its companions were cancelled, failed, were stored already, or were rendered by another worker. Only
 /// pixels as decoded and shrunk are shared; each recipe does everything after that by itself.
-public struct SharedDecode: Sendable, Hashable {
+package struct SharedDecode: Sendable, Hashable {
     /// A shrunk picture.
     struct Target: Sendable, Hashable {
         var size: PixelSize
@@ -54,7 +54,7 @@ public struct SharedDecode: Sendable, Hashable {
     ///   - jobs: renders that are wanted together.
     ///   - name: identifies the original: the digest of its bytes.
     /// - Returns: nil if fewer than two of them can.
-    public init?(of jobs: [RenderJob], named name: String) {
+    package init?(of jobs: [RenderJob], named name: String) {
         let plans = jobs.map(RenderPlan.init(alone:)).filter { $0.reduction != nil }
             .sorted { ($0.area, $0.shrink) < ($1.area, $1.shrink) }
         var taken: [RenderPlan] = []
@@ -91,7 +91,7 @@ public struct SharedDecode: Sendable, Hashable {
     }
 
     /// Whether a render takes part; if not, it is rendered alone, whatever its job says.
-    public func includes(_ job: RenderJob) -> Bool { target(of: RenderPlan(alone: job)) != nil }
+    package func includes(_ job: RenderJob) -> Bool { target(of: RenderPlan(alone: job)) != nil }
 
     /// The larger target that a target can be shrunk from, in a fraction of the time and with little difference; nil to
     /// shrink it from the decoded rows. It is the largest target without averaging, if it has at least two pixels along
@@ -124,6 +124,18 @@ public struct SharedDecode: Sendable, Hashable {
             let part = part(of: image, target)
             return Reduction.accepts(image, target.size) && Double(target.size.width) <= part.width
                 && Double(target.size.height) <= part.height
+        }
+    }
+}
+
+extension RenderJob {
+    /// `jobs`, all of one original, with one decode shared as the pipeline shares it; nil if fewer than two of them can.
+    @_spi(Benchmarks) public static func sharing(_ jobs: [RenderJob], named name: String) -> [RenderJob]? {
+        guard let shared = SharedDecode(of: jobs, named: name) else { return nil }
+        return jobs.map { job in
+            var job = job
+            job.shared = shared
+            return job
         }
     }
 }

@@ -1,6 +1,4 @@
-import HTTPCaching
-import PipelineCaching
-import PipelineSupport
+import Pipeline
 
 extension CacheTierConformance {
     static let bodies: [Check] = [
@@ -59,7 +57,7 @@ extension CacheTierConformance {
                     try await bench.keep(variant("v", of: digest([]), body), body, of: nil)
                     bench.expect(try await bench.records("http://a/").map(\.digest) == [digest(body)], "record")
                     bench.expect(try await bench.body(digest(body)) == body, "body")
-                    bench.expect(try await bench.variant(sha256Hex("v"), of: digest([]))?.body == body, "variant")
+                    bench.expect(try await bench.variant(key("v"), of: digest([]))?.body == body, "variant")
                 }
             }
             bench.expect(try await bench.tier.statistics().variants.entries == 1, "one variant is counted")
@@ -75,7 +73,7 @@ extension CacheTierConformance {
                     .variant(variant("v", of: digest(two), one), body: one, source: "http://a/"),
                 ].map { EntryChange($0, mark: mark) })
             bench.expect(try await bench.records("http://a/").map(\.digest) == [digest(two)], "records")
-            bench.expect(try await bench.variant(sha256Hex("v"), of: digest(two)) != nil, "variant")
+            bench.expect(try await bench.variant(key("v"), of: digest(two)) != nil, "variant")
         },
         Check("many may read and write at once") { bench in
             let bodies = (0..<20).map { sample($0 % 4 == 0 ? 80_000 : 2_000, seed: $0) }

@@ -1,4 +1,4 @@
-public import PipelineCaching
+public import Pipeline
 
 /// What every `CacheTier` promises, as checks that anyone can run against a tier of their own:
 ///

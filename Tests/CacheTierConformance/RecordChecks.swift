@@ -1,5 +1,4 @@
-import HTTPCaching
-import PipelineCaching
+import Pipeline
 
 extension CacheTierConformance {
     static let records: [Check] = [

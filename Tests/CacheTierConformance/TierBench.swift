@@ -1,7 +1,6 @@
-import HTTPCaching
-import PipelineCaching
-import PipelineSupport
+import Pipeline
 import Synchronization
+import struct Crypto.SHA256
 
 /// A tier being checked, with short ways to ask it.
 final class TierBench: Sendable {
@@ -40,7 +39,7 @@ final class TierBench: Sendable {
         return records
     }
 
-    func body(_ digest: Digest) async throws -> [UInt8]? {
+    func body(_ digest: String) async throws -> [UInt8]? {
         switch try await tier.find(.original(digest), .body) {
         case .original(.bytes(let bytes)?)?: return bytes
         case .original(.file(let file)?)?: return file.bytes()
@@ -51,7 +50,7 @@ final class TierBench: Sendable {
         }
     }
 
-    func variant(_ key: String, of original: Digest) async throws -> Found? {
+    func variant(_ key: String, of original: String) async throws -> Found? {
         switch try await tier.find(.variant(key, of: original), .body) {
         case .variant(let entry, let body?)?: return Found(entry: entry, body: body)
         case nil: return nil
@@ -80,7 +79,13 @@ func sample(_ count: Int, seed: Int) -> [UInt8] {
     }
 }
 
-func digest(_ bytes: [UInt8]) -> Digest { sha256Hex(bytes) }
+/// SHA-256 as 64 lower-case hexadecimal digits.
+func digest(_ bytes: [UInt8]) -> String {
+    SHA256.hash(data: bytes).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+}
+
+/// The key of the variant of this name.
+func key(_ name: String) -> String { digest(Array(name.utf8)) }
 
 func record(
     _ source: String, _ body: [UInt8], selecting: [String: String?] = [:], time: Double = 11
@@ -94,8 +99,8 @@ func record(
         media: MediaDescription(type: "image/png", width: 3, height: 4, details: [1, 0, 1]), fetchMilliseconds: 12.5)
 }
 
-func variant(_ name: String, of original: Digest, _ body: [UInt8]) -> VariantEntry {
+func variant(_ name: String, of original: String, _ body: [UInt8]) -> VariantEntry {
     VariantEntry(
-        key: sha256Hex(name), originalDigest: original, digest: digest(body), length: body.count,
+        key: key(name), originalDigest: original, digest: digest(body), length: body.count,
         mediaType: "image/webp", width: 30, height: 20, recipe: "thumbnail:30x20", cost: 4.5, created: 1_000)
 }

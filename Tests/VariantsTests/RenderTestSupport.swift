@@ -44,8 +44,8 @@ enum RenderFixture {
         _ output: ResolvedOutput = ResolvedOutput(format: .png, isLossless: true), quality: RenderQuality = .fast
     ) -> RenderJob {
         RenderJob(
-            original: bytes, header: ImageHeader(format: format, width: width, height: height), recipe: recipe,
-            output: output, quality: quality, limits: .patient)
+            original: EncodedBytes(bytes), header: ImageHeader(format: format, width: width, height: height),
+            recipe: recipe, output: output, quality: quality, limits: .patient)
     }
 
     /// Decodes every format, as a caller who trusts the pictures may have it.

@@ -1,5 +1,6 @@
 import Glibc
 import Pipeline
+@_spi(Benchmarks) import PipelineFetching
 import Synchronization
 
 /// Fetches one URL over and over and prints what a fetch costs.
@@ -63,9 +64,8 @@ struct FetchBench {
         fetching.retries = 0
         let work: @Sendable () async throws -> Int
         if mode == "fetch" {
-            let transport = CurlTransport(fetching)
-            let source = try SourceURL(url)
-            work = { try await transport.fetch(FetchRequest(url: source)).body.count }
+            let transport = try TransportProbe(fetching, url: url)
+            work = { try await transport.fetch().count }
         } else {
             var configuration = PipelineConfiguration()
             configuration.fetch = fetching

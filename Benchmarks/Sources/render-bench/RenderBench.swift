@@ -1,6 +1,6 @@
 import Glibc
 import Synchronization
-import Variants
+@_spi(Benchmarks) import Variants
 
 /// Renders files over and over in one process and prints the CPU time each render took.
 ///
@@ -121,17 +121,14 @@ struct RenderBench {
     private func jobs(_ file: String, _ recipes: [Recipe]) throws -> [RenderJob] {
         let bytes = try Self.read(file)
         let header = try ImageHeader.probe(bytes)
-        var jobs = recipes.map { recipe in
-            RenderJob(
-                original: bytes, header: header, recipe: recipe, output: recipe.resolvedOutput(for: header),
-                quality: quality)
+        let jobs = recipes.map { recipe in
+            RenderJob(original: bytes, header: header, recipe: recipe, quality: quality)
         }
         guard shares else { return jobs }
-        guard let shared = SharedDecode(of: jobs, named: file) else {
+        guard let shared = RenderJob.sharing(jobs, named: file) else {
             throw BenchError("\(file): nothing to share")
         }
-        for index in jobs.indices { jobs[index].shared = shared }
-        return jobs
+        return shared
     }
 
     /// Renders one image, all its recipes at the same time.
@@ -210,10 +207,7 @@ struct RenderBench {
             58, 126, 155, 85, 0, 0, 0, 10, 73, 68, 65, 84, 120, 218, 99, 104, 0, 0, 0, 130, 0, 129, 218, 69, 8,
             59, 0, 0, 0, 0, 73, 69, 78, 68, 174, 66, 96, 130,
         ]
-        let recipe = try Recipe("png")
-        let header = try ImageHeader.probe(bytes)
-        return RenderJob(
-            original: EncodedBytes(bytes), header: header, recipe: recipe, output: recipe.resolvedOutput(for: header))
+        return RenderJob(original: bytes, header: try ImageHeader.probe(bytes), recipe: try Recipe("png"))
     }
 
     private static func milliseconds(_ duration: Duration) -> Double {

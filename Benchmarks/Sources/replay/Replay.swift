@@ -1,5 +1,5 @@
 import Glibc
-import Pipeline
+@_spi(Benchmarks) import PipelineCaching
 import Traces
 
 /// Replays a request trace through the stores' eviction policy and sums the value of the hits.
@@ -17,7 +17,7 @@ struct Replay {
     var capacity = 0
     var usesCost = false
     var overhead = 0
-    var policy: any EvictionPolicy = GreedyDualSizeFrequency()
+    var isRecency = false
 
     static func main() {
         do throws(ReplayError) {
@@ -43,8 +43,8 @@ struct Replay {
         default: throw ReplayError("`\(arguments[3])`: expected `size` or `cost`")
         }
         switch arguments.count > 4 ? arguments[4] : "gdsf-p" {
-        case "gdsf-p": policy = GreedyDualSizeFrequency()
-        case "lru": policy = LeastRecentlyUsed()
+        case "gdsf-p": isRecency = false
+        case "lru": isRecency = true
         default: throw ReplayError("`\(arguments[4])`: expected `gdsf-p` or `lru`")
         }
         trace = try Trace(path: arguments[1])
@@ -60,7 +60,7 @@ struct Replay {
         print(
             "trace: \(trace.requests.count) requests, \(trace.sizes.count) objects, footprint \(trace.footprint) bytes,",
             "\(trace.requestedBytes) bytes and \(trace.requestedMilliseconds) ms requested")
-        var replay = EvictionReplay(capacity: capacity, policy: policy)
+        var replay = EvictionReplay(capacity: capacity, isRecency: isRecency)
         var hits = 0
         var hitBytes = 0
         var hitMilliseconds = 0

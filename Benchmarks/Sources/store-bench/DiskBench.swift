@@ -1,6 +1,5 @@
 import Glibc
-import Pipeline
-import Variants
+@_spi(Benchmarks) import PipelineCaching
 
 /// Measures the disk tier with a given number of entries in it.
 struct DiskBench {
@@ -19,12 +18,12 @@ struct DiskBench {
         if entries < 200 { throw BenchError("\(entries) entries are too few to measure: 200 or more") }
     }
 
-    private func store(_ variants: Int) throws -> DiskStore {
+    private func store(_ variants: Int) throws -> DiskStoreProbe {
         var configuration = DiskStoreConfiguration()
         configuration.originals = 1 << 50
         configuration.records = 1 << 50
         configuration.variants = variants
-        return try DiskStore(folder: folder, configuration: configuration)
+        return try DiskStoreProbe(folder: folder, configuration: configuration)
     }
 
     func run() throws {
@@ -74,18 +73,16 @@ struct DiskBench {
         // are returned to the file system.
         for (measure, fewest) in [("evict", min(1_000, entries / 10)), ("evict-give-back", entries / 2)] {
             store = try self.store(1 << 50)
-            var request = TrimRequest()
-            request.tiers = [.variants]
-            request.maxEntries = try store.statistics().variants.entries - fewest
+            let rest = try store.statistics().variants.entries - fewest
             let before = cpu()
-            let gone = try store.trim(request).variants
+            let gone = try store.trimVariants(to: rest)
             report(name, entries, measure, (cpu() - before) / Double(max(1, gone)), "us")
             store.close()
         }
     }
 
     /// Puts all entries and measures the last `sample` of them.
-    private func fill(_ store: DiskStore) throws {
+    private func fill(_ store: DiskStoreProbe) throws {
         let half = sample / 2
         try put(0..<entries - sample, in: store, together: 16)
         for (measure, numbers) in [
@@ -100,7 +97,7 @@ struct DiskBench {
 
     /// - Parameter count: how many entries share a transaction, as they do when stored after an answer.
     private func put(
-        _ numbers: Range<Int>, in store: DiskStore, cost: Double? = nil, together count: Int = 1
+        _ numbers: Range<Int>, in store: DiskStoreProbe, cost: Double? = nil, together count: Int = 1
     ) throws {
         let generation = try store.generationNow()
         for start in stride(from: numbers.lowerBound, to: numbers.upperBound, by: count) {
@@ -115,14 +112,15 @@ struct DiskBench {
         }
     }
 
-    private func put(_ number: Int, in store: DiskStore, _ cost: Double?, _ generation: UInt64) throws(StoreError) {
+    private func put(_ number: Int, in store: DiskStoreProbe, _ cost: Double?, _ generation: UInt64) throws(StoreError)
+    {
         if hasOriginals, number % 100 == 99 {
             let body = workload.bytes(number, length: Workload.originalLength)
-            try store.storeOriginal(Workload.original(number), body: body, generation: generation)
+            try store.store(Workload.original(number), body: body, generation: generation)
             return
         }
         let entry = Workload.variant(number, length: Workload.length, cost: cost)
-        try store.storeVariant(
+        try store.store(
             entry, body: workload.bytes(number, length: Workload.length), generation: generation,
             source: Workload.source(number))
     }
@@ -136,7 +134,7 @@ struct DiskBench {
     }
 
     /// Measures hits with the folder's files in the page cache, and with none of them there.
-    private func hits(_ store: DiskStore) throws {
+    private func hits(_ store: DiskStoreProbe) throws {
         try readAll()
         try hits(store, "hit", count: 100_000, seed: 7)
         if !hasOriginals {
@@ -159,18 +157,18 @@ struct DiskBench {
     }
 
     /// Measures hits on uniformly random keys.
-    private func hits(_ store: DiskStore, _ measure: String, count: Int, seed: UInt64) throws {
+    private func hits(_ store: DiskStoreProbe, _ measure: String, count: Int, seed: UInt64) throws {
         var random = SplitMix(seed: seed)
         let keys = (0..<count).map { _ in
             let number = Int(random.next() % UInt64(entries))
             let variant = hasOriginals && number % 100 == 99 ? number - 1 : number
             return (key: Workload.key(variant), original: Workload.original(of: variant))
         }
-        for (key, original) in keys.prefix(200) { _ = try store.variant(key: key, of: original) }
+        for (key, original) in keys.prefix(200) { _ = try store.readVariant(key, of: original) }
         try store.flush()
         let begun = (cpu(), wall())
         var found = 0
-        for (key, original) in keys where try store.variant(key: key, of: original) != nil { found += 1 }
+        for (key, original) in keys where try store.readVariant(key, of: original) { found += 1 }
         // Include writing the access counts of the hits in the measurement.
         try store.flush()
         report(name, entries, measure, (cpu() - begun.0) / Double(count), "us")
@@ -180,16 +178,17 @@ struct DiskBench {
         let originals = min(200, entries / 100)
         let before = cpu()
         for number in 0..<originals {
-            let body = try store.originalBody(digest: Workload.original(number * 100 + 99).digest)
-            guard body != nil else { throw BenchError("original \(number) was not found") }
+            guard try store.readOriginal(Workload.original(number * 100 + 99).digest) else {
+                throw BenchError("original \(number) was not found")
+            }
         }
         report(name, entries, "hit-1MB", (cpu() - before) / Double(originals), "us")
     }
 
     static func open(_ folder: String, _ entries: Int) throws {
         let begun = (cpu(), wall())
-        let store = try DiskStore(folder: folder)
-        _ = try store.variant(key: Workload.key(0), of: Workload.original(of: 0))
+        let store = try DiskStoreProbe(folder: folder)
+        _ = try store.readVariant(Workload.key(0), of: Workload.original(of: 0))
         let spent = (cpu() - begun.0, wall() - begun.1)
         report("disk", entries, "open", spent.0 / 1_000, "ms")
         report("disk", entries, "open-wall", spent.1 / 1_000, "ms")

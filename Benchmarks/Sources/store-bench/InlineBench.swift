@@ -1,5 +1,5 @@
 import Glibc
-import Pipeline
+@_spi(Benchmarks) import PipelineCaching
 
 /// Compares bodies inside the index with bodies in files: the cost of a put and a get, by length.
 struct InlineBench {
@@ -41,11 +41,11 @@ struct InlineBench {
         var configuration = DiskStoreConfiguration()
         configuration.variants = 1 << 50
         configuration.inlineLimit = inlineLimit
-        let store = try DiskStore(folder: place, configuration: configuration)
+        let store = try DiskStoreProbe(folder: place, configuration: configuration)
         let generation = try store.generationNow()
         let begun = (cpu(), wall())
         for number in 0..<entries {
-            try store.storeVariant(
+            try store.store(
                 Workload.variant(number, length: length), body: workload.bytes(number, length: length),
                 generation: generation, source: Workload.source(number))
         }
@@ -57,7 +57,7 @@ struct InlineBench {
         }
         let before = cpu()
         for (key, original) in keys {
-            guard try store.variant(key: key, of: original) != nil else {
+            guard try store.readVariant(key, of: original) else {
                 throw BenchError("an entry of \(length) bytes is missing")
             }
         }

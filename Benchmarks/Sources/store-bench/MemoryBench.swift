@@ -1,4 +1,4 @@
-import Pipeline
+@_spi(Benchmarks) import PipelineCaching
 import Synchronization
 
 /// Measures the memory tier on one thread. All entries share one body, so that memory grows only by bookkeeping.
@@ -8,7 +8,7 @@ struct MemoryBench {
     func run() throws {
         let body = Workload().bytes(0, length: Workload.length)
         let before = resident()
-        let store = MemoryStore<VariantEntry>(budget: 1 << 40)
+        let store = MemoryStoreProbe(budget: 1 << 40)
         let values = min(1_000, entries)
         let begun = cpu()
         var makes = 0.0
@@ -16,15 +16,13 @@ struct MemoryBench {
             let made = cpu()
             let some = (start..<min(entries, start + values)).map { Workload.variant($0, length: body.count) }
             makes += cpu() - made
-            for entry in some {
-                store.insert(entry, body: body, for: entry.key, cost: entry.cost, name: entry.originalDigest)
-            }
+            for entry in some { store.insert(entry, body: body) }
         }
         report("memory", entries, "put", (cpu() - begun - makes) / Double(entries), "us")
         report("memory", entries, "resident", Double(resident() - before) / Double(entries), "B/entry")
         report("memory", entries, "charged", Double(store.counters.bytes) / Double(entries) - 8_000, "B/entry")
 
-        try gets("gets") { store.entry(for: $0) != nil }
+        try gets("gets") { store.find($0) }
         // A minimal thread-safe store as a baseline: the ratio to it makes the figures above comparable across
         // machines.
         let shards = (0..<16).map { _ in Shard() }

@@ -1,5 +1,5 @@
 import Glibc
-import Pipeline
+@_spi(Benchmarks) import PipelineCaching
 
 /// Measures how fast one process reads a folder alone, and while another process writes to it.
 ///
@@ -19,10 +19,10 @@ struct SharedFolder {
         self.entries = entries
     }
 
-    private func store(_ folder: String) throws -> DiskStore {
+    private func store(_ folder: String) throws -> DiskStoreProbe {
         var configuration = DiskStoreConfiguration()
         configuration.variants = 1 << 50
-        return try DiskStore(folder: folder, configuration: configuration)
+        return try DiskStoreProbe(folder: folder, configuration: configuration)
     }
 
     /// Also measures the reader while the writer writes to a separate folder, `FOLDER-elsewhere`: that slowdown is due
@@ -67,13 +67,13 @@ struct SharedFolder {
     }
 
     /// - Returns: how many entries were put.
-    private func write(to store: DiskStore, from next: inout Int, until end: Double) throws -> Int {
+    private func write(to store: DiskStoreProbe, from next: inout Int, until end: Double) throws -> Int {
         let workload = Workload()
         let generation = try store.generationNow()
         let first = next
         while wall() < end {
             let entry = Workload.variant(next, length: Workload.length)
-            try store.storeVariant(
+            try store.store(
                 entry, body: workload.bytes(next, length: Workload.length), generation: generation,
                 source: Workload.source(next))
             next += 1
@@ -116,7 +116,7 @@ struct SharedFolder {
             let first = next
             while wall() < end {
                 let (key, original) = keys[next % keys.count]
-                guard try store.variant(key: key, of: original) != nil else {
+                guard try store.readVariant(key, of: original) else {
                     throw BenchError("an entry was not found")
                 }
                 next += 1

@@ -1,4 +1,4 @@
-import Pipeline
+@_spi(Benchmarks) import PipelineCaching
 import Traces
 
 /// Replays a request trace through the disk tier, with real bodies, and through the eviction policy alone.
@@ -28,7 +28,7 @@ struct TraceBench {
         let capacity = Int(Double(footprint) * share)
         for usesCost in [false, true] {
             let measure = usesCost ? "cost" : "size"
-            var disk: DiskStore? = try store("\(folder)/\(measure)", capacity)
+            var disk: DiskStoreProbe? = try store("\(folder)/\(measure)", capacity)
             let least = try leastCharge(of: try store("\(folder)/\(measure)-one", 1 << 40))
             report("trace-\(measure)", requests.count, "policy", policy(capacity, usesCost, least: 0), "%")
             report("trace-\(measure)", requests.count, "policy-charged", policy(capacity, usesCost, least: least), "%")
@@ -38,15 +38,15 @@ struct TraceBench {
         }
     }
 
-    private func store(_ folder: String, _ capacity: Int) throws -> DiskStore {
+    private func store(_ folder: String, _ capacity: Int) throws -> DiskStoreProbe {
         var configuration = DiskStoreConfiguration()
         configuration.variants = capacity
-        return try DiskStore(folder: folder, configuration: configuration)
+        return try DiskStoreProbe(folder: folder, configuration: configuration)
     }
 
     /// The bytes charged for an entry with an empty body.
-    private func leastCharge(of store: DiskStore) throws -> Int {
-        try store.storeVariant(Workload.variant(0, length: 0), body: [], generation: 1)
+    private func leastCharge(of store: DiskStoreProbe) throws -> Int {
+        try store.store(Workload.variant(0, length: 0), body: [], generation: 1)
         return try store.statistics().variants.bytes
     }
 
@@ -61,22 +61,22 @@ struct TraceBench {
     }
 
     /// The hit rate in percent; every miss is followed by a put of a body of the object's length.
-    private func replay(_ store: DiskStore, _ usesCost: Bool) throws -> Double {
+    private func replay(_ store: DiskStoreProbe, _ usesCost: Bool) throws -> Double {
         var hits = 0
         for key in requests {
-            if try store.variant(key: Workload.key(Int(key)), of: Workload.original(of: Int(key))) != nil {
+            if try store.readVariant(Workload.key(Int(key)), of: Workload.original(of: Int(key))) {
                 hits += 1
             } else {
-                _ = try put(key, usesCost: usesCost, in: store)
+                try put(key, usesCost: usesCost, in: store)
             }
         }
         return 100 * Double(hits) / Double(requests.count)
     }
 
-    private func put(_ key: UInt32, usesCost: Bool, in store: DiskStore) throws -> Bool {
+    private func put(_ key: UInt32, usesCost: Bool, in store: DiskStoreProbe) throws {
         let length = trace.sizes[Int(key)]
         let cost = usesCost ? Double(trace.milliseconds[Int(key)]) : 1
-        return try store.storeVariant(
+        try store.store(
             Workload.variant(Int(key), length: length, cost: cost), body: Array(bodies[..<length]), generation: 1)
     }
 }

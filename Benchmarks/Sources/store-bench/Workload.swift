@@ -1,5 +1,5 @@
-import Pipeline
-import Variants
+import HTTPCaching
+import PipelineCaching
 
 /// Generates entries like those a server makes; equal numbers give equal entries.
 struct Workload {
@@ -38,7 +38,7 @@ struct Workload {
         var random = SplitMix(seed: UInt64(number))
         return VariantEntry(
             key: key(number), originalDigest: original(of: number),
-            digest: hexadecimal(number, of: 3), length: length, format: .webp, width: 300, height: 200,
+            digest: hexadecimal(number, of: 3), length: length, mediaType: "image/webp", width: 300, height: 200,
             recipe: "thumbnail:300x200:fill,sharpen", cost: cost ?? Double(10 + random.next() % 90),
             created: 1_790_000_000)
     }
@@ -52,7 +52,7 @@ struct Workload {
             source: "https://pictures.example.org/originals/\(number).jpg",
             response: StoredResponse(
                 status: 200, fields: fields, requestTime: 1_790_000_000, responseTime: 1_790_000_000, selecting: [:]),
-            digest: hexadecimal(number, of: 4), length: originalLength, header: nil, fetchMilliseconds: 200)
+            digest: hexadecimal(number, of: 4), length: originalLength, media: nil, fetchMilliseconds: 200)
     }
 
     private static func hexadecimal(_ number: Int, of kind: UInt64) -> String {

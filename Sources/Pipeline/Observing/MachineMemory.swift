@@ -1,9 +1,9 @@
 import Glibc
 
 /// The memory that this process may use, and the files in which the kernel reports memory pressure.
-public enum MachineMemory {
+package enum MachineMemory {
     /// Bytes: the smallest limit among the cgroups that hold this process, else what the machine has; at least 64 MiB.
-    public static let bytes: Int = {
+    package static let bytes: Int = {
         let physical = Int(sysconf(Int32(_SC_PHYS_PAGES))) * Int(sysconf(Int32(_SC_PAGESIZE)))
         let allowed = limit(cgroups: text(at: "/proc/self/cgroup") ?? "", read: text) ?? physical
         return max(64 << 20, min(allowed, physical))

@@ -1,20 +1,18 @@
 import Synchronization
 
 /// Counters of background validations (RFC 5861 §3).
-public struct BackgroundCounters: Sendable, Hashable {
-    /// Started.
-    public var started = 0
+package struct BackgroundCounters: Sendable, Hashable {
+    package var started = 0
     /// Completed with an answer from the origin.
-    public var succeeded = 0
+    package var succeeded = 0
     /// Failed; the error is not reported.
-    public var failed = 0
+    package var failed = 0
     /// Not started, because the same validation was running.
-    public var collapsed = 0
+    package var collapsed = 0
     /// Not started, because too many were running or the pipeline was shutting down.
-    public var refused = 0
-    /// Running now.
-    public var running = 0
-    public init() {}
+    package var refused = 0
+    package var running = 0
+    package init() {}
 }
 
 /// Work that outlives the request that started it: one task per key at a time, bounded in number, counted and drained.

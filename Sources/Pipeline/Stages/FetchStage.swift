@@ -198,7 +198,7 @@ struct FetchStage: Sendable {
 
     func record(
         of bytes: [UInt8], response: StoredResponse, milliseconds: Double, source: String, finalURL: String? = nil,
-        digest: Digest? = nil
+        digest: String? = nil
     ) -> OriginalRecord {
         OriginalRecord(
             source: source, response: response, digest: digest ?? sha256Hex(bytes), length: bytes.count,

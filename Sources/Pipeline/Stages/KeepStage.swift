@@ -1,5 +1,5 @@
 public import HTTPCaching
-public import PipelineCaching
+import PipelineCaching
 import Variants
 
 /// An origin's response about to be stored, as passed to `PipelineConfiguration.willStore`.
@@ -10,7 +10,7 @@ public struct StoredOriginalCandidate: Sendable {
     /// request gets the response as the origin sent it.
     public var response: StoredResponse
     /// SHA-256 of the body.
-    public let digest: Digest
+    public let digest: String
     /// Bytes of the body.
     public let length: Int
     /// Whether this is a stored response that a 304 has just freshened.

@@ -8,7 +8,7 @@ import Variants
 /// A mask or overlay by name: its bytes, and the digest that goes into variant keys.
 struct NamedFile: Sendable {
     var bytes: [UInt8]
-    var digest: Digest
+    var digest: String
 }
 
 /// Looks names up in one folder; a file is read again only when it has changed.

@@ -112,8 +112,7 @@ struct RenderStage: Sendable {
         var seen: Set<String> = []
         let jobs = ([job.recipe] + request.companions).filter { seen.insert($0.description).inserted }.map { recipe in
             RenderJob(
-                original: [], header: job.header, recipe: recipe,
-                output: recipe.resolvedOutput(for: job.header, negotiated: request.negotiated), quality: quality)
+                original: [], header: job.header, recipe: recipe, negotiated: request.negotiated, quality: quality)
         }
         guard let shared = SharedDecode(of: jobs, named: digest), shared.includes(job) else { return nil }
         return shared

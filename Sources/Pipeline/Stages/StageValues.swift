@@ -79,7 +79,7 @@ struct CacheFinding: Sendable {
     var marks: Tiers.Marks
     var tier: OriginalOutcome
     /// The digest of a wanted body that was evicted although its record stayed: only the origin has it.
-    var missingBody: Digest?
+    var missingBody: String?
 
     /// Whether the record is no longer fresh, even if it is used nevertheless.
     var isStale: Bool {
@@ -160,7 +160,7 @@ struct Variant: Sendable {
     var format: ImageFormat
     var width: Int
     var height: Int
-    var digest: Digest
+    var digest: String
     var outcome: Outcome
     var isCollapsed = false
     var timings = Timings()

@@ -14,7 +14,7 @@ struct BodyFiles: Sendable {
     /// The space reserve.
     var reserve: ReserveFile { ReserveFile(folder: folder) }
 
-    func path(_ digest: Digest) -> String { "\(folder)/bodies/\(digest.prefix(2))/\(digest)" }
+    func path(_ digest: String) -> String { "\(folder)/bodies/\(digest.prefix(2))/\(digest)" }
 
     /// Writes a new temporary file; removes it again on failure.
     ///
@@ -67,7 +67,7 @@ struct BodyFiles: Sendable {
 
     /// Creates an intent file: a body is about to be renamed to its final name, and its row is not committed yet. If
     /// the process is killed in between, the leftover body is found by this file instead of by a scan of all bodies.
-    func intend(_ digest: Digest) throws(StoreError) -> String {
+    func intend(_ digest: String) throws(StoreError) -> String {
         while true {
             let serial = Self.serial.add(1, ordering: .relaxed).newValue
             let path = "\(folder)/temporary/\(digest).\(getpid())-\(serial)"
@@ -82,7 +82,7 @@ struct BodyFiles: Sendable {
     }
 
     /// All intent files. For those listed under the write lock, the processes have committed or terminated.
-    func intents() -> [(path: String, digest: Digest)] {
+    func intents() -> [(path: String, digest: String)] {
         Self.names(in: "\(folder)/temporary").compactMap { name in
             Self.isIntent(name) ? ("\(folder)/temporary/\(name)", String(name.prefix(64))) : nil
         }
@@ -97,7 +97,7 @@ struct BodyFiles: Sendable {
     /// Renames a temporary file to its final name.
     ///
     /// - Parameter sync: whether to wait until the name is on disk.
-    func publish(_ temporary: String, as digest: Digest, sync: Bool) throws(StoreError) {
+    func publish(_ temporary: String, as digest: String, sync: Bool) throws(StoreError) {
         let path = path(digest)
         let prefix = "\(folder)/bodies/\(digest.prefix(2))"
         if rename(temporary, path) != 0 {
@@ -122,20 +122,20 @@ struct BodyFiles: Sendable {
     }
 
     /// Whether there is a file of any kind under this body's name.
-    func isThere(_ digest: Digest) -> Bool {
+    func isThere(_ digest: String) -> Bool {
         var info = stat()
         return lstat(path(digest), &info) == 0
     }
 
     /// Whether there is a body file of this length; its content is not read.
-    func holds(_ digest: Digest, length: Int) -> Bool {
+    func holds(_ digest: String, length: Int) -> Bool {
         var info = stat()
         return lstat(path(digest), &info) == 0 && Self.isOurs(info) && Int(info.st_size) == length
     }
 
     /// Opens a body file for reading in pieces; its content stays intact even if the entry is evicted. nil if the file
     /// is missing, is not a regular file of this user (a link is not followed), or has another length.
-    func opened(_ digest: Digest, length: Int) throws(StoreError) -> SpooledBody? {
+    func opened(_ digest: String, length: Int) throws(StoreError) -> SpooledBody? {
         let path = path(digest)
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         guard file >= 0 else {
@@ -152,7 +152,7 @@ struct BodyFiles: Sendable {
     static func isOurs(_ info: stat) -> Bool { info.st_mode & S_IFMT == S_IFREG && info.st_uid == geteuid() }
 
     /// The file's bytes; nil if it is missing, is not a regular file of this user, or has another length.
-    func read(_ digest: Digest, length: Int) throws(StoreError) -> [UInt8]? {
+    func read(_ digest: String, length: Int) throws(StoreError) -> [UInt8]? {
         guard let opened = try opened(digest, length: length) else { return nil }
         defer { withExtendedLifetime(opened) {} }
         return try Self.read(opened.descriptor, length: length, path: path(digest))
@@ -166,7 +166,7 @@ struct BodyFiles: Sendable {
     }
 
     /// Deletes whatever has the name of this body file. A missing file is fine.
-    func remove(_ digest: Digest) { Self.delete(path(digest)) }
+    func remove(_ digest: String) { Self.delete(path(digest)) }
 
     /// Deletes a file, a link (not its target), or an empty folder.
     static func delete(_ path: String) {
@@ -180,7 +180,7 @@ struct BodyFiles: Sendable {
     var hasBodies: Bool { access("\(folder)/bodies", F_OK) == 0 }
 
     /// Digests of the body files in the folder of this prefix.
-    func bodies(in prefix: String) -> [Digest] {
+    func bodies(in prefix: String) -> [String] {
         Self.names(in: "\(folder)/bodies/\(prefix)").filter { Self.isDigest($0) && $0.hasPrefix(prefix) }
     }
 

@@ -41,7 +41,7 @@ struct DigestKey: Hashable, Sendable {
     var prefix: Int { Int(bitPattern: UInt(words.0)) }
 
     /// 64 lower-case hexadecimal digits.
-    var text: Digest {
+    var text: String {
         String(unsafeUninitializedCapacity: 64) { digits in
             var at = 0
             for word in [words.0, words.1, words.2, words.3] {

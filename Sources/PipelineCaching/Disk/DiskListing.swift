@@ -1,42 +1,36 @@
-/// An original as listed.
-public struct ListedOriginal: Sendable, Hashable {
-    /// The record of the original.
-    public var record: OriginalRecord
-    /// Whether the body is stored too.
-    public var hasBody: Bool
+package struct ListedOriginal: Sendable, Hashable {
+    package var record: OriginalRecord
+    package var hasBody: Bool
     /// When the record was last written, in Unix seconds.
-    public var stored: Double
+    package var stored: Double
     /// Last access in Unix seconds.
-    public var lastUsed: Double
+    package var lastUsed: Double
     /// Hits since it was stored.
-    public var uses: Int
+    package var uses: Int
 }
 
-/// A variant as listed.
-public struct ListedVariant: Sendable, Hashable {
-    /// The variant without its body.
-    public var entry: VariantEntry
+package struct ListedVariant: Sendable, Hashable {
+    package var entry: VariantEntry
     /// Last access in Unix seconds.
-    public var lastUsed: Double
+    package var lastUsed: Double
     /// Hits since it was stored.
-    public var uses: Int
+    package var uses: Int
 }
 
 /// Tiers whose entries have bodies. Records belong to originals, but have a budget of their own.
-public enum EntryTier: String, Sendable, Hashable, CaseIterable {
+package enum EntryTier: String, Sendable, Hashable, CaseIterable {
     case originals, variants
 }
 
-/// An entry as listed.
-public enum ListedEntry: Sendable, Hashable {
+package enum ListedEntry: Sendable, Hashable {
     case original(ListedOriginal)
     case variant(ListedVariant)
 }
 
 /// Which entries to list, and in which order.
-public struct ListRequest: Sendable, Hashable {
+package struct ListRequest: Sendable, Hashable {
     /// Each order lists first what someone who cleans up would look for first.
-    public enum Order: String, Sendable, Hashable, CaseIterable {
+    package enum Order: String, Sendable, Hashable, CaseIterable {
         /// Originals, then variants, in the order in which they were stored.
         case stored
         /// The longest bodies first.
@@ -51,37 +45,30 @@ public struct ListRequest: Sendable, Hashable {
         case cost
     }
 
-    /// `stored` by default.
-    public var order = Order.stored
-    /// Whether the order is reversed.
-    public var isReversed = false
-    /// The tiers to list; both by default.
-    public var tiers = Set(EntryTier.allCases)
+    package var order = Order.stored
+    package var isReversed = false
+    package var tiers = Set(EntryTier.allCases)
     /// Lists only entries of these sources; a variant belongs to each source that has had its original.
-    public var sources = SourceFilter()
+    package var sources = SourceFilter()
     /// Lists only variants whose canonical recipe text matches this pattern (`*`, `?`, `[abc]`), and no originals.
-    public var recipe: String?
-    /// The maximum number of entries; nil for all.
-    public var limit: Int?
+    package var recipe: String?
+    package var limit: Int?
 
-    public init() {}
+    package init() {}
 }
 
 /// What the store knows about a source, a key or a digest.
-public struct Inspection: Sendable, Hashable {
-    /// Originals found.
-    public var originals: [ListedOriginal]
-    /// Variants found.
-    public var variants: [ListedVariant]
+package struct Inspection: Sendable, Hashable {
+    package var originals: [ListedOriginal]
+    package var variants: [ListedVariant]
 
-    /// Whether nothing was found.
-    public var isEmpty: Bool { originals.isEmpty && variants.isEmpty }
+    package var isEmpty: Bool { originals.isEmpty && variants.isEmpty }
 }
 
 extension DiskStore {
     /// What the tiers hold, and what all processes have done with them since the folder was created. `records` counts
     /// the records of originals, which have a budget of their own.
-    public func statistics() throws(StoreError) -> TierStatistics {
+    package func statistics() throws(StoreError) -> TierStatistics {
         let stored = try perform { index throws(StoreError) in try index.connection.counters() }
         let noted = notes.counters
         let all = PerTier { tier in
@@ -108,7 +95,7 @@ extension DiskStore {
     ///
     /// Memory holds one page, and eight bytes for each matching entry. The order is that of when the call began;
     /// entries removed since then are left out.
-    public func list(_ request: ListRequest, visit: ([ListedEntry]) -> Bool) throws(StoreError) {
+    package func list(_ request: ListRequest, visit: ([ListedEntry]) -> Bool) throws(StoreError) {
         var places = try listing { connection throws(StoreError) in try connection.places(request)[...] }
         while !places.isEmpty {
             let page = places.prefix(Self.page)
@@ -127,7 +114,7 @@ extension DiskStore {
     /// Finds what is stored under a source (with all variants of its digests), or under a prefix of a variant's key, a
     /// variant's digest or an original's digest (at least 4 hexadecimal digits). Variants come with the records of the
     /// originals they were made from.
-    public func inspect(_ text: String, limit: Int = 100) throws(StoreError) -> Inspection {
+    package func inspect(_ text: String, limit: Int = 100) throws(StoreError) -> Inspection {
         try listing { connection throws(StoreError) in try connection.inspect(text, limit: limit) }
     }
 }

@@ -1,15 +1,15 @@
 extension DiskStore {
     /// The current purge generation, to be passed to later stores: a purge in between makes them void.
-    public func generationNow() throws(StoreError) -> UInt64 {
+    package func generationNow() throws(StoreError) -> UInt64 {
         try lookUp { view throws(StoreError) in try view.connection.generation() } ?? 1
     }
 
     /// The generation that any process announced last, read without the index; 0 if the folder cannot tell. It may be
     /// ahead of `generationNow()` while a purge commits.
-    public var generationHint: UInt64? { generationPage.value }
+    package var generationHint: UInt64? { generationPage.value }
 
     /// What was purged since a generation, by any process.
-    public func purges(since generation: UInt64) throws(StoreError) -> PurgeLog {
+    package func purges(since generation: UInt64) throws(StoreError) -> PurgeLog {
         let log = try lookUp { view throws(StoreError) in try view.connection.purges(since: generation) }
         let now = log?.mark.rawValue ?? 0
         if generationHint != now { try perform { index throws(StoreError) in index.shareGeneration() } }
@@ -20,7 +20,7 @@ extension DiskStore {
     /// source has the same bytes. A body stays if another source's record names it.
     ///
     /// - Parameter digests: further originals known to belong to the source, although no record says so.
-    public func purge(source: String, digests: Set<Digest> = []) throws(StoreError) -> PurgeResult {
+    package func purge(source: String, digests: Set<String> = []) throws(StoreError) -> PurgeResult {
         try DiskPurge(store: self).purge(source, digests)
     }
 
@@ -29,7 +29,7 @@ extension DiskStore {
     ///
     /// Invalidates all in-flight work, including other sources', because the source names of in-flight work are
     /// unknown. Work that begins and is stored while this runs may be removed or stay.
-    public func purge(_ selection: SourceSelection) throws(StoreError) -> PurgeResult {
+    package func purge(_ selection: SourceSelection) throws(StoreError) -> PurgeResult {
         try DiskPurge(store: self).purge(selection)
     }
 
@@ -37,7 +37,7 @@ extension DiskStore {
     ///
     /// - Returns: what was removed, without sources and digests.
     @discardableResult
-    public func clear() throws(StoreError) -> PurgeResult { try DiskPurge(store: self).clear() }
+    package func clear() throws(StoreError) -> PurgeResult { try DiskPurge(store: self).clear() }
 }
 
 /// Purges of one disk store.
@@ -49,7 +49,7 @@ private struct DiskPurge {
     /// The number of variants of one source removed in one transaction if space is short.
     private static let variantsWhenShort = 16
 
-    func purge(_ source: String, _ digests: Set<Digest>) throws(StoreError) -> PurgeResult {
+    func purge(_ source: String, _ digests: Set<String>) throws(StoreError) -> PurgeResult {
         var result = PurgeResult()
         // One transaction; if there is no room for all of it, smaller ones remove variants first.
         while result.mark == PurgeMark(0) {
@@ -90,7 +90,7 @@ private struct DiskPurge {
     ///   - sources: returns the sources to remove; is passed the maximum number.
     /// - Returns: what was removed, and the last source of which nothing is left.
     private func removeSome(
-        _ more: Set<Digest>, announces: Bool, _ sources: (SQLiteConnection, Int) throws(StoreError) -> [String]
+        _ more: Set<String>, announces: Bool, _ sources: (SQLiteConnection, Int) throws(StoreError) -> [String]
     ) throws(StoreError) -> (removed: PurgeResult, last: String?)? {
         try store.deleting(atMost: Self.sourcesAtOnce) { index, limit throws(StoreError) in
             try index.write { transaction throws(StoreError) -> (removed: PurgeResult, last: String?)? in
@@ -100,7 +100,7 @@ private struct DiskPurge {
                 var last: String?
                 var count = 0
                 var removed = try transaction.counting { () throws(StoreError) in
-                    var digests: Set<Digest> = []
+                    var digests: Set<String> = []
                     for source in sources {
                         let found = try transaction.remove(source, more, variants: variants)
                         digests.formUnion(found.digests)
@@ -192,8 +192,8 @@ extension IndexTransaction {
     /// - Parameter limit: the maximum number of variants removed; once it is reached, nothing else is removed.
     /// - Returns: every digest the source has had, and whether nothing of the source is left.
     fileprivate func remove(
-        _ source: String, _ more: Set<Digest> = [], variants limit: Int
-    ) throws(StoreError) -> (digests: Set<Digest>, isWhole: Bool) {
+        _ source: String, _ more: Set<String> = [], variants limit: Int
+    ) throws(StoreError) -> (digests: Set<String>, isWhole: Bool) {
         let linked = try connection.rows(
             "SELECT digest FROM links WHERE source = ?1 UNION SELECT digest FROM records WHERE source = ?1",
             .text(source)
@@ -218,7 +218,7 @@ extension IndexTransaction {
     }
 
     /// Runs `body` and tells what it removed, by the sums of the tiers, with the digests it returns.
-    func counting(_ body: () throws(StoreError) -> Set<Digest>) throws(StoreError) -> PurgeResult {
+    func counting(_ body: () throws(StoreError) -> Set<String>) throws(StoreError) -> PurgeResult {
         let before = tiers
         var result = PurgeResult()
         result.digests = try body()

@@ -91,7 +91,7 @@ extension SQLiteConnection {
     }
 
     /// Whether a body row needs the file of this digest, or the file is scheduled for deletion.
-    func isNamed(_ digest: Digest) throws(StoreError) -> Bool {
+    func isNamed(_ digest: String) throws(StoreError) -> Bool {
         guard let key = DigestKey(digest) else { return false }
         return try first(
             """

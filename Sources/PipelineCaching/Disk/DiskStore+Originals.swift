@@ -7,7 +7,7 @@ extension DiskStore {
     }
 
     /// The records of a source, newest first: one for each selection that its `Vary` has led to.
-    public func records(source: String) throws(StoreError) -> [OriginalRecord] {
+    package func records(source: String) throws(StoreError) -> [OriginalRecord] {
         let found = try lookUp(missing: .records) { view throws(StoreError) -> [OriginalRecord]? in
             var records: [OriginalRecord] = []
             for row in try view.connection.recordRows("WHERE source = ?1 ORDER BY response_time DESC", [.text(source)])
@@ -34,7 +34,7 @@ extension DiskStore {
     ///   - generation: `generationNow()` when the work began.
     /// - Returns: false if the source or the digest was purged since, or the record was refused.
     @discardableResult
-    public func storeOriginal(
+    package func storeOriginal(
         _ record: OriginalRecord, body: [UInt8]?, generation: UInt64
     ) throws(StoreError) -> Bool {
         try storeOriginal(record, content: body.map(EntryBody.bytes), generation: generation)
@@ -59,7 +59,7 @@ extension DiskStore {
     /// Replaces the fields and times of a record after a 304 and keeps its body.
     /// - Returns: false if there is no such record any more.
     @discardableResult
-    public func freshen(_ record: OriginalRecord) throws(StoreError) -> Bool {
+    package func freshen(_ record: OriginalRecord) throws(StoreError) -> Bool {
         try perform { index throws(StoreError) in
             try index.write { transaction throws(StoreError) in
                 let selecting = record.response.selecting
@@ -70,13 +70,13 @@ extension DiskStore {
     }
 
     /// The bytes of an original; nil if they are not stored (any more) or were damaged.
-    public func originalBody(digest: Digest) throws(StoreError) -> [UInt8]? {
+    package func originalBody(digest: String) throws(StoreError) -> [UInt8]? {
         guard case .bytes(let bytes)? = try originalBody(digest: digest, longest: .max) else { return nil }
         return bytes
     }
 
     /// The same, but a body of more than `longest` bytes is returned as an open file, verified but not in memory.
-    package func originalBody(digest: Digest, longest: Int) throws(StoreError) -> EntryBody? {
+    package func originalBody(digest: String, longest: Int) throws(StoreError) -> EntryBody? {
         guard let key = DigestKey(digest) else { return nil }
         let found = try found(in: .originals, longest: longest) {
             view throws(StoreError) -> (entry: Void, located: Located)? in
@@ -99,7 +99,7 @@ extension DiskStore {
     }
 
     /// Whether the body of an original is stored; counts no access and does not read it.
-    public func holdsOriginal(digest: Digest) throws(StoreError) -> Bool {
+    package func holdsOriginal(digest: String) throws(StoreError) -> Bool {
         guard let key = DigestKey(digest) else { return false }
         return try lookUp { view throws(StoreError) in
             try view.connection.first(
@@ -109,7 +109,7 @@ extension DiskStore {
     }
 
     /// Whether a record of the source with this digest is stored; counts no access.
-    public func holdsRecord(source: String, digest: Digest) throws(StoreError) -> Bool {
+    package func holdsRecord(source: String, digest: String) throws(StoreError) -> Bool {
         guard let key = DigestKey(digest) else { return false }
         return try lookUp { view throws(StoreError) in
             try view.connection.first(
@@ -120,7 +120,7 @@ extension DiskStore {
 
     /// Removes one record, and its body if no other record has the same bytes.
     @discardableResult
-    public func removeRecord(source: String, selecting: [String: String?]) throws(StoreError) -> Bool {
+    package func removeRecord(source: String, selecting: [String: String?]) throws(StoreError) -> Bool {
         try perform { index throws(StoreError) in
             guard try index.connection.record(of: source, selecting) != nil else { return false }
             return try index.write { transaction throws(StoreError) in

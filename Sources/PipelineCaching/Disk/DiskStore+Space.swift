@@ -30,7 +30,7 @@ extension DiskStore {
     private static let stepsForNewcomer = 16
 
     /// The free space of the file system, and how much of it the store must leave, in bytes; nil if `statvfs` fails.
-    public func freeSpace() -> (free: Int, floor: Int)? {
+    package func freeSpace() -> (free: Int, floor: Int)? {
         space(folder).map { ($0.free, configuration.freeSpace ?? $0.ordinaryFloor) }
     }
 

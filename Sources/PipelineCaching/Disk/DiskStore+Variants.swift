@@ -1,8 +1,6 @@
 extension DiskStore {
     /// A variant with its body; nil if it is not stored or was damaged.
-    ///
-    /// - Parameter original: digest of the original it was made from.
-    public func variant(key: String, of original: Digest) throws(StoreError) -> (entry: VariantEntry, body: [UInt8])? {
+    package func variant(key: String, of original: String) throws(StoreError) -> (entry: VariantEntry, body: [UInt8])? {
         guard let digits = DigestKey(key), let original = DigestKey(original) else {
             notes.note(.variants) { $0.misses += 1 }
             return nil
@@ -36,12 +34,12 @@ extension DiskStore {
         """
 
     /// Whether a variant is stored; counts no access and does not read its body, which may turn out to be damaged.
-    public func holdsVariant(key: String, of original: Digest) throws(StoreError) -> Bool {
+    package func holdsVariant(key: String, of original: String) throws(StoreError) -> Bool {
         try variantEntry(key: key, of: original) != nil
     }
 
     /// A variant without its body; counts no access.
-    func variantEntry(key: String, of original: Digest) throws(StoreError) -> VariantEntry? {
+    func variantEntry(key: String, of original: String) throws(StoreError) -> VariantEntry? {
         guard let digits = DigestKey(key), let original = DigestKey(original) else { return nil }
         return try lookUp { view throws(StoreError) in
             try view.connection.first(
@@ -62,7 +60,7 @@ extension DiskStore {
     /// - Returns: false if it was refused as larger than the budget, everything stored is worth more to the policy, or
     ///   the original or source was purged since.
     @discardableResult
-    public func storeVariant(
+    package func storeVariant(
         _ entry: VariantEntry, body: [UInt8], generation: UInt64, source: String? = nil
     ) throws(StoreError) -> Bool {
         guard body.count == entry.length else {

@@ -7,11 +7,9 @@ import Synchronization
 /// (docs/entry-format.md). Several stores, in one process or in several, may use one folder on a local file system.
 /// Every call blocks for as long as its I/O takes: call it from threads of your own. Damage is never an error: a
 /// damaged entry is deleted, counted and reported as a miss.
-public final class DiskStore: Sendable {
-    /// The folder as it was given.
-    public let folder: String
-    /// The settings it was opened with.
-    public let configuration: DiskStoreConfiguration
+package final class DiskStore: Sendable {
+    package let folder: String
+    package let configuration: DiskStoreConfiguration
     private let state: Mutex<DiskIndex>
     let files: BodyFiles
     let generationPage: GenerationPage
@@ -30,7 +28,7 @@ public final class DiskStore: Sendable {
     let space: @Sendable (_ folder: String) -> FileSystemSpace?
 
     /// How often this store set a damaged database aside as `cache.sqlite.damaged` and started an empty one.
-    public var rebuilds: Int { notes.rebuilds.load(ordering: .relaxed) }
+    package var rebuilds: Int { notes.rebuilds.load(ordering: .relaxed) }
 
     /// A warning to log once: what was stored is gone. nil if it is not.
     var notice: String? {
@@ -47,7 +45,7 @@ public final class DiskStore: Sendable {
     ///   makes little sense for a while.
     /// - Throws: `.unavailable` if the folder cannot be created or opened; `.newerVersion`, changing nothing, if a
     ///   newer version of this program wrote it.
-    public convenience init(
+    package convenience init(
         folder: String, configuration: DiskStoreConfiguration = DiskStoreConfiguration(),
         policy: any EvictionPolicy = GreedyDualSizeFrequency()
     ) throws(StoreError) {
@@ -76,14 +74,14 @@ public final class DiskStore: Sendable {
     func takesDown(_ tier: DiskTable) -> Bool { broughtDown.withLock { $0.insert(tier).inserted } }
 
     /// Writes the counters and accesses noted in memory and closes the files. Later calls throw `.closed`.
-    public func close() {
+    package func close() {
         readers.close()
         merger.withLock { $0.take() }?.stop()
         state.withLock { $0.close() }
     }
 
     /// Writes the counters and accesses noted in memory to the index.
-    public func flush() throws(StoreError) {
+    package func flush() throws(StoreError) {
         try perform { index throws(StoreError) in try index.storeNotes() }
     }
 
@@ -195,7 +193,7 @@ public final class DiskStore: Sendable {
     /// is found.
     ///
     /// - Throws: what `body` throws; nothing is stored in that case.
-    public func together(_ body: () throws(StoreError) -> Void) throws(StoreError) {
+    package func together(_ body: () throws(StoreError) -> Void) throws(StoreError) {
         // Before the transaction begins: what it evicts frees space only once it has committed.
         for tier in [DiskTable.originals, .variants] { try makeRoom(for: Self.togetherBytes, in: tier) }
         try perform { index throws(StoreError) in
@@ -295,7 +293,7 @@ public final class DiskStore: Sendable {
 
     /// Stores a body together with what `insert` writes: both or neither.
     func storing<Result: Sendable>(
-        _ digest: Digest, _ body: EntryBody?, tier: DiskTable,
+        _ digest: String, _ body: EntryBody?, tier: DiskTable,
         insert: (IndexTransaction, IncomingBody) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
         guard let key = DigestKey(digest) else {
@@ -331,13 +329,13 @@ public final class DiskStore: Sendable {
     /// A body to be stored, with the temporary file that holds it, if it has one.
     final class IncomingBody {
         let key: DigestKey
-        let digest: Digest
+        let digest: String
         let content: EntryBody?
         let checksum: UInt32
         var temporary: String?
 
         /// nil if a file cannot be read.
-        init?(key: DigestKey, digest: Digest, content: EntryBody?) {
+        init?(key: DigestKey, digest: String, content: EntryBody?) {
             guard let checksum = content.map({ $0.checksum(of: key) }) ?? 0 else { return nil }
             self.key = key
             self.digest = digest

@@ -18,15 +18,15 @@ public struct DiskStoreConfiguration: Sendable, Hashable {
     /// never leaves a torn entry.
     public var fsync = false
     /// Milliseconds to wait for another process; default 5,000.
-    public var busyMilliseconds = 5_000
+    package var busyMilliseconds = 5_000
     /// Entries whose accesses are noted in memory before they are written to the index in batches; default 32,768,
     /// about 2 MB. The more there are, the more of them share a page when they are written. They are also written after
     /// 30 s and when the store is closed; a kill loses them.
-    public var touchBatch = 32_768
+    package var touchBatch = 32_768
 
     /// Seconds after which a body still being written is considered abandoned by a killed process, and is deleted;
     /// default 600.
-    public var graceSeconds = 600
+    package var graceSeconds = 600
 
     /// Bytes of `freeSpace` unless set, on a file system of at least 20 GB.
     package static let usualFreeSpace = 1_000_000_000

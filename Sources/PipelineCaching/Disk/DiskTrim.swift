@@ -1,32 +1,32 @@
 /// What a trim removes: old or unused entries, and then as many more as it takes to meet a limit on number or bytes.
-public struct TrimRequest: Sendable, Hashable {
+package struct TrimRequest: Sendable, Hashable {
     /// Removes entries stored before this time, in Unix seconds; an original is as old as the last response that
     /// carried or confirmed it. nil, the default, sets no bound.
-    public var olderThan: Double?
+    package var olderThan: Double?
     /// Removes entries last accessed before this time, in Unix seconds; nil sets no bound. Either bound suffices.
-    public var unusedSince: Double?
+    package var unusedSince: Double?
     /// Limits both bounds to entries of these sources; if no bound is set, all of their entries are removed.
-    public var sources = SourceFilter()
+    package var sources = SourceFilter()
     /// Entries that each tier keeps at most, whatever their source; those worth least to the policy go first.
-    public var maxEntries: Int?
+    package var maxEntries: Int?
     /// Bytes that each tier keeps at most, likewise.
-    public var maxBytes: Int?
+    package var maxBytes: Int?
     /// The tiers to trim; both by default.
-    public var tiers = Set(EntryTier.allCases)
+    package var tiers = Set(EntryTier.allCases)
 
-    public init() {}
+    package init() {}
 }
 
 /// What a trim removed.
-public struct TrimResult: Sendable, Hashable {
+package struct TrimResult: Sendable, Hashable {
     /// Bodies of originals removed.
-    public var originals = 0
+    package var originals = 0
     /// Variants removed.
-    public var variants = 0
+    package var variants = 0
     /// Bytes of the bodies and variants removed.
-    public var bytes = 0
+    package var bytes = 0
 
-    public init() {}
+    package init() {}
 
     mutating func add(_ other: TrimResult) {
         originals += other.originals
@@ -38,7 +38,7 @@ public struct TrimResult: Sendable, Hashable {
 extension DiskStore {
     /// Removes bodies of originals and variants as requested, but no records. Each transaction removes at most 512
     /// entries, so that other processes can write in between; what they store while this runs may stay.
-    public func trim(_ request: TrimRequest) throws(StoreError) -> TrimResult {
+    package func trim(_ request: TrimRequest) throws(StoreError) -> TrimResult {
         // The bound on the last access is compared with the rows, so noted accesses are stored first.
         if request.unusedSince != nil { try? flush() }
         var trim = DiskTrim(store: self, request: request)

@@ -1,34 +1,34 @@
 import Glibc
 
 /// What `verify` found; each number counts faults, and a repair fixes all of them.
-public struct VerifyReport: Sendable, Hashable {
+package struct VerifyReport: Sendable, Hashable {
     /// Bodies read and compared with their checksum.
-    public var bodiesChecked = 0
+    package var bodiesChecked = 0
     /// Bodies whose length or checksum is wrong.
-    public var damagedBodies = 0
+    package var damagedBodies = 0
     /// Rows whose body file is missing.
-    public var missingFiles = 0
+    package var missingFiles = 0
     /// Body files that no row names, and links or files of other users under the name of a body file.
-    public var orphanFiles = 0
+    package var orphanFiles = 0
     /// Files in the store's folders under names it does not use; no faults, and a repair leaves them as they are.
-    public var foreignFiles = 0
+    package var foreignFiles = 0
     /// Files of interrupted writes, untouched for ten minutes.
-    public var abandonedFiles = 0
+    package var abandonedFiles = 0
     /// Entries without a body, records that cannot be decoded, and links that are missing or that no entry needs.
-    public var brokenEntries = 0
+    package var brokenEntries = 0
     /// Bodies whose number of entries is wrong.
-    public var wrongReferences = 0
+    package var wrongReferences = 0
     /// Tiers whose sums of entries or bytes are wrong.
-    public var wrongSums = 0
+    package var wrongSums = 0
     /// The database itself is damaged; repairing starts an empty one.
-    public var isIndexDamaged = false
+    package var isIndexDamaged = false
     /// Whether there were faults and they were repaired.
-    public var isRepaired = false
+    package var isRepaired = false
 
-    public init() {}
+    package init() {}
 
     /// Whether nothing was wrong.
-    public var isClean: Bool {
+    package var isClean: Bool {
         !isIndexDamaged
             && damagedBodies + missingFiles + orphanFiles + abandonedFiles + brokenEntries + wrongReferences
                 + wrongSums == 0
@@ -40,7 +40,7 @@ extension DiskStore {
     /// index is locked for one body at a time. Also works on a file system that is mounted read-only.
     ///
     /// - Throws: `.unavailable` if it is to repair a folder that is read-only.
-    public func verify(repair: Bool = false) throws(StoreError) -> VerifyReport {
+    package func verify(repair: Bool = false) throws(StoreError) -> VerifyReport {
         var verification = DiskVerification(store: self, repairs: repair)
         try verification.run()
         return verification.report

@@ -35,7 +35,7 @@ struct SQLiteRow {
     }
 
     /// Empty if the column does not hold a blob of 32 bytes.
-    func digest(_ column: Int32) -> Digest { digestKey(column)?.text ?? "" }
+    func digest(_ column: Int32) -> String { digestKey(column)?.text ?? "" }
 
     /// nil if the column does not hold a blob of 32 bytes.
     func digestKey(_ column: Int32) -> DigestKey? {

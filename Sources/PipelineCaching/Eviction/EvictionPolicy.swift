@@ -1,15 +1,15 @@
 /// What an eviction policy knows about one entry.
-public struct EvictionEntry: Sendable, Hashable {
+package struct EvictionEntry: Sendable, Hashable {
     /// Bytes charged for the entry; ≥ 1.
-    public var size: Int
+    package var size: Int
     /// Milliseconds that making or fetching it again would take; ≥ 0.
-    public var cost: Double
+    package var cost: Double
     /// The policy's clock at the last access.
-    public var since: Double
+    package var since: Double
     /// Access count, saturating at 255.
-    public var uses: UInt8
+    package var uses: UInt8
 
-    public init(size: Int, cost: Double, uses: UInt8 = 0, since: Double = 0) {
+    package init(size: Int, cost: Double, uses: UInt8 = 0, since: Double = 0) {
         self.size = size
         self.cost = cost
         self.uses = uses
@@ -28,7 +28,7 @@ public struct EvictionEntry: Sendable, Hashable {
 ///
 /// `now` is a number that never falls: a count of calls in memory, Unix time on disk. Policies with a clock of their
 /// own may ignore it.
-public protocol EvictionPolicy: Sendable {
+package protocol EvictionPolicy: Sendable {
     /// The policy's whole state apart from the entries; stored with them if they outlive the process.
     var clock: Double { get set }
     /// Whether tiers should remember the keys of as many evicted entries as they hold (ghost entries).
@@ -45,24 +45,24 @@ public protocol EvictionPolicy: Sendable {
 }
 
 /// Evicts the entry that was not accessed for longest, whatever its size and its cost.
-public struct LeastRecentlyUsed: EvictionPolicy {
+package struct LeastRecentlyUsed: EvictionPolicy {
     /// The last access of the most recently evicted entry.
-    public var clock = 0.0
-    public var remembersEvicted: Bool { false }
+    package var clock = 0.0
+    package var remembersEvicted: Bool { false }
 
-    public init() {}
+    package init() {}
 
-    public func admit(_ entry: inout EvictionEntry, wasEvicted: Bool, now: Double) {
+    package func admit(_ entry: inout EvictionEntry, wasEvicted: Bool, now: Double) {
         entry.uses = 1
         entry.since = now
     }
 
-    public func touch(_ entry: inout EvictionEntry, uses: Int, now: Double) {
+    package func touch(_ entry: inout EvictionEntry, uses: Int, now: Double) {
         entry.count(uses: uses)
         entry.since = max(entry.since, now)
     }
 
-    public func priority(of entry: EvictionEntry) -> Double { entry.since }
+    package func priority(of entry: EvictionEntry) -> Double { entry.since }
 
-    public mutating func evicted(_ entry: EvictionEntry) { clock = max(clock, entry.since) }
+    package mutating func evicted(_ entry: EvictionEntry) { clock = max(clock, entry.since) }
 }

@@ -1,22 +1,16 @@
 /// Replays requests, without bodies, against an eviction policy to find the hits and misses that a budget would give.
 ///
 /// The queue, ghost entries and budget work as in the memory tier. Single-threaded; nothing is stored.
-public struct EvictionReplay: Sendable {
+@_spi(Benchmarks) public struct EvictionReplay: Sendable {
     private var index: CacheIndex<UInt64, Void>
 
-    /// - Parameters:
-    ///   - capacity: bytes that may be kept; ≥ 0.
-    ///   - policy: decides which objects are evicted.
-    public init(capacity: Int, policy: any EvictionPolicy = GreedyDualSizeFrequency()) {
-        index = CacheIndex(budget: capacity, policy: policy)
+    /// - Parameter isRecency: whether the entry not accessed for longest is evicted, instead of what GDSF-P says.
+    public init(capacity: Int, isRecency: Bool = false) {
+        index = CacheIndex(
+            budget: capacity, policy: isRecency ? LeastRecentlyUsed() : GreedyDualSizeFrequency())
     }
 
-    /// Replays one request; a miss is followed by an insertion.
-    ///
-    /// - Parameters:
-    ///   - size: bytes charged for the object; 0 counts as 1.
-    ///   - cost: cost of making it again, in any unit.
-    /// - Returns: whether it was a hit.
+    /// Replays one request and returns whether it was a hit; a miss is followed by an insertion.
     public mutating func request(_ key: UInt64, size: Int, cost: Double) -> Bool {
         if index.use(key) != nil { return true }
         _ = index.insert(key, (), size: size, cost: cost)

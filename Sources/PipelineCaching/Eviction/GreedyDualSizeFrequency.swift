@@ -12,29 +12,29 @@
 /// 1. P. Cao, S. Irani: Cost-Aware WWW Proxy Caching Algorithms. USITS 1997 (greedy-dual size: cost ÷ size, and a
 ///    clock in place of lowering every priority).
 /// 2. L. Cherkasova: Improving WWW Proxies Performance with Greedy-Dual-Size-Frequency Caching Policy. HPL-98-69 (uses).
-public struct GreedyDualSizeFrequency: EvictionPolicy {
+package struct GreedyDualSizeFrequency: EvictionPolicy {
     /// The priority of the most recently evicted entry; 0 before the first eviction. Never falls.
-    public var clock = 0.0
-    public var remembersEvicted: Bool { true }
+    package var clock = 0.0
+    package var remembersEvicted: Bool { true }
 
-    public init() {}
+    package init() {}
 
-    public func admit(_ entry: inout EvictionEntry, wasEvicted: Bool, now: Double) {
+    package func admit(_ entry: inout EvictionEntry, wasEvicted: Bool, now: Double) {
         entry.uses = wasEvicted ? 2 : 1
         entry.since = clock
     }
 
-    public func touch(_ entry: inout EvictionEntry, uses: Int, now: Double) {
+    package func touch(_ entry: inout EvictionEntry, uses: Int, now: Double) {
         entry.count(uses: uses)
         entry.since = max(entry.since, clock)
     }
 
-    public func priority(of entry: EvictionEntry) -> Double {
+    package func priority(of entry: EvictionEntry) -> Double {
         // Costs come from a measurement or a file; an invalid one counts as zero.
         guard entry.cost > 0, entry.cost.isFinite else { return entry.since }
         let worth = entry.cost / Double(max(1, entry.size))
         return entry.since + (entry.uses <= 1 ? 0.5 : Double(entry.uses)) * worth
     }
 
-    public mutating func evicted(_ entry: EvictionEntry) { clock = max(clock, priority(of: entry)) }
+    package mutating func evicted(_ entry: EvictionEntry) { clock = max(clock, priority(of: entry)) }
 }

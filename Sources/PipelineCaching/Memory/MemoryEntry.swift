@@ -1,5 +1,5 @@
 /// An entry of a `MemoryStore`, returned by reference: a hit copies neither value nor body.
-public struct MemoryEntry<Value: Sendable>: Sendable {
+package struct MemoryEntry<Value: Sendable>: Sendable {
     let content: MemoryContent
 
     init(value: Value, body: [UInt8]) { content = TypedContent(value, body) }
@@ -8,9 +8,9 @@ public struct MemoryEntry<Value: Sendable>: Sendable {
     init(_ content: MemoryContent) { self.content = content }
 
     /// The metadata of the body.
-    public var value: Value { unsafeDowncast(content, to: TypedContent<Value>.self).value }
+    package var value: Value { unsafeDowncast(content, to: TypedContent<Value>.self).value }
     /// The bytes as inserted.
-    public var body: [UInt8] { content.body }
+    package var body: [UInt8] { content.body }
 
     /// The same body with a changed value.
     func changing(_ change: (inout Value) -> Void) -> MemoryEntry {

@@ -4,9 +4,9 @@ import Synchronization
 ///
 /// Synchronous and safe to call from any thread; no call blocks on more than another call's bookkeeping. Keys are
 /// spread over shards with a lock each. Each shard enforces its share of the budget, so the whole never exceeds it.
-public final class MemoryStore<Value: Sendable>: Sendable {
+package final class MemoryStore<Value: Sendable>: Sendable {
     /// Bytes charged for an entry besides its body and key: dictionary slot, queue slot, metadata and its strings.
-    public static var entryOverhead: Int { 512 }
+    package static var entryOverhead: Int { 512 }
 
     private let shards: [MemoryShard]
     private let budget: Int
@@ -17,7 +17,7 @@ public final class MemoryStore<Value: Sendable>: Sendable {
     ///   - shards: the number of shards, each with a lock; nil for one per 64 MB, 1…16.
     ///   - policy: decides which entries are evicted; each shard has its own copy. The default, GDSF-P, keeps the
     ///     entries that cost most to make again per byte and are accessed most.
-    public convenience init(
+    package convenience init(
         budget: Int, shards: Int? = nil, policy: any EvictionPolicy = GreedyDualSizeFrequency()
     ) {
         self.init(budget: budget, shards: shards, policy: policy, purges: PurgeCount())
@@ -34,12 +34,12 @@ public final class MemoryStore<Value: Sendable>: Sendable {
     }
 
     /// The entry under `key`; counts a hit or a miss.
-    public func entry(for key: String) -> MemoryEntry<Value>? {
+    package func entry(for key: String) -> MemoryEntry<Value>? {
         MemoryShard.shard(of: key, in: shards).find(key).map { MemoryEntry($0) }
     }
 
     /// The entry under `key`, without counting a hit or an access.
-    public func peek(_ key: String) -> MemoryEntry<Value>? {
+    package func peek(_ key: String) -> MemoryEntry<Value>? {
         MemoryShard.shard(of: key, in: shards).state.withLock { $0.index.peek(key) }.map { MemoryEntry($0) }
     }
 
@@ -52,7 +52,7 @@ public final class MemoryStore<Value: Sendable>: Sendable {
     }
 
     /// The purge generation, to be passed to `insert`: a purge in between makes the insertion void.
-    public var generation: UInt64 { purges.value.load(ordering: .acquiring) }
+    package var generation: UInt64 { purges.value.load(ordering: .acquiring) }
 
     /// Inserts an entry in place of any under the same key, keeping its access count, and evicts others to make room.
     /// The new entry itself is evicted if the policy values everything else more.
@@ -67,7 +67,7 @@ public final class MemoryStore<Value: Sendable>: Sendable {
     ///   (counted as evicted), or was dropped because of a purge since `generation`. The previous entry is gone in
     ///   every case but the last.
     @discardableResult
-    public func insert(
+    package func insert(
         _ value: Value, body: [UInt8], for key: String, valueBytes: Int = 0, cost: Double = 1,
         generation: UInt64? = nil, name: String? = nil
     ) -> Bool {
@@ -83,7 +83,7 @@ public final class MemoryStore<Value: Sendable>: Sendable {
 
     /// Changes the value under `key` and keeps its body, for example after a stored response was freshened.
     @discardableResult
-    public func update(_ key: String, _ change: (inout Value) -> Void) -> Bool {
+    package func update(_ key: String, _ change: (inout Value) -> Void) -> Bool {
         MemoryShard.shard(of: key, in: shards).state.withLock {
             $0.index.update(key) { $0 = MemoryEntry($0).changing(change).content }
         }
@@ -91,22 +91,20 @@ public final class MemoryStore<Value: Sendable>: Sendable {
 
     /// Removes one entry; false if there was none.
     @discardableResult
-    public func remove(_ key: String) -> Bool {
+    package func remove(_ key: String) -> Bool {
         MemoryShard.shard(of: key, in: shards).state.withLock { $0.index.remove(key) }
     }
 
     /// Removes the entries under these keys, and voids insertions begun before.
-    /// - Returns: the number of entries removed.
     @discardableResult
-    public func remove(_ keys: Set<String>) -> Int {
+    package func remove(_ keys: Set<String>) -> Int {
         purges.value.add(1, ordering: .acquiringAndReleasing)
         return keys.count { remove($0) }
     }
 
     /// Removes every entry for which `matches` holds, and voids insertions begun before. Visits all entries.
-    /// - Returns: the number of entries removed.
     @discardableResult
-    public func remove(where matches: (_ value: Value) -> Bool) -> Int {
+    package func remove(where matches: (_ value: Value) -> Bool) -> Int {
         purges.value.add(1, ordering: .acquiringAndReleasing)
         return shards.reduce(0) { sum, shard in
             sum + shard.state.withLock { $0.index.remove { matches(MemoryEntry<Value>($1).value) } }
@@ -114,9 +112,8 @@ public final class MemoryStore<Value: Sendable>: Sendable {
     }
 
     /// Removes the entries stored under any of these names, and voids insertions begun before. Visits no others.
-    /// - Returns: the number of entries removed.
     @discardableResult
-    public func remove(named names: Set<String>) -> Int {
+    package func remove(named names: Set<String>) -> Int {
         purges.value.add(1, ordering: .acquiringAndReleasing)
         return shards.reduce(0) { sum, shard in
             sum + shard.state.withLock { state in names.reduce(0) { $0 + state.index.remove(named: $1).count } }
@@ -142,15 +139,14 @@ public final class MemoryStore<Value: Sendable>: Sendable {
     }
 
     /// Removes everything, and voids insertions begun before.
-    public func removeAll() {
+    package func removeAll() {
         remove { _ in true }
     }
 
     /// Evicts the least valuable entries until the others take at most this share of what they all take now. The budget
     /// stays: the store may grow again.
-    /// - Returns: bytes freed.
     @discardableResult
-    public func reduce(to share: Double) -> Int {
+    package func reduce(to share: Double) -> Int {
         shards.reduce(0) { sum, shard in
             sum
                 + shard.state.withLock { state in
@@ -163,7 +159,7 @@ public final class MemoryStore<Value: Sendable>: Sendable {
     }
 
     /// Sums over all shards; taken shard by shard, so only exact while nothing else runs.
-    public var counters: StoreCounters {
+    package var counters: StoreCounters {
         var sum = StoreCounters(budget: budget)
         for shard in shards {
             shard.state.withLock { state in

@@ -108,11 +108,11 @@ package final class MemoryTier: Sendable {
 
     // MARK: Bodies
 
-    package func originalBody(digest: Digest, longest: Int) -> EntryBody? {
+    package func originalBody(digest: String, longest: Int) -> EntryBody? {
         (originals.entry(for: digest)?.body).map(EntryBody.bytes)
     }
 
-    package func holdsOriginal(digest: Digest) -> Bool { originals.peek(digest) != nil }
+    package func holdsOriginal(digest: String) -> Bool { originals.peek(digest) != nil }
 
     /// A body in a file is too long for memory: only its record is kept.
     package func storeOriginal(_ record: OriginalRecord, content: EntryBody?, generation: UInt64) -> Bool {
@@ -132,7 +132,7 @@ package final class MemoryTier: Sendable {
     }
 
     /// Keeps a body that was read from disk, with its record if that is known.
-    func keep(_ body: [UInt8], of digest: Digest, _ record: OriginalRecord?, generation: UInt64) {
+    func keep(_ body: [UInt8], of digest: String, _ record: OriginalRecord?, generation: UInt64) {
         if let record, record.digest == digest { return keep(body, under: record, generation: generation) }
         originals.insert(
             [], body: body, for: digest, cost: Self.fetchEstimate(bytes: body.count), generation: generation)
@@ -140,7 +140,7 @@ package final class MemoryTier: Sendable {
 
     // MARK: Variants
 
-    package func variant(key: String, of original: Digest) -> (entry: VariantEntry, body: [UInt8])? {
+    package func variant(key: String, of original: String) -> (entry: VariantEntry, body: [UInt8])? {
         variants.entry(for: key).map { ($0.value, $0.body) }
     }
 
@@ -165,7 +165,7 @@ package final class MemoryTier: Sendable {
     }
 
     @discardableResult
-    package func purge(source: String, digests: Set<Digest>) -> PurgeResult {
+    package func purge(source: String, digests: Set<String>) -> PurgeResult {
         let known = peek(source: source) ?? []
         return purging { result in
             result.records = known.count
@@ -180,7 +180,7 @@ package final class MemoryTier: Sendable {
     ///
     /// - Returns: `names`, and the digests in the records of these sources.
     @discardableResult
-    func forget(_ names: Set<String>) -> Set<Digest> {
+    func forget(_ names: Set<String>) -> Set<String> {
         var digests = names
         for name in names { digests.formUnion((peek(source: name) ?? []).map(\.digest)) }
         records.remove(names)
@@ -203,7 +203,7 @@ package final class MemoryTier: Sendable {
     package func purge(_ selection: SourceSelection) -> PurgeResult { purge(selection, digests: []) }
 
     /// - Parameter digests: further originals known to belong to these sources.
-    func purge(_ selection: SourceSelection, digests: Set<Digest>) -> PurgeResult {
+    func purge(_ selection: SourceSelection, digests: Set<String>) -> PurgeResult {
         purging { result in
             result.digests = digests
             // A body is named after one of its sources and has records of all of them.
@@ -221,7 +221,7 @@ package final class MemoryTier: Sendable {
     }
 
     /// Whether a record of a source that was not purged names this body.
-    private func isShared(_ digest: Digest) -> Bool {
+    private func isShared(_ digest: String) -> Bool {
         (originals.peek(digest)?.value ?? []).contains { other in
             records.peek(other.source)?.value.contains { $0.digest == digest } == true
         }

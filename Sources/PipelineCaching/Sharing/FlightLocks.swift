@@ -2,18 +2,18 @@ import Glibc
 import Synchronization
 
 /// Counters of work shared with other processes on the cache folder.
-public struct SharingCounters: Sendable, Hashable {
+package struct SharingCounters: Sendable, Hashable {
     /// Work begun while holding its lock, so that other processes that want the same wait for it.
-    public var held = 0
+    package var held = 0
     /// Times that this process waited for the same work of another process.
-    public var waited = 0
+    package var waited = 0
     /// Work skipped because another process had stored the result.
-    public var shared = 0
+    package var shared = 0
     /// Work begun without a lock: the last answer could not be shared, the wait grew too long, or too many were held.
-    public var alone = 0
+    package var alone = 0
     /// Times the folder could not be locked, so that each process did its own work.
-    public var failed = 0
-    public init() {}
+    package var failed = 0
+    package init() {}
 }
 
 /// Lets one process on a cache folder fetch an original or render a variant while others wait for what it stores.

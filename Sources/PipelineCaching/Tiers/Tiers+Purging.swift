@@ -30,7 +30,7 @@ extension Tiers {
     /// next look-up.
     package func purge(source: String) async throws(StoreError) -> PurgeResult {
         // Bytes supplied by a caller have no record; their source name contains their digest.
-        let digests: Set<Digest> = source.hasPrefix("bytes:") ? [String(source.dropFirst(6))] : []
+        let digests: Set<String> = source.hasPrefix("bytes:") ? [String(source.dropFirst(6))] : []
         return try await purge(PurgeSelection(sources: [source], digests: digests))
     }
 

@@ -145,7 +145,7 @@ package final class Tiers: Sendable {
     ///
     /// - Parameter record: kept in memory together with a body that is read from another tier.
     package func originalBody(
-        _ digest: Digest, of record: OriginalRecord? = nil
+        _ digest: String, of record: OriginalRecord? = nil
     ) async -> (body: EntryBody, tier: TierName)? {
         if digest == Self.emptyDigest { return (.bytes([]), .memory) }
         if !isMemoryCurrent { await catchUp() }
@@ -166,7 +166,7 @@ package final class Tiers: Sendable {
     }
 
     /// The tier that has the body of an original; nil if it is gone.
-    package func tierOfOriginal(_ digest: Digest) async -> TierName? {
+    package func tierOfOriginal(_ digest: String) async -> TierName? {
         if isMemoryCurrent, originals.peek(digest) != nil { return .memory }
         if waiting.body(digest, generation: originals.generation) != nil { return nearest }
         for link in links where await link.find(.original(digest), .description) != nil { return link.name }
@@ -179,7 +179,7 @@ package final class Tiers: Sendable {
     ///   - source: where its original came from, so that a purge of it finds a copy.
     ///   - again: a second look-up in the same request, which counts no second miss.
     package func variant(
-        _ key: String, of original: Digest, from source: String? = nil, again: Bool = false
+        _ key: String, of original: String, from source: String? = nil, again: Bool = false
     ) async -> (StoredVariant, TierName)? {
         if !isMemoryCurrent { await catchUp() }
         if isMemoryCurrent {
@@ -309,8 +309,8 @@ package final class Tiers: Sendable {
     /// What others can find once it is stored.
     package enum Shared: Sendable {
         /// A record with this digest, and its body if it has one.
-        case record(source: String, Digest, hasBody: Bool)
-        case variant(String, of: Digest)
+        case record(source: String, String, hasBody: Bool)
+        case variant(String, of: String)
     }
 
     /// Tells, once everything queued so far is stored, whether other processes find something in the folder.

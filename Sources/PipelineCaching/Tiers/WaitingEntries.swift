@@ -8,7 +8,7 @@ import Synchronization
 final class WaitingEntries: Sendable {
     enum Key: Hashable, Sendable {
         case variant(String)
-        case body(Digest)
+        case body(String)
         case records(source: String)
     }
 
@@ -62,7 +62,7 @@ final class WaitingEntries: Sendable {
         return variant
     }
 
-    func body(_ digest: Digest, generation: UInt64) -> EntryBody? {
+    func body(_ digest: String, generation: UInt64) -> EntryBody? {
         guard case .body(let body)? = items(.body(digest), generation).last else { return nil }
         return body
     }

@@ -1,29 +1,28 @@
 /// The camera's notes about a picture (CIPA DC-008, Exif 3.0 §4.6) that people commonly ask for. Damaged or absent
 /// entries are nil.
-public struct EXIFSummary: Sendable, Hashable {
+package struct EXIFSummary: Sendable, Hashable {
     /// In degrees, usually WGS 84.
-    public struct Position: Sendable, Hashable {
+    package struct Position: Sendable, Hashable {
         /// −90…90, north is positive.
-        public var latitude: Double
+        package var latitude: Double
         /// −180…180, east is positive.
-        public var longitude: Double
+        package var longitude: Double
     }
 
-    /// Maker and model.
-    public var camera: String?
-    public var lens: String?
+    package var camera: String?
+    package var lens: String?
     /// Seconds.
-    public var exposureTime: Double?
+    package var exposureTime: Double?
     /// The f-number.
-    public var aperture: Double?
+    package var aperture: Double?
     /// ISO speed.
-    public var sensitivity: Int?
+    package var sensitivity: Int?
     /// Millimetres.
-    public var focalLength: Double?
+    package var focalLength: Double?
     /// When the picture was taken, as ISO 8601: `2024-05-01T12:30:00`, with an offset if the camera recorded one.
-    public var date: String?
+    package var date: String?
     /// Where it was taken: personal data, to be shown on request only.
-    public var position: Position?
+    package var position: Position?
 
     /// Fails if none of this can be read.
     ///

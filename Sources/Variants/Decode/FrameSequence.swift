@@ -43,7 +43,7 @@ extension Recipe {
     ///
     /// More than one only if `frames` asks for it, the original is an animated GIF or WebP, and the output is GIF or
     /// WebP too. Other outputs use the first frame.
-    public func decodedFrames(of header: ImageHeader, into format: ImageFormat) -> Int {
+    package func decodedFrames(of header: ImageHeader, into format: ImageFormat) -> Int {
         guard header.format.holdsFrames, format.holdsFrames else { return 1 }
         switch frames {
         case .first: return 1

@@ -1,7 +1,7 @@
 /// What a file says about its picture beyond `ImageHeader`. It is for display only; no decision depends on it.
-public struct ImageDetails: Sendable, Hashable {
+package struct ImageDetails: Sendable, Hashable {
     /// What the samples of a pixel mean.
-    public enum ColourSpace: String, Sendable, Hashable {
+    package enum ColourSpace: String, Sendable, Hashable {
         /// Also YCbCr and palettes, which decoders convert to RGB.
         case rgb = "RGB"
         case grey
@@ -10,15 +10,14 @@ public struct ImageDetails: Sendable, Hashable {
     }
 
     /// nil if the file does not say.
-    public var colourSpace: ColourSpace?
+    package var colourSpace: ColourSpace?
     /// Bits per sample; for the palettes of PNG and GIF 8, the depth of their colours.
-    public var bitDepth: Int?
-    /// The name of the colour profile.
-    public var profileName: String?
-    public var exif: EXIFSummary?
+    package var bitDepth: Int?
+    package var profileName: String?
+    package var exif: EXIFSummary?
 
     /// Reads the details of a file whose header has already been read. Safe on any bytes; damaged details are nil.
-    public static func read(_ bytes: [UInt8], _ header: ImageHeader) -> ImageDetails {
+    package static func read(_ bytes: [UInt8], _ header: ImageHeader) -> ImageDetails {
         bytes.withUnsafeBytes { header.format.decoder?.details(ByteReader($0)) ?? ImageDetails() }
     }
 }

@@ -1,7 +1,7 @@
 /// One step of a recipe: parsed from text, written back canonically, applied to a picture.
 ///
 /// Each step has a file in this folder, a line in `Catalogue`, and tests.
-public protocol VariantOperation: Sendable {
+package protocol VariantOperation: Sendable {
     /// The step's name in recipe text.
     static var token: String { get }
     /// How the step is written, for example `blur:S`.
@@ -56,7 +56,7 @@ extension FactorOperation {
 }
 
 /// How a step changes whether the picture has alpha.
-public enum AlphaEffect: Sendable, Hashable {
+package enum AlphaEffect: Sendable, Hashable {
     case keeps
     /// Adds partial alpha, as a mask does.
     case adds
@@ -69,11 +69,11 @@ public enum AlphaEffect: Sendable, Hashable {
 }
 
 extension VariantOperation {
-    public static var ranges: String { "" }
-    public var explanation: String { Self.summary }
-    public var alphaEffect: AlphaEffect { .keeps }
-    public var differenceGain: Double { 1 }
-    public func multiplied(by ratio: Double) -> Self { self }
+    package static var ranges: String { "" }
+    package var explanation: String { Self.summary }
+    package var alphaEffect: AlphaEffect { .keeps }
+    package var differenceGain: Double { 1 }
+    package func multiplied(by ratio: Double) -> Self { self }
 
     /// The whole step in canonical form.
     var canonicalText: String { ([Self.token] + canonicalArguments).joined(separator: ":") }

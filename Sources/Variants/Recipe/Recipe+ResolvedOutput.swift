@@ -11,7 +11,7 @@ extension Recipe {
     ///   - header: the original's header.
     ///   - negotiated: for `auto`, and for a recipe without an output, the formats the client accepts, best first;
     ///     after them comes the original's format, as for `original`. `original` and explicit formats ignore this.
-    public func resolvedOutput(for header: ImageHeader, negotiated: [ImageFormat] = []) -> ResolvedOutput {
+    package func resolvedOutput(for header: ImageHeader, negotiated: [ImageFormat] = []) -> ResolvedOutput {
         let written = output ?? OutputSpecification(.auto)
         let format = written.kind.format ?? chosenFormat(for: header, negotiated: negotiated, written)
         let encoder = format.encoder
@@ -83,7 +83,7 @@ extension Recipe {
 
 extension ResolvedOutput: CustomStringConvertible {
     /// Every option written out, for keys and logs: `jpeg:quality=80:lossless=no:max=none:progressive=no:keep=none`.
-    public var description: String {
+    package var description: String {
         [
             format.rawValue,
             "quality=\(quality)",

@@ -4,25 +4,23 @@
 /// if their canonical texts are.
 public struct Recipe: Sendable {
     /// Which frames of an animation are decoded.
-    public enum Frames: Sendable, Hashable { case first, all, count(Int) }
+    package enum Frames: Sendable, Hashable { case first, all, count(Int) }
 
     /// The most steps a recipe may have after presets are expanded, including load options, `dpr` and the output.
     public static let stepLimit = 32
     /// The most characters a recipe may have, as written and in canonical form.
-    public static let characterLimit = 2000
+    package static let characterLimit = 2000
 
     /// Whether the EXIF orientation is applied; `orient:off` turns it off.
-    public var orients = true
+    package var orients = true
     /// Whether the picture stays in its own colour space (`profile:keep`) instead of sRGB.
-    public var keepsProfile = false
-    /// Frames decoded; the first by default.
-    public var frames = Frames.first
-    /// Operations in the order they are applied.
-    public var steps: [any VariantOperation] = []
+    package var keepsProfile = false
+    package var frames = Frames.first
+    package var steps: [any VariantOperation] = []
     /// The output; nil leaves the format to negotiation, as `auto` does.
     public var output: OutputSpecification?
     /// The preset's name if the parsed text was exactly one preset (`@name`). Not part of equality.
-    public internal(set) var presetName: String?
+    package internal(set) var presetName: String?
 
     /// The empty recipe: the picture as it is, upright and in sRGB.
     public init() {}
@@ -33,7 +31,7 @@ extension Recipe: CustomStringConvertible {
     public var description: String { (stepTexts + outputTexts).joined(separator: ",") }
 
     /// Canonical text without the output; part of the variant key.
-    public var stepsDescription: String { stepTexts.joined(separator: ",") }
+    package var stepsDescription: String { stepTexts.joined(separator: ",") }
 
     private var loadOptionTexts: [String] {
         var texts: [String] = []

@@ -9,12 +9,7 @@ public struct RecipeError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The nearest spelling that would have been understood there.
     public var suggestion: String?
 
-    /// - Parameters:
-    ///   - step: position from 1, or nil for the whole recipe.
-    ///   - text: the step as written.
-    ///   - expected: what is wrong and what was expected.
-    ///   - suggestion: the nearest known spelling.
-    public init(step: Int? = nil, text: String = "", expected: String, suggestion: String? = nil) {
+    package init(step: Int? = nil, text: String = "", expected: String, suggestion: String? = nil) {
         self.step = step
         self.text = Self.shown(text)
         self.expected = expected

@@ -1,7 +1,7 @@
 /// Named recipes, used in recipe text as `@name`.
 public struct RecipePresets: Sendable, Hashable {
     /// Presets may use other presets, nested at most this deep.
-    public static let nestingLimit = 4
+    package static let nestingLimit = 4
 
     /// No presets at all.
     public static let none = RecipePresets()
@@ -40,9 +40,7 @@ public struct RecipePresets: Sendable, Hashable {
         for name in names { _ = try Recipe("@" + name, presets: self) }
     }
 
-    /// All names, sorted.
-    public var names: [String] { texts.keys.sorted() }
+    package var names: [String] { texts.keys.sorted() }
 
-    /// The recipe text of a preset, as configured.
-    public subscript(name: String) -> String? { texts[name] }
+    package subscript(name: String) -> String? { texts[name] }
 }

@@ -1,5 +1,5 @@
 /// Reads the arguments of one step from left to right; every error names the step and what was expected.
-public struct StepArguments: Sendable {
+package struct StepArguments: Sendable {
     /// Where a step was written: its position and text in the caller's recipe, and the path to it through presets.
     struct Place: Sendable {
         var step: Int

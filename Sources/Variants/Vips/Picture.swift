@@ -2,7 +2,7 @@
 ///
 /// It starts as decoded: possibly shrunk, not yet oriented, in its own colour space. The first step that needs more
 /// settles it to sRGB, 8 bits, 3 or 4 bands, oriented, `size` pixels; from then on it stays so.
-public struct Picture: Sendable {
+package struct Picture: Sendable {
     var image: Image
     /// The size that geometry is computed with: the oriented size at full resolution.
     var size: PixelSize

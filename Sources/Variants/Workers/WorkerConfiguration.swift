@@ -19,7 +19,7 @@ public struct WorkerConfiguration: Sendable {
     /// Bytes by which a worker's address space may grow after its start, at least `leastMemory`; default 1 GiB.
     public var memory = 1 << 30
     /// With less than this, 64 MiB, a worker cannot start its threads, or renders only small pictures of some formats.
-    public static let leastMemory = 64 << 20
+    package static let leastMemory = 64 << 20
     /// Renders after which a worker is replaced, which frees what its decoders leak or fragment; default 1,000.
     public var renders = 1000
     /// Resident bytes after which an idle worker is replaced, checked every sixteenth render; default 512 MiB.

@@ -55,7 +55,7 @@ public final class WorkerPool: Rendering {
 
     /// Starts a worker for a render that is to come, if there is none yet, and returns at once. If it cannot be
     /// started, that render reports the error.
-    public func startFirst() { core.startFirst() }
+    package func startFirst() { core.startFirst() }
 
     /// The protections in force in the workers; nil until one has started.
     public var protection: WorkerProtection? { core.protection }
@@ -86,7 +86,7 @@ public struct WorkerStatistics: Sendable, Hashable {
     public var recycled = 0
     /// Renders refused because the variant, or its original, is quarantined.
     public var refused = 0
-    public init() {}
+    package init() {}
 }
 
 /// What a worker rendered.

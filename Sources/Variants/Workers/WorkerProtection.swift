@@ -3,19 +3,19 @@ import CSandbox
 /// A render worker's sandbox, as the worker reports it after locking itself down and before it sees any picture.
 public struct WorkerProtection: Sendable, Hashable, CustomStringConvertible {
     /// Address space, file size, open files and core dumps are limited; CPU time is limited from render to render.
-    public var limitsResources: Bool
+    package var limitsResources: Bool
     /// No program it starts could gain privileges (`PR_SET_NO_NEW_PRIVS`).
-    public var hasNoNewPrivileges: Bool
+    package var hasNoNewPrivileges: Bool
     /// It has given up every capability, even if the pipeline runs as root.
-    public var hasNoCapabilities: Bool
+    package var hasNoCapabilities: Bool
     /// No other process of the same user can read its memory.
-    public var isNotDumpable: Bool
+    package var isNotDumpable: Bool
     /// It is killed when the process that started it ends, however that happens.
-    public var diesWithParent: Bool
+    package var diesWithParent: Bool
     /// A list of permitted system calls is in force for all of its threads: no file opened, no connection, no process.
-    public var filtersCalls: Bool
+    package var filtersCalls: Bool
     /// Version of Landlock, which denies the file system and the network; 0 if the kernel has none.
-    public var landlock: Int
+    package var landlock: Int
 
     private static var names: [(path: WritableKeyPath<WorkerProtection, Bool>, name: String)] {
         [

@@ -1,4 +1,4 @@
-@testable import PipelineCaching
+@_spi(Benchmarks) @testable import PipelineCaching
 import Testing
 
 @testable import Pipeline

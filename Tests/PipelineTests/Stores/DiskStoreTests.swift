@@ -66,7 +66,7 @@ private func removeTree(_ path: String) {
     remove(path)
 }
 
-func digest(_ bytes: [UInt8]) -> Pipeline.Digest {
+func digest(_ bytes: [UInt8]) -> String {
     SHA256.hash(data: bytes).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
 }
 
@@ -88,7 +88,7 @@ func record(_ source: String, _ body: [UInt8], selecting: [String: String?] = [:
         header: ImageHeader(format: .png, width: 3, height: 4, hasAlpha: true), fetchMilliseconds: 12.5)
 }
 
-func variant(_ name: String, of original: Pipeline.Digest, _ body: [UInt8]) -> VariantEntry {
+func variant(_ name: String, of original: String, _ body: [UInt8]) -> VariantEntry {
     VariantEntry(
         key: digest(Array(name.utf8)), originalDigest: original, digest: digest(body), length: body.count,
         format: .webp, width: 30, height: 20, recipe: "thumbnail:30x20", cost: 4.5, created: 1_000)

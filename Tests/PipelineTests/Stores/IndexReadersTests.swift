@@ -12,7 +12,7 @@ import Variants
 @Suite struct IndexReadersTests {
     let folder = CacheFolder()
 
-    private func original(_ name: String) -> Digest { digest(Array("original of \(name)".utf8)) }
+    private func original(_ name: String) -> String { digest(Array("original of \(name)".utf8)) }
 
     private func put(_ name: String, _ body: [UInt8], in store: DiskStore) throws {
         let entry = variant(name, of: original(name), body)

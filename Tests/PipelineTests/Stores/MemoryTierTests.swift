@@ -1,4 +1,4 @@
-@testable import PipelineCaching
+@_spi(Benchmarks) @testable import PipelineCaching
 import Glibc
 import Synchronization
 import TestSupport
@@ -25,11 +25,11 @@ struct MemoryTierTests {
     }
 
     @Test func `budgets are a tenth of the memory there is, and shares of it are split`() {
-        let all = PipelineConfiguration.MemoryBudgets.share(1)
+        let all = MemoryBudgets.share(1)
         let budgets = PipelineConfiguration().memory
         #expect(abs(all.originals + all.variants - MachineMemory.bytes) <= 2 && all.pixels == 0)
         #expect(abs(budgets.originals - all.originals / 10) <= 1 && abs(budgets.variants - all.variants / 10) <= 1)
-        #expect(PipelineConfiguration.MemoryBudgets.share(-1).variants == 0)
+        #expect(MemoryBudgets.share(-1).variants == 0)
     }
 
     @Test func `reducing evicts what is worth least and leaves the budget`() {

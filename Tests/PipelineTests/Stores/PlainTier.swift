@@ -15,7 +15,7 @@ final class PlainTier: CacheTier {
         var records: [String: [OriginalRecord]] = [:]
         var variants: [String: VariantEntry] = [:]
         /// The digests that each source has had.
-        var digests: [String: Set<Digest>] = [:]
+        var digests: [String: Set<String>] = [:]
     }
 
     let name: TierName
@@ -28,9 +28,9 @@ final class PlainTier: CacheTier {
         mkdir(folder, 0o700)
     }
 
-    private func path(_ digest: Digest) -> String { "\(folder)/plain-\(digest)" }
+    private func path(_ digest: String) -> String { "\(folder)/plain-\(digest)" }
 
-    private func read(_ digest: Digest) -> [UInt8]? {
+    private func read(_ digest: String) -> [UInt8]? {
         FileManager.default.contents(atPath: path(digest)).map { [UInt8]($0) }
     }
 
@@ -86,14 +86,14 @@ final class PlainTier: CacheTier {
         }
     }
 
-    private func write(_ bytes: [UInt8], _ digest: Digest) throws(StoreError) {
+    private func write(_ bytes: [UInt8], _ digest: String) throws(StoreError) {
         if !FileManager.default.createFile(atPath: path(digest), contents: Data(bytes)) {
             throw StoreError(.io, "cannot write", path: path(digest))
         }
     }
 
     func purge(_ selection: PurgeSelection) async throws(StoreError) -> PurgeResult {
-        let (result, bodies) = state.withLock { state -> (PurgeResult, Set<Digest>) in
+        let (result, bodies) = state.withLock { state -> (PurgeResult, Set<String>) in
             var result = PurgeResult()
             state.mark = PurgeMark(state.mark.rawValue + 1)
             result.mark = state.mark

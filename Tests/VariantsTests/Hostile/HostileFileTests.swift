@@ -21,9 +21,7 @@ extension WorkerPoolTests {
             let recipe = try Recipe(recipe)
             do throws(RenderError) {
                 let header = try ImageHeader.probe(bytes)
-                var job = RenderJob(
-                    original: bytes, header: header, recipe: recipe, output: recipe.resolvedOutput(for: header),
-                    quality: .fast)
+                var job = RenderJob(original: bytes, header: header, recipe: recipe, quality: .fast)
                 job.limits.formats = Set(ImageFormat.decodable)
                 return .success(try await pool.render(job))
             } catch {

@@ -15,9 +15,7 @@ enum RenderSamples {
     static func job(_ bytes: [UInt8], _ recipe: String, quality: RenderQuality = .fast) throws -> RenderJob {
         let header = try ImageHeader.probe(bytes)
         let recipe = try Recipe(recipe)
-        return RenderJob(
-            original: bytes, header: header, recipe: recipe, output: recipe.resolvedOutput(for: header),
-            quality: quality, limits: .patient)
+        return RenderJob(original: bytes, header: header, recipe: recipe, quality: quality, limits: .patient)
     }
 
     static func pixels(_ name: String, _ recipe: String, quality: RenderQuality = .fast) async throws -> PixelBuffer {

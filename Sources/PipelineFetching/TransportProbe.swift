@@ -1,0 +1,13 @@
+/// The transport without retries or a cache, fetching one URL, as `Benchmarks/run-fetch` measures it.
+@_spi(Benchmarks) public struct TransportProbe: Sendable {
+    private let transport: CurlTransport
+    private let url: SourceURL
+
+    public init(_ configuration: FetchConfiguration, url text: String) throws {
+        transport = CurlTransport(configuration)
+        url = try SourceURL(text)
+    }
+
+    /// Returns the body.
+    public func fetch() async throws -> [UInt8] { try await transport.fetch(FetchRequest(url: url)).body }
+}
