@@ -20,7 +20,8 @@ public protocol CacheTier: Sendable {
     /// Stores changes in order, in one transaction if the tier has any; without one, those before an error stay.
     ///
     /// A change is skipped, silently, if its source, or the original it belongs to, was purged since its mark, or if
-    /// there is no room for it. A record may be kept without its body.
+    /// there is no room for it. The purge and this check must not overlap: after a purge has returned, nothing that
+    /// carries an older mark becomes visible. A record may be kept without its body.
     func store(_ changes: [EntryChange]) async throws(StoreError)
 
     /// Removes everything that a selection covers, and voids changes whose marks are older.

@@ -108,11 +108,11 @@ public struct StorageOptions: OptionSet, Sendable, Hashable {
     public init(rawValue: Int) { self.rawValue = rawValue }
     /// Keeps original and record in memory.
     public static let originalsInMemory = StorageOptions(rawValue: 1)
-    /// Keeps original and record on disk.
+    /// Keeps original and record on disk and in the tiers behind it.
     public static let originalsOnDisk = StorageOptions(rawValue: 2)
     /// Keeps the variant in memory.
     public static let variantsInMemory = StorageOptions(rawValue: 4)
-    /// Keeps the variant on disk.
+    /// Keeps the variant on disk and in the tiers behind it.
     public static let variantsOnDisk = StorageOptions(rawValue: 8)
     /// Every tier; the default.
     public static let all: StorageOptions = [.originalsInMemory, .originalsOnDisk, .variantsInMemory, .variantsOnDisk]
