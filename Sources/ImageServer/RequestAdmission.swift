@@ -109,7 +109,7 @@ package struct RequestAdmission: Sendable, Hashable {
 extension StringProtocol {
     /// Without the spaces and tabs at both ends (`OWS`, RFC 9110 §5.6.3).
     @inlinable package func trimmingSpace() -> String {
-        guard let first = utf8.first, let last = utf8.last, min(first, last) <= 0x20 else { return String(self) }
+        guard utf8.contains(where: { $0 == 0x20 || $0 == 0x09 }) else { return String(self) }
         var bytes = Array(utf8)[...]
         while let first = bytes.first, first == 0x20 || first == 0x09 { bytes.removeFirst() }
         while let last = bytes.last, last == 0x20 || last == 0x09 { bytes.removeLast() }

@@ -1,5 +1,5 @@
 import HTTPCaching
-package import PipelineCaching
+import PipelineCaching
 
 /// An answer whose records and body memory holds, so that it can be given again without suspending.
 ///
