@@ -5,15 +5,15 @@ import PipelineCaching
 ///
 /// It keeps the records but no body: the memory tiers decide how long bodies stay, and count each access.
 package struct MemoryAnswer: Sendable {
-    fileprivate enum Body {
+    enum Body {
         case variant(key: String, digest: String)
         case original(digest: String)
     }
 
-    fileprivate let source: String
+    let source: String
     /// The records that the answer was chosen from. As long as memory has these very ones, the choice is the same.
-    fileprivate let records: MemoryEntry<[OriginalRecord]>
-    fileprivate let body: Body
+    let records: MemoryEntry<[OriginalRecord]>
+    let body: Body
 }
 
 extension ImagePipeline {
