@@ -142,7 +142,7 @@ let package = Package(
         .testTarget(
             name: "ImageServerTests",
             dependencies: [
-                "HTTPCaching", "ImageServer", "ImageServerNIO", "Pipeline", "TestSupport", "Variants",
+                "HTTPCaching", "ImageServer", "ImageServerNIO", "Pipeline", "PipelineCaching", "TestSupport", "Variants",
             ],
             swiftSettings: settings),
         .testTarget(

@@ -80,7 +80,7 @@ package struct RequestAdmission: Sendable, Hashable {
     }
 
     /// `uri-host [":" port]` as far as its characters go (RFC 3986 §3.2.2); empty is permitted.
-    private static func isHost(_ text: String) -> Bool {
+    static func isHost(_ text: String) -> Bool {
         text.utf8.allSatisfy { byte in
             switch byte {
             case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
@@ -109,6 +109,7 @@ package struct RequestAdmission: Sendable, Hashable {
 extension StringProtocol {
     /// Without the spaces and tabs at both ends (`OWS`, RFC 9110 §5.6.3).
     @inlinable package func trimmingSpace() -> String {
+        guard utf8.contains(where: { $0 == 0x20 || $0 == 0x09 }) else { return String(self) }
         var bytes = Array(utf8)[...]
         while let first = bytes.first, first == 0x20 || first == 0x09 { bytes.removeFirst() }
         while let last = bytes.last, last == 0x20 || last == 0x09 { bytes.removeLast() }

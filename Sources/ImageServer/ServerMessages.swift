@@ -98,7 +98,8 @@ package struct ServerResponse: Sendable, Hashable {
     /// - Parameters:
     ///   - keepsAlive: whether another request may follow.
     ///   - announcesKeepAlive: adds `Connection: keep-alive`, which HTTP/1.0 clients need.
-    package func headBytes(keepsAlive: Bool, announcesKeepAlive: Bool = false) -> [UInt8] {
+    ///   - length: bytes of the body, if it is not here.
+    package func headBytes(keepsAlive: Bool, announcesKeepAlive: Bool = false, length: Int? = nil) -> [UInt8] {
         var text: [UInt8] = []
         text.reserveCapacity(512)
         text += "HTTP/1.1 \(status) \(ReasonPhrase.of(status))\r\n".utf8
@@ -108,7 +109,7 @@ package struct ServerResponse: Sendable, Hashable {
             Self.append(field.value, to: &text)
             text += "\r\n".utf8
         }
-        if mayHaveBody { text += "Content-Length: \(length)\r\n".utf8 }
+        if mayHaveBody { text += "Content-Length: \(length ?? self.length)\r\n".utf8 }
         if !keepsAlive {
             text += "Connection: close\r\n".utf8
         } else if announcesKeepAlive {

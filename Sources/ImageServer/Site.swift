@@ -7,6 +7,7 @@ import Variants
 package struct Site: Sendable {
     let pipeline: ImagePipeline
     let settings: ServerConfiguration
+    private let prepared = PreparedAnswers()
     /// Unix seconds.
     package let now: @Sendable () -> Double
 
@@ -14,6 +15,35 @@ package struct Site: Sendable {
         self.pipeline = pipeline
         self.settings = settings
         self.now = now
+    }
+
+    /// A fresh answer that memory holds, without suspending: for a server's event loops. nil if the request is to be
+    /// answered by `respond(to:onInterim:)`.
+    ///
+    /// - Parameters:
+    ///   - target: as sent.
+    ///   - fields: all of the request.
+    package func hit(method: String, target: String, fields: [HeaderField]) -> PreparedAnswer? {
+        guard let query = HitQuery(method: method, fields: fields, settings) else { return nil }
+        let key = key(target, query)
+        guard let entry = prepared.entry(for: key) else { return nil }
+        let now = now()
+        guard entry.fresh.contains(now), let body = pipeline.body(of: entry.answer) else {
+            prepared.remove(key)
+            return nil
+        }
+        return entry.prepared(body, for: query, now: now)
+    }
+
+    /// Recipes that leave the format open depend on `Accept`, and on nothing else of it than the formats it names.
+    private func key(_ target: String, _ query: HitQuery) -> PreparedAnswers.Key {
+        PreparedAnswers.Key(
+            target: target,
+            formats: query.accept == nil || target.hasPrefix("/original/")
+                ? []
+                : Negotiation.formats(accept: query.accept, among: settings.formats).map {
+                    UInt8(settings.formats.firstIndex(of: $0) ?? 0)
+                })
     }
 
     /// Answers; whatever goes wrong is an answer too.
@@ -101,12 +131,10 @@ package struct Site: Sendable {
             let kept = fields.filter { $0.name.lowercased() != "content-length" }
             onInterim(ServerResponse(status: status, fields: kept))
         }
-        let answer: ServerResponse
-        do throws(PipelineError) {
-            answer = OriginalAnswer.response(try await pipeline.original(for: asked))
-        } catch {
-            throw Problem(error)
-        }
+        let original: OriginalResponse
+        do throws(PipelineError) { original = try await pipeline.original(for: asked) } catch { throw Problem(error) }
+        let answer = OriginalAnswer.response(original)
+        if !changes { prepare(original, request) }
         if changes { return answer }
         return ConditionalAnswer.response(
             answer, to: forwarded.visible(request.fields), isHead: request.isHead, isOrigin: false, now: now())
@@ -141,12 +169,45 @@ package struct Site: Sendable {
             }
             let varying = VariantAnswer.varying(
                 original: image.record.response.fields, forwarded: settings.forwarded, isNegotiated: isNegotiated)
+            // A named mask is read for each request: it may have changed.
+            if recipe.maskNames.isEmpty, recipe.overlayNames.isEmpty { prepare(image, varying, request) }
             let answer = VariantAnswer.response(image, varying: varying, caching: settings.caching, now: now())
             return ConditionalAnswer.response(
                 answer, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
         } catch {
             return error.response(variesByAccept: isNegotiated, now: now())
         }
+    }
+
+    private func prepare(_ image: ImageResponse, _ varying: [String], _ request: ServerRequest) {
+        guard let query = HitQuery(method: request.method, fields: request.fields, settings),
+            let fresh = fresh(image.record.response), let answer = pipeline.memoryAnswer(for: image)
+        else { return }
+        let (hit, caching) = (image.asMemoryHit, settings.caching)
+        prepared.keep(
+            PreparedAnswers.Entry(answer, fresh: fresh, length: image.bytes.count, isConditional: true) { now in
+                VariantAnswer.response(hit, varying: varying, caching: caching, now: now)
+            }, for: key(request.target, query))
+    }
+
+    private func prepare(_ original: OriginalResponse, _ request: ServerRequest) {
+        guard original.status == 200, let record = original.record, original.file == nil,
+            let query = HitQuery(method: request.method, fields: request.fields, settings),
+            let fresh = fresh(record.response), let answer = pipeline.memoryAnswer(for: original)
+        else { return }
+        let caching = settings.caching
+        prepared.keep(
+            PreparedAnswers.Entry(answer, fresh: fresh, length: original.body.count, isConditional: false) { now in
+                OriginalAnswer.response(OriginalResponse(memoryHit: record, now: now, caching: caching))
+            }, for: key(request.target, query))
+    }
+
+    /// From now until the stored response must be validated; nil if it must be now.
+    private func fresh(_ stored: StoredResponse) -> Range<Double>? {
+        let now = now()
+        guard Reuse.decision(stored: stored, now: now, policy: .protocol, configuration: settings.caching) == .fresh
+        else { return nil }
+        return now..<(now + Freshness.remaining(of: stored, now: now, configuration: settings.caching))
     }
 
     /// HTTP's own rules, unless a client's `no-cache` is to be honoured and given (RFC 9111 §5.2.1.4 and §5.4).

@@ -30,9 +30,10 @@ enum VariantAnswer {
             HeaderField("Accept-Ranges", "bytes"),
         ]
         if !varying.isEmpty { fields.append(HeaderField("Vary", varying.joined(separator: ", "))) }
+        fields.append(HeaderField("Cache-Status", handling))
+        let timing = timing(image.timings)
+        if !timing.isEmpty { fields.append(HeaderField("Server-Timing", timing)) }
         fields += [
-            HeaderField("Cache-Status", handling),
-            HeaderField("Server-Timing", timing(image.timings)),
             HeaderField("X-Content-Type-Options", "nosniff"),
             // An SVG or a polyglot opened by itself runs nothing and reaches nothing.
             HeaderField("Content-Security-Policy", "default-src 'none'; sandbox"),
@@ -72,12 +73,14 @@ enum VariantAnswer {
         return handling
     }
 
-    /// Milliseconds of the parts (W3C Server Timing).
+    /// Milliseconds of the parts that took any (W3C Server Timing).
     private static func timing(_ timings: Timings) -> String {
         let parts = [
-            ("queue", timings.queue), ("fetch", timings.fetch), ("decode", timings.decode),
-            ("operations", timings.operations), ("encode", timings.encode), ("store", timings.store),
+            ("queue", "waiting for a renderer", timings.queue), ("fetch", "asking the origin", timings.fetch),
+            ("decode", "decoding", timings.decode), ("operations", "steps of the recipe", timings.operations),
+            ("encode", "encoding", timings.encode), ("store", "storing", timings.store),
         ]
-        return parts.map { "\($0.0);dur=\(JSONText.thousandths($0.1))" }.joined(separator: ", ")
+        return parts.filter { $0.2 > 0 }
+            .map { "\($0.0);desc=\"\($0.1)\";dur=\(JSONText.thousandths($0.2))" }.joined(separator: ", ")
     }
 }

@@ -50,6 +50,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private var endsAfterAnswer = false
     private var lingers = false
     private var isDraining = false
+    private var isEmptyingQueue = false
     /// How many requests were begun, this one included.
     private var answers = 0
     private var wantsRead = false
@@ -196,11 +197,17 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
 
     private func begin(_ head: HTTPRequestHead) {
-        began = .now
+        if log != nil { began = .now }
+        let method = Self.name(of: head.method)
+        let fields = head.headers.map { HeaderField($0.name, $0.value.trimmingSpace()) }
+        if head.version == .http1_1, !isDraining,
+            let hit = site.hit(method: method, target: head.uri, fields: fields)
+        {
+            return send(hit, head, fields)
+        }
         do throws(Problem) {
             var admission = try RequestAdmission(
-                method: Self.name(of: head.method), target: head.uri, version: (head.version.major, head.version.minor),
-                fields: head.headers.map { HeaderField($0.name, $0.value.trimmingSpace()) },
+                method: method, target: head.uri, version: (head.version.major, head.version.minor), fields: fields,
                 bodyLimit: configuration.bodyBytes)
             if admission.readsBody || admission.leavesBody, site.wantsBody(of: admission.request) {
                 isBodyWanted = true
@@ -278,6 +285,18 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
     // MARK: Answers
 
+    private func send(_ hit: PreparedAnswer, _ head: HTTPRequestHead, _ fields: [HeaderField]) {
+        if log != nil {
+            let request = ServerRequest(method: Self.name(of: head.method), target: head.uri, fields: fields)
+            log(
+                request, ServerResponse(status: hit.status, body: hit.body, note: hit.note))
+        }
+        state = .sending
+        let body = hit.body[...]
+        outgoing = body.dropFirst(Self.partBytes)
+        write(hit.head, body.prefix(Self.partBytes))
+    }
+
     private func send(_ response: ServerResponse, isHead: Bool, keepsAlive: Bool, announcesKeepAlive: Bool) {
         state = .sending
         let hasBody = response.mayHaveBody && !isHead
@@ -334,6 +353,10 @@ final class ConnectionHandler: ChannelDuplexHandler {
         state = .waiting
         progress.reset()
         arm(idle)
+        // An answer that is sent at once ends here again: the outermost call goes on with the queue.
+        if isEmptyingQueue { return }
+        isEmptyingQueue = true
+        defer { isEmptyingQueue = false }
         while let item = queue.popFirst() {
             process(item)
             switch state {

@@ -83,6 +83,16 @@ public struct ImageResponse: Sendable {
     public var timings: Timings
 }
 
+extension ImageResponse {
+    /// The same answer as a hit of the memory tier, without its bytes.
+    package var asMemoryHit: ImageResponse {
+        var hit = self
+        (hit.bytes, hit.outcome, hit.originalOutcome, hit.timings) = ([], .memory, .none, Timings())
+        (hit.forward, hit.forwardStatus, hit.isCollapsed) = (nil, nil, false)
+        return hit
+    }
+}
+
 /// The events of one request, in this order; the last is `finished`, or the sequence throws.
 public enum LoadEvent: Sendable {
     /// A stored image is available, possibly stale; reported at most once.

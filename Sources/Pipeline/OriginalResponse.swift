@@ -65,6 +65,8 @@ public struct OriginalResponse: Sendable {
     public var handling: CacheHandling
     /// Unix seconds when the response arrived; serves as `Date` if the origin sent none.
     public var responseTime: Double
+    /// The record it was made from, if that may be stored.
+    package var record: OriginalRecord?
 
     package init(
         status: Int, fields: [HeaderField], body: [UInt8], age: Int?, handling: CacheHandling, responseTime: Double
@@ -106,5 +108,20 @@ extension OriginalResponse {
             age: hasAge ? Int(Age.current(of: response, now: now)) : nil, handling: handling,
             responseTime: response.responseTime)
         if body == nil, case .file(let file)? = original.body { self.file = file }
+        if original.mayStore { record = original.record }
+    }
+
+    /// The response as a hit of the memory tier, without its body.
+    ///
+    /// - Parameter record: fresh.
+    package init(memoryHit record: OriginalRecord, now: Double, caching: CachingConfiguration) {
+        let remaining = Freshness.remaining(of: record.response, now: now, configuration: caching)
+        self.init(
+            status: record.response.status,
+            fields: Reuse.fields(of: record.response, wasValidated: false, configuration: caching), body: [],
+            age: Int(Age.current(of: record.response, now: now)),
+            handling: CacheHandling(
+                isHit: true, timeToLive: Int(remaining.rounded(.down)), detail: TierName.memory.description),
+            responseTime: record.response.responseTime)
     }
 }

@@ -12,6 +12,9 @@ package struct MemoryEntry<Value: Sendable>: Sendable {
     /// The bytes as inserted.
     package var body: [UInt8] { content.body }
 
+    /// Whether both are the same insertion; not whether they are equal.
+    package func isSame(as other: MemoryEntry) -> Bool { content === other.content }
+
     /// The same body with a changed value.
     func changing(_ change: (inout Value) -> Void) -> MemoryEntry {
         var value = value

@@ -35,7 +35,12 @@ package final class MemoryStore<Value: Sendable>: Sendable {
 
     /// The entry under `key`; counts a hit or a miss.
     package func entry(for key: String) -> MemoryEntry<Value>? {
-        MemoryShard.shard(of: key, in: shards).find(key).map { MemoryEntry($0) }
+        MemoryShard.shard(of: key, in: shards).find(key, countsMiss: true).map { MemoryEntry($0) }
+    }
+
+    /// The entry under `key`; counts a hit, but no miss, for a caller that looks again if there is none.
+    package func entryIfPresent(for key: String) -> MemoryEntry<Value>? {
+        MemoryShard.shard(of: key, in: shards).find(key, countsMiss: false).map { MemoryEntry($0) }
     }
 
     /// The entry under `key`, without counting a hit or an access.
@@ -197,10 +202,10 @@ private final class MemoryShard: Sendable {
         state = Mutex(State(index: CacheIndex(budget: budget, policy: policy)))
     }
 
-    func find(_ key: String) -> MemoryContent? {
+    func find(_ key: String, countsMiss: Bool) -> MemoryContent? {
         state.withLock { state in
             let found = state.index.use(key)
-            if found == nil { state.misses += 1 } else { state.hits += 1 }
+            if found != nil { state.hits += 1 } else if countsMiss { state.misses += 1 }
             return found
         }
     }

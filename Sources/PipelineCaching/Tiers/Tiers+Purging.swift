@@ -15,7 +15,7 @@ extension Tiers {
     }
 
     /// Removes from memory, in the background and at most once a second, what others have purged from farther tiers.
-    func catchUpWithFartherTiers() {
+    package func catchUpWithFartherTiers() {
         guard let last = links.last, !last.isFolder else { return }
         let time = GenerationPage.now()
         let due = nextCatchUp.load(ordering: .relaxed)

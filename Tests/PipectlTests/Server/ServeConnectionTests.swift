@@ -37,6 +37,21 @@ extension CommandTests {
             }
         }
 
+        @Test func `thousands of pipelined hits are all answered`() async throws {
+            let origin = try FolderOrigin(folder: Samples.folder + "/originals", maxAge: 3600)
+            defer { origin.stop() }
+            try await RunningServer.with { server in
+                let target = RunningServer.variant("thumbnail:20,png", origin.url("/grey.jpg"))
+                let first = try await server.ask(target)
+                let client = try await RawClient.connect(server.port)
+                let many = String(repeating: "GET \(target) HTTP/1.1\r\nHost: a\r\n\r\n", count: 4_000)
+                client.send(many + RunningServer.head(target, closes: true))
+                let answers = RawResponse.all(in: await client.receivedToEnd())
+                #expect(answers.count == 4_001 && answers.allSatisfy { $0.body == first.body })
+                #expect(answers.allSatisfy { $0["cache-status"]?.contains("detail=memory") == true })
+            }
+        }
+
         @Test func `HEAD, HTTP/1.0 and absolute targets are understood`() async throws {
             try await RunningServer.with { server in
                 let client = try await RawClient.connect(server.port)

@@ -32,7 +32,7 @@ extension CommandTests {
                 #expect(first["cache-control"]?.hasPrefix("max-age=3") == true && first["age"] == nil)
                 #expect(first["cache-status"]?.hasPrefix("pipeline; fwd=uri-miss; ttl=3") == true)
                 #expect(first["cache-status"]?.hasSuffix("; stored") == true)
-                #expect(first["server-timing"]?.contains("decode;dur=") == true)
+                #expect(first["server-timing"]?.contains("decode;desc=\"decoding\";dur=") == true)
                 #expect(first["x-content-type-options"] == "nosniff" && first["vary"] == nil)
                 #expect(first["content-security-policy"]?.contains("sandbox") == true)
                 #expect(first["last-modified"] != nil && first["date"] != nil && first["expires"] == nil)

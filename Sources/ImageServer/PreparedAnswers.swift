@@ -1,0 +1,178 @@
+import HTTPCaching
+import Pipeline
+import Synchronization
+
+/// An answer from memory, ready to be written: a head as HTTP/1.1 frames it, and a body.
+package struct PreparedAnswer: Sendable {
+    package let status: Int
+    /// The status line and the fields up to the empty line, for a connection that stays open.
+    package let head: [UInt8]
+    /// Empty for HEAD and for a 304.
+    package let body: [UInt8]
+    /// What the log says beside the status.
+    package let note: String?
+}
+
+/// What a request must not have, and what of it selects a prepared answer. Anything else asks in full.
+struct HitQuery {
+    private(set) var accept: String?
+    private(set) var ifNoneMatch: String?
+    private(set) var ifModifiedSince: String?
+    let isHead: Bool
+
+    /// nil if a field has a say that prepared answers do not know: a range, a body, another connection.
+    ///
+    /// - Parameter settings: decides which of the client's fields count.
+    init?(method: String, fields: [HeaderField], _ settings: ServerConfiguration) {
+        guard method == "GET" || method == "HEAD", !settings.forwarded.areAll else { return nil }
+        isHead = method == "HEAD"
+        var hosts = 0
+        for field in fields {
+            // Longer names have no meaning here.
+            if field.name.utf8.count <= 19 {
+                switch FieldLines.lowercased(field.name) {
+                case "host":
+                    hosts += 1
+                    guard RequestAdmission.isHost(field.value) else { return nil }
+                case "accept":
+                    accept = accept.map { $0 + ", " + field.value } ?? field.value
+                case "if-none-match":
+                    guard ifNoneMatch == nil else { return nil }
+                    ifNoneMatch = field.value
+                case "if-modified-since":
+                    guard ifModifiedSince == nil else { return nil }
+                    ifModifiedSince = field.value
+                case "connection":
+                    guard FieldLines.isSameName(field.value, "keep-alive") else { return nil }
+                case "range", "if-range", "if-match", "if-unmodified-since", "transfer-encoding", "content-length",
+                    "expect", "upgrade":
+                    return nil
+                case "cache-control", "pragma":
+                    guard !settings.honoursClientNoCache else { return nil }
+                default: break
+                }
+            }
+            if !settings.forwarded.isEmpty, settings.forwarded.contains(field.name) { return nil }
+        }
+        guard hosts == 1 else { return nil }
+    }
+}
+
+/// Answers that memory can give again, by target: the path from a request to its answer without the stages between.
+///
+/// What is kept for each is a head, made again at most once a second, and the way to its body. Bodies stay in the
+/// pipeline's memory tiers, within their budgets.
+final class PreparedAnswers: Sendable {
+    struct Key: Hashable {
+        var target: String
+        /// The formats that the client accepts, where the output depends on it; else empty.
+        var formats: [UInt8]
+    }
+
+    /// One answer and its heads.
+    final class Entry: Sendable {
+        private struct Heads {
+            var second = Int.min
+            var whole: [UInt8] = []
+            var notModified: [UInt8] = []
+            var note: String?
+        }
+
+        let answer: MemoryAnswer
+        /// Unix seconds from when to when the answer is fresh.
+        let fresh: Range<Double>
+        /// Whether conditions of the client count, and the validators they are compared with.
+        private let validators: [HeaderField]?
+        private let etag: String?
+        private let length: Int
+        private let response: @Sendable (_ now: Double) -> ServerResponse
+        private let heads = Mutex(Heads())
+
+        /// - Parameters:
+        ///   - fresh: Unix seconds.
+        ///   - length: bytes of the body.
+        ///   - isConditional: whether the client's conditions apply to the answer.
+        ///   - response: the answer without its body, at a time.
+        init(
+            _ answer: MemoryAnswer, fresh: Range<Double>, length: Int, isConditional: Bool,
+            response: @escaping @Sendable (_ now: Double) -> ServerResponse
+        ) {
+            self.answer = answer
+            self.fresh = fresh
+            self.length = length
+            self.response = response
+            let fields = response(fresh.lowerBound).fields
+            validators = isConditional ? fields.filter { ["ETag", "Last-Modified"].contains($0.name) } : nil
+            etag = isConditional ? fields.first("etag") : nil
+        }
+
+        func prepared(_ body: [UInt8], for query: HitQuery, now: Double) -> PreparedAnswer {
+            let isUnchanged = isUnchanged(for: query, now: now)
+            return heads.withLock { heads in
+                if heads.second != Int(now) {
+                    let whole = response(now)
+                    heads.second = Int(now)
+                    heads.whole = whole.headBytes(keepsAlive: true, length: length)
+                    heads.note = whole.note
+                    heads.notModified =
+                        validators == nil
+                        ? []
+                        : ServerResponse(status: 304, fields: Preconditions.notModifiedFields(whole.fields))
+                            .headBytes(keepsAlive: true)
+                }
+                return PreparedAnswer(
+                    status: isUnchanged ? 304 : 200, head: isUnchanged ? heads.notModified : heads.whole,
+                    body: isUnchanged || query.isHead ? [] : body, note: heads.note)
+            }
+        }
+
+        private func isUnchanged(for query: HitQuery, now: Double) -> Bool {
+            guard let validators, query.ifNoneMatch != nil || query.ifModifiedSince != nil else { return false }
+            if let tag = query.ifNoneMatch, tag == etag { return true }
+            var fields: [HeaderField] = []
+            if let tag = query.ifNoneMatch { fields.append(HeaderField("If-None-Match", tag)) }
+            if let date = query.ifModifiedSince { fields.append(HeaderField("If-Modified-Since", date)) }
+            let stored = StoredResponse(status: 200, fields: validators, requestTime: now, responseTime: now)
+            return Preconditions.evaluate(requestFields: fields, response: stored, isOrigin: true) == .notModified
+        }
+    }
+
+    /// Answers by key, the recent ones and those before them: what is not asked for again while `limit` others are, is
+    /// forgotten.
+    private struct State {
+        var recent: [Key: Entry] = [:]
+        var former: [Key: Entry] = [:]
+    }
+
+    private let state = Mutex(State())
+    private let limit: Int
+
+    /// - Parameter limit: at most twice as many are kept, at about 2 KB each.
+    init(limit: Int = 8_192) { self.limit = limit }
+
+    func entry(for key: Key) -> Entry? {
+        state.withLock { state in
+            if let entry = state.recent[key] { return entry }
+            guard let entry = state.former[key] else { return nil }
+            keep(entry, for: key, &state)
+            return entry
+        }
+    }
+
+    func keep(_ entry: Entry, for key: Key) { state.withLock { keep(entry, for: key, &$0) } }
+
+    func remove(_ key: Key) {
+        state.withLock { state in
+            state.recent[key] = nil
+            state.former[key] = nil
+        }
+    }
+
+    private func keep(_ entry: Entry, for key: Key, _ state: inout State) {
+        if state.recent.count >= limit {
+            state.former = state.recent
+            state.recent = [:]
+        }
+        state.recent[key] = entry
+    }
+}

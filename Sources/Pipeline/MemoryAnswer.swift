@@ -1,0 +1,64 @@
+import HTTPCaching
+import PipelineCaching
+
+/// An answer whose records and body memory holds, so that it can be given again without suspending.
+///
+/// It keeps the records but no body: the memory tiers decide how long bodies stay, and count each access.
+package struct MemoryAnswer: Sendable {
+    enum Body {
+        case variant(key: String, digest: String)
+        case original(digest: String)
+    }
+
+    let source: String
+    /// The records that the answer was chosen from. As long as memory has these very ones, the choice is the same.
+    let records: MemoryEntry<[OriginalRecord]>
+    let body: Body
+}
+
+extension ImagePipeline {
+    /// A variant or original as memory holds it; nil if it does not, or if its original may not be stored.
+    package func memoryAnswer(for response: ImageResponse) -> MemoryAnswer? {
+        guard response.isStorable, !response.isStale else { return nil }
+        return memoryAnswer(
+            response.record,
+            response.key.map { .variant(key: $0, digest: response.digest) } ?? .original(digest: response.digest))
+    }
+
+    /// An original as memory holds it; nil if it does not.
+    package func memoryAnswer(for response: OriginalResponse) -> MemoryAnswer? {
+        response.record.flatMap { memoryAnswer($0, .original(digest: $0.digest)) }
+    }
+
+    private func memoryAnswer(_ record: OriginalRecord, _ body: MemoryAnswer.Body) -> MemoryAnswer? {
+        guard let records = tiers.memory.records.peek(record.source), records.value.contains(record) else { return nil }
+        return MemoryAnswer(source: record.source, records: records, body: body)
+    }
+
+    /// The body of an answer, if memory still holds it and the records it was chosen from, and nobody has purged them;
+    /// counts as an access to both. The caller checks whether the answer is fresh.
+    package func body(of answer: MemoryAnswer) -> [UInt8]? {
+        tiers.body(of: answer)
+    }
+}
+
+extension Tiers {
+    fileprivate func body(of answer: MemoryAnswer) -> [UInt8]? {
+        guard isMemoryCurrent else { return nil }
+        catchUpWithFartherTiers()
+        // Whoever gets nil asks in full, and so counts the misses.
+        let body: [UInt8]
+        switch answer.body {
+        case .variant(let key, let digest):
+            guard let entry = memory.variants.entryIfPresent(for: key), entry.value.digest == digest else {
+                return nil
+            }
+            body = entry.body
+        case .original(let digest):
+            guard let entry = memory.originals.entryIfPresent(for: digest) else { return nil }
+            body = entry.body
+        }
+        let records = memory.records.entryIfPresent(for: answer.source)
+        return records?.isSame(as: answer.records) == true ? body : nil
+    }
+}

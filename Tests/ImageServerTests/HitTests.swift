@@ -1,0 +1,329 @@
+import Glibc
+import HTTPCaching
+import Synchronization
+import TestSupport
+import Testing
+import Variants
+
+@testable import ImageServer
+@testable import Pipeline
+@testable import PipelineCaching
+
+/// What `Site.hit` answers by itself, and what it leaves to the stages.
+@Suite struct HitTests {
+    /// A site on a cache folder, before an origin whose picture and fields a test sets; time is the test's.
+    private final class Bench: Sendable {
+        let site: Site
+        let pipeline: ImagePipeline
+        let origin: LoopbackOrigin
+        let folder: String
+        private let clock: Clock
+        let answer: Answer
+
+        final class Clock: Sendable {
+            let seconds = Mutex(SystemClock.now)
+        }
+        final class Answer: Sendable {
+            let fields = Mutex<[(String, String)]>([("Cache-Control", "max-age=60")])
+            let picture = Mutex("night-tiny.jpg")
+        }
+        private enum SystemClock {
+            static var now: Double { Double(time(nil)) }
+        }
+
+        init(_ change: (inout ServerConfiguration, inout PipelineConfiguration) -> Void = { _, _ in }) throws {
+            let (clock, answer) = (Clock(), Answer())
+            (self.clock, self.answer) = (clock, answer)
+            origin = try LoopbackOrigin { _ in
+                var fields = answer.fields.withLock { $0 }
+                fields.append(("Content-Type", "image/jpeg"))
+                return Self.reply(
+                    fields, Self.sample(answer.picture.withLock { $0 }), clock.seconds.withLock { Int($0) })
+            }
+            var template = Array("/tmp/hit-tests-XXXXXX".utf8CString)
+            folder = template.withUnsafeMutableBufferPointer { mkdtemp($0.baseAddress!).map { String(cString: $0) } }!
+            var configuration = PipelineConfiguration()
+            configuration.cacheFolder = folder + "/cache"
+            configuration.fetch.allowPrivateAddresses = .all
+            configuration.now = { clock.seconds.withLock { $0 } }
+            var settings = ServerConfiguration()
+            settings.signature.allowUnsigned = true
+            change(&settings, &configuration)
+            settings.caching = configuration.caching
+            pipeline = try ImagePipeline(configuration)
+            site = Site(pipeline: pipeline, settings: settings, now: configuration.now)
+        }
+
+        private static func reply(_ fields: [(String, String)], _ body: [UInt8], _ now: Int) -> OriginReply {
+            var head = "HTTP/1.1 200 OK\r\nContent-Length: \(body.count)\r\nDate: \(OriginDate.text(now))\r\n"
+            for (name, value) in fields { head += "\(name): \(value)\r\n" }
+            return OriginReply(parts: [.bytes(Array((head + "\r\n").utf8) + body)], keepsAlive: true)
+        }
+
+        static func sample(_ name: String) -> [UInt8] {
+            let folder = #filePath.split(separator: "/", omittingEmptySubsequences: false).dropLast(3)
+                .joined(separator: "/")
+            guard let file = fopen(folder + "/samples/originals/" + name, "r") else { return [] }
+            defer { fclose(file) }
+            var bytes = [UInt8](repeating: 0, count: 1 << 20)
+            return Array(bytes[..<fread(&bytes, 1, bytes.count, file)])
+        }
+
+        func advance(_ seconds: Double) { clock.seconds.withLock { $0 += seconds } }
+
+        var variant: String { "/variant/unsigned/thumbnail:20,png/" + source }
+        var original: String { "/original/unsigned/" + source }
+        var source: String { origin.url("/a.jpg").replacing("/", with: "%2F") }
+
+        func ask(_ target: String, _ fields: [HeaderField] = []) async -> ServerResponse {
+            await site.respond(
+                to: ServerRequest(target: target, fields: [HeaderField("Host", "a")] + fields))
+        }
+
+        func hit(_ target: String, method: String = "GET", _ fields: [HeaderField] = []) -> PreparedAnswer? {
+            site.hit(method: method, target: target, fields: [HeaderField("Host", "a")] + fields)
+        }
+
+        func end() async {
+            await pipeline.shutdown()
+            origin.stop()
+            // A test's folder: what is left of it is in the system's folder for such files.
+            _ = execute(["rm", "-rf", folder])
+        }
+
+        private func execute(_ words: [String]) -> Int32 {
+            var pid = pid_t()
+            var arguments = words.map { strdup($0) } + [nil]
+            defer { arguments.forEach { free($0) } }
+            guard posix_spawnp(&pid, words[0], nil, nil, &arguments, environ) == 0 else { return -1 }
+            var status: Int32 = 0
+            waitpid(pid, &status, 0)
+            return status
+        }
+    }
+
+    private static func with(
+        _ change: (inout ServerConfiguration, inout PipelineConfiguration) -> Void = { _, _ in },
+        _ body: (Bench) async throws -> Void
+    ) async throws {
+        let bench = try Bench(change)
+        try await body(bench)
+        await bench.end()
+    }
+
+    private static func text(_ head: [UInt8]) -> String { String(decoding: head, as: UTF8.self) }
+
+    @Test func `what was answered once is a hit, equal in all but its cache status and the times of stages`()
+        async throws
+    {
+        try await Self.with { bench in
+            for target in [bench.variant, bench.original] {
+                #expect(bench.hit(target) == nil)
+                let first = await bench.ask(target)
+                let hit = try #require(bench.hit(target))
+                #expect(hit.status == 200 && hit.body == Array(first.body))
+                let head = Self.text(hit.head)
+                #expect(head.hasPrefix("HTTP/1.1 200 OK\r\n") && head.hasSuffix("\r\n\r\n"))
+                #expect(head.contains("Content-Length: \(first.body.count)\r\n"))
+                #expect(head.contains("Cache-Status: pipeline; hit; ttl=") && head.contains("; detail=memory\r\n"))
+                for field in first.fields where !["Cache-Status", "Server-Timing", "Age"].contains(field.name) {
+                    #expect(head.contains("\(field.name): \(field.value)\r\n"), "\(field.name)")
+                }
+                #expect(target == bench.original ? head.contains("\r\nAge: ") : !head.contains("Server-Timing"))
+            }
+            #expect(bench.origin.requests.count == 1)
+        }
+    }
+
+    @Test func `HEAD and conditions are hits too (RFC 9110 §13.2.2)`() async throws {
+        try await Self.with { bench in
+            let first = await bench.ask(bench.variant)
+            let head = try #require(bench.hit(bench.variant, method: "HEAD"))
+            #expect(head.status == 200 && head.body.isEmpty && head.head == bench.hit(bench.variant)?.head)
+            let tag = try #require(first["etag"])
+            let date = try #require(first["last-modified"])
+            for fields in [
+                [HeaderField("If-None-Match", tag)], [HeaderField("If-None-Match", "\"x\", W/\(tag)")],
+                [HeaderField("if-none-match", "*")], [HeaderField("If-Modified-Since", date)],
+                [HeaderField("If-None-Match", tag), HeaderField("If-Modified-Since", "Mon, 01 Jan 2001 00:00:00 GMT")],
+            ] {
+                let hit = try #require(bench.hit(bench.variant, fields))
+                #expect(hit.status == 304 && hit.body.isEmpty)
+                let full = await bench.ask(bench.variant, fields)
+                #expect(full.status == 304)
+                for field in full.fields where !["Cache-Status", "Server-Timing"].contains(field.name) {
+                    #expect(Self.text(hit.head).contains("\(field.name): \(field.value)\r\n"), "\(field.name)")
+                }
+                #expect(!Self.text(hit.head).contains("Content-Length"))
+            }
+            for fields in [
+                [HeaderField("If-None-Match", "\"x\"")],
+                [HeaderField("If-Modified-Since", "Mon, 01 Jan 2001 00:00:00 GMT")],
+                [HeaderField("If-None-Match", "\"x\""), HeaderField("If-Modified-Since", date)],
+            ] { #expect(bench.hit(bench.variant, fields)?.status == 200) }
+        }
+    }
+
+    @Test func `requests with a say of their own are left to the stages`() async throws {
+        try await Self.with({ settings, _ in
+            settings.forwarded = ForwardedFields(["X-Tenant"])
+            settings.honoursClientNoCache = true
+        }) { bench in
+            _ = await bench.ask(bench.variant)
+            #expect(bench.hit(bench.variant) != nil)
+            for (name, value) in [
+                ("Range", "bytes=0-1"), ("If-Match", "*"), ("If-Unmodified-Since", "x"), ("If-Range", "x"),
+                ("Expect", "100-continue"), ("Content-Length", "1"), ("Transfer-Encoding", "chunked"),
+                ("Connection", "close"), ("Upgrade", "h2c"), ("Host", "b"), ("x-tenant", "1"),
+                ("Cache-Control", "no-cache"), ("Pragma", "no-cache"),
+            ] { #expect(bench.hit(bench.variant, [HeaderField(name, value)]) == nil, "\(name)") }
+            #expect(bench.hit(bench.variant, [HeaderField("Connection", "Keep-Alive")]) != nil)
+            #expect(bench.hit(bench.variant, method: "POST") == nil)
+            #expect(bench.site.hit(method: "GET", target: bench.variant, fields: []) == nil)
+            #expect(
+                bench.site.hit(method: "GET", target: bench.variant, fields: [HeaderField("Host", "a b")]) == nil)
+        }
+        try await Self.with({ settings, _ in settings.forwarded = ForwardedFields(["*"]) }) { bench in
+            _ = await bench.ask(bench.variant)
+            #expect(bench.hit(bench.variant) == nil)
+        }
+    }
+
+    @Test func `a stale answer is no hit, and neither is one from before a clock was set back`() async throws {
+        try await Self.with { bench in
+            _ = await bench.ask(bench.variant)
+            bench.advance(50)
+            #expect(bench.hit(bench.variant).map { Self.text($0.head).contains("Cache-Control: max-age=") } == true)
+            bench.advance(20)
+            #expect(bench.hit(bench.variant) == nil)
+            // The transport's clock is the system's.
+            bench.answer.fields.withLock { $0 = [("Cache-Control", "max-age=600")] }
+            _ = await bench.ask(bench.variant)
+            #expect(bench.hit(bench.variant) != nil)
+            bench.advance(-100)
+            #expect(bench.hit(bench.variant) == nil)
+        }
+    }
+
+    @Test func `times in a head are those of the second it is sent in`() async throws {
+        try await Self.with { bench in
+            _ = await bench.ask(bench.original)
+            _ = await bench.ask(bench.variant)
+            func ages() throws -> [Int] {
+                try [(bench.original, "Age: "), (bench.variant, "Cache-Control: max-age=")].map { target, name in
+                    let lines = Self.text(try #require(bench.hit(target)).head).split(separator: "\r\n")
+                    let line = try #require(lines.first { $0.hasPrefix(name) })
+                    return try #require(Int(line.dropFirst(name.count)))
+                }
+            }
+            let before = try ages()
+            bench.advance(30)
+            let after = try ages()
+            // The transport's clock is the system's, which may have gone on since.
+            #expect(
+                (15...31).contains(after[0] - before[0]) && (15...31).contains(before[1] - after[1]),
+                "\(before) \(after)")
+        }
+    }
+
+    @Test func `answers that may not be kept are never prepared`() async throws {
+        for control in ["no-store", "private", "no-cache", "max-age=0"] {
+            try await Self.with { bench in
+                bench.answer.fields.withLock { $0 = [("Cache-Control", control)] }
+                _ = await bench.ask(bench.variant)
+                _ = await bench.ask(bench.original)
+                #expect(bench.hit(bench.variant) == nil && bench.hit(bench.original) == nil, "\(control)")
+            }
+        }
+    }
+
+    @Test func `a purge is seen by the next hit, whoever makes it`() async throws {
+        try await Self.with { bench in
+            let source = ImageSource(bench.origin.url("/a.jpg"))
+            _ = await bench.ask(bench.variant)
+            await bench.pipeline.drain()
+            #expect(bench.hit(bench.variant) != nil)
+            _ = try await bench.pipeline.purge(source)
+            #expect(bench.hit(bench.variant) == nil)
+
+            _ = await bench.ask(bench.variant)
+            await bench.pipeline.drain()
+            #expect(bench.hit(bench.variant) != nil)
+            var configuration = PipelineConfiguration()
+            configuration.cacheFolder = bench.folder + "/cache"
+            let other = try ImagePipeline(configuration)
+            _ = try await other.purge(source)
+            #expect(bench.hit(bench.variant) == nil)
+            await other.shutdown()
+
+            _ = await bench.ask(bench.variant)
+            #expect(bench.hit(bench.variant) != nil)
+            #expect(bench.pipeline.reduceMemory() > 0)
+            #expect(bench.hit(bench.variant) == nil)
+        }
+    }
+
+    @Test func `a newer original replaces the answer although the former one was still fresh`() async throws {
+        try await Self.with { bench in
+            let first = await bench.ask(bench.variant)
+            #expect(bench.hit(bench.variant) != nil)
+            bench.answer.picture.withLock { $0 = "meadow-small.jpg" }
+            var reload = ImageRequest(.url(bench.origin.url("/a.jpg")), recipe: try Recipe("thumbnail:20,png"))
+            reload.policy = .reload
+            _ = try await bench.pipeline.respond(to: reload)
+            #expect(bench.hit(bench.variant) == nil)
+            let second = await bench.ask(bench.variant)
+            #expect(second.body != first.body)
+            #expect(bench.hit(bench.variant)?.body == Array(second.body))
+        }
+    }
+
+    @Test func `a negotiated format is a hit for clients that name the same formats`() async throws {
+        try await Self.with({ settings, _ in settings.formats = [.webp] }) { bench in
+            let target = "/variant/unsigned/thumbnail:20/" + bench.source
+            let webp = HeaderField("Accept", "image/webp")
+            #expect(await bench.ask(target, [webp])["content-type"] == "image/webp")
+            #expect(bench.hit(target) == nil)
+            for accept in ["image/webp", "text/html, image/webp;q=0.5, */*"] {
+                let head = Self.text(try #require(bench.hit(target, [HeaderField("Accept", accept)])).head)
+                #expect(head.contains("Content-Type: image/webp\r\n") && head.contains("Vary: Accept\r\n"))
+            }
+            #expect(bench.hit(target, [HeaderField("Accept", "image/*")]) == nil)
+            _ = await bench.ask(target)
+            for accept in ["image/*", "image/webp;q=0"] {
+                let head = Self.text(try #require(bench.hit(target, [HeaderField("Accept", accept)])).head)
+                #expect(head.contains("Content-Type: image/jpeg\r\n"))
+            }
+        }
+    }
+
+    @Test func `hits are counted as accesses, and what is left to the stages counts one miss`() async throws {
+        try await Self.with { bench in
+            _ = await bench.ask(bench.variant)
+            let before = bench.pipeline.memoryStatistics
+            for _ in 0..<3 { #expect(bench.hit(bench.variant) != nil) }
+            let after = bench.pipeline.memoryStatistics
+            #expect(after.variants.hits - before.variants.hits == 3 && after.records.hits - before.records.hits == 3)
+            bench.pipeline.reduceMemory()
+            #expect(bench.hit(bench.variant) == nil)
+            #expect(bench.pipeline.memoryStatistics.variants.misses == after.variants.misses)
+        }
+    }
+
+    @Test func `what is not asked for again is forgotten while others are`() {
+        let answers = PreparedAnswers(limit: 2)
+        func key(_ target: String) -> PreparedAnswers.Key { PreparedAnswers.Key(target: target, formats: []) }
+        let entry = PreparedAnswers.Entry(
+            MemoryAnswer(source: "", records: MemoryEntry(value: [], body: []), body: .original(digest: "")),
+            fresh: 0..<1, length: 0, isConditional: false
+        ) { _ in ServerResponse(status: 200) }
+        answers.keep(entry, for: key("/1"))
+        for number in 2...9 {
+            answers.keep(entry, for: key("/\(number)"))
+            #expect(answers.entry(for: key("/1")) != nil)
+        }
+        #expect(answers.entry(for: key("/2")) == nil && answers.entry(for: key("/9")) != nil)
+        answers.remove(key("/1"))
+        #expect(answers.entry(for: key("/1")) == nil)
+    }
+}
