@@ -14,7 +14,7 @@ final class LineReader {
     /// The line number of the next byte, from 1.
     private(set) var line = 1
     /// Set if a read has failed; the rest of the input is lost.
-    private(set) var failure: SystemError?
+    var failure: FileError?
     static let lineLimit = 1 << 20
 
     init(
@@ -99,7 +99,7 @@ final class LineReader {
             }
             if count < 0 {
                 if errno == EINTR || errno == EAGAIN { continue }
-                failure = SystemError("read", name)
+                failure = FileError("read", name)
             }
             break
         }

@@ -6,55 +6,38 @@ extension LineReader {
             BatchFailure(code: .badManifestLine, message: "\(name), line \(line): \(message)"))
     }
 
-    /// The read error as a failed item, reported once.
-    func takeFailure(_ isReported: inout Bool) -> BatchEntry? {
-        guard let failure, !isReported else { return nil }
-        isReported = true
-        return .failure(source: name, BatchFailure(code: .badManifest, message: failure.description))
+    /// The read error as a failed item; nil if there was none, or once it has been reported.
+    func takeFailure() -> BatchEntry? {
+        failure.take().map { .failure(source: name, BatchFailure(code: .badManifest, message: $0.description)) }
     }
 }
 
-/// A list with one source per line; blank lines and lines that begin with `#` are skipped.
+/// The columns of a manifest, and the members of its objects.
+private let manifestNames = ["source", "name", "recipes"]
+
+/// A list with one source per line, or JSON Lines.
 final class SourceLinesReader: EntryReader {
     private let lines: LineReader
-    private var isReported = false
+    private let parse: (String) throws(NameError) -> BatchSource?
 
-    init(_ lines: LineReader) { self.lines = lines }
-
-    func next() -> BatchEntry? {
-        while true {
-            let number = lines.line
-            switch lines.nextLine() {
-            case nil: return lines.takeFailure(&isReported)
-            case .failure(let message): return lines.failed(line: number, message)
-            case .text(let text):
-                let source = text.trimmed
-                if source.isEmpty || source.hasPrefix("#") { continue }
-                if source.utf8.contains(0) { return lines.failed(line: number, "the source contains a NUL") }
-                return .source(BatchSource(source))
-            }
-        }
+    /// - Parameter parse: returns the source of a line; nil for a line to skip.
+    init(
+        _ lines: LineReader,
+        _ parse: @escaping (String) throws(NameError) -> BatchSource? = SourceLinesReader.fromText
+    ) {
+        self.lines = lines
+        self.parse = parse
     }
-}
-
-/// JSON Lines: `{"source":…,"name":…,"recipes":[…]}`; blank lines are skipped.
-final class JSONLinesReader: EntryReader {
-    private let lines: LineReader
-    private var isReported = false
-    private static let names = ["source", "name", "recipes"]
-
-    init(_ lines: LineReader) { self.lines = lines }
 
     func next() -> BatchEntry? {
         while true {
             let number = lines.line
             switch lines.nextLine() {
-            case nil: return lines.takeFailure(&isReported)
+            case nil: return lines.takeFailure()
             case .failure(let message): return lines.failed(line: number, message)
             case .text(let text):
-                if text.trimmed.isEmpty { continue }
-                do {
-                    return .source(try Self.parse(text))
+                do throws(NameError) {
+                    if let source = try parse(text) { return .source(source) }
                 } catch {
                     return lines.failed(line: number, error.message)
                 }
@@ -62,7 +45,17 @@ final class JSONLinesReader: EntryReader {
         }
     }
 
-    static func parse(_ text: String) throws(NameError) -> BatchSource {
+    /// The source that a line consists of; blank lines and lines that begin with `#` are skipped.
+    static func fromText(_ text: String) throws(NameError) -> BatchSource? {
+        let source = text.trimmed
+        if source.isEmpty || source.hasPrefix("#") { return nil }
+        if source.utf8.contains(0) { throw NameError(message: "the source contains a NUL") }
+        return BatchSource(source: source)
+    }
+
+    /// Reads `{"source":…,"name":…,"recipes":[…]}`; blank lines are skipped.
+    static func fromJSON(_ text: String) throws(NameError) -> BatchSource? {
+        if text.trimmed.isEmpty { return nil }
         let value: SettingValue
         do {
             value = try JSONReader.parse(text)
@@ -70,13 +63,14 @@ final class JSONLinesReader: EntryReader {
             throw NameError(message: "not JSON: \(error)")
         }
         guard case .map(let members) = value else { throw NameError(message: "expected an object") }
-        for member in members where !names.contains(member.name) {
-            throw NameError(message: "unknown member `\(member.name)`" + NearestName.hint(member.name, in: names))
+        for member in members where !manifestNames.contains(member.name) {
+            throw NameError(
+                message: "unknown member `\(member.name)`" + NearestName.hint(member.name, in: manifestNames))
         }
         guard case .string(let source)? = value["source"], !source.isEmpty, !source.utf8.contains(0) else {
             throw NameError(message: "`source` is missing or not a string")
         }
-        var result = BatchSource(source)
+        var result = BatchSource(source: source)
         switch value["name"] {
         case nil, .null?: break
         case .string(let name)?: result.name = name
@@ -104,8 +98,6 @@ final class CSVReader: EntryReader {
     private let lines: LineReader
     private var columns: [String]?
     private var isDone = false
-    private var isReported = false
-    private static let names = ["source", "name", "recipes"]
 
     enum Record { case fields([String]), failure(String) }
 
@@ -131,12 +123,12 @@ final class CSVReader: EntryReader {
                 return entry(fields, columns, number)
             }
         }
-        return lines.takeFailure(&isReported)
+        return lines.takeFailure()
     }
 
     private func takeHeader(_ fields: [String]) -> String? {
         let header = fields.map { $0.trimmed.lowercased() }
-        for name in header where !Self.names.contains(name) {
+        for name in header where !manifestNames.contains(name) {
             return "unknown column `\(name)`; the header is source,name,recipes"
         }
         guard header.contains("source") else { return "the column `source` is missing" }
@@ -149,7 +141,7 @@ final class CSVReader: EntryReader {
         guard fields.count == columns.count else {
             return lines.failed(line: number, "\(fields.count) fields, but the header has \(columns.count)")
         }
-        var result = BatchSource("")
+        var result = BatchSource(source: "")
         for (column, field) in zip(columns, fields) {
             switch column {
             case "source": result.source = field.trimmed
@@ -233,7 +225,7 @@ final class SniffingReader: EntryReader {
         if let reader { return reader.next() }
         let chosen: any EntryReader =
             switch lines.peek() {
-            case UInt8(ascii: "{"): JSONLinesReader(lines)
+            case UInt8(ascii: "{"): SourceLinesReader(lines, SourceLinesReader.fromJSON)
             default: lines.beginsWithHeader ? CSVReader(lines) : SourceLinesReader(lines)
             }
         reader = chosen

@@ -46,8 +46,8 @@ extension SettingForm where Value == BreakerConfiguration? {
             write: { breaker in
                 guard let breaker, breaker != BreakerConfiguration() else { return .bool(breaker != nil) }
                 return .map([
-                    SettingMember("failures", .int(breaker.failures)),
-                    SettingMember("seconds", .double(breaker.seconds)),
+                    SettingMember(name: "failures", value: .int(breaker.failures)),
+                    SettingMember(name: "seconds", value: .double(breaker.seconds)),
                 ])
             })
     }
@@ -58,7 +58,7 @@ extension SettingForm where Value == [HostOrigin: HostSettings] {
     static var hosts: Self {
         Self(
             kind: .map, read: { (given) throws(SettingError) in try given.hosts() },
-            write: { .map($0.keys.map(\.description).sorted().map { SettingMember($0, .null) }) })
+            write: { .map($0.keys.map(\.description).sorted().map { SettingMember(name: $0, value: .null) }) })
     }
 }
 

@@ -133,7 +133,9 @@ extension SettingForm where Value == [String: String] {
                 var result: [String: String] = [:]
                 for member in members { if case .string(let text) = member.value { result[member.name] = text } }
                 return result
-            }, write: { .map($0.sorted { $0.key < $1.key }.map { SettingMember($0.key, .string($0.value)) }) })
+            },
+            write: { .map($0.sorted { $0.key < $1.key }.map { SettingMember(name: $0.key, value: .string($0.value)) }) }
+        )
     }
 }
 

@@ -47,9 +47,4 @@ enum SettingValue: Sendable, Hashable {
 struct SettingMember: Sendable, Hashable {
     var name: String
     var value: SettingValue
-
-    init(_ name: String, _ value: SettingValue) {
-        self.name = name
-        self.value = value
-    }
 }

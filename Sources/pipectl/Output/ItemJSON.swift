@@ -49,12 +49,6 @@ struct ItemJSON: Sendable, Hashable {
     var milliseconds: Timings?
     var error: BatchFailure?
 
-    init(source: String, recipe: String, outcome: ItemOutcome) {
-        self.source = source
-        self.recipe = recipe
-        self.outcome = outcome
-    }
-
     /// A human-readable description of the failure; nil if the item did not fail.
     var failureText: String? {
         guard outcome == .failed, let error else { return nil }
