@@ -9,14 +9,6 @@ struct EncodablePixels: Sendable {
     /// nil for a still picture.
     var timing: FrameTiming?
 
-    init(storage: PixelStorage, width: Int, height: Int, bands: Int, timing: FrameTiming? = nil) {
-        self.storage = storage
-        self.width = width
-        self.height = height
-        self.bands = bands
-        self.timing = timing
-    }
-
     var frameCount: Int { timing?.delays.count ?? 1 }
 
     /// The bytes of one frame.

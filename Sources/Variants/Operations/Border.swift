@@ -21,11 +21,7 @@ struct Border: ResizingOperation {
     var canonicalArguments: [String] { [String(width), colour.text] }
     var explanation: String { "Adds a frame of \(width) px in #\(colour.text)." }
 
-    func multiplied(by ratio: Double) -> Border {
-        var result = self
-        result.width = PlainNumber.scaled(width, by: ratio)
-        return result
-    }
+    func multiplied(by ratio: Double) -> Border { setting(\.width, to: PlainNumber.scaled(width, by: ratio)) }
 
     func resultSize(of size: PixelSize) -> PixelSize? { canvas(of: size) }
 

@@ -26,11 +26,7 @@ struct RoundedMask: VariantOperation {
 
     var alphaEffect: AlphaEffect { .adds }
 
-    func multiplied(by ratio: Double) -> RoundedMask {
-        var result = self
-        result.radii = radii.map { $0.multiplied(by: ratio) }
-        return result
-    }
+    func multiplied(by ratio: Double) -> RoundedMask { setting(\.radii, to: radii.map { $0.multiplied(by: ratio) }) }
 
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         try picture.masked(context) { RoundedRectangle(width: $0.width, height: $0.height, radii: radii) }

@@ -73,11 +73,7 @@ struct Thumbnail: ResizingOperation {
     var differenceGain: Double { mode == .fill && anchor.looksAtPixels ? .infinity : 1 }
     var alphaEffect: AlphaEffect { mode == .pad ? .uncovers(antialiased: false) : .keeps }
 
-    func multiplied(by ratio: Double) -> Thumbnail {
-        var result = self
-        result.box = box.multiplied(by: ratio)
-        return result
-    }
+    func multiplied(by ratio: Double) -> Thumbnail { setting(\.box, to: box.multiplied(by: ratio)) }
 
     /// The sizes that this step computes for a picture of size `source`.
     func geometry(of source: PixelSize) -> ThumbnailGeometry {

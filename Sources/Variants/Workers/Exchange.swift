@@ -5,10 +5,10 @@ import Glibc
 /// One render while a worker has it: waits for the answer, stops the render if its caller cancels or its deadline
 /// passes, kills a worker that does not stop, and trusts nothing it has not checked.
 struct Exchange {
-    private let core: PoolCore
+    let core: PoolCore
     private let pending: PendingRender
-    private let files: HandedFiles
-    private let worker: WorkerProcess
+    let files: HandedFiles
+    let worker: WorkerProcess
     private let wakeup: Int32
     /// Kills the worker if it still runs, and puts another one in its place.
     private let replace: () -> Void
@@ -94,8 +94,11 @@ struct Exchange {
 
     /// Leaves a worker that was told to stop to another thread, if another worker is ready.
     private func leave(after stop: Stop) throws(RenderError) {
-        let stopping = StoppingRender(core, pending, files, worker, began: began, phase: phase, stop: stop)
-        if handOver(stopping) { throw stop.reason }
+        // Another thread must not touch the slot that the closures belong to.
+        let rest = Exchange(
+            core, pending, files, worker, -1, began: began, phase: phase, replace: worker.kill, handOver: { _ in false }
+        )
+        if handOver(StoppingRender(exchange: rest, stop: stop)) { throw stop.reason }
     }
 
     /// A stop that was sent to the worker.

@@ -42,6 +42,10 @@ struct WorkerRequest: Sendable, Hashable {
     var masks: [Mask]
     var shared: SharedDecode?
 
+    private static var countedLimits: [WritableKeyPath<RenderLimits, Int>] {
+        [\.pixels, \.bytes, \.frames, \.scans, \.outputEdge, \.profileBytes]
+    }
+
     var bytes: [UInt8] {
         var writer = MessageWriter()
         writer.integer(WorkerProtocol.magic)
@@ -62,10 +66,7 @@ struct WorkerRequest: Sendable, Hashable {
         writer.flag(output.isProgressive)
         writer.count(output.keep.rawValue)
         writer.text(quality.rawValue)
-        let numbers = [
-            limits.pixels, limits.bytes, limits.frames, limits.scans, limits.outputEdge, limits.profileBytes,
-        ]
-        for value in numbers { writer.count(value) }
+        for path in Self.countedLimits { writer.count(limits[keyPath: path]) }
         writer.count(limits.formats.reduce(0) { $0 | 1 << (ImageFormat.allCases.firstIndex(of: $1) ?? 0) })
         writer.double(limits.seconds)
         writer.double(limits.encodeSeconds)
@@ -113,12 +114,7 @@ extension WorkerRequest {
         output.keep = KeptMetadata(rawValue: try reader.count("metadata", 0...7))
         quality = try reader.choice("quality", RenderQuality.self)
         limits = RenderLimits()
-        limits.pixels = try reader.count("a limit", bytes)
-        limits.bytes = try reader.count("a limit", bytes)
-        limits.frames = try reader.count("a limit", bytes)
-        limits.scans = try reader.count("a limit", bytes)
-        limits.outputEdge = try reader.count("a limit", bytes)
-        limits.profileBytes = try reader.count("a limit", bytes)
+        for path in Self.countedLimits { limits[keyPath: path] = try reader.count("a limit", bytes) }
         let formats = try reader.count("formats", 0...(1 << ImageFormat.allCases.count) - 1)
         limits.formats = Set(ImageFormat.allCases.enumerated().filter { formats >> $0.offset & 1 == 1 }.map(\.element))
         limits.seconds = try reader.amount("seconds")
