@@ -59,7 +59,7 @@ import Testing
         let folder = ScratchFolder()
         let file = try AtomicFile(path: folder("x"))
         try file.write([1])
-        file.abandon()
+        _ = consume file
         #expect(folder.names().isEmpty)
     }
 }

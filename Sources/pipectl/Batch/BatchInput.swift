@@ -1,7 +1,6 @@
 import Glibc
 import Pipeline
 
-/// One source of a batch.
 struct BatchSource: Sendable, Hashable {
     /// The source as given; for a file found in a folder, DIR/relative path.
     var source: String
@@ -161,7 +160,6 @@ struct FileIdentity: Hashable {
     }
 }
 
-/// The kind of a batch argument.
 enum InputKind: Hashable {
     case folder, picture, lines, jsonLines, csv, glob, absent
 

@@ -21,13 +21,11 @@ struct BatchVariant: Sendable {
     var item: ItemJSON
 }
 
-/// The result for one source and recipe.
 enum BatchOutcome: Sendable {
     case variant(BatchVariant)
     case failure(BatchFailure)
 }
 
-/// The options of a batch.
 struct BatchOptions: Sendable {
     /// The recipes as written on the command line; those of a manifest replace them.
     var recipes: [String]
@@ -133,7 +131,6 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
     }
 }
 
-/// One source and one recipe.
 struct BatchItem: Sendable {
     var source: BatchSource
     /// Position of the source in the input, from 1.
@@ -201,25 +198,21 @@ final class BatchProducer: @unchecked Sendable {
         // Compare stored names: two spellings of one source are the same source to the cache.
         let identity = ImageSource(source.source).storedName ?? source.source
         for recipe in recipes {
-            let known = canonicalText(recipe)
-            let text: String
-            switch known {
-            case .success(let canonical): text = canonical
-            case .failure(let failure):
-                pending.append(failed(source, recipe, failure))
-                continue
+            switch canonicalText(recipe) {
+            case .failure(let failure): pending.append(failed(source, recipe, failure))
+            case .success(let text):
+                var hasher = Hasher()
+                hasher.combine(identity)
+                hasher.combine(text)
+                guard seen.insert(hasher.finalize()).inserted else {
+                    duplicates += 1
+                    continue
+                }
+                pending.append(
+                    BatchItem(
+                        source: source, index: index, written: recipe, canonical: text,
+                        hasSeveralRecipes: recipes.count > 1))
             }
-            var hasher = Hasher()
-            hasher.combine(identity)
-            hasher.combine(text)
-            guard seen.insert(hasher.finalize()).inserted else {
-                duplicates += 1
-                continue
-            }
-            pending.append(
-                BatchItem(
-                    source: source, index: index, written: recipe, canonical: text,
-                    hasSeveralRecipes: recipes.count > 1))
         }
     }
 

@@ -32,15 +32,11 @@ final class SourceLinesReader: EntryReader {
     func next() -> BatchEntry? {
         while true {
             let number = lines.line
-            switch lines.nextLine() {
-            case nil: return lines.takeFailure()
-            case .failure(let message): return lines.failed(line: number, message)
-            case .text(let text):
-                do throws(NameError) {
-                    if let source = try parse(text) { return .source(source) }
-                } catch {
-                    return lines.failed(line: number, error.message)
-                }
+            do throws(NameError) {
+                guard let text = try lines.nextLine() else { return lines.takeFailure() }
+                if let source = try parse(text) { return .source(source) }
+            } catch {
+                return lines.failed(line: number, error.message)
             }
         }
     }
@@ -99,47 +95,38 @@ final class CSVReader: EntryReader {
     private var columns: [String]?
     private var isDone = false
 
-    enum Record { case fields([String]), failure(String) }
-
     init(_ lines: LineReader) { self.lines = lines }
 
     func next() -> BatchEntry? {
         while !isDone {
             let number = lines.line
-            guard let record = nextRecord() else { break }
-            switch record {
-            case .failure(let message):
-                if columns == nil { isDone = true }
-                return lines.failed(line: number, message)
-            case .fields(let fields):
+            do throws(NameError) {
+                guard let fields = try nextRecord() else { break }
                 if fields == [""] { continue }
-                guard let columns else {
-                    if let problem = takeHeader(fields) {
-                        isDone = true
-                        return lines.failed(line: number, problem)
-                    }
-                    continue
-                }
-                return entry(fields, columns, number)
+                if let columns { return .source(try source(fields, columns)) }
+                columns = try header(fields)
+            } catch {
+                // Without a header, nothing can be made of the rest.
+                isDone = columns == nil
+                return lines.failed(line: number, error.message)
             }
         }
         return lines.takeFailure()
     }
 
-    private func takeHeader(_ fields: [String]) -> String? {
+    private func header(_ fields: [String]) throws(NameError) -> [String] {
         let header = fields.map { $0.trimmed.lowercased() }
         for name in header where !manifestNames.contains(name) {
-            return "unknown column `\(name)`; the header is source,name,recipes"
+            throw NameError(message: "unknown column `\(name)`; the header is source,name,recipes")
         }
-        guard header.contains("source") else { return "the column `source` is missing" }
-        guard Set(header).count == header.count else { return "a column appears twice" }
-        columns = header
-        return nil
+        guard header.contains("source") else { throw NameError(message: "the column `source` is missing") }
+        guard Set(header).count == header.count else { throw NameError(message: "a column appears twice") }
+        return header
     }
 
-    private func entry(_ fields: [String], _ columns: [String], _ number: Int) -> BatchEntry {
+    private func source(_ fields: [String], _ columns: [String]) throws(NameError) -> BatchSource {
         guard fields.count == columns.count else {
-            return lines.failed(line: number, "\(fields.count) fields, but the header has \(columns.count)")
+            throw NameError(message: "\(fields.count) fields, but the header has \(columns.count)")
         }
         var result = BatchSource(source: "")
         for (column, field) in zip(columns, fields) {
@@ -152,13 +139,13 @@ final class CSVReader: EntryReader {
             }
         }
         guard !result.source.isEmpty, !result.source.utf8.contains(0) else {
-            return lines.failed(line: number, "`source` is empty or contains a NUL")
+            throw NameError(message: "`source` is empty or contains a NUL")
         }
-        return .source(result)
+        return result
     }
 
     /// The next record; nil at the end.
-    func nextRecord() -> Record? {
+    private func nextRecord() throws(NameError) -> [String]? {
         guard lines.peek() != nil else { return nil }
         var fields: [String] = []
         var size = 0
@@ -177,39 +164,38 @@ final class CSVReader: EntryReader {
                     }
                     bytes.append(byte)
                     if size + bytes.count > LineReader.lineLimit {
-                        _ = lines.nextLine()
-                        return .failure("the record is longer than 1 MiB; is a quote missing?")
+                        throw skippingLine("the record is longer than 1 MiB; is a quote missing?")
                     }
                 }
-                guard isClosed else { return .failure("a quoted field is not closed") }
+                guard isClosed else { throw NameError(message: "a quoted field is not closed") }
             } else {
                 while let byte = lines.peek(), byte != 0x2C, byte != 0x0A, byte != 0x0D {
-                    if byte == 0x22 || size + bytes.count > LineReader.lineLimit {
-                        _ = lines.nextLine()
-                        return .failure(
-                            byte == 0x22 ? "a quote inside an unquoted field" : "the record is too long")
-                    }
+                    if byte == 0x22 { throw skippingLine("a quote inside an unquoted field") }
+                    if size + bytes.count > LineReader.lineLimit { throw skippingLine("the record is too long") }
                     bytes.append(byte)
                     _ = lines.take()
                 }
             }
             size += bytes.count
             guard let field = String(validating: bytes, as: UTF8.self) else {
-                _ = lines.nextLine()
-                return .failure("a field is not UTF-8")
+                throw skippingLine("a field is not UTF-8")
             }
             fields.append(field)
             switch lines.take() {
             case 0x2C: continue
-            case nil, 0x0A: return .fields(fields)
+            case nil, 0x0A: return fields
             case 0x0D where lines.peek() == nil || lines.peek() == 0x0A:
                 _ = lines.take()
-                return .fields(fields)
-            default:
-                _ = lines.nextLine()
-                return .failure("text after a quoted field or a stray carriage return")
+                return fields
+            default: throw skippingLine("text after a quoted field or a stray carriage return")
             }
         }
+    }
+
+    /// The error for a record, after whose fault the rest of the line is skipped.
+    private func skippingLine(_ message: String) -> NameError {
+        _ = try? lines.nextLine()
+        return NameError(message: message)
     }
 }
 

@@ -30,12 +30,7 @@ enum AtomicOutput {
             if let existing, existing == bytes.count, holds(bytes, at: real) { return false }
             if existing != nil, let reason = refusal(real) { throw FileError("write", path, reason) }
             let output = try AtomicFile(path: real, makeFolders: makeFolders && existing == nil)
-            do {
-                try output.write(bytes)
-            } catch {
-                output.abandon()
-                throw error
-            }
+            try output.write(bytes)
             try output.commit()
             return true
         }
@@ -171,13 +166,7 @@ struct AtomicFile: ~Copyable {
         throw FileError("write", path, errno: failure)
     }
 
-    /// Deletes the temporary file.
-    consuming func abandon() {
-        close(file)
-        unlink(temporary)
-        file = -1
-    }
-
+    /// Deletes the temporary file, unless it was renamed.
     deinit {
         guard file >= 0 else { return }
         close(file)
