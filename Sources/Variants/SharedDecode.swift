@@ -5,7 +5,6 @@
 /// bytes whether its companions were cancelled, failed, were stored already, or were rendered by another worker. Only
 /// pixels as decoded and shrunk are shared; each recipe does everything after that by itself.
 public struct SharedDecode: Sendable, Hashable {
-    /// A shrunk picture.
     struct Target: Sendable, Hashable {
         var size: PixelSize
         /// Edge of the squares that are averaged first, in place of the decoder: alone, the render would have decoded

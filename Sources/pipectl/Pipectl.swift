@@ -126,7 +126,6 @@ enum Console {
         try? AtomicOutput.write(bytes, toDescriptor: STDERR_FILENO, named: "standard error")
     }
 
-    /// Writes a result's bytes to stdout.
     static func write(_ bytes: [UInt8]) throws(FileError) {
         fflush(nil)
         try AtomicOutput.write(bytes, toDescriptor: STDOUT_FILENO, named: "standard output")

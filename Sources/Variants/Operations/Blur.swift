@@ -1,4 +1,3 @@
-/// Gaussian blur. `blur:S`.
 struct Blur: VariantOperation {
     static let token = "blur"
     static let grammar = "blur:S"

@@ -1,6 +1,5 @@
 import PipelineSupport
 
-/// Draws a frame around the picture. `border:N:RRGGBB`.
 struct Border: ResizingOperation {
     static let token = "border"
     static let grammar = "border:N:RRGGBB"

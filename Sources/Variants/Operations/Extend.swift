@@ -1,4 +1,3 @@
-/// Adds a margin around the picture. `extend:T[:R:B:L]`.
 struct Extend: ResizingOperation {
     static let token = "extend"
     static let grammar = "extend:T[:R:B:L]"

@@ -1,4 +1,3 @@
-/// Replaces square blocks with their mean colour. `pixelate:N`.
 struct Pixelate: VariantOperation {
     static let token = "pixelate"
     static let grammar = "pixelate:N"

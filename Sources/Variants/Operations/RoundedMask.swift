@@ -1,4 +1,3 @@
-/// Rounds the corners. `rounded-mask:R[:R:R:R]`.
 struct RoundedMask: VariantOperation {
     static let token = "rounded-mask"
     static let grammar = "rounded-mask:R[:R:R:R]"

@@ -1,4 +1,3 @@
-/// Resizes to a box while decoding. `thumbnail:SIZE[:MODE][:up][:gravity=G|focus=XxY][:resample=Q]`.
 struct Thumbnail: ResizingOperation {
     static let token = "thumbnail"
     static let grammar = "thumbnail:SIZE[:fit|fill|pad|stretch][:up][:gravity=G][:focus=XxY][:resample=Q]"

@@ -7,7 +7,6 @@
 // Integers are little-endian, texts follow their length (UInt16). The worker is not trusted: whatever it sends is read
 // with every bound checked, and what it says about the output is checked against the output's bytes.
 
-/// Constants of the protocol.
 enum WorkerProtocol {
     /// Begins every message: `IPW` and the version, which is increased with every change of a message.
     static let magic: UInt32 = 0x4950_5704
@@ -21,7 +20,6 @@ enum WorkerProtocol {
 
 /// A render as sent to a worker; the bytes are passed as descriptors: original, output, then one for each mask.
 struct WorkerRequest: Sendable, Hashable {
-    /// What the caller requested.
     enum Kind: UInt8, Sendable { case variant = 1, pixels = 2 }
 
     struct Mask: Sendable, Hashable {
@@ -167,7 +165,6 @@ struct WorkerStop: Sendable, Hashable {
     }
 }
 
-/// What a worker sends.
 enum WorkerReply: Sendable, Hashable {
     /// The worker has started and locked itself down.
     case ready(Ready)

@@ -85,7 +85,6 @@ struct BatchCommand: AsyncParsableCommand {
     }
 }
 
-/// Renders a batch's items through the pipeline.
 private struct PipelineBatch: BatchRendering {
     let pipeline: ImagePipeline
     let policy: CachePolicy

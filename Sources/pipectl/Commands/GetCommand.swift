@@ -154,7 +154,6 @@ extension ImagePipeline {
 }
 
 extension ItemJSON {
-    /// Copies the result of an answered request into the item.
     mutating func fill(_ response: ImageResponse) {
         // `.original` is the original itself; `originalOutcome` says where its bytes came from.
         outcome = ItemOutcome(rawValue: response.outcome.rawValue) ?? .rendered

@@ -186,6 +186,5 @@ extension EXIFSummary {
 }
 
 extension String {
-    /// The string; nil if it is empty.
     var nonEmpty: String? { isEmpty ? nil : self }
 }

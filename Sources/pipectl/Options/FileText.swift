@@ -20,7 +20,6 @@ struct FileError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// Reads small text files.
 enum FileText {
     /// Reads a whole file as UTF-8, up to `limit` bytes.
     static func read(_ path: String, limit: Int) throws(FileError) -> String {

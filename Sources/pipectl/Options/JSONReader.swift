@@ -17,7 +17,6 @@ struct JSONReader {
 
     private init(_ text: String) { bytes = Array(text.utf8) }
 
-    /// Parses the whole text.
     static func parse(_ text: String) throws(JSONError) -> SettingValue {
         var reader = JSONReader(text)
         let value = try reader.value(depth: 0)

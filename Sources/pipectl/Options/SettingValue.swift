@@ -28,7 +28,6 @@ enum SettingValue: Sendable, Hashable {
         }
     }
 
-    /// The value as one line of JSON.
     var json: String {
         switch self {
         case .null: "null"
@@ -43,7 +42,6 @@ enum SettingValue: Sendable, Hashable {
     }
 }
 
-/// A name and its value inside a map.
 struct SettingMember: Sendable, Hashable {
     var name: String
     var value: SettingValue

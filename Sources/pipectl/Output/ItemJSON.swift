@@ -1,7 +1,6 @@
 import PipelineSupport
 import Pipeline
 
-/// Where the bytes of a variant came from.
 enum ItemOutcome: String, Sendable, Hashable, CaseIterable {
     case memory, disk, rendered
     /// A file found while reading a folder that is not an image; this does not count as a failure.

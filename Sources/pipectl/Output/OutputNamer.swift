@@ -1,7 +1,6 @@
 import Pipeline
 import PipelineSupport
 
-/// The values that the name of an output is made from.
 struct OutputNaming: Sendable {
     /// The source as given.
     var source: String
@@ -21,7 +20,6 @@ struct OutputNaming: Sendable {
     var hasSeveralRecipes = false
 }
 
-/// The error for a name that cannot be used.
 struct NameError: Error, Sendable, Hashable, CustomStringConvertible {
     var message: String
     var description: String { message }
