@@ -89,7 +89,7 @@ extension SourceURL {
         return "/" + kept.joined(separator: "/")
     }
 
-    static func percentEncoded(_ byte: UInt8) -> [UInt8] {
+    package static func percentEncoded(_ byte: UInt8) -> [UInt8] {
         let digits = Array("0123456789ABCDEF".utf8)
         return [0x25, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
     }
@@ -109,8 +109,8 @@ extension Substring.UTF8View {
 }
 
 /// Base64 with padding (RFC 4648 §4).
-enum Base64 {
-    static func text(_ bytes: [UInt8]) -> String {
+package enum Base64 {
+    package static func text(_ bytes: [UInt8]) -> String {
         let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
         var result: [UInt8] = []
         for start in stride(from: 0, to: bytes.count, by: 3) {

@@ -68,12 +68,10 @@ package enum Catalogue {
         }
         + [PixelRatio.entry] + outputs.map { $0.entry } + OutputSpecification.chosenLater
 
-    /// All names a step may have.
     static let tokens = entries.map(\.token)
 
     private static let operationsByToken = Dictionary(uniqueKeysWithValues: operations.map { ($0.token, $0) })
 
-    /// The operation named `token`; nil if there is none.
     static func operation(named token: String) -> (any VariantOperation.Type)? { operationsByToken[token] }
 }
 
@@ -105,7 +103,6 @@ extension Catalogue {
 }
 
 extension OutputEncoder {
-    /// The documentation of this output.
     static var entry: Catalogue.Entry {
         let lossless =
             switch losslessness {

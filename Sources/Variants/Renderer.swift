@@ -175,7 +175,6 @@ struct Render {
         return (try FrameSequence(image, job.header.format, count: frames), metadata, plan)
     }
 
-    /// One frame as decoded.
     private func picture(
         of frames: FrameSequence, _ index: Int, _ plan: RenderPlan
     ) throws(RenderError) -> Picture {

@@ -5,7 +5,6 @@
 /// bytes whether its companions were cancelled, failed, were stored already, or were rendered by another worker. Only
 /// pixels as decoded and shrunk are shared; each recipe does everything after that by itself.
 package struct SharedDecode: Sendable, Hashable {
-    /// A shrunk picture.
     struct Target: Sendable, Hashable {
         var size: PixelSize
         /// Edge of the squares that are averaged first, in place of the decoder: alone, the render would have decoded
@@ -38,14 +37,18 @@ package struct SharedDecode: Sendable, Hashable {
     /// few are left to shrink that this decode's rounding shows, and such a decode is cheap.
     private static let averagedLimit = 4_000_000
 
-    init(name: String, shrink: Int, crops: Bool, targets: [Target], members: Int) {
-        self.name = name
-        self.shrink = shrink
-        self.crops = crops
-        self.targets = targets
-        self.members = members
+    /// What a render with this plan takes from a decode with this shrink; nil if it needs a decode of its own.
+    private static func target(_ plan: RenderPlan, _ shrink: Int) -> Target? {
+        guard let size = plan.reduction, plan.shrink.isMultiple(of: shrink) else { return nil }
+        let box = plan.shrink / shrink
+        // With alpha, decoders weight colours by it, which these averages do not.
+        guard box == 1 || box <= boxLimit && !plan.hasAlpha else { return nil }
+        guard box <= 2 || plan.size.width * plan.size.height >= averagedLimit else { return nil }
+        return Target(size: size, box: box)
     }
+}
 
+extension SharedDecode {
     /// Selects those of `jobs`, all of one original, that can be made from one decode: they begin by shrinking one
     /// frame, and then neither choose by looking at it (`trim`, `gravity=attention`) nor amplify differences
     /// (`sharpen`, `contrast:3`). Only the sixteen smallest sizes take part, with at most 16,000,000 pixels together.
@@ -72,16 +75,6 @@ package struct SharedDecode: Sendable, Hashable {
         let members = plans.count { target(of: $0) != nil }
         guard members > 1 else { return nil }
         self.init(name: name, shrink: shrink, crops: crops, targets: targets, members: members)
-    }
-
-    /// What a render with this plan takes from a decode with this shrink; nil if it needs a decode of its own.
-    private static func target(_ plan: RenderPlan, _ shrink: Int) -> Target? {
-        guard let size = plan.reduction, plan.shrink.isMultiple(of: shrink) else { return nil }
-        let box = plan.shrink / shrink
-        // With alpha, decoders weight colours by it, which these averages do not.
-        guard box == 1 || box <= boxLimit && !plan.hasAlpha else { return nil }
-        guard box <= 2 || plan.size.width * plan.size.height >= averagedLimit else { return nil }
-        return Target(size: size, box: box)
     }
 
     /// What a render takes if this is its plan when rendered alone; nil if it takes no part.

@@ -18,7 +18,6 @@ final class SharedPictures: Sendable {
     }
     private let state = Mutex(State())
 
-    /// Decodes so far.
     var decodes: Int { state.withLock { $0.decodes } }
     var isEmpty: Bool { state.withLock { $0.pictures.isEmpty } }
 
@@ -61,7 +60,6 @@ final class SharedPictures: Sendable {
         return try Reduction.picture(pixels, target.size, like: image)
     }
 
-    /// Makes the pictures of all targets.
     private func decode(_ image: Image, _ shared: SharedDecode, _ control: RenderControl) throws(RenderError) {
         let started = SystemClock.threadCPU.seconds
         let decoded = PixelSize(width: image.width, height: image.height)

@@ -18,7 +18,6 @@ struct PixelSize: Sendable, Hashable {
     }
 }
 
-/// A rectangle of whole pixels.
 struct PixelRectangle: Sendable, Hashable {
     var x: Int
     var y: Int

@@ -11,7 +11,6 @@ enum Interruption {
     nonisolated(unsafe) private static var reader: Int32 = -1
     nonisolated(unsafe) private static var writer: Int32 = -1
 
-    /// Whether a stop was requested.
     static var isRequested: Bool { arrived.load(ordering: .acquiring) }
 
     /// Starts catching the signals.
@@ -55,7 +54,6 @@ enum Interruption {
         return number
     }
 
-    /// Unregisters a handler.
     static func remove(_ number: Int) {
         handlers.withLock { $0.waiting.removeAll { $0.number == number } }
     }

@@ -1,4 +1,5 @@
 import Glibc
+import PipelineSupport
 import Synchronization
 
 /// Runs tasks on the main thread, one job after another, so that a command that does one thing starts neither the
@@ -29,53 +30,29 @@ final class MainThread: TaskExecutor {
 
 /// A queue of jobs, first in, first out.
 ///
-/// `@unchecked Sendable`: mutable state is accessed only with `mutex` held.
+/// `@unchecked Sendable`: the semaphore's address never changes, and semaphores are made for several threads.
 private final class Jobs: @unchecked Sendable {
-    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-    private var waiting: [UnownedJob] = []
-    private var isClosed = false
+    private let waiting = Mutex<[UnownedJob]>([])
+    /// Counts the waiting jobs, and one more once the queue is closed.
+    private let arrivals = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
 
-    init() {
-        pthread_mutex_init(mutex, nil)
-        pthread_cond_init(changed, nil)
-    }
+    init() { sem_init(arrivals, 0, 0) }
 
     deinit {
-        pthread_cond_destroy(changed)
-        pthread_mutex_destroy(mutex)
-        changed.deallocate()
-        mutex.deallocate()
+        sem_destroy(arrivals)
+        arrivals.deallocate()
     }
 
     func append(_ job: UnownedJob) {
-        locked {
-            waiting.append(job)
-            pthread_cond_signal(changed)
-        }
+        waiting.withLock { $0.append(job) }
+        sem_post(arrivals)
     }
 
-    func close() {
-        locked {
-            isClosed = true
-            pthread_cond_signal(changed)
-        }
-    }
+    func close() { sem_post(arrivals) }
 
     /// Waits for the next job; returns nil once the queue is closed and empty.
     func next() -> UnownedJob? {
-        locked {
-            while waiting.isEmpty {
-                if isClosed { return nil }
-                pthread_cond_wait(changed, mutex)
-            }
-            return waiting.removeFirst()
-        }
-    }
-
-    private func locked<Value>(_ body: () -> Value) -> Value {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        return body()
+        _ = uninterrupted { sem_wait(arrivals) }
+        return waiting.withLock { $0.isEmpty ? nil : $0.removeFirst() }
     }
 }

@@ -1,6 +1,7 @@
 import PipelineSupport
 import ArgumentParser
 import Glibc
+import Pipeline
 import Synchronization
 import Variants
 
@@ -54,25 +55,25 @@ struct Pipectl: AsyncParsableCommand {
             } else {
                 try command.run()
             }
-        } catch let failure as CommandFailure {
-            Console.error("pipectl: " + failure.message)
-            finish(failure.exit)
         } catch let code as ExitCode {
-            fflush(nil)
-            Glibc.exit(code.rawValue)
+            finish(code.rawValue)
         } catch {
+            if let failure = CommandFailure(error) {
+                Console.error("pipectl: " + failure.message)
+                finish(failure.exit.rawValue)
+            }
             let text = fullMessage(for: error)
             guard exitCode(for: error) == .success else {
                 Console.error(text)
-                finish(.usage)
+                finish(ProgramExit.usage.rawValue)
             }
             print(text)
         }
     }
 
-    private static func finish(_ exit: ProgramExit) -> Never {
+    private static func finish(_ code: Int32) -> Never {
         fflush(nil)
-        Glibc.exit(exit.rawValue)
+        Glibc.exit(code)
     }
 }
 
@@ -84,6 +85,18 @@ struct CommandFailure: Error {
     init(_ exit: ProgramExit, _ message: String) {
         self.exit = exit
         self.message = message
+    }
+
+    /// What an error means for the command that it ends; nil for an error of the argument parser.
+    init?(_ error: any Error) {
+        switch error {
+        case let failure as CommandFailure: self = failure
+        case let error as PipelineError: self.init(ProgramExit(error.code), error.message)
+        case let error as SettingError: self.init(.usage, error.description)
+        case let error as StoreError: self.init(.cacheUnavailable, error.description)
+        case let error as FileError: self.init(.outputFailed, error.description)
+        default: return nil
+        }
     }
 }
 
@@ -113,13 +126,8 @@ enum Console {
         try? AtomicOutput.write(bytes, toDescriptor: STDERR_FILENO, named: "standard error")
     }
 
-    /// Writes a result's bytes to stdout.
-    static func write(_ bytes: [UInt8]) throws(CommandFailure) {
+    static func write(_ bytes: [UInt8]) throws(FileError) {
         fflush(nil)
-        do throws(OutputError) {
-            try AtomicOutput.write(bytes, toDescriptor: STDOUT_FILENO, named: "standard output")
-        } catch {
-            throw CommandFailure(.outputFailed, error.description)
-        }
+        try AtomicOutput.write(bytes, toDescriptor: STDOUT_FILENO, named: "standard output")
     }
 }

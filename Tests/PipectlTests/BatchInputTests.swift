@@ -5,13 +5,13 @@ import Testing
 
 @Suite struct BatchInputTests {
     private func sources(_ arguments: [String], excluding: [String] = []) -> [BatchSource] {
-        BatchInput(arguments, excluding: excluding).compactMap {
+        BatchInput(arguments: arguments, excludedFolders: excluding).compactMap {
             if case .source(let source) = $0 { source } else { nil }
         }
     }
 
     private func failures(_ arguments: [String]) -> [String] {
-        BatchInput(arguments).compactMap {
+        BatchInput(arguments: arguments).compactMap {
             if case .failure(_, let failure) = $0 { failure.message } else { nil }
         }
     }
@@ -75,15 +75,16 @@ import Testing
         #expect(
             sources([file])
                 == [
-                    BatchSource(folder("a"), name: "n.png", recipes: ["circle", "@x"]), BatchSource(folder("b")),
-                    BatchSource(folder("d")),
+                    BatchSource(source: folder("a"), name: "n.png", recipes: ["circle", "@x"]),
+                    BatchSource(source: folder("b")),
+                    BatchSource(source: folder("d")),
                 ])
         let messages = failures([file])
         #expect(messages.count == 3)
         #expect(messages[0].contains("line 4") && messages[1].contains("line 5") && messages[2].contains("line 6"))
         #expect(messages[2].contains("did you mean `recipes`?"))
-        #expect(BatchInput([file]).itemCount(defaultRecipes: 3) == 2 + 3 + 3 + 3)
-        #expect(BatchInput([file]).mayCarryRecipes && !BatchInput(["a.png"]).mayCarryRecipes)
+        #expect(BatchInput(arguments: [file]).itemCount(defaultRecipes: 3) == 2 + 3 + 3 + 3)
+        #expect(BatchInput(arguments: [file]).mayCarryRecipes && !BatchInput(arguments: ["a.png"]).mayCarryRecipes)
     }
 
     @Test func `CSV follows RFC 4180`() {
@@ -95,9 +96,9 @@ import Testing
         #expect(
             sources([file])
                 == [
-                    BatchSource(folder("a.png"), recipes: ["circle", "thumbnail:9"]),
-                    BatchSource(folder("b,\"q\"\nx.png"), name: "n,1.png"),
-                    BatchSource(folder("last.png"), name: "l.png", recipes: ["thumbnail:1x1,jpeg"]),
+                    BatchSource(source: folder("a.png"), recipes: ["circle", "thumbnail:9"]),
+                    BatchSource(source: folder("b,\"q\"\nx.png"), name: "n,1.png"),
+                    BatchSource(source: folder("last.png"), name: "l.png", recipes: ["thumbnail:1x1,jpeg"]),
                 ])
         let messages = failures([file])
         #expect(messages.count == 4)
@@ -149,6 +150,6 @@ import Testing
         var text = ""
         for number in 0..<100_000 { text += "https://host.example/pictures/number-\(number).jpg\n" }
         let file = folder.write(text, to: "u.txt")
-        #expect(BatchInput([file]).itemCount(defaultRecipes: 2) == 200_000)
+        #expect(BatchInput(arguments: [file]).itemCount(defaultRecipes: 2) == 200_000)
     }
 }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct BatchRunnerTests {
     private func options(_ folder: ScratchFolder, _ recipes: [String] = ["circle"]) -> BatchOptions {
-        var options = BatchOptions(recipes: recipes, outputFolder: folder("out"), sha256Hex: sha256Hex) { recipe in
+        var options = BatchOptions(recipes: recipes, outputFolder: folder("out")) { recipe in
             recipe == "wrong" ? .failure(BatchFailure(code: .invalidRecipe, message: "step 1")) : .success(recipe)
         }
         options.reportPath = folder("report.jsonl")
@@ -21,7 +21,7 @@ import Testing
             "https://h/\($0 % 10 == 3 ? "bad" : "pic")\($0)\(String(repeating: "x", count: $0 % 5)).jpg"
         }
         let runner = BatchRunner(renderer: ScriptedRenderer(), options: options(folder))
-        let summary = try await runner.run(BatchInput(names))
+        let summary = try await runner.run(BatchInput(arguments: names))
         #expect(summary.items == 40 && summary.failed == 4 && summary.written == 36)
         #expect(summary.failures == ["notFound": 4])
         #expect(summary.exit == .itemsFailed)
@@ -36,9 +36,9 @@ import Testing
     @Test func `a second run leaves equal files untouched`() async throws {
         let folder = ScratchFolder()
         let runner = BatchRunner(renderer: ScriptedRenderer(), options: options(folder))
-        _ = try await runner.run(BatchInput(["https://h/a.jpg", "https://h/cached.jpg"]))
+        _ = try await runner.run(BatchInput(arguments: ["https://h/a.jpg", "https://h/cached.jpg"]))
         let before = FileIdentity(path: folder("out/a.png"))
-        let summary = try await runner.run(BatchInput(["https://h/a.jpg", "https://h/cached.jpg"]))
+        let summary = try await runner.run(BatchInput(arguments: ["https://h/a.jpg", "https://h/cached.jpg"]))
         #expect(summary.written == 0 && summary.unchanged == 2 && summary.hits == 1 && summary.exit == .done)
         #expect(FileIdentity(path: folder("out/a.png")) == before)
     }
@@ -48,7 +48,8 @@ import Testing
         var options = options(folder, ["circle", "@card"])
         options.concurrency = 1
         let runner = BatchRunner(renderer: ScriptedRenderer(), options: options)
-        let summary = try await runner.run(BatchInput(["https://h/a.jpg", "https://h/b.jpg", "https://h/a.jpg"]))
+        let summary = try await runner.run(
+            BatchInput(arguments: ["https://h/a.jpg", "https://h/b.jpg", "https://h/a.jpg"]))
         #expect(summary.items == 4 && summary.duplicates == 2)
         // One source after the other; the recipes of one are asked for together.
         let seen = runner.renderer.log.state.withLock(\.seen)
@@ -59,7 +60,7 @@ import Testing
 
     @Test func `recipes of a source come together, each naming the others`() throws {
         let folder = ScratchFolder()
-        let input = BatchInput(["https://h/a.jpg", "https://h/b.jpg"])
+        let input = BatchInput(arguments: ["https://h/a.jpg", "https://h/b.jpg"])
         let options = options(folder, ["circle", "wrong", "@card", "circle"])
         let producer = BatchProducer(input, options, sources: SourceGuard(input, outputFolder: options.outputFolder))
         for _ in 0..<2 {
@@ -73,7 +74,7 @@ import Testing
 
     @Test func `a source of many recipes comes in portions`() throws {
         let folder = ScratchFolder()
-        let input = BatchInput(["https://h/a.jpg"])
+        let input = BatchInput(arguments: ["https://h/a.jpg"])
         let options = options(folder, (0..<35).map { "r\($0)" })
         let producer = BatchProducer(input, options, sources: SourceGuard(input, outputFolder: options.outputFolder))
         var portions: [[BatchItem]] = []
@@ -100,7 +101,8 @@ import Testing
         let folder = ScratchFolder()
         var options = options(folder, ["a", "b", "c"])
         options.concurrency = 1
-        let summary = try await BatchRunner(renderer: Meeting(), options: options).run(BatchInput(["https://h/a.jpg"]))
+        let summary = try await BatchRunner(renderer: Meeting(), options: options).run(
+            BatchInput(arguments: ["https://h/a.jpg"]))
         #expect(summary.failures == ["met": 3])
     }
 
@@ -110,7 +112,7 @@ import Testing
             "source,name,recipes\na.jpg,own.png,\nb.jpg,../../escape.png,\nc.jpg,,wrong\nd.jpg,,x;y\n\"e\n", to: "m.csv"
         )
         let runner = BatchRunner(renderer: ScriptedRenderer(), options: options(folder))
-        let summary = try await runner.run(BatchInput([manifest]))
+        let summary = try await runner.run(BatchInput(arguments: [manifest]))
         #expect(summary.failures == ["badName": 1, "invalidRecipe": 1, "badManifestLine": 1])
         #expect(folder.names("out") == ["d-x.png", "d-y.png", "own.png"])
         #expect(!folder.names().contains("escape.png"))
@@ -119,7 +121,7 @@ import Testing
     @Test func `without any recipe an item fails and says so`() async throws {
         let folder = ScratchFolder()
         let summary = try await BatchRunner(renderer: ScriptedRenderer(), options: options(folder, []))
-            .run(BatchInput(["a.jpg"]))
+            .run(BatchInput(arguments: ["a.jpg"]))
         #expect(summary.failures == ["noRecipe": 1])
     }
 
@@ -129,7 +131,7 @@ import Testing
         var options = options(folder)
         options.isInterrupted = { asked.next() > 20 }
         let runner = BatchRunner(renderer: ScriptedRenderer(), options: options)
-        let summary = try await runner.run(BatchInput((0..<1000).map { "https://h/\($0).jpg" }))
+        let summary = try await runner.run(BatchInput(arguments: (0..<1000).map { "https://h/\($0).jpg" }))
         #expect(summary.isInterrupted && summary.exit == .interrupted)
         #expect(summary.items > 0 && summary.items < 1000)
         #expect(summary.written == summary.items && folder.names("out").count == summary.items)
@@ -154,7 +156,7 @@ import Testing
 
     private func expectStart(_ options: BatchOptions, _ renderer: ScriptedRenderer, _ exit: ProgramExit) async {
         do {
-            _ = try await BatchRunner(renderer: renderer, options: options).run(BatchInput(["a.jpg"]))
+            _ = try await BatchRunner(renderer: renderer, options: options).run(BatchInput(arguments: ["a.jpg"]))
             Issue.record("the batch began")
         } catch {
             #expect(error.exit == exit)
@@ -164,7 +166,7 @@ import Testing
     @Test func `the contact sheet is self-contained, escaped and lists failures`() async throws {
         let folder = ScratchFolder()
         let runner = BatchRunner(renderer: ScriptedRenderer(), options: options(folder))
-        _ = try await runner.run(BatchInput(["https://h/<b>&\"'.jpg", "https://h/bad.jpg"]))
+        _ = try await runner.run(BatchInput(arguments: ["https://h/<b>&\"'.jpg", "https://h/bad.jpg"]))
         let html = folder.text("sheet.html") ?? ""
         #expect(html.contains("&lt;b&gt;&amp;&quot;&#39;"))
         #expect(!html.contains("<b>&"))
@@ -182,7 +184,8 @@ import Testing
         var options = options(folder)
         options.progressDescriptor = target
         options.total = 3
-        _ = try await BatchRunner(renderer: ScriptedRenderer(), options: options).run(BatchInput(["a", "b", "c"]))
+        _ = try await BatchRunner(renderer: ScriptedRenderer(), options: options).run(
+            BatchInput(arguments: ["a", "b", "c"]))
         let text = folder.text("terminal") ?? ""
         #expect(text.contains("1/3 33%"))
         #expect(text.hasSuffix(ProgressLine.clear))

@@ -104,10 +104,12 @@ struct ScriptedRenderer: BatchRendering {
         if source.source.contains("bad") {
             return .failure(BatchFailure(code: .notFound, message: "<404> for \(source.source)"))
         }
-        return .variant(
-            BatchVariant(
-                bytes: Array((source.source + "|" + recipe).utf8), format: "png", fileExtension: "png", width: 30,
-                height: 20, key: sha256Hex(recipe), digest: sha256Hex(source.source),
-                outcome: source.source.contains("cached") ? .disk : .rendered, originalOutcome: .network))
+        let bytes = Array((source.source + "|" + recipe).utf8)
+        let item = ItemJSON(
+            source: source.source, recipe: recipe, key: sha256Hex(recipe),
+            outcome: source.source.contains("cached") ? .disk : .rendered, originalOutcome: .network, collapsed: false,
+            bytes: bytes.count, width: 30, height: 20, format: "png", digest: sha256Hex(source.source),
+            milliseconds: Timings())
+        return .variant(BatchVariant(bytes: bytes, fileExtension: "png", item: item))
     }
 }

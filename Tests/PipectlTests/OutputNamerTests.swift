@@ -14,7 +14,7 @@ import Testing
     }
 
     private func namer(_ template: String? = nil) throws -> OutputNamer {
-        try OutputNamer(template: template, sha256Hex: sha256Hex)
+        try OutputNamer(template: template)
     }
 
     @Test(arguments: [

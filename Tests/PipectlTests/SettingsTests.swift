@@ -205,8 +205,6 @@ import Variants
         #expect(sizes.map(SettingSize.text) == ["4GB", "1GiB", "50MB", "4MiB", "16KiB", "3kB", "17"])
         for bytes in sizes { #expect(SettingSize(SettingSize.text(bytes)) == .bytes(bytes)) }
     }
-
-    @Test func `the process's own environment is readable`() { #expect(ProcessEnvironment.all()["PATH"] != nil) }
 }
 
 /// No setting is without effect: what is set is what the configuration holds, and nothing else changes.

@@ -1,6 +1,5 @@
 import Glibc
 
-/// Byte order of a multi-byte number.
 enum ByteOrder { case big, little }
 
 /// Bounds-checked reading of untrusted bytes. Every read out of bounds returns nil and never traps, so a parser built

@@ -62,13 +62,12 @@ enum HEIFHeader {
     /// The ID of the item that `iinf` lists with type `Exif` (14496-12 §8.11.6, entries of version 2 or 3).
     private static func exifItem(_ meta: ByteReader) -> Int? {
         guard let items = child("iinf", of: meta), let version = items.byte(0) else { return nil }
-        var found: Int?
-        forEachBox(items.part(version == 0 ? 6 : 8)) { box in
+        for box in boxes(items.part(version == 0 ? 6 : 8)) where box.type == "infe" {
             let idBytes = box.data.byte(0) == 2 ? 2 : 4
-            guard found == nil, box.type == "infe", box.data.matches("Exif", at: 4 + idBytes + 2) else { return }
-            found = idBytes == 2 ? box.data.uint16(4) : box.data.uint32(4)
+            guard box.data.matches("Exif", at: 4 + idBytes + 2) else { continue }
+            return idBytes == 2 ? box.data.uint16(4) : box.data.uint32(4)
         }
-        return found
+        return nil
     }
 
     /// The offset and length of an item's first extent (14496-12 §8.11.3); nil if it is not in the file itself.
@@ -126,36 +125,26 @@ enum HEIFHeader {
         guard let meta = child("meta", of: reader)?.part(4), let properties = child("iprp", of: meta),
             let container = child("ipco", of: properties)
         else { return nil }
-        var boxes: [Box] = []
-        forEachBox(container) { boxes.append($0) }
-        let own = indexes(of: primaryItem(meta), in: properties).filter { boxes.indices.contains($0 - 1) }
-        return (meta, boxes, own.map { boxes[$0 - 1] })
+        let all = Array(boxes(container))
+        let own = indexes(of: primaryItem(meta), in: properties).filter { all.indices.contains($0 - 1) }
+        return (meta, all, own.map { all[$0 - 1] })
     }
 
-    /// Calls `body` with each direct child box, in order. The loop ends, because a box has at least its 8-byte header.
-    static func forEachBox(_ reader: ByteReader, _ body: (Box) -> Void) {
-        var offset = 0
-        while let size = reader.uint32(offset), let type = reader.fourCharacters(offset + 4) {
-            var head = 8
-            var length = size
-            if size == 1 {
-                guard let long = reader.uint64(offset + 8) else { return }
-                head = 16
-                length = long
-            } else if size == 0 {
-                length = reader.count - offset
-            }
-            guard length >= head else { return }
-            body(Box(type: type, data: reader.part(offset + head, length - head)))
-            guard length <= reader.count - offset else { return }
-            offset += length
+    /// The direct child boxes, in order. They come to an end, because a box has at least its 8-byte header.
+    static func boxes(_ reader: ByteReader) -> some Sequence<Box> {
+        sequence(state: 0) { (offset: inout Int) -> Box? in
+            guard let size = reader.uint32(offset), let type = reader.fourCharacters(offset + 4) else { return nil }
+            let left = reader.count - offset
+            let head = size == 1 ? 16 : 8
+            let length = size == 1 ? reader.uint64(offset + 8) : size == 0 ? left : size
+            guard let length, length >= head else { return nil }
+            defer { offset += min(length, left) }
+            return Box(type: type, data: reader.part(offset + head, length - head))
         }
     }
 
     private static func child(_ type: String, of reader: ByteReader) -> ByteReader? {
-        var found: ByteReader?
-        forEachBox(reader) { if found == nil && $0.type == type { found = $0.data } }
-        return found
+        boxes(reader).first { $0.type == type }?.data
     }
 
     private static func primaryItem(_ meta: ByteReader) -> Int? {
@@ -166,19 +155,19 @@ enum HEIFHeader {
     /// The 1-based property indexes that the `ipma` boxes assign to an item, in order.
     private static func indexes(of item: Int?, in properties: ByteReader) -> [Int] {
         var result: [Int] = []
-        forEachBox(properties) { box in
-            guard box.type == "ipma", let flags = box.data.uint24(1), let entries = box.data.uint32(4) else { return }
+        nextBox: for box in boxes(properties) where box.type == "ipma" {
+            guard let flags = box.data.uint24(1), let entries = box.data.uint32(4) else { continue }
             let idBytes = box.data.byte(0) == 0 ? 2 : 4
             let indexBytes = flags & 1 == 1 ? 2 : 1
             var offset = 8
             for _ in 0..<entries {
                 guard let id = idBytes == 2 ? box.data.uint16(offset) : box.data.uint32(offset),
                     let count = box.data.byte(offset + idBytes)
-                else { return }
+                else { continue nextBox }
                 offset += idBytes + 1
                 for _ in 0..<count {
                     let index = indexBytes == 2 ? box.data.uint16(offset) : box.data.byte(offset).map(Int.init)
-                    guard let index else { return }
+                    guard let index else { continue nextBox }
                     if id == item { result.append(index & (indexBytes == 2 ? 0x7FFF : 0x7F)) }
                     offset += indexBytes
                 }

@@ -23,7 +23,6 @@ extension ImageHeader {
         return try decoder.header(file)
     }
 
-    /// The error for a header that cannot be read.
     static func damaged(_ format: String, _ problem: String) -> RenderError {
         RenderError(.undecodable, "damaged \(format): \(problem)")
     }

@@ -98,7 +98,6 @@ enum JPEGDecoder: OriginalDecoder {
         return false
     }
 
-    /// Whether the marker is a start of frame (SOFn).
     static func isFrame(_ marker: UInt8) -> Bool {
         switch marker {
         case 0xC0...0xC3, 0xC5...0xC7, 0xC9...0xCB, 0xCD...0xCF: true

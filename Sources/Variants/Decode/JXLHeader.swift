@@ -32,9 +32,9 @@ enum JXLHeader {
             details.colourSpace = found.isGrey ? .grey : .rgb
             details.bitDepth = found.bitDepth
         }
-        forEachBox(reader) { type, data in
+        for box in boxes(reader) where box.type == "Exif" {
             // The first four bytes give the offset of the TIFF header, counted from their end.
-            if type == "Exif", let skipped = data.uint32(0) { details.exif = EXIFSummary(data.part(4 + skipped)) }
+            if let skipped = box.data.uint32(0) { details.exif = EXIFSummary(box.data.part(4 + skipped)) }
         }
         return details
     }
@@ -53,10 +53,13 @@ enum JXLHeader {
         var codestream = reader
         if !reader.matches([0xFF, 0x0A]) {
             codestream = reader.part(reader.count)
-            forEachBox(reader) { type, data in
-                guard codestream.count == 0 else { return }
+            for box in boxes(reader) where codestream.count == 0 {
                 // A `jxlp` part begins with its index. Every encoder writes a first part longer than the headers.
-                if type == "jxlc" { codestream = data } else if type == "jxlp" { codestream = data.part(4) }
+                if box.type == "jxlc" {
+                    codestream = box.data
+                } else if box.type == "jxlp" {
+                    codestream = box.data.part(4)
+                }
             }
         }
         var bits = BitReader(codestream.part(2))
@@ -66,9 +69,9 @@ enum JXLHeader {
         return found
     }
 
-    private static func forEachBox(_ reader: ByteReader, _ body: (_ type: String, _ data: ByteReader) -> Void) {
-        guard reader.byte(0) == 0 else { return }
-        HEIFHeader.forEachBox(reader) { body($0.type, $0.data) }
+    /// The boxes of a container; a bare codestream has none.
+    private static func boxes(_ reader: ByteReader) -> some Sequence<HEIFHeader.Box> {
+        HEIFHeader.boxes(reader.byte(0) == 0 ? reader : reader.part(reader.count))
     }
 
     /// Reads SizeHeader and ImageMetadata up to the colour space; nil if the bits end earlier.

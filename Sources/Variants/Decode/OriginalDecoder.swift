@@ -75,7 +75,8 @@ enum Decoding {
         let arguments: [(String, VipsArgument)] = [
             ("buffer", decoder.source(bytes)), ("access", "sequential"), ("fail-on", "truncated"),
         ]
-        let image = try VipsCall(decoder.loader, arguments + decoder.options(shrink: shrink, frames: frames)).image()
+        let options = decoder.options(shrink: shrink, frames: frames)
+        let image = try VipsCall(nickname: decoder.loader, arguments: arguments + options).image()
         try decoder.checkMemory(image)
         return image
     }

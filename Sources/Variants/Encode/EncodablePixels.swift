@@ -9,17 +9,8 @@ struct EncodablePixels: Sendable {
     /// nil for a still picture.
     var timing: FrameTiming?
 
-    init(storage: PixelStorage, width: Int, height: Int, bands: Int, timing: FrameTiming? = nil) {
-        self.storage = storage
-        self.width = width
-        self.height = height
-        self.bands = bands
-        self.timing = timing
-    }
-
     var frameCount: Int { timing?.delays.count ?? 1 }
 
-    /// The bytes of one frame.
     func frame(_ index: Int) -> UnsafeRawBufferPointer {
         let size = width * height * bands
         return UnsafeRawBufferPointer(rebasing: storage.bytes[(index * size)..<((index + 1) * size)])
@@ -76,7 +67,6 @@ struct EncodablePixels: Sendable {
     }
 }
 
-/// The timing of an animation's frames.
 struct FrameTiming: Sendable, Hashable {
     /// How long each frame is shown, in milliseconds, ≥ 0; one value per frame.
     var delays: [Int]

@@ -1,4 +1,3 @@
-/// JPEG XL through libjxl.
 struct JXLOutput: OutputEncoder {
     static let format = ImageFormat.jxl
     static let summary = "JPEG XL."

@@ -30,7 +30,6 @@ protocol OutputEncoder: Sendable {
     func encode(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8]
 }
 
-/// Whether every visible pixel is preserved.
 enum Losslessness: Sendable {
     case never, onRequest, always
     /// Never lossless, although there is no quality to choose.
@@ -39,7 +38,6 @@ enum Losslessness: Sendable {
     var hasQuality: Bool { self == .never || self == .onRequest }
 }
 
-/// What an encoder receives besides the pixels.
 struct EncodeJob: Sendable {
     var output: ResolvedOutput
     var kept: KeptBlobs
@@ -56,7 +54,6 @@ extension OutputEncoder {
     static var saver: (operation: String, package: String)? { nil }
 }
 
-/// Encodes pixels in any output format.
 enum Encoding {
     /// Throws if the installed libvips cannot write this output. Called before anything is decoded.
     static func checkAvailability(_ output: ResolvedOutput) throws(RenderError) {
@@ -73,7 +70,6 @@ enum Encoding {
         throw RenderError(.notAvailable, "`\(output.format)` is not an output format")
     }
 
-    /// Encodes a file within the output's byte budget.
     static func encode(_ pixels: EncodablePixels, _ job: EncodeJob) throws(RenderError) -> [UInt8] {
         let encoder = try encoder(of: job.output).init(job: job)
         func save(_ quality: Int) throws(RenderError) -> [UInt8] {

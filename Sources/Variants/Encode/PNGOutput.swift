@@ -58,7 +58,6 @@ struct PNGPalette {
     let colours: [UInt32]
     private let hasAlpha: Bool
 
-    /// Fails if the picture has more than 256 colours.
     init?(_ pixels: EncodablePixels, _ control: RenderControl) throws(RenderError) {
         var seen = ColourTable()
         var last: UInt32?
@@ -125,7 +124,6 @@ private struct ColourTable {
         return true
     }
 
-    /// The index of a colour that has been inserted.
     func index(of colour: UInt32) -> Int { Int(slots[slot(of: colour)]) }
 
     private func slot(of colour: UInt32) -> Int {
@@ -152,7 +150,6 @@ extension EncodablePixels {
         return true
     }
 
-    /// Whether red, green and blue are equal everywhere.
     fileprivate func isGrey(_ control: RenderControl) throws(RenderError) -> Bool {
         try forEachColour(control) { $0 >> 24 == $0 >> 16 & 0xFF && $0 >> 24 == $0 >> 8 & 0xFF }
     }

@@ -13,7 +13,6 @@ struct QualitySearch {
     /// The highest quality tried, 1…100.
     let highest: Int
 
-    /// The maximum number of encodes.
     static let encodeLimit = 6
 
     /// Returns the file. Throws `overBudget`, naming the smallest size reached, or what `save` throws.

@@ -1,6 +1,5 @@
 import PipelineSupport
 
-/// Flattens alpha onto a colour, and sets the background of later steps. `background:RRGGBB[AA]`.
 struct Background: VariantOperation {
     static let token = "background"
     static let grammar = "background:RRGGBB[AA]"

@@ -1,4 +1,3 @@
-/// Gaussian blur. `blur:S`.
 struct Blur: VariantOperation {
     static let token = "blur"
     static let grammar = "blur:S"
@@ -17,11 +16,7 @@ struct Blur: VariantOperation {
     var canonicalArguments: [String] { [PlainNumber.text(sigma)] }
     var explanation: String { "Blurs with a sigma of \(PlainNumber.text(sigma)) px." }
 
-    func multiplied(by ratio: Double) -> Blur {
-        var result = self
-        result.sigma = PlainNumber.scaled(sigma, by: ratio)
-        return result
-    }
+    func multiplied(by ratio: Double) -> Blur { setting(\.sigma, to: PlainNumber.scaled(sigma, by: ratio)) }
 
     /// Blurs premultiplied sRGB values without linearising them, as CSS `blur()` does (Filter Effects 1, §12). Edge
     /// pixels are replicated beyond the border, so an opaque picture stays opaque.

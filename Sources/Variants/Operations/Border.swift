@@ -1,6 +1,5 @@
 import PipelineSupport
 
-/// Draws a frame around the picture. `border:N:RRGGBB`.
 struct Border: ResizingOperation {
     static let token = "border"
     static let grammar = "border:N:RRGGBB"
@@ -21,11 +20,7 @@ struct Border: ResizingOperation {
     var canonicalArguments: [String] { [String(width), colour.text] }
     var explanation: String { "Adds a frame of \(width) px in #\(colour.text)." }
 
-    func multiplied(by ratio: Double) -> Border {
-        var result = self
-        result.width = PlainNumber.scaled(width, by: ratio)
-        return result
-    }
+    func multiplied(by ratio: Double) -> Border { setting(\.width, to: PlainNumber.scaled(width, by: ratio)) }
 
     func resultSize(of size: PixelSize) -> PixelSize? { canvas(of: size) }
 

@@ -1,4 +1,3 @@
-/// Multiplies the brightness. `brightness:F`.
 struct Brightness: FactorOperation {
     static let token = "brightness"
     static let grammar = "brightness:F"

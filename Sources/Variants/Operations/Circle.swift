@@ -1,4 +1,3 @@
-/// Masks with the inscribed ellipse. `circle`.
 struct Circle: VariantOperation {
     static let token = "circle"
     static let grammar = "circle"

@@ -1,4 +1,3 @@
-/// Multiplies the contrast. `contrast:F`.
 struct Contrast: FactorOperation {
     static let token = "contrast"
     static let grammar = "contrast:F"

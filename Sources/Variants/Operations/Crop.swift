@@ -1,4 +1,3 @@
-/// Cuts out a rectangle. `crop:WxH[+X+Y][:gravity=G]`.
 struct Crop: ResizingOperation {
     static let token = "crop"
     static let grammar = "crop:WxH[+X+Y][:gravity=G]"

@@ -1,4 +1,3 @@
-/// Adds a margin around the picture. `extend:T[:R:B:L]`.
 struct Extend: ResizingOperation {
     static let token = "extend"
     static let grammar = "extend:T[:R:B:L]"
@@ -28,9 +27,7 @@ struct Extend: ResizingOperation {
 
     /// A non-zero margin stays at least one pixel wide; zero stays zero.
     func multiplied(by ratio: Double) -> Extend {
-        var result = self
-        result.margins = margins.map { $0 == 0 ? 0 : PlainNumber.scaled($0, by: ratio) }
-        return result
+        setting(\.margins, to: margins.map { $0 == 0 ? 0 : PlainNumber.scaled($0, by: ratio) })
     }
 
     func resultSize(of size: PixelSize) -> PixelSize? { canvas(of: size) }

@@ -1,4 +1,3 @@
-/// Mirrors the picture. `flip:h|v|hv`.
 struct Flip: VariantOperation {
     static let token = "flip"
     static let grammar = "flip:h|v|hv"

@@ -1,4 +1,3 @@
-/// Converts colours to shades of grey. `grayscale`.
 struct Grayscale: VariantOperation {
     static let token = "grayscale"
     static let grammar = "grayscale"

@@ -1,4 +1,3 @@
-/// Multiplies alpha with a picture from the mask folder. `mask:NAME[:fit=stretch|cover]`.
 struct NamedMask: VariantOperation {
     static let token = "mask"
     static let grammar = "mask:NAME[:fit=stretch|cover]"

@@ -178,14 +178,7 @@ extension Colour {
 
     /// Parses `RRGGBB`, `RGB` (each digit stands for two), or `RRGGBBAA` if alpha is allowed, in upper or lower case.
     init(_ text: Substring, _ arguments: StepArguments, allowsAlpha: Bool = false) throws(RecipeError) {
-        var digits = text.utf8.compactMap { byte -> UInt8? in
-            switch byte {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"): byte - UInt8(ascii: "0")
-            case UInt8(ascii: "a")...UInt8(ascii: "f"): byte - UInt8(ascii: "a") + 10
-            case UInt8(ascii: "A")...UInt8(ascii: "F"): byte - UInt8(ascii: "A") + 10
-            default: nil
-            }
-        }
+        var digits = text.utf8.compactMap(hexValue)
         if digits.count == 3, text.utf8.count == 3 { digits = digits.flatMap { [$0, $0] } }
         let isWhole = digits.count >= text.utf8.count && (digits.count == 6 || allowsAlpha && digits.count == 8)
         guard isWhole else {

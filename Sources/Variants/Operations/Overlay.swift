@@ -1,4 +1,3 @@
-/// Lays a named picture over this one. `overlay:NAME[:gravity=G][:opacity=F][:scale=F]`.
 struct Overlay: VariantOperation {
     static let token = "overlay"
     static let grammar = "overlay:NAME[:gravity=G][:opacity=F][:scale=F]"

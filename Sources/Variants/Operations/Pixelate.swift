@@ -1,4 +1,3 @@
-/// Replaces square blocks with their mean colour. `pixelate:N`.
 struct Pixelate: VariantOperation {
     static let token = "pixelate"
     static let grammar = "pixelate:N"
@@ -17,11 +16,7 @@ struct Pixelate: VariantOperation {
     var canonicalArguments: [String] { [String(edge)] }
     var explanation: String { "Replaces blocks of \(edge) × \(edge) px with their mean colour." }
 
-    func multiplied(by ratio: Double) -> Pixelate {
-        var result = self
-        result.edge = PlainNumber.scaled(edge, by: ratio)
-        return result
-    }
+    func multiplied(by ratio: Double) -> Pixelate { setting(\.edge, to: PlainNumber.scaled(edge, by: ratio)) }
 
     /// Blocks start at the top left; those at the right and bottom edges may be smaller. A block's colour is the mean
     /// of its sRGB values as stored, weighted by alpha; its alpha is the mean alpha.

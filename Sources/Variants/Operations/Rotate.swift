@@ -1,6 +1,5 @@
 import Glibc
 
-/// Rotates the picture clockwise. `rotate:90|180|270|DEG`.
 struct Rotate: ResizingOperation {
     static let token = "rotate"
     static let grammar = "rotate:90|180|270|DEG"

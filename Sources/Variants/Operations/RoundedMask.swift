@@ -1,4 +1,3 @@
-/// Rounds the corners. `rounded-mask:R[:R:R:R]`.
 struct RoundedMask: VariantOperation {
     static let token = "rounded-mask"
     static let grammar = "rounded-mask:R[:R:R:R]"
@@ -26,11 +25,7 @@ struct RoundedMask: VariantOperation {
 
     var alphaEffect: AlphaEffect { .adds }
 
-    func multiplied(by ratio: Double) -> RoundedMask {
-        var result = self
-        result.radii = radii.map { $0.multiplied(by: ratio) }
-        return result
-    }
+    func multiplied(by ratio: Double) -> RoundedMask { setting(\.radii, to: radii.map { $0.multiplied(by: ratio) }) }
 
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         try picture.masked(context) { RoundedRectangle(width: $0.width, height: $0.height, radii: radii) }

@@ -1,4 +1,3 @@
-/// Multiplies the saturation. `saturation:F`.
 struct Saturation: FactorOperation {
     static let token = "saturation"
     static let grammar = "saturation:F"

@@ -1,4 +1,3 @@
-/// Scales both edges. `scaled:F`.
 struct Scaled: ResizingOperation {
     static let token = "scaled"
     static let grammar = "scaled:F"

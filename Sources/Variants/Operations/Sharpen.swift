@@ -1,4 +1,3 @@
-/// Unsharp mask. `sharpen[:S]`.
 struct Sharpen: VariantOperation {
     static let token = "sharpen"
     static let grammar = "sharpen[:S]"

@@ -1,4 +1,3 @@
-/// Resizes to a box while decoding. `thumbnail:SIZE[:MODE][:up][:gravity=G|focus=XxY][:resample=Q]`.
 struct Thumbnail: ResizingOperation {
     static let token = "thumbnail"
     static let grammar = "thumbnail:SIZE[:fit|fill|pad|stretch][:up][:gravity=G][:focus=XxY][:resample=Q]"
@@ -73,11 +72,7 @@ struct Thumbnail: ResizingOperation {
     var differenceGain: Double { mode == .fill && anchor.looksAtPixels ? .infinity : 1 }
     var alphaEffect: AlphaEffect { mode == .pad ? .uncovers(antialiased: false) : .keeps }
 
-    func multiplied(by ratio: Double) -> Thumbnail {
-        var result = self
-        result.box = box.multiplied(by: ratio)
-        return result
-    }
+    func multiplied(by ratio: Double) -> Thumbnail { setting(\.box, to: box.multiplied(by: ratio)) }
 
     /// The sizes that this step computes for a picture of size `source`.
     func geometry(of source: PixelSize) -> ThumbnailGeometry {

@@ -1,7 +1,6 @@
 import CVips
 import PipelineSupport
 
-/// Replaces colours with shades of one colour. `tint:RRGGBB`.
 struct Tint: VariantOperation {
     static let token = "tint"
     static let grammar = "tint:RRGGBB"

@@ -1,4 +1,3 @@
-/// Cuts off a border of uniform colour. `trim[:T]`.
 struct Trim: ResizingOperation {
     static let token = "trim"
     static let grammar = "trim[:T]"

@@ -75,6 +75,13 @@ extension VariantOperation {
     package var differenceGain: Double { 1 }
     package func multiplied(by ratio: Double) -> Self { self }
 
+    /// The step with one of its values replaced.
+    func setting<Value>(_ property: WritableKeyPath<Self, Value>, to value: Value) -> Self {
+        var result = self
+        result[keyPath: property] = value
+        return result
+    }
+
     /// The whole step in canonical form.
     var canonicalText: String { ([Self.token] + canonicalArguments).joined(separator: ":") }
 }

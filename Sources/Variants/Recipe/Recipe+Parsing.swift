@@ -39,7 +39,6 @@ private struct ExpandedStep {
     var place: StepArguments.Place
 }
 
-/// Replaces presets with their steps.
 private struct Expansion {
     let presets: RecipePresets
     var steps: [ExpandedStep] = []
@@ -79,7 +78,6 @@ private struct Expansion {
     }
 }
 
-/// Builds a recipe step by step.
 private struct Reader {
     var recipe = Recipe()
     private var ratio = 1.0

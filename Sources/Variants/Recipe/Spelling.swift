@@ -1,7 +1,7 @@
 /// Finds the known word nearest to a misspelt one.
 ///
 /// Optimal string alignment distance: insertions, deletions, replacements and swaps of neighbours each count one.
-enum Spelling {
+package enum Spelling {
     /// The nearest of `candidates`, unless all are further than a third of the word's length (at least 1) away.
     static func nearest(to word: some StringProtocol, in candidates: [String]) -> String? {
         let letters = Array(word.lowercased().utf8)
@@ -15,7 +15,7 @@ enum Spelling {
         return best?.word
     }
 
-    private static func distance(_ a: [UInt8], _ b: [UInt8]) -> Int {
+    package static func distance(_ a: [UInt8], _ b: [UInt8]) -> Int {
         var beforeLast = [Int](repeating: 0, count: b.count + 1)
         var last = Array(0...b.count)
         for i in a.indices {

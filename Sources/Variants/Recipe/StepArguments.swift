@@ -19,7 +19,6 @@ package struct StepArguments: Sendable {
     }
 
     let place: Place
-    /// The step's name.
     let token: String
     /// The device pixel ratio in force (`dpr`); the ranges of pixel quantities apply after multiplying by it.
     let ratio: Double
@@ -39,7 +38,6 @@ package struct StepArguments: Sendable {
         place.error(expected, suggestion: suggestion)
     }
 
-    /// Throws if arguments are left over.
     func finish() throws(RecipeError) {
         guard let extra = rest.first else { return }
         throw error("unexpected argument `\(RecipeError.shown(extra))`; `\(token)` takes no more")
@@ -113,7 +111,6 @@ package struct StepArguments: Sendable {
 
     // MARK: Values
 
-    /// A plain decimal in `range`.
     func decimal(
         _ text: some StringProtocol, _ what: String, _ range: ClosedRange<Double>, inPixels: Bool = false
     ) throws(RecipeError) -> Double {
@@ -129,7 +126,6 @@ package struct StepArguments: Sendable {
         return value
     }
 
-    /// A whole number in `range`.
     func whole(_ text: some StringProtocol, _ what: String, _ range: ClosedRange<Int>) throws(RecipeError) -> Int {
         guard let value = PlainNumber.parseWhole(text) else {
             throw error("\(what) must be a whole number, not `\(RecipeError.shown(text))`")
@@ -178,7 +174,6 @@ package struct StepArguments: Sendable {
         return PlainNumber.rounded(percent / 100)
     }
 
-    /// One of the words of an enumeration.
     func word<Word: RawRepresentable & CaseIterable>(
         _ text: some StringProtocol, _ what: String, _ words: [Word] = Array(Word.allCases)
     ) throws(RecipeError) -> Word where Word.RawValue == String {
@@ -199,7 +194,6 @@ package struct StepArguments: Sendable {
     }
 }
 
-/// Names of masks, overlays and presets.
 enum RecipeName {
     static let rule = "a letter or digit followed by at most 63 letters, digits, `_` or `-`"
 

@@ -53,7 +53,6 @@ struct GaussianBlur {
         tile = PixelSize(width: 512, height: 64)
     }
 
-    /// Convolves along rows, then along columns.
     private static func convolved(_ image: Image, _ sigma: Double) throws(RenderError) -> Image {
         let radius = Int((sigma * reach).rounded(.up))
         let weights = (-radius...radius).map { exp(-Double($0 * $0) / (2 * sigma * sigma)) }

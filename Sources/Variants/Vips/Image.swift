@@ -57,7 +57,6 @@ final class Image: @unchecked Sendable {
         if let profile = other.blob(name) { set(name, profile) }
     }
 
-    /// Whether a metadata field exists.
     func has(_ name: String) -> Bool { cvips.vips_image_get_typeof(pointer, name) != 0 }
 
     /// A metadata field that is a whole number; nil if it is absent.

@@ -96,7 +96,7 @@ package struct Picture: Sendable {
             result.image =
                 try Reduction.accepts(result.image, stored)
                 ? Reduction.resize(result.image, to: stored, context.control)
-                : Resize.resize(result.image, to: stored, linear: quality != .fast, isRaw: result.isRaw)
+                : Resize.resize(result.image, to: stored, linear: quality != .fast)
         }
         result.size = target
         return try result.settled(context)

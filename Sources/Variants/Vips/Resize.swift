@@ -17,9 +17,7 @@ enum Resize {
             ].contains { Int($0) == space }
     }
 
-    static func resize(
-        _ image: Image, to target: PixelSize, linear: Bool, isRaw: Bool
-    ) throws(RenderError) -> Image {
+    static func resize(_ image: Image, to target: PixelSize, linear: Bool) throws(RenderError) -> Image {
         let hasAlpha = image.hasAlpha
         let is16Bit = image.format == Int(CVIPS_FORMAT_USHORT)
         var work = linear ? try linearised(image, is16Bit: is16Bit, hasAlpha: hasAlpha) : image

@@ -1,6 +1,5 @@
 import CVips
 
-/// A value for an argument of a libvips operation.
 enum VipsArgument {
     case int(Int)
     case double(Double)
@@ -32,22 +31,8 @@ struct VipsCall {
     let nickname: String
     let arguments: [(String, VipsArgument)]
     /// The error code if the operation fails.
-    let failure: RenderError.Code
+    var failure = RenderError.Code.undecodable
 
-    init(
-        _ nickname: String, _ arguments: KeyValuePairs<String, VipsArgument>,
-        failure: RenderError.Code = .undecodable
-    ) {
-        self.init(nickname, arguments.map { ($0, $1) }, failure: failure)
-    }
-
-    init(_ nickname: String, _ arguments: [(String, VipsArgument)], failure: RenderError.Code = .undecodable) {
-        self.nickname = nickname
-        self.arguments = arguments
-        self.failure = failure
-    }
-
-    /// Runs the operation and returns its output image.
     func image() throws(RenderError) -> Image {
         let operation = try built()
         defer { release(operation) }
@@ -184,6 +169,13 @@ struct VipsCall {
 }
 
 extension VipsCall {
+    init(
+        _ nickname: String, _ arguments: KeyValuePairs<String, VipsArgument>,
+        failure: RenderError.Code = .undecodable
+    ) {
+        self.init(nickname: nickname, arguments: arguments.map { ($0, $1) }, failure: failure)
+    }
+
     private func blob(_ argument: VipsArgument) -> OpaquePointer? {
         let bytes: UnsafeRawBufferPointer? =
             switch argument {
@@ -196,7 +188,6 @@ extension VipsCall {
     }
 }
 
-/// What a saver has written so far.
 // @unchecked Sendable: a saver writes on one thread at a time, and its caller reads only after it has returned.
 private final class WrittenBytes: @unchecked Sendable {
     private(set) var bytes: [UInt8] = []

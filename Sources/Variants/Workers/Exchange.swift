@@ -5,34 +5,18 @@ import Glibc
 /// One render while a worker has it: waits for the answer, stops the render if its caller cancels or its deadline
 /// passes, kills a worker that does not stop, and trusts nothing it has not checked.
 struct Exchange {
-    private let core: PoolCore
-    private let pending: PendingRender
-    private let files: HandedFiles
-    private let worker: WorkerProcess
-    private let wakeup: Int32
+    let core: PoolCore
+    let pending: PendingRender
+    let files: HandedFiles
+    let worker: WorkerProcess
+    let wakeup: Int32
     /// Kills the worker if it still runs, and puts another one in its place.
-    private let replace: () -> Void
+    let replace: () -> Void
     /// Puts another worker in its place and leaves waiting for it to another thread; false if no other worker is ready.
-    private let handOver: (StoppingRender) -> Bool
+    let handOver: (StoppingRender) -> Bool
     /// When the render was first given to a worker; monotonic seconds.
-    private let began: Double
-    private var phase: RenderPhase
-
-    init(
-        _ core: PoolCore, _ pending: PendingRender, _ files: HandedFiles, _ worker: WorkerProcess, _ wakeup: Int32,
-        began: Double, phase: RenderPhase = .pixels, replace: @escaping () -> Void,
-        handOver: @escaping (StoppingRender) -> Bool
-    ) {
-        self.core = core
-        self.pending = pending
-        self.files = files
-        self.worker = worker
-        self.wakeup = wakeup
-        self.began = began
-        self.phase = phase
-        self.replace = replace
-        self.handOver = handOver
-    }
+    let began: Double
+    var phase = RenderPhase.pixels
 
     private var job: RenderJob { pending.job }
 
@@ -94,11 +78,13 @@ struct Exchange {
 
     /// Leaves a worker that was told to stop to another thread, if another worker is ready.
     private func leave(after stop: Stop) throws(RenderError) {
-        let stopping = StoppingRender(core, pending, files, worker, began: began, phase: phase, stop: stop)
-        if handOver(stopping) { throw stop.reason }
+        // Another thread must not touch the slot that the closures belong to.
+        let rest = Exchange(
+            core: core, pending: pending, files: files, worker: worker, wakeup: -1, replace: worker.kill,
+            handOver: { _ in false }, began: began, phase: phase)
+        if handOver(StoppingRender(exchange: rest, stop: stop)) { throw stop.reason }
     }
 
-    /// A stop that was sent to the worker.
     struct Stop {
         let reason: RenderError
         let grace: StopGrace
@@ -113,7 +99,6 @@ struct Exchange {
         return Stop(reason: reason, grace: grace)
     }
 
-    /// Kills a worker that did not stop.
     private func killed(_ reason: RenderError) -> RenderError {
         replace()
         core.count(\.killed)
@@ -187,7 +172,6 @@ struct Exchange {
         return error
     }
 
-    /// Describes the render for the log.
     private var summary: String {
         "\(job.original.count) bytes of \(job.header.format.rawValue) with `\(job.recipe)`"
     }

@@ -21,9 +21,7 @@ struct MessageWriter {
     }
 }
 
-/// A malformed or unexpected message.
 struct MessageError: Error, Hashable {
-    /// What is wrong with the message.
     let problem: String
     init(_ problem: String) { self.problem = problem }
 }
@@ -47,7 +45,6 @@ struct MessageReader {
         return value
     }
 
-    /// A count within a range.
     mutating func count(_ what: String, _ range: ClosedRange<Int>) throws(MessageError) -> Int {
         let value = Int(try integer(Int64.self))
         guard range.contains(value) else { throw MessageError("\(what) of \(value)") }
@@ -83,7 +80,6 @@ struct MessageReader {
         return value
     }
 
-    /// Checks that nothing is left.
     func finish() throws(MessageError) {
         if !rest.isEmpty { throw MessageError("it has \(rest.count) extra bytes") }
     }

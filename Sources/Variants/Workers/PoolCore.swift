@@ -5,7 +5,6 @@ import Synchronization
 
 /// State that the threads of a pool share: the queue, and what is known about the workers.
 final class PoolCore: Sendable {
-    /// What a slot does next.
     enum Step {
         case render(PendingRender)
         /// Start a worker before anything asks for it.
@@ -106,7 +105,6 @@ final class PoolCore: Sendable {
         if let refusal { pending.finish(.failure(refusal)) }
     }
 
-    /// Wakes an idle slot, if there is one.
     private static func wakeIdle(_ state: inout State, for shared: SharedDecode?) -> Bool {
         // Prefer the worker that has decoded it, then a slot with a worker, then one that has to start a worker.
         let idle = state.slots.filter { $0.value.isIdle }
@@ -276,7 +274,6 @@ final class PoolCore: Sendable {
         state.withLock { $0.spare }?.take(for: exchanged)
     }
 
-    /// Whether the warm spare is ready.
     var hasSpare: Bool { state.withLock { $0.spare }?.isReady ?? false }
 
     /// Seconds to wait before starting a spare worker; nil until a slot's worker has started.
@@ -315,7 +312,6 @@ final class PoolCore: Sendable {
             "render worker \(worker.child) \(ended) while it was idle" + (worker.remarks.map { ": " + $0 } ?? ""))
     }
 
-    /// Why no worker may be started now; nil if one may be.
     func startRefusal() -> RenderError? {
         state.withLock { $0.backoff.delay(now: SystemClock.monotonic.seconds) > 0 ? $0.backoff.reason : nil }
     }

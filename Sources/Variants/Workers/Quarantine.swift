@@ -21,21 +21,18 @@ struct Quarantine {
         }
     }
 
-    /// What an original is rendered to.
     struct Variant: Hashable {
         var recipe: String
         var output: ResolvedOutput
         var quality: RenderQuality
     }
 
-    /// How a render failed.
     enum Failure: Hashable {
         /// The worker died, or its answer was invalid.
         case crash(RenderPhase)
         case deadline(RenderPhase)
     }
 
-    /// Why something is not rendered now.
     struct Entry: Hashable {
         /// When it failed, and until when it is not tried again; monotonic seconds.
         var since: Double
@@ -104,7 +101,6 @@ struct Quarantine {
 }
 
 extension RenderJob {
-    /// What the original is rendered to.
     var variant: Quarantine.Variant {
         Quarantine.Variant(recipe: recipe.description, output: output, quality: quality)
     }

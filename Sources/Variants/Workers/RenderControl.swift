@@ -5,7 +5,6 @@ final class RenderControl: Sendable {
     private struct State {
         var stop: RenderError.Code?
         var phase = RenderPhase.pixels
-        /// The phase it was stopped in.
         var stoppedIn = RenderPhase.pixels
         /// Images that pixels are pulled from at the moment.
         var sources: [Image] = []
@@ -60,7 +59,6 @@ final class RenderControl: Sendable {
 
     var isStopped: Bool { state.withLock { $0.stop != nil } }
 
-    /// The error of a stopped render; nil while it may go on.
     var stopError: RenderError? {
         let (stop, phase) = state.withLock { ($0.stop, $0.stoppedIn) }
         return switch stop {

@@ -12,7 +12,6 @@ struct RenderQueue<Element> {
     private var taken = 0
 
     var count: Int { entries.count }
-    var isEmpty: Bool { entries.isEmpty }
 
     mutating func push(_ element: Element, id: UInt64, priority: UInt8) {
         entries.append(Entry(id: id, priority: priority, element: element))
@@ -37,11 +36,5 @@ struct RenderQueue<Element> {
     mutating func remove(id: UInt64) -> Element? {
         guard let index = entries.firstIndex(where: { $0.id == id }) else { return nil }
         return entries.remove(at: index).element
-    }
-
-    /// Removes and returns everything.
-    mutating func removeAll() -> [Element] {
-        defer { entries = [] }
-        return entries.map(\.element)
     }
 }

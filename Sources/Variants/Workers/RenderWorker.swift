@@ -77,7 +77,6 @@ enum WorkerProgram {
     }
 }
 
-/// The render that a worker is running.
 private final class CurrentRender: Sendable {
     private struct State {
         var id: UInt64 = 0
@@ -118,13 +117,14 @@ private final class CurrentRender: Sendable {
 }
 
 /// Handles requests one after another, until the front process closes its end.
-private struct WorkerLoop {
-    let hasFaults: Bool
+private final class WorkerLoop {
+    private let hasFaults: Bool
     private let current = CurrentRender()
     private let original = MappedOriginal()
     /// Pictures for the next render, if it comes soon: renders that share a decode follow one another.
     private let pictures = SharedPictures()
-    private let recipes = LastRecipe()
+    /// The last recipe, parsed: consecutive renders mostly use the same one.
+    private var lastRecipe: (text: String, recipe: Recipe)?
 
     init(hasFaults: Bool) { self.hasFaults = hasFaults }
 
@@ -180,7 +180,7 @@ private struct WorkerLoop {
         }
         var job = RenderJob(
             original: EncodedBytes(count: request.count, read: { nil }), header: request.header,
-            recipe: try recipes.recipe(request.recipe), output: request.output, quality: request.quality,
+            recipe: try recipe(request.recipe), output: request.output, quality: request.quality,
             limits: request.limits)
         job.shared = request.shared
         pictures.keep(only: request.shared)
@@ -209,6 +209,17 @@ private struct WorkerLoop {
                 // Any failure after a stop is due to the stop, whatever error libvips reports.
                 throw control.stopError ?? error
             }
+        }
+    }
+
+    private func recipe(_ text: String) throws(RenderError) -> Recipe {
+        if let lastRecipe, lastRecipe.text == text { return lastRecipe.recipe }
+        do throws(RecipeError) {
+            let recipe = try Recipe(text)
+            lastRecipe = (text, recipe)
+            return recipe
+        } catch {
+            throw RenderError(.notApplicable, "recipe `\(text)`: \(error.description)")
         }
     }
 
@@ -241,23 +252,6 @@ private struct WorkerLoop {
         // Cut off what the file may still hold of the last render's output.
         guard ftruncate(file, bytes.count) == 0 else {
             throw RenderError(.encodingFailed, "the output's length cannot be set: \(String(cString: strerror(errno)))")
-        }
-    }
-}
-
-/// Parses recipes; consecutive renders mostly use the same one.
-// @unchecked Sendable: used by the worker's main thread only.
-private final class LastRecipe: @unchecked Sendable {
-    private var last: (text: String, recipe: Recipe)?
-
-    func recipe(_ text: String) throws(RenderError) -> Recipe {
-        if let last, last.text == text { return last.recipe }
-        do throws(RecipeError) {
-            let recipe = try Recipe(text)
-            last = (text, recipe)
-            return recipe
-        } catch {
-            throw RenderError(.notApplicable, "recipe `\(text)`: \(error.description)")
         }
     }
 }

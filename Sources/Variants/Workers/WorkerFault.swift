@@ -31,11 +31,8 @@ enum WorkerFault: String, CaseIterable {
     case size
     /// Leaves an output that is not a picture.
     case garbage
-    /// Opens a file.
     case open
-    /// Opens a connection.
     case connect
-    /// Starts a program.
     case execute
 
     private static let marker = "pipectl-fault:"
@@ -74,7 +71,6 @@ enum WorkerFault: String, CaseIterable {
         throw RenderError(.notApplicable, status == 0 ? "it was allowed" : "it was denied")
     }
 
-    /// Corrupts a finished render, or its output.
     func corrupt(_ finished: inout WorkerReply.Finished, output: Int32) {
         switch self {
         case .stranger: finished.id &+= 1

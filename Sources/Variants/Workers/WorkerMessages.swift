@@ -7,7 +7,6 @@
 // Integers are little-endian, texts follow their length (UInt16). The worker is not trusted: whatever it sends is read
 // with every bound checked, and what it says about the output is checked against the output's bytes.
 
-/// Constants of the protocol.
 enum WorkerProtocol {
     /// Begins every message: `IPW` and the version, which is increased with every change of a message.
     static let magic: UInt32 = 0x4950_5704
@@ -21,7 +20,6 @@ enum WorkerProtocol {
 
 /// A render as sent to a worker; the bytes are passed as descriptors: original, output, then one for each mask.
 struct WorkerRequest: Sendable, Hashable {
-    /// What the caller requested.
     enum Kind: UInt8, Sendable { case variant = 1, pixels = 2 }
 
     struct Mask: Sendable, Hashable {
@@ -41,6 +39,10 @@ struct WorkerRequest: Sendable, Hashable {
     var limits: RenderLimits
     var masks: [Mask]
     var shared: SharedDecode?
+
+    private static var countedLimits: [WritableKeyPath<RenderLimits, Int>] {
+        [\.pixels, \.bytes, \.frames, \.scans, \.outputEdge, \.profileBytes]
+    }
 
     var bytes: [UInt8] {
         var writer = MessageWriter()
@@ -62,10 +64,7 @@ struct WorkerRequest: Sendable, Hashable {
         writer.flag(output.isProgressive)
         writer.count(output.keep.rawValue)
         writer.text(quality.rawValue)
-        let numbers = [
-            limits.pixels, limits.bytes, limits.frames, limits.scans, limits.outputEdge, limits.profileBytes,
-        ]
-        for value in numbers { writer.count(value) }
+        for path in Self.countedLimits { writer.count(limits[keyPath: path]) }
         writer.count(limits.formats.reduce(0) { $0 | 1 << (ImageFormat.allCases.firstIndex(of: $1) ?? 0) })
         writer.double(limits.seconds)
         writer.double(limits.encodeSeconds)
@@ -113,12 +112,7 @@ extension WorkerRequest {
         output.keep = KeptMetadata(rawValue: try reader.count("metadata", 0...7))
         quality = try reader.choice("quality", RenderQuality.self)
         limits = RenderLimits()
-        limits.pixels = try reader.count("a limit", bytes)
-        limits.bytes = try reader.count("a limit", bytes)
-        limits.frames = try reader.count("a limit", bytes)
-        limits.scans = try reader.count("a limit", bytes)
-        limits.outputEdge = try reader.count("a limit", bytes)
-        limits.profileBytes = try reader.count("a limit", bytes)
+        for path in Self.countedLimits { limits[keyPath: path] = try reader.count("a limit", bytes) }
         let formats = try reader.count("formats", 0...(1 << ImageFormat.allCases.count) - 1)
         limits.formats = Set(ImageFormat.allCases.enumerated().filter { formats >> $0.offset & 1 == 1 }.map(\.element))
         limits.seconds = try reader.amount("seconds")
@@ -171,7 +165,6 @@ struct WorkerStop: Sendable, Hashable {
     }
 }
 
-/// What a worker sends.
 enum WorkerReply: Sendable, Hashable {
     /// The worker has started and locked itself down.
     case ready(Ready)

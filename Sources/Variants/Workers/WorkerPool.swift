@@ -67,7 +67,6 @@ public final class WorkerPool: Rendering {
     var running: Int { core.running }
     /// Renders that no slot has taken.
     var waiting: Int { core.waiting }
-    /// Whether the warm spare is ready.
     var hasSpare: Bool { core.hasSpare }
 
     /// Lets submitted renders finish, stops all workers, and returns when none remains.
@@ -89,7 +88,6 @@ public struct WorkerStatistics: Sendable, Hashable {
     package init() {}
 }
 
-/// What a worker rendered.
 enum RenderedOutput: Sendable {
     case variant(RenderedVariant)
     case pixels(PixelBuffer)

@@ -7,10 +7,8 @@ import Glibc
 /// Belongs to one thread at a time. The child is killed when the thread that started it ends.
 // @unchecked Sendable: one thread hands it over to another under a lock.
 final class WorkerProcess: @unchecked Sendable {
-    /// What was received over the socket.
     enum Answer {
         case reply(WorkerReply)
-        /// An invalid message.
         case nonsense(String)
         /// The worker has closed its end: it has ended, or is about to.
         case gone
@@ -23,9 +21,7 @@ final class WorkerProcess: @unchecked Sendable {
     let requests: Int32
     private let stops: Int32
     private let notes: Int32
-    /// The protections that it reports.
     private(set) var protection = WorkerProtection(bits: 0, landlock: 0)
-    /// The number of renders it was given.
     var renders = 0
     private var isReaped = false
     /// Whether it was killed, or has ended and was waited for.
@@ -47,7 +43,6 @@ final class WorkerProcess: @unchecked Sendable {
         for descriptor in [requests, stops, notes] { close(descriptor) }
     }
 
-    /// Starts a worker and waits until it is ready.
     static func start(_ configuration: WorkerConfiguration) throws(RenderError) -> WorkerProcess {
         let worker = try spawn(try configuration.program(), configuration)
         switch worker.answer(within: WorkerConfiguration.startSeconds) {
@@ -152,7 +147,6 @@ final class WorkerProcess: @unchecked Sendable {
     /// Seconds of CPU time it has used; negative if unknown.
     var cpuSeconds: Double { csandbox_cpu_seconds(child) }
 
-    /// Asks it to stop a render.
     func stop(_ id: UInt64) {
         let bytes = WorkerStop(id: id).bytes
         // A worker that does not listen is killed soon after.

@@ -42,24 +42,18 @@ public struct WorkerProtection: Sendable, Hashable, CustomStringConvertible {
         return missing.isEmpty ? present : "\(present); not in force: \(missing.joined(separator: ", "))"
     }
 
+    /// One bit for each of `names`, the first lowest.
+    var bits: UInt32 {
+        Self.names.enumerated().reduce(0) { $0 | (self[keyPath: $1.element.path] ? 1 << UInt32($1.offset) : 0) }
+    }
+}
+
+extension WorkerProtection {
     init(bits: UInt32, landlock: Int) {
         self.init(
             limitsResources: false, hasNoNewPrivileges: false, hasNoCapabilities: false, isNotDumpable: false,
             diesWithParent: false, filtersCalls: false, landlock: landlock)
         for (index, entry) in Self.names.enumerated() { self[keyPath: entry.path] = bits >> index & 1 == 1 }
-    }
-
-    init(
-        limitsResources: Bool, hasNoNewPrivileges: Bool, hasNoCapabilities: Bool, isNotDumpable: Bool,
-        diesWithParent: Bool, filtersCalls: Bool, landlock: Int
-    ) {
-        self.limitsResources = limitsResources
-        self.hasNoNewPrivileges = hasNoNewPrivileges
-        self.hasNoCapabilities = hasNoCapabilities
-        self.isNotDumpable = isNotDumpable
-        self.diesWithParent = diesWithParent
-        self.filtersCalls = filtersCalls
-        self.landlock = landlock
     }
 
     init(_ report: CSandboxReport) {
@@ -69,10 +63,5 @@ public struct WorkerProtection: Sendable, Hashable, CustomStringConvertible {
             diesWithParent: report.dies_with_parent != 0, filtersCalls: report.seccomp != 0,
             // Landlock restricts only the calling thread: with others running it protects nothing.
             landlock: report.threads == 1 ? Int(report.landlock) : 0)
-    }
-
-    /// One bit for each of `names`, the first lowest.
-    var bits: UInt32 {
-        Self.names.enumerated().reduce(0) { $0 | (self[keyPath: $1.element.path] ? 1 << UInt32($1.offset) : 0) }
     }
 }

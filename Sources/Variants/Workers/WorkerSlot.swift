@@ -133,7 +133,8 @@ final class WorkerSlot: @unchecked Sendable {
             let files = try HandedFiles(job, to: current)
             if current.send(request, files.descriptors, limits: job.limits) {
                 var exchange = Exchange(
-                    core, pending, files, current, wakeup, began: began, replace: replace, handOver: handOver)
+                    core: core, pending: pending, files: files, worker: current, wakeup: wakeup, replace: replace,
+                    handOver: handOver, began: began)
                 if let outcome = try exchange.outcome() { return outcome }
             }
             discard()
@@ -215,7 +216,6 @@ enum MemoryFile {
         throw RenderError(.workerUnavailable, "cannot create a memory file: \(String(cString: strerror(-file)))")
     }
 
-    /// Writes the bytes at the beginning of the file.
     static func write(_ bytes: [UInt8], to file: Int32) throws(RenderError) {
         guard bytes.withUnsafeBytes({ FileIO.write($0, to: file, at: 0) }) else {
             throw RenderError(

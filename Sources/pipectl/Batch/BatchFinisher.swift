@@ -18,7 +18,7 @@ final class BatchFinisher: @unchecked Sendable {
 
     /// Creates the output folder, the report and the gallery up front, so that a batch that cannot save its results
     /// never starts.
-    init(_ options: BatchOptions, sources: SourceGuard) throws(BatchStartError) {
+    init(_ options: BatchOptions, sources: SourceGuard) throws(CommandFailure) {
         self.options = options
         self.sources = sources
         began = clock.now
@@ -26,16 +26,18 @@ final class BatchFinisher: @unchecked Sendable {
         while folder.count > 1, folder.hasSuffix("/") { folder.removeLast() }
         self.folder = folder
         do {
-            namer = try OutputNamer(template: options.nameTemplate, sha256Hex: options.sha256Hex)
+            namer = try OutputNamer(template: options.nameTemplate)
         } catch {
-            throw BatchStartError(exit: .usage, description: error.message)
+            throw CommandFailure(.usage, error.message)
         }
-        do {
+        do throws(FileError) {
             try AtomicOutput.makeFolder(folder)
-            guard access(folder, W_OK | X_OK) == 0 else { throw OutputError(folder, errno: errno) }
+            guard access(folder, W_OK | X_OK) == 0 else { throw FileError("write", folder) }
             for path in [options.galleryPath, options.reportPath] {
                 // Opening truncates: check first that neither path is one of the sources.
-                if let path, path != "-", let reason = Self.refusal(path, sources) { throw OutputError(path, reason) }
+                if let path, path != "-", let reason = Self.refusal(path, sources) {
+                    throw FileError("write", path, reason)
+                }
             }
             if let path = options.galleryPath {
                 gallery = try Gallery(
@@ -43,12 +45,10 @@ final class BatchFinisher: @unchecked Sendable {
             }
             if let path = options.reportPath {
                 report = path == "-" ? dup(STDOUT_FILENO) : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
-                guard report >= 0 else { throw OutputError(path, errno: errno) }
+                guard report >= 0 else { throw FileError("write", path) }
             }
-        } catch let error as OutputError {
-            throw BatchStartError(exit: .outputFailed, description: error.description)
         } catch {
-            throw BatchStartError(exit: .outputFailed, description: "\(error)")
+            throw CommandFailure(.outputFailed, error.description)
         }
         if let descriptor = options.progressDescriptor {
             progress = ProgressLine(total: options.total, width: ProgressLine.columns(of: descriptor))
@@ -65,21 +65,19 @@ final class BatchFinisher: @unchecked Sendable {
             line.error = failure
             if item.source.isFound, failure.code == .notAnImage { line.outcome = .skipped }
         case .variant(let variant):
-            line.key = variant.key
-            line.originalOutcome = variant.originalOutcome
-            line.collapsed = variant.collapsed
-            line.milliseconds = variant.milliseconds
+            // An item whose output fails has only these members.
+            line.key = variant.item.key
+            line.originalOutcome = variant.item.originalOutcome
+            line.collapsed = variant.item.collapsed
+            line.milliseconds = variant.item.milliseconds
             do {
                 let path = folder + "/" + (try namer.name(for: naming(item, variant)))
                 line.output = path
-                line.written = try AtomicOutput.write(
+                let isWritten = try AtomicOutput.write(
                     variant.bytes, to: path, makeFolders: true, refusal: sources.refusal)
-                line.outcome = variant.outcome
-                line.bytes = variant.bytes.count
-                line.width = variant.width
-                line.height = variant.height
-                line.format = variant.format
-                line.digest = variant.digest
+                line = variant.item
+                line.output = path
+                line.written = isWritten
                 bytes = variant.bytes
             } catch let error as NameError {
                 line.error = BatchFailure(code: .badName, message: error.message)
@@ -132,7 +130,7 @@ final class BatchFinisher: @unchecked Sendable {
         }
         if report >= 0 {
             if close(report) != 0 {
-                let error = OutputError(options.reportPath ?? "report", errno: errno)
+                let error = FileError("write", options.reportPath ?? "report")
                 summary.problems.append("the report may be incomplete: \(error)")
             }
             report = -1
@@ -151,8 +149,9 @@ final class BatchFinisher: @unchecked Sendable {
     private func naming(_ item: BatchItem, _ variant: BatchVariant) -> OutputNaming {
         OutputNaming(
             source: item.source.source, folder: item.source.folder, name: item.source.name,
-            recipe: (item.written, item.canonical), fileExtension: variant.fileExtension, width: variant.width,
-            height: variant.height, key: variant.key, index: item.index, hasSeveralRecipes: item.hasSeveralRecipes)
+            recipe: (item.written, item.canonical), fileExtension: variant.fileExtension,
+            width: variant.item.width ?? 0, height: variant.item.height ?? 0, key: variant.item.key ?? "",
+            index: item.index, hasSeveralRecipes: item.hasSeveralRecipes)
     }
 
     private var seconds: Double {

@@ -1,7 +1,6 @@
 import Glibc
 import Pipeline
 
-/// One source of a batch.
 struct BatchSource: Sendable, Hashable {
     /// The source as given; for a file found in a folder, DIR/relative path.
     var source: String
@@ -13,16 +12,6 @@ struct BatchSource: Sendable, Hashable {
     var recipes: [String]?
     /// Whether the source was found while reading a folder rather than named by the user.
     var isFound = false
-
-    init(
-        _ source: String, folder: String = "", name: String? = nil, recipes: [String]? = nil, isFound: Bool = false
-    ) {
-        self.source = source
-        self.folder = folder
-        self.name = name
-        self.recipes = recipes
-        self.isFound = isFound
-    }
 }
 
 /// What the input yields: a source, or an unusable line or folder, which becomes a failed item and does not stop the
@@ -42,18 +31,9 @@ enum BatchEntry: Sendable, Hashable {
 struct BatchInput: Sequence {
     var arguments: [String]
     /// Folders skipped inside folder arguments: the output and the cache, so that a run does not read its own results.
-    var excludedFolders: [String]
+    var excludedFolders: [String] = []
     /// Polled while waiting for standard input; true ends the input.
     var isInterrupted: @Sendable () -> Bool = { false }
-
-    init(
-        _ arguments: [String], excluding excludedFolders: [String] = [],
-        isInterrupted: @escaping @Sendable () -> Bool = { false }
-    ) {
-        self.arguments = arguments
-        self.excludedFolders = excludedFolders
-        self.isInterrupted = isInterrupted
-    }
 
     /// Whether some argument may carry its own recipes, so that `-r` may be omitted.
     var mayCarryRecipes: Bool {
@@ -89,13 +69,8 @@ struct BatchInput: Sequence {
     }
 
     /// Whether `other` is `folder` itself or lies below it.
-    private static func contains(_ folder: String, _ other: String) -> Bool {
-        func resolved(_ path: String) -> String? {
-            guard let real = realpath(path, nil) else { return nil }
-            defer { free(real) }
-            return String(cString: real)
-        }
-        guard let folder = resolved(folder), let other = resolved(other) else { return false }
+    static func contains(_ folder: String, _ other: String) -> Bool {
+        guard let folder = AtomicOutput.resolved(folder), let other = AtomicOutput.resolved(other) else { return false }
         return other == folder || other.hasPrefix(folder.hasSuffix("/") ? folder : folder + "/")
     }
 
@@ -104,6 +79,8 @@ struct BatchInput: Sequence {
     struct Iterator: IteratorProtocol {
         private let input: BatchInput
         private var position = 0
+        /// The paths still to be read that the last glob matched.
+        private var matches: ArraySlice<String> = []
         private var current: (any EntryReader)?
         private let excluded: [FileIdentity]
 
@@ -114,43 +91,47 @@ struct BatchInput: Sequence {
 
         mutating func next() -> BatchEntry? {
             while true {
-                if let current {
-                    if let entry = current.next() { return entry }
-                    self.current = nil
+                if let entry = current?.next() { return entry }
+                current = nil
+                if let path = matches.popFirst() {
+                    if let folder = FileIdentity(path: path), excluded.contains(folder) { continue }
+                    if let entry = open(path) { return entry }
+                    continue
                 }
                 guard position < input.arguments.count, !input.isInterrupted() else { return nil }
                 let argument = input.arguments[position]
                 position += 1
-                if let entry = start(argument, mayExpand: true) { return entry }
+                if let entry = start(argument) { return entry }
             }
         }
 
-        /// Returns the entry of an argument that yields just one; otherwise sets `current` to a reader and returns nil.
-        private mutating func start(_ argument: String, mayExpand: Bool) -> BatchEntry? {
+        /// Returns the entry of an argument that yields just one; otherwise sets what to read and returns nil.
+        private mutating func start(_ argument: String) -> BatchEntry? {
             if argument == "-" {
                 let lines = LineReader(descriptor: STDIN_FILENO, name: "stdin", isInterrupted: input.isInterrupted)
                 current = SniffingReader(lines)
                 return nil
             }
-            if argument.firstRange(of: "://") != nil { return .source(BatchSource(argument)) }
-            switch InputKind.of(path: argument) {
+            if argument.firstRange(of: "://") != nil { return .source(BatchSource(source: argument)) }
+            guard InputKind.of(path: argument) == .glob else { return open(argument) }
+            matches = InputKind.expand(argument)[...]
+            guard matches.isEmpty else { return nil }
+            return .failure(
+                source: argument, BatchFailure(code: .sourceNotFound, message: "no file matches \(argument)"))
+        }
+
+        /// The same for a path: folders are walked, manifests are read, everything else is a source.
+        private mutating func open(_ path: String) -> BatchEntry? {
+            switch InputKind.of(path: path) {
             case .folder:
-                current = FolderReader(argument, excluding: excluded)
-            case .glob where mayExpand:
-                let matches = InputKind.expand(argument)
-                if matches.isEmpty {
-                    return .failure(
-                        source: argument, BatchFailure(code: .sourceNotFound, message: "no file matches \(argument)"))
-                }
-                current = GlobReader(matches, excluding: excluded)
+                current = FolderReader(path, excluding: excluded)
             case .lines, .jsonLines, .csv:
                 do {
-                    current = try InputKind.manifestReader(argument)
+                    current = try InputKind.manifestReader(path)
                 } catch {
-                    return .failure(
-                        source: argument, BatchFailure(code: .sourceNotFound, message: error.description))
+                    return .failure(source: path, BatchFailure(code: .sourceNotFound, message: error.description))
                 }
-            default: return .source(BatchSource(argument))
+            default: return .source(BatchSource(source: path))
             }
             return nil
         }
@@ -179,7 +160,6 @@ struct FileIdentity: Hashable {
     }
 }
 
-/// The kind of a batch argument.
 enum InputKind: Hashable {
     case folder, picture, lines, jsonLines, csv, glob, absent
 
@@ -214,13 +194,13 @@ enum InputKind: Hashable {
             .sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
     }
 
-    static func manifestReader(_ path: String) throws(SystemError) -> any EntryReader {
+    static func manifestReader(_ path: String) throws(FileError) -> any EntryReader {
         let file = open(path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { throw SystemError("open", path) }
+        guard file >= 0 else { throw FileError("open", path) }
         let lines = LineReader(descriptor: file, name: path, ownsDescriptor: true)
         let reader: any EntryReader =
             switch ofFile(named: path) {
-            case .jsonLines: JSONLinesReader(lines)
+            case .jsonLines: SourceLinesReader(lines, SourceLinesReader.fromJSON)
             case .csv: CSVReader(lines)
             default: SourceLinesReader(lines)
             }
@@ -246,40 +226,5 @@ final class RelativeReader: EntryReader {
         if SourceHint.looksLikeHost(source.source), access(path, F_OK) != 0 { return entry }
         source.source = path
         return .source(source)
-    }
-}
-
-/// The matches of a glob: plain files are sources, folders are walked, manifests are read.
-final class GlobReader: EntryReader {
-    private var matches: [String]
-    private var at = 0
-    private var current: (any EntryReader)?
-    private let excluded: [FileIdentity]
-
-    init(_ matches: [String], excluding excluded: [FileIdentity]) {
-        self.matches = matches
-        self.excluded = excluded
-    }
-
-    func next() -> BatchEntry? {
-        while true {
-            if let entry = current?.next() { return entry }
-            current = nil
-            guard at < matches.count else { return nil }
-            let path = matches[at]
-            at += 1
-            switch InputKind.of(path: path) {
-            case .folder:
-                if let folder = FileIdentity(path: path), excluded.contains(folder) { continue }
-                current = FolderReader(path, excluding: excluded)
-            case .lines, .jsonLines, .csv:
-                do {
-                    current = try InputKind.manifestReader(path)
-                } catch {
-                    return .failure(source: path, BatchFailure(code: .sourceNotFound, message: error.description))
-                }
-            default: return .source(BatchSource(path))
-            }
-        }
     }
 }

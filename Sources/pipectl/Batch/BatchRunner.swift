@@ -15,45 +15,17 @@ protocol BatchRendering: Sendable {
 /// A rendered variant that is about to be written to a file.
 struct BatchVariant: Sendable {
     var bytes: [UInt8]
-    /// `jpeg`, `png`, …
-    var format: String
     /// The extension without its dot.
     var fileExtension: String
-    var width: Int
-    var height: Int
-    var key: String
-    var digest: String
-    var outcome: ItemOutcome
-    var originalOutcome: OriginalOutcome
-    var collapsed = false
-    var milliseconds = Timings()
-
-    init(
-        bytes: [UInt8], format: String, fileExtension: String, width: Int, height: Int, key: String, digest: String,
-        outcome: ItemOutcome, originalOutcome: OriginalOutcome, collapsed: Bool = false,
-        milliseconds: Timings = Timings()
-    ) {
-        self.bytes = bytes
-        self.format = format
-        self.fileExtension = fileExtension
-        self.width = width
-        self.height = height
-        self.key = key
-        self.digest = digest
-        self.outcome = outcome
-        self.originalOutcome = originalOutcome
-        self.collapsed = collapsed
-        self.milliseconds = milliseconds
-    }
+    /// What the report says of the variant once it is written.
+    var item: ItemJSON
 }
 
-/// The result for one source and recipe.
 enum BatchOutcome: Sendable {
     case variant(BatchVariant)
     case failure(BatchFailure)
 }
 
-/// The options of a batch.
 struct BatchOptions: Sendable {
     /// The recipes as written on the command line; those of a manifest replace them.
     var recipes: [String]
@@ -72,24 +44,7 @@ struct BatchOptions: Sendable {
     var total: Int?
     /// Validates a recipe and returns its canonical text.
     var canonicalRecipe: @Sendable (String) -> Result<String, BatchFailure>
-    var sha256Hex: @Sendable (String) -> String
     var isInterrupted: @Sendable () -> Bool = { false }
-
-    init(
-        recipes: [String], outputFolder: String, sha256Hex: @escaping @Sendable (String) -> String,
-        canonicalRecipe: @escaping @Sendable (String) -> Result<String, BatchFailure> = { .success($0) }
-    ) {
-        self.recipes = recipes
-        self.outputFolder = outputFolder
-        self.sha256Hex = sha256Hex
-        self.canonicalRecipe = canonicalRecipe
-    }
-}
-
-/// The error thrown when a batch cannot start.
-struct BatchStartError: Error, Sendable, CustomStringConvertible {
-    var exit: ProgramExit
-    var description: String
 }
 
 /// Runs a batch: it pulls sources as room allows, renders the recipes of each source concurrently so that they share
@@ -101,11 +56,6 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
     let renderer: Renderer
     let options: BatchOptions
 
-    init(renderer: Renderer, options: BatchOptions) {
-        self.renderer = renderer
-        self.options = options
-    }
-
     private enum Step: Sendable {
         case pulled([BatchItem])
         /// The first number is the item's; the second is that of the first item in the group pulled with it.
@@ -113,7 +63,7 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
     }
 
     /// Runs until the input ends or an interruption is requested, then waits for the renders in progress.
-    func run(_ input: BatchInput) async throws(BatchStartError) -> BatchSummary {
+    func run(_ input: BatchInput) async throws(CommandFailure) -> BatchSummary {
         // Created first: `BatchFinisher` creates the output folder.
         let sources = SourceGuard(input, outputFolder: options.outputFolder)
         let finisher = try BatchFinisher(options, sources: sources)
@@ -181,7 +131,6 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
     }
 }
 
-/// One source and one recipe.
 struct BatchItem: Sendable {
     var source: BatchSource
     /// Position of the source in the input, from 1.
@@ -224,7 +173,7 @@ final class BatchProducer: @unchecked Sendable {
             guard let entry = entries.next() else { return [] }
             index += 1
             switch entry {
-            case .failure(let source, let failure): return [failed(BatchSource(source), "", failure)]
+            case .failure(let source, let failure): return [failed(BatchSource(source: source), "", failure)]
             case .source(let source):
                 sources.note(source)
                 let recipes = source.recipes ?? options.recipes
@@ -249,25 +198,21 @@ final class BatchProducer: @unchecked Sendable {
         // Compare stored names: two spellings of one source are the same source to the cache.
         let identity = ImageSource(source.source).storedName ?? source.source
         for recipe in recipes {
-            let known = canonicalText(recipe)
-            let text: String
-            switch known {
-            case .success(let canonical): text = canonical
-            case .failure(let failure):
-                pending.append(failed(source, recipe, failure))
-                continue
+            switch canonicalText(recipe) {
+            case .failure(let failure): pending.append(failed(source, recipe, failure))
+            case .success(let text):
+                var hasher = Hasher()
+                hasher.combine(identity)
+                hasher.combine(text)
+                guard seen.insert(hasher.finalize()).inserted else {
+                    duplicates += 1
+                    continue
+                }
+                pending.append(
+                    BatchItem(
+                        source: source, index: index, written: recipe, canonical: text,
+                        hasSeveralRecipes: recipes.count > 1))
             }
-            var hasher = Hasher()
-            hasher.combine(identity)
-            hasher.combine(text)
-            guard seen.insert(hasher.finalize()).inserted else {
-                duplicates += 1
-                continue
-            }
-            pending.append(
-                BatchItem(
-                    source: source, index: index, written: recipe, canonical: text,
-                    hasSeveralRecipes: recipes.count > 1))
         }
     }
 

@@ -1,7 +1,6 @@
 import PipelineSupport
 import Pipeline
 
-/// The counts of a batch.
 struct BatchSummary: Sendable, Hashable {
     var items = 0
     /// Files written, and files that already held the same bytes.
@@ -80,7 +79,6 @@ struct BatchSummary: Sendable, Hashable {
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// The summary as one line of JSON.
     var json: String {
         var json = JSONText()
         json.add("items", items)

@@ -47,7 +47,7 @@ final class FolderReader: EntryReader {
             var status = stat()
             guard lstat(path, &status) == 0 else { continue }  // Deleted since the folder was read.
             switch status.st_mode & S_IFMT {
-            case S_IFREG: return .source(BatchSource(path, folder: level.relative, isFound: true))
+            case S_IFREG: return .source(BatchSource(source: path, folder: level.relative, isFound: true))
             case S_IFDIR:
                 if excluded.contains(FileIdentity(status)) { continue }
                 enter(path + "/", relative: level.relative.isEmpty ? name : level.relative + "/" + name)
@@ -70,8 +70,8 @@ struct FolderNames {
     private var bytes: [UInt8] = []
     private var starts: [UInt32] = []
 
-    init(_ path: String) throws(SystemError) {
-        guard let folder = opendir(path) else { throw SystemError("read folder", path) }
+    init(_ path: String) throws(FileError) {
+        guard let folder = opendir(path) else { throw FileError("read folder", path) }
         defer { closedir(folder) }
         while let entry = readdir(folder) {
             withUnsafePointer(to: &entry.pointee.d_name) { pointer in

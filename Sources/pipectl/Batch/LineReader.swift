@@ -14,7 +14,7 @@ final class LineReader {
     /// The line number of the next byte, from 1.
     private(set) var line = 1
     /// Set if a read has failed; the rest of the input is lost.
-    private(set) var failure: SystemError?
+    var failure: FileError?
     static let lineLimit = 1 << 20
 
     init(
@@ -59,10 +59,8 @@ final class LineReader {
         return columns.contains("source") && columns.allSatisfy { ["source", "name", "recipes"].contains($0) }
     }
 
-    enum Line { case text(String), failure(String) }
-
     /// The next line without its terminator (LF or CR LF); nil at the end.
-    func nextLine() -> Line? {
+    func nextLine() throws(NameError) -> String? {
         guard peek() != nil else { return nil }
         var bytes: [UInt8] = []
         var isTooLong = false
@@ -76,10 +74,12 @@ final class LineReader {
                 break
             }
         }
-        if isTooLong { return .failure("the line is longer than 1 MiB") }
+        if isTooLong { throw NameError(message: "the line is longer than 1 MiB") }
         if bytes.last == 0x0D { bytes.removeLast() }
-        guard let text = String(validating: bytes, as: UTF8.self) else { return .failure("the line is not UTF-8") }
-        return .text(text)
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw NameError(message: "the line is not UTF-8")
+        }
+        return text
     }
 
     private func fill() -> Bool {
@@ -99,7 +99,7 @@ final class LineReader {
             }
             if count < 0 {
                 if errno == EINTR || errno == EAGAIN { continue }
-                failure = SystemError("read", name)
+                failure = FileError("read", name)
             }
             break
         }

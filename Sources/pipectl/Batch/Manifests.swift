@@ -6,63 +6,52 @@ extension LineReader {
             BatchFailure(code: .badManifestLine, message: "\(name), line \(line): \(message)"))
     }
 
-    /// The read error as a failed item, reported once.
-    func takeFailure(_ isReported: inout Bool) -> BatchEntry? {
-        guard let failure, !isReported else { return nil }
-        isReported = true
-        return .failure(source: name, BatchFailure(code: .badManifest, message: failure.description))
+    /// The read error as a failed item; nil if there was none, or once it has been reported.
+    func takeFailure() -> BatchEntry? {
+        failure.take().map { .failure(source: name, BatchFailure(code: .badManifest, message: $0.description)) }
     }
 }
 
-/// A list with one source per line; blank lines and lines that begin with `#` are skipped.
+/// The columns of a manifest, and the members of its objects.
+private let manifestNames = ["source", "name", "recipes"]
+
+/// A list with one source per line, or JSON Lines.
 final class SourceLinesReader: EntryReader {
     private let lines: LineReader
-    private var isReported = false
+    private let parse: (String) throws(NameError) -> BatchSource?
 
-    init(_ lines: LineReader) { self.lines = lines }
+    /// - Parameter parse: returns the source of a line; nil for a line to skip.
+    init(
+        _ lines: LineReader,
+        _ parse: @escaping (String) throws(NameError) -> BatchSource? = SourceLinesReader.fromText
+    ) {
+        self.lines = lines
+        self.parse = parse
+    }
 
     func next() -> BatchEntry? {
         while true {
             let number = lines.line
-            switch lines.nextLine() {
-            case nil: return lines.takeFailure(&isReported)
-            case .failure(let message): return lines.failed(line: number, message)
-            case .text(let text):
-                let source = text.trimmed
-                if source.isEmpty || source.hasPrefix("#") { continue }
-                if source.utf8.contains(0) { return lines.failed(line: number, "the source contains a NUL") }
-                return .source(BatchSource(source))
-            }
-        }
-    }
-}
-
-/// JSON Lines: `{"source":…,"name":…,"recipes":[…]}`; blank lines are skipped.
-final class JSONLinesReader: EntryReader {
-    private let lines: LineReader
-    private var isReported = false
-    private static let names = ["source", "name", "recipes"]
-
-    init(_ lines: LineReader) { self.lines = lines }
-
-    func next() -> BatchEntry? {
-        while true {
-            let number = lines.line
-            switch lines.nextLine() {
-            case nil: return lines.takeFailure(&isReported)
-            case .failure(let message): return lines.failed(line: number, message)
-            case .text(let text):
-                if text.trimmed.isEmpty { continue }
-                do {
-                    return .source(try Self.parse(text))
-                } catch {
-                    return lines.failed(line: number, error.message)
-                }
+            do throws(NameError) {
+                guard let text = try lines.nextLine() else { return lines.takeFailure() }
+                if let source = try parse(text) { return .source(source) }
+            } catch {
+                return lines.failed(line: number, error.message)
             }
         }
     }
 
-    static func parse(_ text: String) throws(NameError) -> BatchSource {
+    /// The source that a line consists of; blank lines and lines that begin with `#` are skipped.
+    static func fromText(_ text: String) throws(NameError) -> BatchSource? {
+        let source = text.trimmed
+        if source.isEmpty || source.hasPrefix("#") { return nil }
+        if source.utf8.contains(0) { throw NameError(message: "the source contains a NUL") }
+        return BatchSource(source: source)
+    }
+
+    /// Reads `{"source":…,"name":…,"recipes":[…]}`; blank lines are skipped.
+    static func fromJSON(_ text: String) throws(NameError) -> BatchSource? {
+        if text.trimmed.isEmpty { return nil }
         let value: SettingValue
         do {
             value = try JSONReader.parse(text)
@@ -70,13 +59,14 @@ final class JSONLinesReader: EntryReader {
             throw NameError(message: "not JSON: \(error)")
         }
         guard case .map(let members) = value else { throw NameError(message: "expected an object") }
-        for member in members where !names.contains(member.name) {
-            throw NameError(message: "unknown member `\(member.name)`" + NearestName.hint(member.name, in: names))
+        for member in members where !manifestNames.contains(member.name) {
+            throw NameError(
+                message: "unknown member `\(member.name)`" + NearestName.hint(member.name, in: manifestNames))
         }
         guard case .string(let source)? = value["source"], !source.isEmpty, !source.utf8.contains(0) else {
             throw NameError(message: "`source` is missing or not a string")
         }
-        var result = BatchSource(source)
+        var result = BatchSource(source: source)
         switch value["name"] {
         case nil, .null?: break
         case .string(let name)?: result.name = name
@@ -104,52 +94,41 @@ final class CSVReader: EntryReader {
     private let lines: LineReader
     private var columns: [String]?
     private var isDone = false
-    private var isReported = false
-    private static let names = ["source", "name", "recipes"]
-
-    enum Record { case fields([String]), failure(String) }
 
     init(_ lines: LineReader) { self.lines = lines }
 
     func next() -> BatchEntry? {
         while !isDone {
             let number = lines.line
-            guard let record = nextRecord() else { break }
-            switch record {
-            case .failure(let message):
-                if columns == nil { isDone = true }
-                return lines.failed(line: number, message)
-            case .fields(let fields):
+            do throws(NameError) {
+                guard let fields = try nextRecord() else { break }
                 if fields == [""] { continue }
-                guard let columns else {
-                    if let problem = takeHeader(fields) {
-                        isDone = true
-                        return lines.failed(line: number, problem)
-                    }
-                    continue
-                }
-                return entry(fields, columns, number)
+                if let columns { return .source(try source(fields, columns)) }
+                columns = try header(fields)
+            } catch {
+                // Without a header, nothing can be made of the rest.
+                isDone = columns == nil
+                return lines.failed(line: number, error.message)
             }
         }
-        return lines.takeFailure(&isReported)
+        return lines.takeFailure()
     }
 
-    private func takeHeader(_ fields: [String]) -> String? {
+    private func header(_ fields: [String]) throws(NameError) -> [String] {
         let header = fields.map { $0.trimmed.lowercased() }
-        for name in header where !Self.names.contains(name) {
-            return "unknown column `\(name)`; the header is source,name,recipes"
+        for name in header where !manifestNames.contains(name) {
+            throw NameError(message: "unknown column `\(name)`; the header is source,name,recipes")
         }
-        guard header.contains("source") else { return "the column `source` is missing" }
-        guard Set(header).count == header.count else { return "a column appears twice" }
-        columns = header
-        return nil
+        guard header.contains("source") else { throw NameError(message: "the column `source` is missing") }
+        guard Set(header).count == header.count else { throw NameError(message: "a column appears twice") }
+        return header
     }
 
-    private func entry(_ fields: [String], _ columns: [String], _ number: Int) -> BatchEntry {
+    private func source(_ fields: [String], _ columns: [String]) throws(NameError) -> BatchSource {
         guard fields.count == columns.count else {
-            return lines.failed(line: number, "\(fields.count) fields, but the header has \(columns.count)")
+            throw NameError(message: "\(fields.count) fields, but the header has \(columns.count)")
         }
-        var result = BatchSource("")
+        var result = BatchSource(source: "")
         for (column, field) in zip(columns, fields) {
             switch column {
             case "source": result.source = field.trimmed
@@ -160,13 +139,13 @@ final class CSVReader: EntryReader {
             }
         }
         guard !result.source.isEmpty, !result.source.utf8.contains(0) else {
-            return lines.failed(line: number, "`source` is empty or contains a NUL")
+            throw NameError(message: "`source` is empty or contains a NUL")
         }
-        return .source(result)
+        return result
     }
 
     /// The next record; nil at the end.
-    func nextRecord() -> Record? {
+    private func nextRecord() throws(NameError) -> [String]? {
         guard lines.peek() != nil else { return nil }
         var fields: [String] = []
         var size = 0
@@ -185,39 +164,38 @@ final class CSVReader: EntryReader {
                     }
                     bytes.append(byte)
                     if size + bytes.count > LineReader.lineLimit {
-                        _ = lines.nextLine()
-                        return .failure("the record is longer than 1 MiB; is a quote missing?")
+                        throw skippingLine("the record is longer than 1 MiB; is a quote missing?")
                     }
                 }
-                guard isClosed else { return .failure("a quoted field is not closed") }
+                guard isClosed else { throw NameError(message: "a quoted field is not closed") }
             } else {
                 while let byte = lines.peek(), byte != 0x2C, byte != 0x0A, byte != 0x0D {
-                    if byte == 0x22 || size + bytes.count > LineReader.lineLimit {
-                        _ = lines.nextLine()
-                        return .failure(
-                            byte == 0x22 ? "a quote inside an unquoted field" : "the record is too long")
-                    }
+                    if byte == 0x22 { throw skippingLine("a quote inside an unquoted field") }
+                    if size + bytes.count > LineReader.lineLimit { throw skippingLine("the record is too long") }
                     bytes.append(byte)
                     _ = lines.take()
                 }
             }
             size += bytes.count
             guard let field = String(validating: bytes, as: UTF8.self) else {
-                _ = lines.nextLine()
-                return .failure("a field is not UTF-8")
+                throw skippingLine("a field is not UTF-8")
             }
             fields.append(field)
             switch lines.take() {
             case 0x2C: continue
-            case nil, 0x0A: return .fields(fields)
+            case nil, 0x0A: return fields
             case 0x0D where lines.peek() == nil || lines.peek() == 0x0A:
                 _ = lines.take()
-                return .fields(fields)
-            default:
-                _ = lines.nextLine()
-                return .failure("text after a quoted field or a stray carriage return")
+                return fields
+            default: throw skippingLine("text after a quoted field or a stray carriage return")
             }
         }
+    }
+
+    /// The error for a record, after whose fault the rest of the line is skipped.
+    private func skippingLine(_ message: String) -> NameError {
+        _ = try? lines.nextLine()
+        return NameError(message: message)
     }
 }
 
@@ -233,7 +211,7 @@ final class SniffingReader: EntryReader {
         if let reader { return reader.next() }
         let chosen: any EntryReader =
             switch lines.peek() {
-            case UInt8(ascii: "{"): JSONLinesReader(lines)
+            case UInt8(ascii: "{"): SourceLinesReader(lines, SourceLinesReader.fromJSON)
             default: lines.beginsWithHeader ? CSVReader(lines) : SourceLinesReader(lines)
             }
         reader = chosen

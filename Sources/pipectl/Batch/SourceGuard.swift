@@ -27,9 +27,7 @@ final class SourceGuard: Sendable {
     func note(_ source: BatchSource) {
         guard input.arguments.contains("-"), source.source.firstRange(of: "://") == nil else { return }
         let folder = source.source.lastIndex(of: "/").map { String(source.source[..<$0]) } ?? "."
-        guard let output = Self.real(outputFolder), let real = Self.real(folder.isEmpty ? "/" : folder),
-            real == output || real.hasPrefix(output + "/")
-        else { return }
+        guard BatchInput.contains(outputFolder, folder.isEmpty ? "/" : folder) else { return }
         state.withLock { $0.mixesWithOutput = true }
     }
 
@@ -58,11 +56,5 @@ final class SourceGuard: Sendable {
             if let identity = FileIdentity(path: source.source) { found.insert(identity.hashValue) }
         }
         return found
-    }
-
-    private static func real(_ path: String) -> String? {
-        guard let real = realpath(path, nil) else { return nil }
-        defer { free(real) }
-        return String(cString: real)
     }
 }

@@ -48,7 +48,7 @@ struct BatchCommand: AsyncParsableCommand {
                 .usage, "nothing to do: name files, folders, URLs or a manifest, or - for a list on stdin")
         }
         let input = BatchInput(
-            sources, excluding: [output, configuration.pipeline.cacheFolder].compactMap { $0 },
+            arguments: sources, excludedFolders: [output, configuration.pipeline.cacheFolder].compactMap { $0 },
             isInterrupted: { Interruption.isRequested })
         guard !recipe.isEmpty || input.mayCarryRecipes else {
             throw CommandFailure(.usage, "no recipe: give -r RECIPE, or a manifest with recipes")
@@ -56,17 +56,15 @@ struct BatchCommand: AsyncParsableCommand {
         let presets = try configuration.recipePresets()
         // An invalid recipe on the command line is a usage error; one in a manifest fails only its own items.
         for text in recipe { _ = try Recipe(usage: text, presets: presets) }
-        let pipeline = try common.pipeline(configuration, lookupThreads: 4)
-        var options = BatchOptions(recipes: recipe, outputFolder: output, sha256Hex: sha256Hex) { text in
+        var options = BatchOptions(
+            recipes: recipe, outputFolder: output, nameTemplate: name, reportPath: report, galleryPath: gallery
+        ) { text in
             do throws(CommandFailure) {
                 return .success(try Recipe(usage: text, presets: presets).description)
             } catch {
                 return .failure(BatchFailure(code: .invalidRecipe, message: error.message))
             }
         }
-        options.nameTemplate = name
-        options.reportPath = report
-        options.galleryPath = gallery
         // Fetching waits for the network, rendering for the CPU: with a few extra sources, some fetch while others
         // render.
         options.concurrency = (configuration.workers.count ?? RunConfiguration.processors) + 3
@@ -76,15 +74,10 @@ struct BatchCommand: AsyncParsableCommand {
             options.progressDescriptor = STDERR_FILENO
             options.total = input.itemCount(defaultRecipes: recipe.count)
         }
-        let runner = BatchRunner(renderer: PipelineBatch(pipeline: pipeline, policy: policy), options: options)
-        let outcome: Result<BatchSummary, CommandFailure>
-        do throws(BatchStartError) {
-            outcome = .success(try await runner.run(input))
-        } catch {
-            outcome = .failure(CommandFailure(error.exit, error.description))
+        let summary = try await common.withPipeline(configuration, lookupThreads: 4) { pipeline in
+            let renderer = PipelineBatch(pipeline: pipeline, policy: policy)
+            return try await BatchRunner(renderer: renderer, options: options).run(input)
         }
-        await pipeline.shutdown()
-        let summary = try outcome.get()
         if json { print(summary.json) }
         if summary.items == 0, !summary.isInterrupted { Console.error(input.whyNothing) }
         if !common.quiet { Console.error(String(summary.text.dropLast())) }
@@ -92,7 +85,6 @@ struct BatchCommand: AsyncParsableCommand {
     }
 }
 
-/// Renders a batch's items through the pipeline.
 private struct PipelineBatch: BatchRendering {
     let pipeline: ImagePipeline
     let policy: CachePolicy
@@ -106,13 +98,8 @@ private struct PipelineBatch: BatchRendering {
             let response = try await pipeline.answer(request)
             var item = ItemJSON(source: source.source, recipe: text, outcome: .failed)
             item.fill(response)
-            return .variant(
-                BatchVariant(
-                    bytes: response.bytes, format: response.format.rawValue,
-                    fileExtension: response.format.fileExtension, width: response.width, height: response.height,
-                    key: response.key ?? "", digest: response.digest, outcome: item.outcome,
-                    originalOutcome: item.originalOutcome ?? .none, collapsed: response.isCollapsed,
-                    milliseconds: item.milliseconds ?? Timings()))
+            let fileExtension = response.format.fileExtension
+            return .variant(BatchVariant(bytes: response.bytes, fileExtension: fileExtension, item: item))
         } catch let error as PipelineError {
             return .failure(BatchFailure(code: error.code, message: error.message))
         } catch {

@@ -44,16 +44,14 @@ struct ExplainCommand: AsyncParsableCommand {
             request.fields.append(
                 HeaderField(String(text[..<colon]), String(text[text.index(after: colon)...]).trimmed))
         }
-        let pipeline = try common.pipeline(configuration)
-        let failure: CommandFailure?
-        do throws(PipelineError) {
-            let explanation = try await pipeline.explain(request)
-            print(json ? explanation.json(source) : explanation.text(source), terminator: json ? "\n" : "")
-            failure = explanation.refusal.map { CommandFailure($0.hinting(at: source)) }
-        } catch {
-            failure = CommandFailure(error.hinting(at: source))
+        try await common.withPipeline(configuration) { pipeline in
+            do throws(PipelineError) {
+                let explanation = try await pipeline.explain(request)
+                print(json ? explanation.json(source) : explanation.text(source), terminator: json ? "\n" : "")
+                if let refusal = explanation.refusal { throw refusal }
+            } catch {
+                throw error.hinting(at: source)
+            }
         }
-        await pipeline.shutdown()
-        if let failure { throw failure }
     }
 }

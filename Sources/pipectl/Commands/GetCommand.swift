@@ -46,33 +46,24 @@ struct GetCommand: AsyncParsableCommand {
             request.recipe = try Recipe(usage: recipe, presets: presets).ending(for: output)
         }
         request.policy = policy
-        let pipeline = try common.pipeline(configuration)
-        let failure: CommandFailure?
-        do throws(CommandFailure) {
-            try await deliver(request, pipeline)
-            failure = nil
-        } catch {
-            failure = error
-        }
-        await pipeline.shutdown()
-        if let failure { throw failure }
+        try await common.withPipeline(configuration) { try await deliver(request, $0) }
     }
 
-    private func deliver(_ request: ImageRequest, _ pipeline: ImagePipeline) async throws(CommandFailure) {
+    private func deliver(_ request: ImageRequest, _ pipeline: ImagePipeline) async throws {
         var item = ItemJSON(source: source, recipe: request.recipe?.description ?? "", outcome: .failed)
         do throws(PipelineError) {
             let response = try await answer(request, pipeline)
             item.fill(response)
             if verbose.isOn { Console.error(item.sentence) }
             try write(response, &item)
-        } catch let given {
-            let error = given.hinting(at: source)
-            var failure = CommandFailure(error)
-            if Interruption.isRequested { failure = CommandFailure(.interrupted, "interrupted") }
-            guard json else { throw failure }
-            item.error = BatchFailure(code: error.code, message: error.message)
-            print(item.line)
-            throw failure
+        } catch {
+            let hinted = error.hinting(at: source)
+            if json {
+                item.error = BatchFailure(code: hinted.code, message: hinted.message)
+                print(item.line)
+            }
+            if Interruption.isRequested { throw CommandFailure(.interrupted, "interrupted") }
+            throw hinted
         }
         if json { print(item.line) }
     }
@@ -98,17 +89,13 @@ struct GetCommand: AsyncParsableCommand {
 
     /// A note to print if the file's extension names a different format than the file holds.
     static func extensionNote(_ output: String, _ format: ImageFormat) -> String? {
-        guard let dot = output.lastIndex(of: "."), output[dot...].firstIndex(of: "/") == nil else { return nil }
-        let written = output[output.index(after: dot)...].lowercased()
-        guard let promised = ImageFormat.allCases.first(where: { $0.fileExtensions.contains(written) }),
-            promised != format
-        else { return nil }
+        guard let promised = ImageFormat(extensionOf: output), promised != format else { return nil }
         return "pipectl: note: \(output) holds \(format.rawValue); end the recipe with `\(promised.rawValue)` "
             + "to match its file name"
     }
 
     private func write(_ response: ImageResponse, _ item: inout ItemJSON) throws(PipelineError) {
-        do {
+        do throws(FileError) {
             if let output, output != "-" {
                 item.output = output
                 item.written = try AtomicOutput.write(response.bytes, to: output)
@@ -117,8 +104,7 @@ struct GetCommand: AsyncParsableCommand {
                 try Console.write(response.bytes)
             }
         } catch {
-            let message = (error as? CommandFailure)?.message ?? "\(error)"
-            throw PipelineError(.outputFailed, message)
+            throw PipelineError(.outputFailed, error.description)
         }
     }
 }
@@ -127,17 +113,23 @@ extension Recipe {
     /// This recipe with the output format named by the file's extension (`a.webp`: `webp`), if it has no output of its
     /// own.
     func ending(for file: String?) -> Recipe {
-        guard output == nil, let file, let dot = file.lastIndex(of: "."), file[dot...].firstIndex(of: "/") == nil else {
-            return self
-        }
-        let written = file[file.index(after: dot)...].lowercased()
-        guard let format = ImageFormat.allCases.first(where: { $0.fileExtensions.contains(written) }),
+        guard output == nil, let format = file.flatMap(ImageFormat.init(extensionOf:)),
             let kind = OutputSpecification.Kind(rawValue: format.rawValue)
         else { return self }
         var recipe = self
         recipe.output = OutputSpecification(kind)
         // The output adds a step; if that exceeds the step limit, keep the recipe as it is.
         return (try? Recipe(recipe.description)) ?? self
+    }
+}
+
+extension ImageFormat {
+    /// The format that the extension of a file's name stands for; nil if there is none.
+    fileprivate init?(extensionOf file: String) {
+        guard let dot = file.lastIndex(of: "."), !file[dot...].contains("/") else { return nil }
+        let written = file[file.index(after: dot)...].lowercased()
+        guard let format = Self.allCases.first(where: { $0.fileExtensions.contains(written) }) else { return nil }
+        self = format
     }
 }
 
@@ -162,7 +154,6 @@ extension ImagePipeline {
 }
 
 extension ItemJSON {
-    /// Copies the result of an answered request into the item.
     mutating func fill(_ response: ImageResponse) {
         // `.original` is the original itself; `originalOutcome` says where its bytes came from.
         outcome = ItemOutcome(rawValue: response.outcome.rawValue) ?? .rendered

@@ -23,18 +23,14 @@ struct InfoCommand: AsyncParsableCommand {
 
     func run() async throws {
         let configuration = try common.configuration()
-        let pipeline = try common.pipeline(configuration)
-        let failure: CommandFailure?
-        do throws(PipelineError) {
-            let response = try await pipeline.answer(ImageRequest(ImageSource(source)))
-            let colours = await colours(pipeline)
-            show(response, colours, configuration.pipeline.caching)
-            failure = nil
-        } catch {
-            failure = CommandFailure(error.hinting(at: source))
+        try await common.withPipeline(configuration) { pipeline in
+            do throws(PipelineError) {
+                let response = try await pipeline.answer(ImageRequest(ImageSource(source)))
+                show(response, await colours(pipeline), configuration.pipeline.caching)
+            } catch {
+                throw error.hinting(at: source)
+            }
         }
-        await pipeline.shutdown()
-        if let failure { throw failure }
     }
 
     /// Colours and placeholder hashes computed from a small thumbnail.
@@ -53,7 +49,7 @@ struct InfoCommand: AsyncParsableCommand {
             let picture = try await pipeline.pixels(for: request)
             return Colours(
                 average: BlurHash.averageColour(of: picture), palette: Palette.colours(of: picture),
-                blurHash: BlurHash.hash(of: picture), thumbHash: Base64.encode(ThumbHash.hash(of: picture)))
+                blurHash: BlurHash.hash(of: picture), thumbHash: Base64.text(ThumbHash.hash(of: picture)))
         } catch {
             Console.error("pipectl: no colours: \(error)")
             return nil
@@ -190,6 +186,5 @@ extension EXIFSummary {
 }
 
 extension String {
-    /// The string; nil if it is empty.
     var nonEmpty: String? { isEmpty ? nil : self }
 }

@@ -42,19 +42,11 @@ struct ServeCommand: AsyncParsableCommand {
 
     func run() async throws {
         let settings = try common.settings(flags: listen.map { [("--listen", "listen", $0)] } ?? [])
-        let configuration: RunConfiguration
-        do throws(SettingError) { configuration = try settings.configuration(serves: true) } catch {
-            throw CommandFailure(.usage, error.description)
-        }
+        let configuration = try settings.configuration(serves: true)
         Console.beginLog(configuration.logFormat)
         let site = try configuration.serverConfiguration(settings)
         let caches = try configuration.pipelineConfiguration()
-        let pipeline: ImagePipeline
-        do throws(PipelineError) {
-            pipeline = try ImagePipeline(caches)
-        } catch {
-            throw CommandFailure(error)
-        }
+        let pipeline = try ImagePipeline(caches)
         await Self.prepareWorkers(of: pipeline)
         for line in HEIFNotice.lines(
             version: RenderRevision.libheif, formats: caches.limits.formats,

@@ -30,37 +30,34 @@ struct CommonOptions: ParsableArguments {
     /// - Parameter flags: settings given by a command's own flags: flag, setting, value.
     func settings(
         flags: [(flag: String, key: String, value: String)] = []
-    ) throws(CommandFailure) -> Settings {
-        do throws(SettingError) {
-            return try Settings(
-                assignments: assignments, flags: flags + (cache.map { [("--cache", "cache", $0)] } ?? []),
-                environment: Self.environment(), file: config)
-        } catch {
-            throw CommandFailure(.usage, error.description)
-        }
+    ) throws(SettingError) -> Settings {
+        try Settings(
+            assignments: assignments, flags: flags + (cache.map { [("--cache", "cache", $0)] } ?? []),
+            environment: Self.environment(), file: config)
     }
 
     /// The configuration that the settings lead to in a command other than `serve`.
     ///
     /// - Parameter prefixes: only settings whose names begin with one of these.
-    func configuration(only prefixes: [String] = [""]) throws(CommandFailure) -> RunConfiguration {
-        let settings = try settings()
-        do throws(SettingError) { return try settings.configuration(only: prefixes) } catch {
-            throw CommandFailure(.usage, error.description)
-        }
+    func configuration(only prefixes: [String] = [""]) throws(SettingError) -> RunConfiguration {
+        try settings().configuration(only: prefixes)
     }
 
-    /// A pipeline; by default for one request at a time.
-    func pipeline(
-        _ configuration: RunConfiguration, lookupThreads: Int = 1
-    ) throws(CommandFailure) -> ImagePipeline {
+    /// Runs `work` with a pipeline, by default for one request at a time, and shuts it down however `work` ends.
+    func withPipeline<Value>(
+        _ configuration: RunConfiguration, lookupThreads: Int = 1, _ work: (ImagePipeline) async throws -> Value
+    ) async throws -> Value {
         var configuration = try configuration.pipelineConfiguration()
         configuration.lookupThreads = lookupThreads
-        do throws(PipelineError) {
-            return try ImagePipeline(configuration)
+        let pipeline = try ImagePipeline(configuration)
+        let result: Result<Value, any Error>
+        do {
+            result = .success(try await work(pipeline))
         } catch {
-            throw CommandFailure(error)
+            result = .failure(error)
         }
+        await pipeline.shutdown()
+        return try result.get()
     }
 
     private static func environment() -> [String: String] {
@@ -112,11 +109,5 @@ extension PipelineError {
         var error = self
         error.message += "; " + hint
         return error
-    }
-}
-
-extension CommandFailure {
-    init(_ error: PipelineError) {
-        self.init(ProgramExit(error.code), error.message)
     }
 }

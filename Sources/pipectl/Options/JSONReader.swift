@@ -17,7 +17,6 @@ struct JSONReader {
 
     private init(_ text: String) { bytes = Array(text.utf8) }
 
-    /// Parses the whole text.
     static func parse(_ text: String) throws(JSONError) -> SettingValue {
         var reader = JSONReader(text)
         let value = try reader.value(depth: 0)
@@ -71,7 +70,7 @@ struct JSONReader {
             guard !members.contains(where: { $0.name == name }) else { throw error("`\(name)` appears twice") }
             skipSpace()
             guard take(UInt8(ascii: ":")) else { throw error("`:` is expected") }
-            members.append(SettingMember(name, try value(depth: depth + 1)))
+            members.append(SettingMember(name: name, value: try value(depth: depth + 1)))
             skipSpace()
             if take(UInt8(ascii: "}")) { return .map(members) }
             guard take(UInt8(ascii: ",")) else { throw error("`,` or `}` is expected") }

@@ -15,9 +15,7 @@ struct Setting: Sendable {
     /// Whether the value must never appear in messages.
     let isSecret: Bool
     let departure: Departure?
-    /// The value that a configuration holds.
     let value: @Sendable (RunConfiguration) -> SettingValue
-    /// Puts a value that was set into the configuration.
     let fill: @Sendable (GivenSetting, inout RunConfiguration) throws(SettingError) -> Void
 
     /// Declares a setting that fills the property at `path`.
@@ -86,7 +84,6 @@ struct GivenSetting {
         SettingError(.badValue, settings.origin(key), "`\(key)`: \(problem)")
     }
 
-    /// The texts of a list.
     var texts: [String] {
         guard case .list(let values) = value else { return [] }
         return values.compactMap { if case .string(let text) = $0 { text } else { nil } }

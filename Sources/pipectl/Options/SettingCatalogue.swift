@@ -182,7 +182,6 @@ enum SettingCatalogue {
             "format of serve's log: text for people, json for log collectors"),
     ]
 
-    /// Settings by name.
     static let byKey: [String: Setting] = Dictionary(uniqueKeysWithValues: all.map { ($0.key, $0) })
 
     /// The setting, or an error that names the nearest one.

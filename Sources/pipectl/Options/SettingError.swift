@@ -18,7 +18,6 @@ enum SettingOrigin: Sendable, Hashable, CustomStringConvertible {
 /// An unusable setting; the program exits with code 2.
 struct SettingError: Error, Sendable, Hashable, CustomStringConvertible {
     enum Code: String, Sendable {
-        /// No setting has this name.
         case unknownKey
         /// The value is of the wrong kind or out of range.
         case badValue

@@ -6,13 +6,11 @@ extension SettingForm where Value == [HostPattern] {
         Self(
             kind: .list,
             read: { (given) throws(SettingError) in
-                var patterns: [HostPattern] = []
-                for text in given.texts {
-                    do throws(HostPatternError) { patterns.append(try HostPattern(text)) } catch {
+                try given.texts.map { text throws(SettingError) in
+                    do throws(HostPatternError) { return try HostPattern(text) } catch {
                         throw given.bad(error.message)
                     }
                 }
-                return patterns
             }, write: { .list($0.map { .string($0.description) }) })
     }
 }
@@ -23,14 +21,11 @@ extension SettingForm where Value == AddressRule {
             kind: .either([.bool, .list]),
             read: { (given) throws(SettingError) in
                 if case .bool(let areAll) = given.value { return areAll ? .all : .none }
-                var rules: [AddressRule.Entry] = []
-                for text in given.texts {
-                    guard let rule = AddressRule.Entry(text) else {
+                return .list(
+                    try given.texts.map { text throws(SettingError) in
+                        if let rule = AddressRule.Entry(text) { return rule }
                         throw given.bad("`\(text)` is not an address or CIDR with an optional port")
-                    }
-                    rules.append(rule)
-                }
-                return .list(rules)
+                    })
             },
             write: { rule in
                 guard case .list(let rules) = rule else { return .bool(rule == .all) }
@@ -46,8 +41,8 @@ extension SettingForm where Value == BreakerConfiguration? {
             write: { breaker in
                 guard let breaker, breaker != BreakerConfiguration() else { return .bool(breaker != nil) }
                 return .map([
-                    SettingMember("failures", .int(breaker.failures)),
-                    SettingMember("seconds", .double(breaker.seconds)),
+                    SettingMember(name: "failures", value: .int(breaker.failures)),
+                    SettingMember(name: "seconds", value: .double(breaker.seconds)),
                 ])
             })
     }
@@ -58,7 +53,7 @@ extension SettingForm where Value == [HostOrigin: HostSettings] {
     static var hosts: Self {
         Self(
             kind: .map, read: { (given) throws(SettingError) in try given.hosts() },
-            write: { .map($0.keys.map(\.description).sorted().map { SettingMember($0, .null) }) })
+            write: { .map($0.keys.map(\.description).sorted().map { SettingMember(name: $0, value: .null) }) })
     }
 }
 

@@ -10,7 +10,6 @@ struct SettingForm<Value: Sendable>: Sendable {
     var read: @Sendable (GivenSetting) throws(SettingError) -> Value
     var write: @Sendable (Value) -> SettingValue
 
-    /// A value in a sentence.
     func text(_ value: Value) -> String {
         if case .size = kind, let bytes = value as? Int { return SettingSize.text(bytes) }
         if case .string(let text) = write(value) { return text }
@@ -72,7 +71,6 @@ extension SettingForm where Value == Double {
 }
 
 extension SettingForm where Value: RawRepresentable & CaseIterable, Value.RawValue == String {
-    /// One of the cases by its name.
     static var choice: Self {
         Self(
             kind: .choice(Value.allCases.map(\.rawValue)),
@@ -124,7 +122,6 @@ extension SettingForm where Value == ListenAddress {
 }
 
 extension SettingForm where Value == [String: String] {
-    /// Texts by name.
     static var texts: Self {
         Self(
             kind: .map,
@@ -133,7 +130,9 @@ extension SettingForm where Value == [String: String] {
                 var result: [String: String] = [:]
                 for member in members { if case .string(let text) = member.value { result[member.name] = text } }
                 return result
-            }, write: { .map($0.sorted { $0.key < $1.key }.map { SettingMember($0.key, .string($0.value)) }) })
+            },
+            write: { .map($0.sorted { $0.key < $1.key }.map { SettingMember(name: $0.key, value: .string($0.value)) }) }
+        )
     }
 }
 
@@ -143,22 +142,17 @@ extension SettingForm where Value == [ImageFormat] {
         Self(
             kind: .list,
             read: { (given) throws(SettingError) in
-                var formats: [ImageFormat] = []
-                for name in given.texts {
-                    guard let format = ImageFormat(name: name, among: known) else {
-                        let names = known.map(\.rawValue).joined(separator: ", ")
-                        throw SettingError(
-                            .badValue, given.settings.origin(given.key), "`\(given.key)` takes \(names), not `\(name)`")
-                    }
-                    formats.append(format)
+                try given.texts.map { name throws(SettingError) in
+                    if let format = ImageFormat(name: name, among: known) { return format }
+                    let names = known.map(\.rawValue).joined(separator: ", ")
+                    throw SettingError(
+                        .badValue, given.settings.origin(given.key), "`\(given.key)` takes \(names), not `\(name)`")
                 }
-                return formats
             }, write: { .list($0.map { .string($0.rawValue) }) })
     }
 }
 
 extension SettingForm where Value == Set<ImageFormat> {
-    /// Formats by name or file extension.
     static func formats(among known: [ImageFormat]) -> Self {
         let list = SettingForm<[ImageFormat]>.formats(among: known)
         return Self(
@@ -167,7 +161,6 @@ extension SettingForm where Value == Set<ImageFormat> {
     }
 }
 
-/// What the share of a size is taken of.
 enum SizedResource: Sendable {
     case memory
     /// The file system that holds the cache folder.

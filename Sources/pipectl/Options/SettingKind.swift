@@ -1,6 +1,5 @@
 import PipelineSupport
 
-/// The kind of values a setting takes.
 indirect enum SettingKind: Sendable {
     case bool
     case integer(ClosedRange<Int>)

@@ -28,7 +28,6 @@ enum SettingValue: Sendable, Hashable {
         }
     }
 
-    /// The value as one line of JSON.
     var json: String {
         switch self {
         case .null: "null"
@@ -43,13 +42,7 @@ enum SettingValue: Sendable, Hashable {
     }
 }
 
-/// A name and its value inside a map.
 struct SettingMember: Sendable, Hashable {
     var name: String
     var value: SettingValue
-
-    init(_ name: String, _ value: SettingValue) {
-        self.name = name
-        self.value = value
-    }
 }

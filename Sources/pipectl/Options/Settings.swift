@@ -4,7 +4,6 @@ import Variants
 
 /// The settings of one run: a flag overrides the environment, which overrides the file, which overrides the default.
 struct Settings: Sendable {
-    /// A value and where it was set.
     struct Entry: Sendable {
         var value: SettingValue
         var origin: SettingOrigin
@@ -110,10 +109,8 @@ struct Settings: Sendable {
         return setting.fallback
     }
 
-    /// Whether the setting was set, rather than left at its default.
     func isSet(_ key: String) -> Bool { entries[key] != nil }
 
-    /// Where the value in force was set.
     func origin(_ key: String) -> SettingOrigin { entries[key]?.origin ?? .builtIn }
 
     /// The configuration that the settings lead to.

@@ -77,7 +77,7 @@ enum SettingsFile {
                 guard case .scalar(let scalar) = name else {
                     throw SettingError(.badFile, origin, "a name in a map must be text")
                 }
-                members.append(SettingMember(scalar.string, try value(element, origin)))
+                members.append(SettingMember(name: scalar.string, value: try value(element, origin)))
             }
             return .map(members)
         case .alias:

@@ -21,7 +21,7 @@ struct SourceOptions: ParsableArguments {
         }
     }
 
-    func filter() throws(CommandFailure) -> SourceFilter {
+    func filter() throws(PipelineError) -> SourceFilter {
         var filter = SourceFilter()
         filter.pattern = source
         filter.selection = try Self.selection(prefix: prefix, host: host)
@@ -29,13 +29,9 @@ struct SourceOptions: ParsableArguments {
     }
 
     /// The selection for a prefix or host; nil if neither is given.
-    static func selection(prefix: String?, host: String?) throws(CommandFailure) -> SourceSelection? {
-        do throws(PipelineError) {
-            if let prefix { return try SourceSelection(prefix: prefix) }
-            return try host.map { text throws(PipelineError) in try SourceSelection(host: text) }
-        } catch {
-            throw CommandFailure(error)
-        }
+    static func selection(prefix: String?, host: String?) throws(PipelineError) -> SourceSelection? {
+        if let prefix { return try SourceSelection(prefix: prefix) }
+        return try host.map { text throws(PipelineError) in try SourceSelection(host: text) }
     }
 }
 

@@ -2,22 +2,6 @@ import PipelineSupport
 import Glibc
 import Synchronization
 
-/// An output that cannot be written; exit code 8 for single-source commands.
-struct OutputError: Error, Sendable, Hashable, CustomStringConvertible {
-    var path: String
-    var message: String
-    var description: String { "cannot write \(path): \(message)" }
-
-    init(_ path: String, _ message: String) {
-        self.path = path
-        self.message = message
-    }
-
-    init(_ path: String, errno: Int32) {
-        self.init(path, String(cString: strerror(errno)))
-    }
-}
-
 /// Writes files atomically: a reader never sees half of one.
 ///
 /// If the target is absent or a regular file, bytes go to a temporary file beside it that is renamed over it; a
@@ -34,31 +18,26 @@ enum AtomicOutput {
     @discardableResult
     static func write(
         _ bytes: [UInt8], to path: String, makeFolders: Bool = false, refusal: (String) -> String? = { _ in nil }
-    ) throws(OutputError) -> Bool {
+    ) throws(FileError) -> Bool {
         switch try destination(path) {
         case .straight:
             let file = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY)
-            guard file >= 0 else { throw OutputError(path, errno: errno) }
+            guard file >= 0 else { throw FileError("write", path) }
             defer { close(file) }
             try write(bytes, toDescriptor: file, named: path)
             return true
         case .file(let real, let existing):
             if let existing, existing == bytes.count, holds(bytes, at: real) { return false }
-            if existing != nil, let reason = refusal(real) { throw OutputError(path, reason) }
+            if existing != nil, let reason = refusal(real) { throw FileError("write", path, reason) }
             let output = try AtomicFile(path: real, makeFolders: makeFolders && existing == nil)
-            do {
-                try output.write(bytes)
-            } catch {
-                output.abandon()
-                throw error
-            }
+            try output.write(bytes)
             try output.commit()
             return true
         }
     }
 
     /// Writes all bytes to an open descriptor, waiting if it would block.
-    static func write(_ bytes: [UInt8], toDescriptor file: Int32, named name: String) throws(OutputError) {
+    static func write(_ bytes: [UInt8], toDescriptor file: Int32, named name: String) throws(FileError) {
         var offset = 0
         while offset < bytes.count {
             let count = bytes.withUnsafeBytes { bytes in
@@ -70,7 +49,7 @@ enum AtomicOutput {
                 var waiting = pollfd(fd: file, events: Int16(POLLOUT), revents: 0)
                 _ = poll(&waiting, 1, 1000)
             } else {
-                throw OutputError(name, errno: errno)
+                throw FileError("write", name)
             }
         }
     }
@@ -81,30 +60,36 @@ enum AtomicOutput {
         case file(path: String, existing: Int?)
     }
 
-    static func destination(_ path: String) throws(OutputError) -> Destination {
-        guard !path.isEmpty, !path.utf8.contains(0) else { throw OutputError(path, "not a file name") }
+    static func destination(_ path: String) throws(FileError) -> Destination {
+        guard !path.isEmpty, !path.utf8.contains(0) else { throw FileError("write", path, "not a file name") }
         var status = stat()
         guard stat(path, &status) == 0 else {
             if errno == ENOENT {
-                guard path.last != "/" else { throw OutputError(path, "expected a file name, not a folder") }
+                guard path.last != "/" else { throw FileError("write", path, "expected a file name, not a folder") }
                 return .file(path: path, existing: nil)
             }
-            throw OutputError(path, errno: errno)
+            throw FileError("write", path)
         }
         switch status.st_mode & S_IFMT {
-        case S_IFDIR: throw OutputError(path, "it is a folder")
+        case S_IFDIR: throw FileError("write", path, "it is a folder")
         case S_IFREG:
             var link = stat()
             if lstat(path, &link) == 0, link.st_mode & S_IFMT == S_IFLNK {
                 // `/dev/stdout` is such a link if stdout is redirected to a file; renaming over it would replace the
                 // link.
-                guard let real = realpath(path, nil) else { return .straight }
-                defer { free(real) }
-                return .file(path: String(cString: real), existing: Int(status.st_size))
+                guard let real = resolved(path) else { return .straight }
+                return .file(path: real, existing: Int(status.st_size))
             }
             return .file(path: path, existing: Int(status.st_size))
         default: return .straight
         }
+    }
+
+    /// The absolute path without symbolic links; nil if there is nothing at `path`.
+    static func resolved(_ path: String) -> String? {
+        guard let real = realpath(path, nil) else { return nil }
+        defer { free(real) }
+        return String(cString: real)
     }
 
     /// Whether the file holds exactly these bytes; false if it cannot be read.
@@ -112,20 +97,14 @@ enum AtomicOutput {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return false }
         defer { close(file) }
-        var buffer = [UInt8](repeating: 0, count: min(65_536, max(1, bytes.count)))
-        var offset = 0
-        while offset < bytes.count {
-            let count = uninterrupted { read(file, &buffer, buffer.count) }
-            guard count > 0, offset + count <= bytes.count else { return false }
-            let isEqual = bytes.withUnsafeBytes { memcmp($0.baseAddress! + offset, buffer, count) == 0 }
-            guard isEqual else { return false }
-            offset += count
+        return stride(from: 0, to: bytes.count, by: 65_536).allSatisfy { start in
+            let part = bytes[start..<min(start + 65_536, bytes.count)]
+            return FileIO.bytes(part.count, of: file, at: start).map { part.elementsEqual($0) } ?? false
         }
-        return true
     }
 
     /// Creates the folder and its missing parents.
-    static func makeFolder(_ path: String) throws(OutputError) {
+    static func makeFolder(_ path: String) throws(FileError) {
         if path.isEmpty || mkdir(path, 0o777) == 0 { return }
         if errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex {
             try makeFolder(String(path[..<slash]))
@@ -134,8 +113,8 @@ enum AtomicOutput {
         let failure = errno
         var status = stat()
         if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR { return }
-        throw OutputError(
-            path, failure == EEXIST ? "it exists and is not a folder" : String(cString: strerror(failure)))
+        throw FileError(
+            "write", path, failure == EEXIST ? "it exists and is not a folder" : String(cString: strerror(failure)))
     }
 }
 
@@ -146,7 +125,7 @@ struct AtomicFile: ~Copyable {
     private var file: Int32
     private static let counter = Atomic<Int>(0)
 
-    init(path: String, makeFolders: Bool = false) throws(OutputError) {
+    init(path: String, makeFolders: Bool = false) throws(FileError) {
         let slash = path.lastIndex(of: "/")
         let folder = slash.map { String(path[...$0]) } ?? ""
         let number = Self.counter.wrappingAdd(1, ordering: .relaxed).newValue
@@ -162,7 +141,7 @@ struct AtomicFile: ~Copyable {
             unlink(name)
             file = open(name, flags, 0o666)
         }
-        guard file >= 0 else { throw OutputError(path, errno: errno) }
+        guard file >= 0 else { throw FileError("write", path) }
         var status = stat()
         if stat(path, &status) == 0 { _ = fchmod(file, status.st_mode & 0o777) }
         self.path = path
@@ -170,12 +149,12 @@ struct AtomicFile: ~Copyable {
         self.file = file
     }
 
-    func write(_ bytes: [UInt8]) throws(OutputError) {
+    func write(_ bytes: [UInt8]) throws(FileError) {
         try AtomicOutput.write(bytes, toDescriptor: file, named: path)
     }
 
     /// Renames the file to its final path.
-    consuming func commit() throws(OutputError) {
+    consuming func commit() throws(FileError) {
         let closed = close(file)
         if closed == 0, rename(temporary, path) == 0 {
             file = -1
@@ -184,16 +163,10 @@ struct AtomicFile: ~Copyable {
         let failure = errno
         unlink(temporary)
         file = -1
-        throw OutputError(path, errno: failure)
+        throw FileError("write", path, errno: failure)
     }
 
-    /// Deletes the temporary file.
-    consuming func abandon() {
-        close(file)
-        unlink(temporary)
-        file = -1
-    }
-
+    /// Deletes the temporary file, unless it was renamed.
     deinit {
         guard file >= 0 else { return }
         close(file)

@@ -67,15 +67,10 @@ enum BlurHash {
         return (sum.0 * scale, sum.1 * scale, sum.2 * scale)
     }
 
-    /// Decodes an sRGB component to linear light (IEC 61966-2-1).
-    private static func linear(_ value: UInt8) -> Double {
-        let share = Double(value) / 255
-        return share <= 0.04045 ? share / 12.92 : pow((share + 0.055) / 1.055, 2.4)
-    }
+    private static func linear(_ value: UInt8) -> Double { SRGBCurve.linear(Double(value) / 255) }
 
     private static func encoded(_ value: Double) -> Int {
-        let share = max(0, min(1, value))
-        return Int(((share <= 0.0031308 ? share * 12.92 : 1.055 * pow(share, 1 / 2.4) - 0.055) * 255).rounded())
+        Int((SRGBCurve.encoded(max(0, min(1, value))) * 255).rounded())
     }
 
     private static func base83(_ value: Int, length: Int) -> String {

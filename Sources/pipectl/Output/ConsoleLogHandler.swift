@@ -15,6 +15,5 @@ struct ConsoleLogHandler: LogHandler {
 }
 
 extension Console {
-    /// The logger of pipelines.
     static let logger = Logger(label: "pipectl") { _ in ConsoleLogHandler() }
 }

@@ -12,7 +12,6 @@ enum EntryText {
         }
     }
 
-    /// Further human-readable lines about one entry.
     static func details(_ entry: ListedEntry, now: Double) -> [String] {
         switch entry {
         case .original(let item):

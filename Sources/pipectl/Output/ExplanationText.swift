@@ -3,7 +3,6 @@ import PipelineSupport
 import Variants
 
 extension Explanation {
-    /// The explanation as human-readable text, stage by stage.
     func text(_ given: String) -> String {
         var text = "source    \(TextTable.plain(given))\n"
         if source != given { text += "          stored as \(TextTable.plain(source))\n" }
@@ -38,7 +37,6 @@ extension Explanation {
         return text + "answer    \(answer)\n"
     }
 
-    /// The explanation as one JSON object.
     func json(_ given: String) -> String {
         var json = JSONText()
         json.add("source", given)

@@ -1,4 +1,5 @@
 import Glibc
+import Pipeline
 import Variants
 
 /// A contact sheet of a batch: one HTML file without scripts or external resources, written as items finish.
@@ -19,7 +20,7 @@ struct Gallery: ~Copyable {
     private static let listedFailures = 500
 
     /// - Parameter groupsBySource: whether to give each source a heading, for batches with several recipes.
-    init(path: String, title: String, groupsBySource: Bool) throws(OutputError) {
+    init(path: String, title: String, groupsBySource: Bool) throws(FileError) {
         file = try AtomicFile(path: path, makeFolders: true)
         let absolute = Self.absolute(path)
         folder = absolute.lastIndex(of: "/").map { String(absolute[..<$0]) } ?? ""
@@ -39,7 +40,7 @@ struct Gallery: ~Copyable {
     /// Adds a card for the item, unless it was skipped.
     ///
     /// - Parameter bytes: the variant's bytes, for embedding; nil for failures.
-    mutating func add(_ item: ItemJSON, bytes: [UInt8]?) throws(OutputError) {
+    mutating func add(_ item: ItemJSON, bytes: [UInt8]?) throws(FileError) {
         if item.outcome == .skipped { return }
         open(section: item.source)
         let source = Self.escaped(item.source)
@@ -61,7 +62,7 @@ struct Gallery: ~Copyable {
                 let format = item.format.flatMap({ ImageFormat(rawValue: $0) })
             {
                 embedded += bytes.count
-                image = "data:\(format.mediaType);base64," + Base64.encode(bytes)
+                image = "data:\(format.mediaType);base64," + Base64.text(bytes)
             }
             let width = item.width ?? 0
             let height = item.height ?? 0
@@ -79,7 +80,7 @@ struct Gallery: ~Copyable {
     }
 
     /// Writes the failures and counts, then renames the file to its final path.
-    consuming func finish(_ summary: BatchSummary) throws(OutputError) {
+    consuming func finish(_ summary: BatchSummary) throws(FileError) {
         closeSection()
         if !failures.isEmpty {
             buffer += "<section class=\"list\" id=\"failures\"><h2>Failures</h2><ol>\n"
@@ -110,7 +111,7 @@ struct Gallery: ~Copyable {
         try file.commit()
     }
 
-    private mutating func flush() throws(OutputError) {
+    private mutating func flush() throws(FileError) {
         try file.write(Array(buffer.utf8))
         buffer = ""
     }
@@ -134,13 +135,7 @@ struct Gallery: ~Copyable {
     }
 
     private static func words(_ outcome: ItemOutcome) -> String {
-        switch outcome {
-        case .memory: "from memory"
-        case .disk: "from disk"
-        case .rendered: "rendered"
-        case .skipped: "skipped"
-        case .failed: "failed"
-        }
+        outcome == .memory || outcome == .disk ? "from \(outcome.rawValue)" : outcome.rawValue
     }
 
     // MARK: Texts and paths
@@ -193,35 +188,12 @@ struct Gallery: ~Copyable {
     }
 
     private static func percentEncoded(_ text: String) -> String {
-        let digits = Array("0123456789ABCDEF".utf8)
         var result: [UInt8] = []
         for byte in text.utf8 {
             switch byte {
             case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E: result.append(byte)
-            default: result += [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            default: result += SourceURL.percentEncoded(byte)
             }
-        }
-        return String(decoding: result, as: UTF8.self)
-    }
-}
-
-/// Base64 (RFC 4648 §4), with padding.
-enum Base64 {
-    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-
-    static func encode(_ bytes: [UInt8]) -> String {
-        var result: [UInt8] = []
-        result.reserveCapacity((bytes.count + 2) / 3 * 4)
-        var at = 0
-        while at < bytes.count {
-            let left = bytes.count - at
-            let group =
-                Int(bytes[at]) << 16 | (left > 1 ? Int(bytes[at + 1]) << 8 : 0) | (left > 2 ? Int(bytes[at + 2]) : 0)
-            result.append(alphabet[group >> 18])
-            result.append(alphabet[group >> 12 & 63])
-            result.append(left > 1 ? alphabet[group >> 6 & 63] : UInt8(ascii: "="))
-            result.append(left > 2 ? alphabet[group & 63] : UInt8(ascii: "="))
-            at += 3
         }
         return String(decoding: result, as: UTF8.self)
     }

@@ -1,7 +1,6 @@
 import PipelineSupport
 import Pipeline
 
-/// Where the bytes of a variant came from.
 enum ItemOutcome: String, Sendable, Hashable, CaseIterable {
     case memory, disk, rendered
     /// A file found while reading a folder that is not an image; this does not count as a failure.
@@ -48,12 +47,6 @@ struct ItemJSON: Sendable, Hashable {
     var digest: String?
     var milliseconds: Timings?
     var error: BatchFailure?
-
-    init(source: String, recipe: String, outcome: ItemOutcome) {
-        self.source = source
-        self.recipe = recipe
-        self.outcome = outcome
-    }
 
     /// A human-readable description of the failure; nil if the item did not fail.
     var failureText: String? {

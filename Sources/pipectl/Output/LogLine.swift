@@ -10,7 +10,6 @@ enum LogFormat: String, Sendable, CaseIterable {
     case json
 }
 
-/// A line of the log.
 struct LogLine: Sendable {
     enum Level: String, Sendable { case info, warning, error }
 

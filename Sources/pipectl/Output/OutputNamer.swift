@@ -1,6 +1,6 @@
+import Pipeline
 import PipelineSupport
 
-/// The values that the name of an output is made from.
 struct OutputNaming: Sendable {
     /// The source as given.
     var source: String
@@ -20,7 +20,6 @@ struct OutputNaming: Sendable {
     var hasSeveralRecipes = false
 }
 
-/// The error for a name that cannot be used.
 struct NameError: Error, Sendable, Hashable, CustomStringConvertible {
     var message: String
     var description: String { message }
@@ -43,17 +42,13 @@ struct OutputNamer {
         [.placeholder("stem"), .text("."), .placeholder("ext")],
         [.placeholder("stem"), .text("-"), .placeholder("recipe"), .text("."), .placeholder("ext")]
     )
-    private let sha256Hex: @Sendable (String) -> String
     /// The hash of each name given, mapped to the hash of the source that has it.
     private var given: [Int: Int] = [:]
     private static let componentLimit = 240
 
-    /// - Parameters:
-    ///   - template: nil for `{stem}.{ext}`, or `{stem}-{recipe}.{ext}` for a source with several recipes.
-    ///   - sha256Hex: returns SHA-256 of a text's UTF-8 as 64 lower-case hexadecimal digits.
-    init(template: String? = nil, sha256Hex: @escaping @Sendable (String) -> String) throws(NameError) {
+    /// - Parameter template: nil for `{stem}.{ext}`, or `{stem}-{recipe}.{ext}` for a source with several recipes.
+    init(template: String?) throws(NameError) {
         self.template = try template.map { text throws(NameError) in try Self.parse(text) }
-        self.sha256Hex = sha256Hex
     }
 
     /// The path of the next item's output, relative to the output folder; never outside it.
@@ -92,11 +87,7 @@ struct OutputNamer {
 
     private static func parse(_ text: String) throws(NameError) -> [Part] {
         guard !text.isEmpty else { throw NameError(message: "the output name is empty") }
-        guard !text.utf8.contains(0) else { throw NameError(message: "the output name contains a NUL") }
-        guard !text.hasPrefix("/") else {
-            throw NameError(
-                message: "the output name `\(text)` is absolute; names must be relative to the output folder")
-        }
+        try check(text)
         var parts: [Part] = []
         var rest = text[...]
         while let open = rest.firstIndex(of: "{") {
@@ -139,7 +130,8 @@ struct OutputNamer {
             let afterScheme = source[scheme.upperBound...]
             let authority = afterScheme.prefix { !"/?#".contains($0) }
             let path = afterScheme[authority.endIndex...].prefix { !"?#".contains($0) }
-            component = decoded(path.split(separator: "/", omittingEmptySubsequences: false).last ?? "")
+            let last = path.split(separator: "/", omittingEmptySubsequences: false).last ?? ""
+            component = String(decoding: SourceURL.percentDecoded(String(last)), as: UTF8.self)
             let named = authority.split(separator: "@").last ?? ""
             host = String(named.hasPrefix("[") ? named.dropFirst().prefix { $0 != "]" } : named.prefix { $0 != ":" })
         } else {
@@ -152,24 +144,6 @@ struct OutputNamer {
         if !component.isEmpty { return component }
         let fallback = host.filter { $0 != "/" && $0 != "\0" }.drop { $0 == "." }
         return fallback.isEmpty ? "image" : String(fallback)
-    }
-
-    private static func decoded(_ text: Substring) -> String {
-        let bytes = Array(text.utf8)
-        var result: [UInt8] = []
-        var at = 0
-        while at < bytes.count {
-            if bytes[at] == UInt8(ascii: "%"), at + 2 < bytes.count,
-                let high = hexValue(bytes[at + 1]), let low = hexValue(bytes[at + 2])
-            {
-                result.append(high << 4 | low)
-                at += 3
-            } else {
-                result.append(bytes[at])
-                at += 1
-            }
-        }
-        return String(decoding: result, as: UTF8.self)
     }
 
     /// The preset's name if the recipe is a single preset; else the canonical text, made safe for a file name.
@@ -193,13 +167,18 @@ struct OutputNamer {
 
     // MARK: Safety
 
-    /// The path without empty and `.` components. Throws if it would leave the output folder or names no file.
-    private func contained(_ text: String) throws(NameError) -> String {
+    /// Throws if the text cannot begin or be the path of an output.
+    private static func check(_ text: String) throws(NameError) {
         guard !text.utf8.contains(0) else { throw NameError(message: "the output name contains a NUL") }
         guard text.utf8.first != UInt8(ascii: "/") else {
             throw NameError(
                 message: "the output name `\(text)` is absolute; names must be relative to the output folder")
         }
+    }
+
+    /// The path without empty and `.` components. Throws if it would leave the output folder or names no file.
+    private func contained(_ text: String) throws(NameError) -> String {
+        try Self.check(text)
         var components: [String] = []
         // Split by bytes: a combining mark after a `/` would hide it from a comparison of characters.
         for bytes in text.utf8.split(separator: UInt8(ascii: "/")) {

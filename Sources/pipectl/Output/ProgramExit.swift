@@ -17,7 +17,6 @@ enum ProgramExit: Int32, Sendable, CaseIterable {
     case renderFailed = 6
     /// The cache folder cannot be created or opened, or is newer than this program.
     case cacheUnavailable = 7
-    /// The output cannot be written.
     case outputFailed = 8
     case interrupted = 130
 

@@ -48,7 +48,6 @@ struct TextTable: Sendable {
     }
 }
 
-/// Human-readable numbers.
 enum Readable {
     /// `1 body`, `7 bodies`.
     static func count(_ number: Int, _ one: String, _ many: String) -> String {

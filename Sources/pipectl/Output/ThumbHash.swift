@@ -7,7 +7,6 @@ import Variants
 /// The hash holds the lowest coefficients of a discrete cosine transform of brightness, two colour differences and
 /// alpha. Source: the ThumbHash reference (evanw/thumbhash).
 enum ThumbHash {
-    /// The transform of one channel.
     private struct Channel {
         var constant = 0.0
         /// The remaining coefficients, divided by `scale` and mapped to 0…1.

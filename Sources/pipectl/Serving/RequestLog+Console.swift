@@ -2,7 +2,6 @@ import ImageServer
 import PipelineSupport
 
 extension RequestLog {
-    /// A log whose lines go to stderr.
     static func console() -> RequestLog {
         RequestLog(
             write: { Console.tell(logLine($0)) },

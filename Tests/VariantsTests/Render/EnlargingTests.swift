@@ -11,7 +11,7 @@ struct EnlargingTests {
         try VipsLibrary.load()
         let image = try Image(PixelStorage(pixels), width: size.width, height: size.height, bands: bands)
             .labelled("srgb")
-        return try Resize.resize(image, to: target, linear: linear, isRaw: true).computed(RenderControl())
+        return try Resize.resize(image, to: target, linear: linear).computed(RenderControl())
             .array
     }
 

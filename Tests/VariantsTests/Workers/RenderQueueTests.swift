@@ -36,7 +36,7 @@ import Testing
         queue.push("a", id: 1, priority: 0)
         queue.push("b", id: 2, priority: 0)
         #expect(queue.remove(id: 1) == "a" && queue.remove(id: 1) == nil)
-        #expect(queue.pop() == "b" && queue.isEmpty)
+        #expect(queue.pop() == "b" && queue.count == 0)
     }
 }
 

@@ -11,7 +11,7 @@ struct CacheClear: ParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func run() throws {
-        let result = try common.withStore { store throws(StoreError) in try store.clear() }
+        let result = try common.withStore { try $0.clear() }
         if json {
             var object = JSONText()
             result.add(to: &object)

@@ -26,30 +26,22 @@ struct CacheCommand: AsyncParsableCommand {
 
 /// Access to the folder's store without a pipeline around it, for the `cache` commands.
 extension CommonOptions {
-    func withStore<Value>(_ work: (DiskStore) throws(StoreError) -> Value) throws(CommandFailure) -> Value {
+    func withStore<Value>(_ work: (DiskStore) throws -> Value) throws -> Value {
         let settings = try settings()
         let folder = try existingCache(settings)
-        let configuration = try configuration(only: ["disk."])
-        do throws(StoreError) {
-            let store = try DiskStore(folder: folder, configuration: configuration.pipeline.disk)
-            defer { store.close() }
-            return try work(store)
-        } catch {
-            throw CommandFailure(.cacheUnavailable, error.description)
-        }
+        let disk = try settings.configuration(only: ["disk."]).pipeline.disk
+        let store = try DiskStore(folder: folder, configuration: disk)
+        defer { store.close() }
+        return try work(store)
     }
 
     /// The cache folder, checked to hold a cache: opening a store would create one, which a read-only command must not
     /// do.
     @discardableResult
-    func existingCache(_ settings: Settings) throws(CommandFailure) -> String {
+    func existingCache(_ settings: Settings) throws -> String {
         let folder = settings.cacheFolder
-        let content: FolderContent
-        do throws(StoreError) { content = try FolderContent(folder) } catch {
-            throw CommandFailure(.cacheUnavailable, error.description)
-        }
         let problem: String
-        switch content {
+        switch try FolderContent(folder) {
         // If the path is not a folder, opening the store fails with a precise error.
         case .cache, .notAFolder: return folder
         case .missing: problem = "there is no cache at \(folder)"

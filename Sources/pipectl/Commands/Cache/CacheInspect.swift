@@ -18,7 +18,7 @@ struct CacheInspect: ParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func run() throws {
-        let found = try common.withStore { store throws(StoreError) in
+        let found = try common.withStore { store in
             let found = try store.inspect(key)
             guard found.isEmpty, let source = ImageSource(key).storedName else { return found }
             return try store.inspect(source)

@@ -48,11 +48,11 @@ struct CacheList: ParsableCommand {
         request.recipe = recipe
         request.limit = limit
         let now = Double(time(nil))
-        var failure: CommandFailure?
-        try common.withStore { store throws(StoreError) in
+        var failure: FileError?
+        try common.withStore { store in
             try store.list(request) { page in
                 let text = page.map { EntryText.line($0, json: json, now: now) + "\n" }.joined()
-                do throws(CommandFailure) { try Console.write(Array(text.utf8)) } catch {
+                do throws(FileError) { try Console.write(Array(text.utf8)) } catch {
                     // The output's reader is gone, so stop listing.
                     failure = error
                 }

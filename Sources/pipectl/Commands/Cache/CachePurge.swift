@@ -34,23 +34,12 @@ struct CachePurge: AsyncParsableCommand {
 
     func run() async throws {
         let selection = try SourceOptions.selection(prefix: prefix, host: host)
-        let settings = try common.settings()
-        try common.existingCache(settings)
-        let pipeline = try common.pipeline(common.configuration())
-        let outcome: Result<PurgeResult, CommandFailure>
-        do throws(PipelineError) {
-            if let selection {
-                outcome = .success(try await pipeline.purge(selection))
-            } else if let source, ImageSource.isStoredName(source) {
-                outcome = .success(try await pipeline.purge(name: source))
-            } else {
-                outcome = .success(try await pipeline.purge(ImageSource(source ?? "")))
-            }
-        } catch {
-            outcome = .failure(CommandFailure(error))
+        try common.existingCache(common.settings())
+        let result = try await common.withPipeline(common.configuration()) { pipeline in
+            if let selection { return try await pipeline.purge(selection) }
+            if let source, ImageSource.isStoredName(source) { return try await pipeline.purge(name: source) }
+            return try await pipeline.purge(ImageSource(source ?? ""))
         }
-        await pipeline.shutdown()
-        let result = try outcome.get()
         if json {
             var object = JSONText()
             object.add("source", source)

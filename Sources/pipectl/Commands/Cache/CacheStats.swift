@@ -19,7 +19,7 @@ struct CacheStats: ParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func run() throws {
-        let (statistics, space, folder) = try common.withStore { store throws(StoreError) in
+        let (statistics, space, folder) = try common.withStore { store in
             (try store.statistics(), store.freeSpace(), store.folder)
         }
         let tiers = [

@@ -56,7 +56,7 @@ struct CacheTrim: ParsableCommand {
         request.maxEntries = maxEntries
         request.maxBytes = maxBytes.flatMap(Self.bytes)
         if let tier { request.tiers = [tier] }
-        let result = try common.withStore { store throws(StoreError) in try store.trim(request) }
+        let result = try common.withStore { try $0.trim(request) }
         if json {
             var object = JSONText()
             object.add("originals", result.originals)

@@ -13,7 +13,7 @@ struct CacheVerify: ParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func run() throws {
-        let report = try common.withStore { store throws(StoreError) in try store.verify(repair: repair) }
+        let report = try common.withStore { try $0.verify(repair: repair) }
         let faults = [
             ("damagedBodies", "damaged bodies", report.damagedBodies),
             ("missingFiles", "missing files", report.missingFiles),
