@@ -142,7 +142,8 @@ let package = Package(
         .testTarget(
             name: "ImageServerTests",
             dependencies: [
-                "HTTPCaching", "ImageServer", "ImageServerNIO", "Pipeline", "PipelineCaching", "TestSupport", "Variants",
+                "HTTPCaching", "ImageServer", "ImageServerNIO", "Pipeline", "PipelineCaching", "TestSupport",
+                "Variants",
             ],
             swiftSettings: settings),
         .testTarget(

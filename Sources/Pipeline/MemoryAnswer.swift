@@ -35,7 +35,7 @@ extension ImagePipeline {
         return MemoryAnswer(source: record.source, records: records, body: body)
     }
 
-    /// The body of an answer, if memory still holds it and the records it was chosen from, and nobody has purged them;
+    /// The body of an answer, if memory still holds it and the records it was chosen from, and no process has purged them;
     /// counts as an access to both. The caller checks whether the answer is fresh.
     package func body(of answer: MemoryAnswer) -> [UInt8]? {
         tiers.body(of: answer)
@@ -46,7 +46,7 @@ extension Tiers {
     fileprivate func body(of answer: MemoryAnswer) -> [UInt8]? {
         guard isMemoryCurrent else { return nil }
         catchUpWithFartherTiers()
-        // Whoever gets nil asks in full, and so counts the misses.
+        // A caller that gets nil asks in full, which counts the misses.
         let body: [UInt8]
         switch answer.body {
         case .variant(let key, let digest):

@@ -237,7 +237,7 @@ import Variants
         }
     }
 
-    @Test func `a purge is seen by the next hit, whoever makes it`() async throws {
+    @Test func `a purge by any process is seen by the next hit`() async throws {
         try await Self.with { bench in
             let source = ImageSource(bench.origin.url("/a.jpg"))
             _ = await bench.ask(bench.variant)

@@ -69,7 +69,7 @@ struct CompanionsTests {
         }
     }
 
-    @Test func `a request that can share nothing, or names nobody else, is rendered alone`() async throws {
+    @Test func `a request that can share nothing, or names no companion, is rendered alone`() async throws {
         try await withPipeline { _ in
             picture("meadow-small.jpg", fresh)
         } _: { bench, pipeline in

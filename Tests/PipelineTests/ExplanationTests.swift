@@ -101,7 +101,7 @@ struct ExplanationTests {
         }
     }
 
-    @Test func `files and bytes are told of too, and bad sources are refused as requests are`() async throws {
+    @Test func `files and bytes are explained too, and bad sources are refused as requests are`() async throws {
         try await withCache { _ in
             Answer()
         } _: { bench in

@@ -29,14 +29,14 @@ private final class Runs: Sendable {
 }
 
 struct SharedWorkTests {
-    @Test func `one piece of work answers everybody once, and a later call starts anew`() async throws {
-        let flights = SharedWork<Int, PipelineError>()
+    @Test func `one piece of work answers everybody once, and a later call starts again`() async throws {
+        let work = SharedWork<Int, PipelineError>()
         let runs = Runs()
         let gate = Gate()
         let answers = try await withThrowingTaskGroup(of: (value: Int, isCoalesced: Bool).self) { group in
             for _ in 0..<50 {
                 group.addTask {
-                    try await flights.value(for: "k", priority: .medium, finishWhenAbandoned: false) {
+                    try await work.value(for: "k", priority: .medium, finishWhenAbandoned: false) {
                         () async throws(PipelineError) -> Int in
                         try await gate.pass()
                         return runs.add()
@@ -51,7 +51,7 @@ struct SharedWorkTests {
         // Whoever came after the end started anew; whoever came before shared.
         #expect(answers.count { !$0.isCoalesced } == runs.count)
         let later = Task {
-            try await flights.value(for: "k", priority: .utility, finishWhenAbandoned: false) {
+            try await work.value(for: "k", priority: .utility, finishWhenAbandoned: false) {
                 () async throws(PipelineError) -> Int in 77
             }
         }
@@ -60,9 +60,9 @@ struct SharedWorkTests {
     }
 
     @Test func `an error is everybody's`() async throws {
-        let flights = SharedWork<Int, PipelineError>()
+        let work = SharedWork<Int, PipelineError>()
         let waiter = Task {
-            try await flights.value(for: "k", priority: .high, finishWhenAbandoned: false) {
+            try await work.value(for: "k", priority: .high, finishWhenAbandoned: false) {
                 () async throws(PipelineError) -> Int in throw PipelineError(.notFound, "gone")
             }
         }
@@ -71,11 +71,11 @@ struct SharedWorkTests {
     }
 
     @Test(arguments: 0..<50) func `the last waiter leaving cancels the work, whenever it leaves`(round: Int) async {
-        let flights = SharedWork<Int, PipelineError>()
+        let work = SharedWork<Int, PipelineError>()
         let gate = Gate()
         let (ends, ended) = AsyncStream<Bool>.makeStream()
         let waiter = Task {
-            try await flights.value(for: "k", priority: .medium, finishWhenAbandoned: false) {
+            try await work.value(for: "k", priority: .medium, finishWhenAbandoned: false) {
                 () async throws(PipelineError) -> Int in
                 defer { ended.yield(Task.isCancelled) }
                 try await gate.pass()
@@ -95,11 +95,11 @@ struct SharedWorkTests {
     }
 
     @Test func `work that finishes when abandoned is not cancelled`() async {
-        let flights = SharedWork<Int, PipelineError>()
+        let work = SharedWork<Int, PipelineError>()
         let gate = Gate()
         let (ends, ended) = AsyncStream<Bool>.makeStream()
         let waiter = Task {
-            try await flights.value(for: "k", priority: .medium, finishWhenAbandoned: true) {
+            try await work.value(for: "k", priority: .medium, finishWhenAbandoned: true) {
                 () async throws(PipelineError) -> Int in
                 try await gate.pass()
                 ended.yield(Task.isCancelled)

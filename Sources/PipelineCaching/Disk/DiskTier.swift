@@ -8,7 +8,7 @@ import Synchronization
 package final class DiskTier: CacheTier {
     package let name = TierName.disk
     package let store: DiskStore
-    package let locks: FlightLocks
+    package let locks: KeyLocks
     /// Threads for look-ups, which answers wait for.
     private let readers: OwnedThreads
     /// SQLite has one writer.
@@ -27,7 +27,7 @@ package final class DiskTier: CacheTier {
         waits: (original: Duration, variant: Duration) = (.seconds(20), .seconds(25))
     ) throws(StoreError) {
         store = try DiskStore(folder: folder, configuration: configuration)
-        locks = FlightLocks(folder: folder, limits: waits)
+        locks = KeyLocks(folder: folder, limits: waits)
         self.readers = readers
         self.longestInMemory = longestInMemory
         // Not the hint, which may be ahead of what has been committed. If it cannot be read, the first look-up asks.

@@ -1,4 +1,5 @@
 import Glibc
+import PipelineSupport
 
 /// An exclusive lock on a cache folder, between processes and between stores of one process.
 struct FolderLock: ~Copyable {
@@ -7,12 +8,10 @@ struct FolderLock: ~Copyable {
     init(path: String) throws(StoreError) {
         file = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard file >= 0 else { throw BodyFiles.failure("cannot open the cache's lock file", errno, path) }
-        while flock(file, LOCK_EX) != 0 {
-            guard errno == EINTR else {
-                let cause = errno
-                Glibc.close(file)
-                throw BodyFiles.failure("cannot lock the cache", cause, path)
-            }
+        guard uninterrupted({ flock(file, LOCK_EX) }) == 0 else {
+            let cause = errno
+            Glibc.close(file)
+            throw BodyFiles.failure("cannot lock the cache", cause, path)
         }
     }
 
@@ -27,8 +26,5 @@ struct FolderLock: ~Copyable {
 func lockByte(_ type: CInt, _ offset: off_t, of file: CInt) -> CInt? {
     var range = flock(l_type: Int16(type), l_whence: Int16(SEEK_SET), l_start: offset, l_len: 1, l_pid: 0)
     // F_OFD_SETLK, whose definition Swift does not import.
-    while fcntl(file, 37, &range) != 0 {
-        if errno != EINTR { return errno }
-    }
-    return nil
+    return uninterrupted { fcntl(file, 37, &range) } == 0 ? nil : errno
 }

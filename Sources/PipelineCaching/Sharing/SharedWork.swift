@@ -41,11 +41,11 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
     }
 
     private let state = Mutex(State())
-    private let kind: FlightLocks.Kind
+    private let kind: KeyLocks.Kind
     private let tiers: Tiers?
 
     /// - Parameter tiers: with the folder whose other processes want the same; nil if there are none.
-    package init(_ kind: FlightLocks.Kind = .original, tiers: Tiers? = nil) {
+    package init(_ kind: KeyLocks.Kind = .original, tiers: Tiers? = nil) {
         self.kind = kind
         self.tiers = tiers
     }
@@ -103,10 +103,10 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
 
     /// Looks once more when it is this process's turn, then makes the value.
     private func makeOnce(
-        _ key: String, _ locks: FlightLocks?, _ lookUp: () async -> Value?, _ stored: (Value) -> Tiers.Shared?,
+        _ key: String, _ locks: KeyLocks?, _ lookUp: () async -> Value?, _ stored: (Value) -> Tiers.Shared?,
         _ make: () async throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        let hold: FlightLocks.Hold?
+        let hold: KeyLocks.Hold?
         do throws(CancellationError) { hold = try await locks?.hold(kind, key) } catch { throw .cancelled }
         if let value = await lookUp() {
             if let hold {

@@ -7,7 +7,7 @@ extension CommandTests {
     @Suite struct Explain {
         private let site = CommandSite()
 
-        @Test func `explain tells before and after a get, as text and as JSON, and asks nobody`() async throws {
+        @Test func `explain tells before and after a get, as text and as JSON, and contacts no origin`() async throws {
             let origin = try FolderOrigin(folder: Samples.folder + "/originals", maxAge: 3600)
             defer { origin.stop() }
             let source = origin.url("/night-tiny.jpg")

@@ -106,7 +106,7 @@ extension CommandTests {
             #expect(usual.exit == 0 && usual.errors.isEmpty)
         }
 
-        @Test func `a damaged index is told of once, and clear removes what was set aside`() async throws {
+        @Test func `a damaged index is reported once, and clear removes what was set aside`() async throws {
             try #require(
                 await site.run(["get", Samples.original("grey.jpg"), "-r", "thumbnail:20", "--json"]).exit == 0)
             for name in ["cache.sqlite-wal", "cache.sqlite-shm"] { unlink(site.folder("cache/" + name)) }

@@ -188,7 +188,7 @@ extension CommandTests {
             }
         }
 
-        @Test func `a large body arrives whole, and whoever does not take it is left`() async throws {
+        @Test func `a large body arrives whole, and a client that does not read it is disconnected`() async throws {
             let body = (0..<8_000_000).map { UInt8(truncatingIfNeeded: $0 &* 7 >> 5) }
             let origin = try LoopbackOrigin { _ in
                 .response(200, ["Cache-Control": "max-age=100"], body: body)
@@ -231,7 +231,7 @@ extension CommandTests {
             #expect(await server.child.end.exit == 0)
         }
 
-        @Test func `an address in use or unknown ends the program with words`() async throws {
+        @Test func `an address in use or unknown ends the program with an error message`() async throws {
             try await RunningServer.with { server in
                 for listen in ["127.0.0.1:\(server.port)", "192.0.2.1:80", "nonsense"] {
                     let folder = ScratchFolder()

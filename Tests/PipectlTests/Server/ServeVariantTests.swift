@@ -105,7 +105,7 @@ extension CommandTests {
             }
         }
 
-        @Test func `every failure has its status, its type, and is stored by nobody`() async throws {
+        @Test func `every failure has its status, its type, and is never stored`() async throws {
             let images = try Self.origin()
             let broken = try FolderOrigin(folder: Samples.folder + "/broken", maxAge: 3600)
             let odd = try LoopbackOrigin { request in

@@ -79,7 +79,7 @@ struct HostPolicyTests {
         #expect(try Self.admits(HostPolicy(), "http://anything.example/"))
     }
 
-    @Test func `a refused source is asked of nobody, at first and after a redirect`() async throws {
+    @Test func `a refused source is never asked for, at first or after a redirect`() async throws {
         let inside = try LoopbackOrigin { _ in .response(200) }
         defer { inside.stop() }
         let target = inside.url("/secret")

@@ -49,7 +49,7 @@ struct HostileRedirectTests {
         "0.0.0.0", "0", "localhost", "[::ffff:169.254.169.254]", "[::ffff:a00:1]", "[::169.254.169.254]",
         "[64:ff9b::a9fe:a9fe]", "[2002:a9fe:a9fe::]", "user@169.254.169.254", "169.254.169.254.",
     ])
-    func `a redirect into the network reaches nobody`(host: String) async throws {
+    func `a redirect into the network reaches no host`(host: String) async throws {
         let (inside, code) = try await requestsInside {
             ["127.0.0.1:\($0)"]
         } _: {

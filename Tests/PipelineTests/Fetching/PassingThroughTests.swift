@@ -20,7 +20,7 @@ struct PassingThroughTests {
         }
     }
 
-    @Test func `interim responses are told of before the final one`() async throws {
+    @Test func `interim responses are reported before the final one`() async throws {
         try await withOrigin { _ in
             .raw(
                 "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\n"

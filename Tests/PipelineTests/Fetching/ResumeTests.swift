@@ -75,7 +75,7 @@ struct ResumeTests {
         #expect(counts == counts.sorted() && Set(counts).count == counts.count && counts.last == body.count)
     }
 
-    @Test func `a 200 begins anew`() async throws {
+    @Test func `a 200 starts again`() async throws {
         let (result, requests, progress) = try await fetch([
             broken(150_000), .response(200, ["ETag": "\"b\""], body: Array(body.reversed())),
         ])
@@ -106,7 +106,7 @@ struct ResumeTests {
         "", "ETag: W/\"a\"\r\n", "ETag: \"a\"\r\nETag: \"b\"\r\n", "ETag: a\r\n",
         "ETag: \"a\"\r\nAccept-Ranges: none\r\n",
     ])
-    func `without a strong validator, or against the origin's word, everything is asked for anew`(
+    func `without a strong validator, or against the origin's word, everything is requested again`(
         fields: String
     ) async throws {
         let (result, requests, _) = try await fetch([broken(50_000, fields), .response(200, body: body)])

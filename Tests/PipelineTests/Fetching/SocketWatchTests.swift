@@ -8,7 +8,7 @@ struct SocketWatchTests {
     /// CURL_POLL_IN, CURL_POLL_OUT and CURL_POLL_REMOVE; CURL_CSELECT_IN and CURL_CSELECT_OUT are the first two again.
     private static let (reading, writing, gone): (Int32, Int32, Int32) = (1, 2, 4)
 
-    @Test func `each socket is told of while it is watched, for what it is watched`() throws {
+    @Test func `each socket is reported while it is watched, for what it is watched`() throws {
         let watch = try #require(SocketWatch())
         var pairs: [[Int32]] = []
         defer { for end in pairs.joined() { close(end) } }

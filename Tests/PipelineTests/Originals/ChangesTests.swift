@@ -85,7 +85,7 @@ struct ChangesTests {
         }
     }
 
-    @Test func `a change is seen to its end when nobody waits for it any more`() async throws {
+    @Test func `a change runs to completion after its client has left`() async throws {
         let door = Door()
         try await withCache { request in
             if request.method != "GET" { await door.pass() }

@@ -101,7 +101,7 @@ struct LongOriginalsTests {
         }
     }
 
-    @Test func `what may not be stored, or nobody is to keep, leaves no file`() async throws {
+    @Test func `what may not be stored, or no tier is to keep, leaves no file`() async throws {
         try await withPipeline(Self.spooling) { request in
             request.path == "/no-store"
                 ? .response(200, ["Content-Type": "image/jpeg", "Cache-Control": "no-store"], body: long)

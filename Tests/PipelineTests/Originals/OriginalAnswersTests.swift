@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func `fields that are private reach the client they came for, and nobody after it`() async throws {
+    @Test func `fields that are private reach the client they came for, and no later one`() async throws {
         let door = Door()
         try await withCache { _ in
             await door.pass()

@@ -25,7 +25,7 @@ struct PolicyTests {
         }
     }
 
-    @Test func `cacheOnly asks nobody`() async throws {
+    @Test func `cacheOnly contacts no origin`() async throws {
         try await withCache(origin: tagged) { bench in
             #expect(await bench.refusal { $0.policy = .cacheOnly }?.code == .notCached)
             _ = try await bench.get()

@@ -29,7 +29,7 @@ import Testing
         #expect(index.peek("f") == nil && index.evictions == 4)
     }
 
-    @Test func `an entry larger than the budget is refused and evicts nobody`() {
+    @Test func `an entry larger than the budget is refused and evicts nothing`() {
         let index = index(100)
         #expect(index.insert("a", 1, size: 60, cost: 1))
         #expect(!index.insert("b", 2, size: 101, cost: 1_000))
@@ -39,7 +39,7 @@ import Testing
         #expect(index.insert("c", 4, size: 100, cost: 1))
     }
 
-    @Test func `a value in place of another keeps its uses and is charged anew`() {
+    @Test func `a value in place of another keeps its access count and is charged again`() {
         let index = index(200)
         #expect(index.insert("a", 1, size: 50, cost: 1))
         _ = index.use("a")

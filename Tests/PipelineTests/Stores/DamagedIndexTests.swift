@@ -128,7 +128,9 @@ import Variants
         #expect(try store.verify().isClean)
     }
 
-    @Test(arguments: ["cut", "log"]) func `an index that is cut or loses its log in use shuts nobody out`(what: String)
+    @Test(arguments: ["cut", "log"]) func `an index that is cut or loses its log in use locks no process out`(
+        what: String
+    )
         throws
     {
         try filled()

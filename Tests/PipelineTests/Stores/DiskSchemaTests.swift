@@ -38,7 +38,7 @@ import Testing
         #expect(try DiskStore(folder: folder.path).rebuilds == 0)
     }
 
-    @Test func `a newer version is refused in words, by every one of this, and left as it is`() throws {
+    @Test func `a newer version is refused with an error message by each process, and left as it is`() throws {
         try DiskStore(folder: folder.path).close()
         let newer = DiskSchema.version + 1
         try folder.sql("PRAGMA user_version = \(newer)")

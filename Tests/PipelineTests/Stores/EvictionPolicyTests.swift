@@ -38,7 +38,7 @@ import Testing
         #expect(entry.uses == 255)
     }
 
-    @Test(arguments: [0, -5, .nan, .infinity]) func `a cost that is none makes an entry worth nothing`(cost: Double) {
+    @Test(arguments: [0, -5, .nan, .infinity]) func `an invalid cost makes an entry worth nothing`(cost: Double) {
         let policy = GreedyDualSizeFrequency()
         #expect(policy.priority(of: EvictionEntry(size: 10, cost: cost, uses: 9, since: 3)) == 3)
         #expect(policy.priority(of: EvictionEntry(size: 0, cost: 1, uses: 2, since: 3)) == 5)

@@ -87,7 +87,7 @@ import Variants
         #expect(try store.verify().isClean)
     }
 
-    @Test func `uses and counts of look-ups reach the index though nobody stores anything`() throws {
+    @Test func `access counts and look-ups reach the index although nothing is stored`() throws {
         var store = try DiskStore(folder: folder.path)
         try put("a", [1], in: store)
         for _ in 0..<5_000 { #expect(try get("a", from: store) != nil) }

@@ -68,7 +68,7 @@ import Testing
         #expect(store.counters.evictions == 2)
     }
 
-    @Test func `a body larger than the budget is refused and evicts nobody`() {
+    @Test func `a body larger than the budget is refused and evicts nothing`() {
         let store = MemoryStore<Int>(budget: 10_000)
         store.insert(1, body: body(100), for: "small")
         #expect(!store.insert(2, body: body(20_000), for: "large"))

@@ -54,7 +54,7 @@ import Variants
     }
 
     @Test(arguments: ["missing", "short", "link"])
-    func `a counter that is missing or none is made anew, and stores find the new one`(how: String) throws {
+    func `a counter that is missing or invalid is created again, and stores find the new one`(how: String) throws {
         let one = try DiskStore(folder: folder.path)
         let purged = try one.purge(source: "http://a/").mark.rawValue
         let path = "\(folder.path)/generation"
@@ -117,7 +117,7 @@ import Variants
         #expect(purged > before && one.generationHint == purged && one.rebuilds == 1)
     }
 
-    @Test func `an index begun anew counts as a purge of everything`() throws {
+    @Test func `an index that was created again counts as a purge of everything`() throws {
         let store = try DiskStore(folder: folder.path)
         _ = try stored(store, "http://a/", seed: 1)
         let purged = try store.purge(source: "http://b/").mark.rawValue
@@ -132,7 +132,7 @@ import Variants
 
 /// Two pipelines on one folder, as two processes are.
 struct SharedPurgeTests {
-    @Test func `a purge by another pipeline is fetched anew, and the rest stays in memory`() async throws {
+    @Test func `what another pipeline purged is fetched again, and the rest stays in memory`() async throws {
         let fields: KeyValuePairs<String, String> = ["Content-Type": "image/jpeg", "Cache-Control": "max-age=600"]
         try await withPipeline { request in
             picture(request.path == "/a.jpg" ? "night-tiny.jpg" : "meadow-small.jpg", fields)

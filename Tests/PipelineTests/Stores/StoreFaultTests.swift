@@ -88,7 +88,7 @@ import Variants
     }
 
     @Test(arguments: Damage.allCases, [false, true])
-    func `an index that is destroyed, closed or in use, is begun anew and nothing false is served`(
+    func `an index that is destroyed, closed or in use, is created again and nothing false is served`(
         damage: Damage, isOpen: Bool
     ) throws {
         var stores = try (0..<2).map { _ in try DiskStore(folder: folder.path) }

@@ -79,7 +79,7 @@ private final class Record: Sendable {
         await queue.drain()
     }
 
-    @Test func `what would exceed the bound is dropped and counted, and nobody waits`() async {
+    @Test func `what would exceed the bound is dropped and counted, and no caller waits`() async {
         let record = Record()
         let queue = record.queue(limit: 3 * WriteBehind.overhead + 100)
         let stall = Stall()

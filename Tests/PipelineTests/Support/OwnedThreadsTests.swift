@@ -53,7 +53,7 @@ struct OwnedThreadsTests {
         threads.submit { #expect(pthread_equal(here, pthread_self()) != 0) }
     }
 
-    @Test func `threads nobody holds any more end after their last job`() {
+    @Test func `threads without references end after their last job`() {
         let gate = ThreadGate()
         let ended = ThreadGate()
         let done = Atomic<Int>(0)

@@ -32,7 +32,7 @@ import Testing
         #expect(decoded == PixelBuffer(width: pixels.width, height: pixels.height, pixels: expected))
     }
 
-    @Test func `a PNG says no resolution that nobody asked for`() async throws {
+    @Test func `a PNG states no resolution unless one was asked for`() async throws {
         for recipe in ["thumbnail:20,png", "thumbnail:20,grayscale,png", "thumbnail:20,pixelate:10,png:progressive"] {
             let bytes = try RenderFixture.jpeg(RenderFixture.gradientImage(60, 40))
             let job = RenderFixture.job(bytes, .jpeg, 60, 40, try Recipe(recipe), ResolvedOutput(format: .png))

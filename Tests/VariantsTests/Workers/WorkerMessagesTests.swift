@@ -111,7 +111,7 @@ import Testing
         #expect((try? WorkerRequest(request.bytes)) == nil)
     }
 
-    @Test func `what keeps workers in is told in words, and what is missing too`() {
+    @Test func `the message names the locks of a worker, and those that are missing`() {
         let all = WorkerProtection(bits: 0b111111, landlock: 7)
         #expect(all.missing.isEmpty && all.bits == 0b111111)
         #expect(all.description.contains("Landlock (version 7)") && !all.description.contains("not in force"))

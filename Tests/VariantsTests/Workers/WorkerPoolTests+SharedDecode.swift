@@ -51,7 +51,7 @@ extension WorkerPoolTests {
         await pool.shutdown()
     }
 
-    @Test func `an original of the same name is handed over once, another one anew`() async throws {
+    @Test func `an original of the same name is handed over once, another one again`() async throws {
         let pool = WorkerPool(Self.configuration())
         let jobs = try Self.sharing()
         for job in jobs { #expect(try await pool.render(job).bytes == RenderFixture.renderer.render(job).bytes) }
@@ -66,7 +66,8 @@ extension WorkerPoolTests {
         await pool.shutdown()
     }
 
-    @Test func `an original that ends its worker is refused after two recipes, whoever else waits for it`() async throws
+    @Test func `an original that ends its worker is refused after two recipes, whatever else waits for it`()
+        async throws
     {
         let pool = WorkerPool(Self.configuration())
         var tasks: [Task<RenderError.Code?, Never>] = []

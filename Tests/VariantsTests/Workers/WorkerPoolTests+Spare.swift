@@ -129,7 +129,7 @@ extension WorkerPoolTests {
         await pool.shutdown()
     }
 
-    @Test func `a pool that ends while a worker is to stop ends after it, and blames nobody`() async throws {
+    @Test func `a pool that ends while a worker is to stop ends after it, and blames no original`() async throws {
         let door = Door()
         let pool = try await pool { door.pass() }
         let hanging = try Self.job(.hang)

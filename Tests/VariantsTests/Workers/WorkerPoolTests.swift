@@ -334,7 +334,7 @@ import Testing
         return (worker, render)
     }
 
-    @Test func `a render whose worker was killed before it read it is another one's, and nobody is to blame`()
+    @Test func `a render whose worker was killed before it read it goes to another worker, and no original is blamed`()
         async throws
     {
         let pool = WorkerPool(Self.configuration())
@@ -429,7 +429,7 @@ import Testing
         }
     }
 
-    @Test func `nobody but the process that started it gets a worker to work`() throws {
+    @Test func `only the process that started a worker gets it to work`() throws {
         let worker = try HelperProgram([try Self.configuration().program(), RenderWorker.argument])
         #expect(worker.waitForEnd() == 2)
         #expect(worker.text.contains("cannot be run by hand"))

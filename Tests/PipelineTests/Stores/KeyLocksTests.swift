@@ -9,13 +9,13 @@ import Variants
 @testable import Pipeline
 
 /// Two values on one folder lock each other out as two processes do: each has an open file of its own.
-@Suite struct FlightLocksTests {
+@Suite struct KeyLocksTests {
     let folder = CacheFolder()
 
     init() { mkdir(folder.path, 0o700) }
 
-    private func locks(_ limit: Duration = .seconds(60)) -> FlightLocks {
-        FlightLocks(folder: folder.path, limits: (original: limit, variant: limit))
+    private func locks(_ limit: Duration = .seconds(60)) -> KeyLocks {
+        KeyLocks(folder: folder.path, limits: (original: limit, variant: limit))
     }
 
     @Test func `one holds a key, the others wait until it is released`() async throws {
@@ -24,7 +24,7 @@ import Variants
         let waiting = Task { try await two.hold(.original, "a") }
         await waitOrRecord { two.counters.waited == 0 }
         // Neither another key nor the same of the other kind waits.
-        for (kind, key) in [(FlightLocks.Kind.original, "b"), (.variant, "a")] {
+        for (kind, key) in [(KeyLocks.Kind.original, "b"), (.variant, "a")] {
             let other = try #require(try await two.hold(kind, key))
             two.release(other, isShared: true)
         }
@@ -45,7 +45,7 @@ import Variants
         #expect(try await two.hold(.variant, "a")?.isLocked == true)
     }
 
-    @Test func `where the last answer could not be shared nobody waits, until one could be`() async throws {
+    @Test func `if the last answer could not be shared no process waits, until one could be`() async throws {
         let (one, two) = (locks(), locks())
         let first = try #require(try await one.hold(.original, "a"))
         one.release(first, isShared: false)
@@ -70,7 +70,7 @@ import Variants
 
     @Test func `a process holds 256 keys at most, and goes on without holding up others`() async throws {
         let locks = locks()
-        var held: [FlightLocks.Hold] = []
+        var held: [KeyLocks.Hold] = []
         for number in 0..<256 { held.append(try #require(try await locks.hold(.original, "\(number)"))) }
         #expect(try await locks.hold(.original, "one more") == nil)
         #expect(locks.counters.held == 256 && locks.counters.alone == 1)
@@ -105,7 +105,7 @@ import Variants
     }
 
     @Test func `a folder that cannot be locked is counted, and everybody goes on`() async throws {
-        let nowhere = FlightLocks(folder: folder.path + "/none", limits: (original: .zero, variant: .zero))
+        let nowhere = KeyLocks(folder: folder.path + "/none", limits: (original: .zero, variant: .zero))
         #expect(try await nowhere.hold(.original, "a") == nil && nowhere.counters.failed == 1)
         mkdir(folder.path + "/flights.lock", 0o700)
         let blocked = locks()

@@ -24,7 +24,7 @@ package struct SharingCounters: Sendable, Hashable {
 /// variant's. A process that could not share its result marks the key: the file begins with 512 slots of eight bytes,
 /// each for the hash of a marked key. No process waits for a marked key, so that responses that may not be stored are
 /// not fetched one after another; a process that does store one removes the mark.
-package final class FlightLocks: Sendable {
+package final class KeyLocks: Sendable {
     package enum Kind: UInt64 {
         case original, variant
     }
