@@ -4,16 +4,13 @@ package struct AgeArithmetic: Sendable, Hashable {
     package var apparentAge: Double
     /// The `Age` received; 0 without a valid one.
     package var ageValue: Double
-    /// The time from the request to the response.
     package var responseDelay: Double
-    /// How long the response has been in this cache.
     package var residentTime: Double
 
     /// `Age` corrected by the response delay.
     package var correctedAgeValue: Double { ageValue + responseDelay }
     /// The age on arrival: the larger of the two estimates.
     package var correctedInitialAge: Double { max(apparentAge, correctedAgeValue) }
-    /// The age now.
     package var currentAge: Double { correctedInitialAge + residentTime }
 }
 

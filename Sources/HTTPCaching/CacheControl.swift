@@ -1,6 +1,5 @@
 /// The directives of `Cache-Control` (RFC 9111 §5.2), unknown ones included.
 package struct CacheControl: Sendable, Hashable {
-    /// One directive.
     package struct Directive: Sendable, Hashable {
         /// Name in lower case (directive names are case-insensitive).
         package var name: String
@@ -18,10 +17,8 @@ package struct CacheControl: Sendable, Hashable {
         case invalid
     }
 
-    /// All directives in the order received.
     package let directives: [Directive]
 
-    /// Parses every `Cache-Control` line among `fields`.
     package init(fields: [HeaderField]) {
         var directives: [Directive] = []
         for field in fields where FieldLines.isSameName(field.name, "cache-control") {
@@ -38,10 +35,8 @@ package struct CacheControl: Sendable, Hashable {
     /// Creates a set of directives that do not come from `Cache-Control` lines.
     init(directives: [Directive]) { self.directives = directives }
 
-    /// Whether a directive is present, with or without argument.
     package func has(_ name: String) -> Bool { directives.contains { $0.name == name } }
 
-    /// The seconds a directive gives.
     package func seconds(_ name: String) -> Seconds {
         let given = directives.filter { $0.name == name }
         guard let first = given.first else { return .absent }

@@ -7,10 +7,8 @@ package struct EntityTag: Sendable, CustomStringConvertible {
     package let isWeak: Bool
     /// The characters that are compared, including the quotes but not `W/`.
     package let opaque: String
-    /// As it was written.
     package let description: String
 
-    /// Reads one tag.
     package init(_ text: String) {
         description = text
         let bytes = Array(text.utf8)
@@ -24,7 +22,6 @@ package struct EntityTag: Sendable, CustomStringConvertible {
         opaque = isQuoted ? String(decoding: rest, as: UTF8.self) : text
     }
 
-    /// The tag of a response; nil without one.
     package init?(of fields: [HeaderField]) {
         guard let text = fields.first("etag"), !text.isEmpty else { return nil }
         self.init(text)

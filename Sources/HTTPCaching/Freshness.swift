@@ -18,10 +18,8 @@ package struct FreshnessLifetime: Sendable, Hashable {
 
     /// Seconds from when the origin made the response, ≥ 0.
     package var seconds: Double
-    /// The rule it comes from.
     package var basis: Basis
 
-    /// A lifetime and its rule.
     package init(seconds: Double, basis: Basis) {
         self.seconds = seconds
         self.basis = basis

@@ -2,7 +2,6 @@
 package enum Invalidation {
     /// A URL in normal form, and its origin.
     package struct Target: Sendable, Hashable {
-        /// The URL that stored responses are named by.
         package let url: String
         /// Scheme, host and port; two URLs have the same origin if these are equal.
         package let origin: String

@@ -1,6 +1,5 @@
 /// A client's own conditions, evaluated against a stored response (RFC 9110 §13, RFC 9111 §4.3.2).
 package enum Preconditions {
-    /// The result of evaluating a request's conditions.
     package enum Outcome: String, Sendable, Hashable {
         /// Answer as if there were no condition.
         case proceed

@@ -26,7 +26,6 @@ package struct RequestDirectives: Sendable, Hashable {
     /// `stale-if-error`: seconds past its lifetime a response may stand in for an error (RFC 5861 §4).
     package var staleIfError: Int?
 
-    /// Creates a request without directives.
     package init() {}
 
     /// Reads the fields of a request. `Pragma: no-cache` counts only if there is no `Cache-Control` at all.

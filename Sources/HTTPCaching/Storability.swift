@@ -1,6 +1,5 @@
 /// Whether a response may be stored (RFC 9111 §3).
 package enum Storability {
-    /// Why a response may not be stored.
     package enum Refusal: String, Sendable, Hashable {
         /// Not a complete, final response of a status we know how to store: 1xx, 206, 304, beyond 999; with
         /// `must-understand` also every status whose caching rules this cache does not know (RFC 9111 §5.2.2.3).
@@ -27,7 +26,6 @@ package enum Storability {
         410, 411, 413, 414, 415, 417, 421, 422, 426, 500, 501, 502, 503, 504, 505,
     ]
 
-    /// Whether the response may be stored and reused for later requests.
     package static func mayStore(
         response: StoredResponse, requestFields: [HeaderField],
         configuration: CachingConfiguration = CachingConfiguration()

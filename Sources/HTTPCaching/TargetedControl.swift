@@ -8,7 +8,6 @@
 
 /// The directives that govern a response in this cache.
 package struct GoverningDirectives: Sendable, Hashable {
-    /// The directives.
     package let control: CacheControl
     /// The field they come from, in lower case: `cache-control` or a targeted one.
     package let fieldName: String

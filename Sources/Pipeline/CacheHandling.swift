@@ -35,7 +35,6 @@ public struct CacheHandling: Sendable, Hashable {
     /// The tier a hit came from, `memory` or `disk`, or why something was not stored.
     public var detail: String?
 
-    /// How a request was dealt with.
     package init(
         isHit: Bool, forward: Forward? = nil, forwardStatus: Int? = nil, isStored: Bool = false,
         isCollapsed: Bool = false, timeToLive: Int? = nil, detail: String? = nil

@@ -412,7 +412,6 @@ public final class ImagePipeline: Sendable {
     /// Counters of work shared with other processes on the cache folder.
     package var sharingStatistics: SharingCounters { tiers.folder?.locks.counters ?? SharingCounters() }
 
-    /// Counters of background validations.
     package var backgroundStatistics: BackgroundCounters { background.counters }
 
     /// Waits until background validations and abandoned requests that run to completion have finished, and everything

@@ -66,7 +66,6 @@ public struct OriginalResponse: Sendable {
     /// Unix seconds when the response arrived; serves as `Date` if the origin sent none.
     public var responseTime: Double
 
-    /// Creates a response; used by the pipeline and by tests.
     package init(
         status: Int, fields: [HeaderField], body: [UInt8], age: Int?, handling: CacheHandling, responseTime: Double
     ) {

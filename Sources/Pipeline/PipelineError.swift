@@ -17,7 +17,6 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         /// What happened, in the table of `docs/commands.md`.
         package let summary: String
 
-        /// A code of your own, or one read from a report.
         package init(_ name: String) { self = Self.all.first { $0.name == name } ?? Self(name, 6, 500, "") }
 
         package init(_ name: String, _ exitCode: Int32, _ status: Int, _ summary: String) {

@@ -24,13 +24,10 @@ package enum AddressClass: String, Sendable, Hashable {
 
 /// Addresses that are refused unless a rule allows them.
 package struct AddressPolicy: Sendable, Hashable {
-    /// What is allowed beyond public addresses.
     package let rule: AddressRule
 
-    /// A policy with a rule; by default public addresses only.
     package init(_ rule: AddressRule = .none) { self.rule = rule }
 
-    /// Whether a connection to the address and port is allowed.
     package func allows(_ address: IPAddress, port: Int) -> Bool {
         if Self.classify(address) == .public { return true }
         switch rule {

@@ -9,7 +9,6 @@ public enum AddressRule: Sendable, Hashable {
 
     /// A block of addresses, with or without one port.
     public struct Entry: Sendable, Hashable, CustomStringConvertible {
-        /// The addresses.
         package let block: AddressBlock
         /// The only port allowed; nil for every port.
         package let port: Int?

@@ -13,7 +13,6 @@ package final class CurlTransport: Transport {
         case stopped
     }
 
-    /// The settings it was made with.
     package let configuration: FetchConfiguration
     private let state = Mutex(State.idle)
     private let breaker: Mutex<CircuitBreaker?>
@@ -23,7 +22,6 @@ package final class CurlTransport: Transport {
     /// Statuses that redirect if they come with a `Location` (RFC 9110 §15.4).
     static let redirectStatuses: Set<Int> = [301, 302, 303, 307, 308]
 
-    /// Creates a transport; nothing is started before the first fetch.
     package convenience init(_ configuration: FetchConfiguration = FetchConfiguration()) {
         self.init(configuration, hooks: TransportHooks())
     }

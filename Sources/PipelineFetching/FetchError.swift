@@ -2,7 +2,6 @@
 package struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The kind of failure. A struct with static members, so that adding one does not break callers.
     package struct Code: RawRepresentable, Sendable, Hashable {
-        /// The name in reports.
         package let rawValue: String
         package init(rawValue: String) { self.rawValue = rawValue }
 
@@ -12,17 +11,13 @@ package struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
         package static let refusedSource = Code(rawValue: "refusedSource")
         /// The origin has failed so often that the circuit breaker rejects requests to it for a while.
         package static let circuitOpen = Code(rawValue: "circuitOpen")
-        /// The host has no address.
         package static let unresolvable = Code(rawValue: "unresolvable")
-        /// No connection could be made.
         package static let unreachable = Code(rawValue: "unreachable")
-        /// Connecting took too long.
         package static let connectTimeout = Code(rawValue: "connectTimeout")
         /// The head, or the whole fetch, took too long.
         package static let timeout = Code(rawValue: "timeout")
         /// The body all but stopped arriving.
         package static let stalled = Code(rawValue: "stalled")
-        /// The body is longer than allowed.
         package static let tooLarge = Code(rawValue: "tooLarge")
         /// More redirects than allowed, or a loop of them.
         package static let tooManyRedirects = Code(rawValue: "tooManyRedirects")
@@ -38,18 +33,15 @@ package struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
         package static let partMismatch = Code(rawValue: "partMismatch")
         /// The caller cancelled, or the transport was shut down.
         package static let cancelled = Code(rawValue: "cancelled")
-        /// The connection was lost.
         package static let transport = Code(rawValue: "transport")
     }
 
-    /// The kind of failure.
     package let code: Code
     /// What was fetched (without credentials), what happened, and what would help.
     package let message: String
     /// The part that had arrived, if the rest can be requested.
     var partial: PartialResponse?
 
-    /// An error in fetching `url`.
     package init(_ code: Code, _ url: SourceURL, _ problem: String) {
         self.code = code
         message = "fetching \(url.redacted): \(problem)"
@@ -60,7 +52,6 @@ package struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
     /// Ignores `partial`, which says nothing about what went wrong.
     package static func == (a: FetchError, b: FetchError) -> Bool { a.code == b.code && a.message == b.message }
 
-    /// Hashes what equality compares.
     package func hash(into hasher: inout Hasher) {
         hasher.combine(code)
         hasher.combine(message)

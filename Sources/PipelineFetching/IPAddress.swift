@@ -1,6 +1,5 @@
 import Glibc
 
-/// An IPv4 or IPv6 address.
 package enum IPAddress: Sendable, Hashable, CustomStringConvertible {
     /// Four octets as one number, the first octet highest.
     case v4(UInt32)
@@ -73,7 +72,6 @@ package struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
     /// How many leading bits the addresses in the block share with `address`.
     package let prefix: Int
 
-    /// Parses an address with or without `/prefix`; nil if malformed.
     package init?(_ text: String) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let address = IPAddress(String(parts[0])) else { return nil }
@@ -89,7 +87,6 @@ package struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
         self.prefix = prefix
     }
 
-    /// Whether the block contains an address.
     package func contains(_ other: IPAddress) -> Bool { (address.commonPrefix(other) ?? -1) >= prefix }
 
     package var description: String { "\(address)/\(prefix)" }

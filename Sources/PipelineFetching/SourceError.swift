@@ -1,6 +1,5 @@
 /// Why a text is not the URL of a source.
 package struct SourceError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The kind of fault.
     package enum Code: String, Sendable, Hashable {
         /// Not an http or https URL.
         case unsupportedScheme
@@ -8,7 +7,6 @@ package struct SourceError: Error, Sendable, Hashable, CustomStringConvertible {
         case malformed
     }
 
-    /// The kind of fault.
     package let code: Code
     /// The source without its credentials, what is wrong with it, and what would help.
     package let message: String

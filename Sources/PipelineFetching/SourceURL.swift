@@ -35,7 +35,6 @@ package struct SourceURL: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// `http` or `https`.
     package var scheme: String { parts.scheme }
     /// Lower-case name or address; an IPv6 address without its brackets, an IPv4 address in dotted decimal however it
     /// was spelled.

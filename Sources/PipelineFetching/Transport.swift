@@ -16,20 +16,16 @@ package protocol Transport: Sendable {
 }
 
 extension Transport {
-    /// Fetches one response without reporting progress.
     package func fetch(_ request: FetchRequest) async throws(FetchError) -> FetchedResponse {
         try await fetch(request, onProgress: nil)
     }
 }
 
-/// A request to an origin.
 package struct FetchRequest: Sendable, Hashable {
-    /// What to fetch.
     package var url: SourceURL
     /// `GET`, the default, or a method that may change state. Such a request is made once, on a connection of its own,
     /// follows no redirect, and gets no fields from `HostSettings`: the caller supplies credentials.
     package var method = "GET"
-    /// The body sent with methods other than GET; empty by default.
     package var body: [UInt8] = []
     /// Fields to send besides connection fields, which the transport writes. Credentials of the URL are included, so
     /// that caching rules see `Authorization`.
@@ -42,7 +38,6 @@ package struct FetchRequest: Sendable, Hashable {
     package var totalSeconds: Double?
     /// Whether redirects are followed; if not, they come back as values like any other status. Default true.
     package var followsRedirects = true
-    /// Whether a long body may come as a file instead of in memory. Default false.
     package var acceptsFile = false
     /// Called with interim responses (1xx except 100 and 101) as they arrive. Default nil.
     package var onInterim: InterimObserver?
@@ -66,7 +61,6 @@ package final class InterimObserver: Sendable, Hashable {
     /// Called with status and end-to-end fields, on a thread that must not be blocked.
     let report: @Sendable (_ status: Int, _ fields: [HeaderField]) -> Void
 
-    /// An observer that calls `report`.
     package init(_ report: @escaping @Sendable (_ status: Int, _ fields: [HeaderField]) -> Void) {
         self.report = report
     }
@@ -78,13 +72,11 @@ package final class InterimObserver: Sendable, Hashable {
 
 /// A complete response.
 package struct FetchedResponse: Sendable, Hashable {
-    /// The final status.
     package var status: Int
     /// End-to-end fields in the order received, repeats kept.
     package var fields: [HeaderField]
     /// The body as sent, without transfer coding but with content coding; empty if `file` holds it.
     package var body: [UInt8]
-    /// The body, if it is long and the request accepts a file.
     package var file: SpooledBody?
     /// Unix seconds when the request that got this response was sent.
     package var requestTime: Double
@@ -102,7 +94,6 @@ package struct FetchedResponse: Sendable, Hashable {
     /// SHA-256 of the body, as 64 lower-case hexadecimal digits, if the transport computed it while the body arrived.
     package var digest: String?
 
-    /// Creates a response; used by transports and tests.
     package init(
         status: Int, fields: [HeaderField], body: [UInt8], requestTime: Double, responseTime: Double,
         finalURL: SourceURL, milliseconds: Double = 0, redirects: [SourceURL] = [], digest: String? = nil

@@ -50,15 +50,11 @@ package enum Catalogue {
 
     /// The documentation of a step or an output.
     package struct Entry: Sendable, Hashable {
-        /// The name in recipe text.
         package var token: String
-        /// The syntax.
         package var grammar: String
         /// Ranges and defaults of its arguments; empty if it takes none.
         package var ranges: String
-        /// What it does, in one sentence.
         package var summary: String
-        /// Recipe text that uses it.
         package var example: String
     }
 

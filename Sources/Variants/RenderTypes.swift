@@ -65,7 +65,6 @@ public struct KeptMetadata: OptionSet, Sendable, Hashable {
 
 /// An output with its format decided and every default written out; part of the variant key.
 package struct ResolvedOutput: Sendable, Hashable {
-    /// The container format.
     package var format: ImageFormat
     /// 1…100; ignored by lossless outputs.
     package var quality: Int
@@ -75,7 +74,6 @@ package struct ResolvedOutput: Sendable, Hashable {
     package var maxBytes: Int?
     /// Progressive JPEG or interlaced PNG.
     package var isProgressive: Bool
-    /// Metadata to keep.
     package var keep: KeptMetadata
 
     package init(
@@ -122,7 +120,6 @@ public struct EncodedBytes: Sendable {
     private let read: @Sendable () -> [UInt8]?
     private let openFile: (@Sendable () -> Int32?)?
 
-    /// Bytes in memory.
     package init(_ bytes: [UInt8]) { self.init(count: bytes.count, read: { bytes }) }
 
     /// Bytes that are read when they are needed.
@@ -159,7 +156,6 @@ public struct RenderJob: Sendable {
     public var header: ImageHeader
     /// The recipe to apply.
     public var recipe: Recipe
-    /// The output, with its format decided.
     package var output: ResolvedOutput
     /// How resizing trades CPU for fidelity.
     public var quality: RenderQuality
@@ -172,10 +168,8 @@ public struct RenderJob: Sendable {
     /// if it is rendered alone. A renderer may render it alone nevertheless.
     package var shared: SharedDecode?
 
-    /// A render of bytes in memory.
-    ///
-    /// - Parameter negotiated: for an `auto` output, the formats that the client accepts, best first; after them comes
-    ///   the original's format.
+    /// A render of bytes in memory. For an `auto` output, `negotiated` has the formats that the client accepts, best
+    /// first; after them comes the original's format.
     public init(
         original: [UInt8], header: ImageHeader, recipe: Recipe, negotiated: [ImageFormat] = [],
         quality: RenderQuality = .balanced, limits: RenderLimits = RenderLimits(), masks: [String: [UInt8]] = [:]
@@ -186,7 +180,6 @@ public struct RenderJob: Sendable {
             masks: masks)
     }
 
-    /// A render of bytes that may have to be read first.
     package init(
         original: EncodedBytes, header: ImageHeader, recipe: Recipe, output: ResolvedOutput,
         quality: RenderQuality = .balanced, limits: RenderLimits = RenderLimits(), masks: [String: [UInt8]] = [:]

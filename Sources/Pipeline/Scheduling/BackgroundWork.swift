@@ -2,7 +2,6 @@ import Synchronization
 
 /// Counters of background validations (RFC 5861 §3).
 package struct BackgroundCounters: Sendable, Hashable {
-    /// Started.
     package var started = 0
     /// Completed with an answer from the origin.
     package var succeeded = 0
@@ -12,7 +11,6 @@ package struct BackgroundCounters: Sendable, Hashable {
     package var collapsed = 0
     /// Not started, because too many were running or the pipeline was shutting down.
     package var refused = 0
-    /// Running now.
     package var running = 0
     package init() {}
 }

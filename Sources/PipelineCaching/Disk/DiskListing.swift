@@ -1,8 +1,5 @@
-/// An original as listed.
 package struct ListedOriginal: Sendable, Hashable {
-    /// The record of the original.
     package var record: OriginalRecord
-    /// Whether the body is stored too.
     package var hasBody: Bool
     /// When the record was last written, in Unix seconds.
     package var stored: Double
@@ -12,9 +9,7 @@ package struct ListedOriginal: Sendable, Hashable {
     package var uses: Int
 }
 
-/// A variant as listed.
 package struct ListedVariant: Sendable, Hashable {
-    /// The variant without its body.
     package var entry: VariantEntry
     /// Last access in Unix seconds.
     package var lastUsed: Double
@@ -27,7 +22,6 @@ package enum EntryTier: String, Sendable, Hashable, CaseIterable {
     case originals, variants
 }
 
-/// An entry as listed.
 package enum ListedEntry: Sendable, Hashable {
     case original(ListedOriginal)
     case variant(ListedVariant)
@@ -51,17 +45,13 @@ package struct ListRequest: Sendable, Hashable {
         case cost
     }
 
-    /// `stored` by default.
     package var order = Order.stored
-    /// Whether the order is reversed.
     package var isReversed = false
-    /// The tiers to list; both by default.
     package var tiers = Set(EntryTier.allCases)
     /// Lists only entries of these sources; a variant belongs to each source that has had its original.
     package var sources = SourceFilter()
     /// Lists only variants whose canonical recipe text matches this pattern (`*`, `?`, `[abc]`), and no originals.
     package var recipe: String?
-    /// The maximum number of entries; nil for all.
     package var limit: Int?
 
     package init() {}
@@ -69,12 +59,9 @@ package struct ListRequest: Sendable, Hashable {
 
 /// What the store knows about a source, a key or a digest.
 package struct Inspection: Sendable, Hashable {
-    /// Originals found.
     package var originals: [ListedOriginal]
-    /// Variants found.
     package var variants: [ListedVariant]
 
-    /// Whether nothing was found.
     package var isEmpty: Bool { originals.isEmpty && variants.isEmpty }
 }
 

@@ -8,9 +8,7 @@ import Synchronization
 /// Every call blocks for as long as its I/O takes: call it from threads of your own. Damage is never an error: a
 /// damaged entry is deleted, counted and reported as a miss.
 package final class DiskStore: Sendable {
-    /// The folder as it was given.
     package let folder: String
-    /// The settings it was opened with.
     package let configuration: DiskStoreConfiguration
     private let state: Mutex<DiskIndex>
     let files: BodyFiles

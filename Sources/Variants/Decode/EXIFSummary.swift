@@ -9,7 +9,6 @@ package struct EXIFSummary: Sendable, Hashable {
         package var longitude: Double
     }
 
-    /// Maker and model.
     package var camera: String?
     package var lens: String?
     /// Seconds.

@@ -13,7 +13,6 @@ package struct ImageDetails: Sendable, Hashable {
     package var colourSpace: ColourSpace?
     /// Bits per sample; for the palettes of PNG and GIF 8, the depth of their colours.
     package var bitDepth: Int?
-    /// The name of the colour profile.
     package var profileName: String?
     package var exif: EXIFSummary?
 

@@ -15,9 +15,7 @@ public struct Recipe: Sendable {
     package var orients = true
     /// Whether the picture stays in its own colour space (`profile:keep`) instead of sRGB.
     package var keepsProfile = false
-    /// Frames decoded; the first by default.
     package var frames = Frames.first
-    /// Operations in the order they are applied.
     package var steps: [any VariantOperation] = []
     /// The output; nil leaves the format to negotiation, as `auto` does.
     public var output: OutputSpecification?

@@ -40,9 +40,7 @@ public struct RecipePresets: Sendable, Hashable {
         for name in names { _ = try Recipe("@" + name, presets: self) }
     }
 
-    /// All names, sorted.
     package var names: [String] { texts.keys.sorted() }
 
-    /// The recipe text of a preset, as configured.
     package subscript(name: String) -> String? { texts[name] }
 }

@@ -9,7 +9,6 @@ import Synchronization
 /// `WorkerPool` starts a program again with `render-worker` as its first argument. `pipectl` handles it; a program of
 /// your own does if `runIfAsked()` is the first thing it calls, before it has a second thread.
 public enum RenderWorker {
-    /// The hidden subcommand.
     package static let argument = "render-worker"
 
     /// Becomes a worker and never returns if the program was started as one; returns at once otherwise.
