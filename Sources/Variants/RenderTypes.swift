@@ -168,10 +168,8 @@ public struct RenderJob: Sendable {
     /// if it is rendered alone. A renderer may render it alone nevertheless.
     package var shared: SharedDecode?
 
-    /// A render of bytes in memory.
-    ///
-    /// - Parameter negotiated: for an `auto` output, the formats that the client accepts, best first; after them comes
-    ///   the original's format.
+    /// A render of bytes in memory. For an `auto` output, `negotiated` has the formats that the client accepts, best
+    /// first; after them comes the original's format.
     public init(
         original: [UInt8], header: ImageHeader, recipe: Recipe, negotiated: [ImageFormat] = [],
         quality: RenderQuality = .balanced, limits: RenderLimits = RenderLimits(), masks: [String: [UInt8]] = [:]

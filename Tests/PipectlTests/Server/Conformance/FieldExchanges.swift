@@ -11,7 +11,7 @@ enum FieldExchanges {
         ("Content-Disposition", "inline", "attachment"), ("Clear-Site-Data", "\"cache\"", "\"cookies\""),
         ("Expires", "Fri, 01 Jan 2038 01:01:01 GMT", "Mon, 11 Jan 2038 11:11:11 GMT"), ("Public-Key-Pins", "a", "b"),
         ("Set-Cookie", "a=b", "a=c"), ("Set-Cookie2", "a=b", "a=c"), ("Server", "one", "two"), ("Link", "</a>", "</b>"),
-        ("Strict-Transport-Security", "max-age=1", "max-age=2"), ("WWW-Authenticate", "Basic", "String"),
+        ("Strict-Transport-Security", "max-age=1", "max-age=2"), ("WWW-Authenticate", "Basic", "Digest"),
         ("X-Frame-Options", "deny", "sameorigin"), ("X-XSS-Protection", "1", "1; mode=block"),
         ("Warning", "199 a", "199 b"),
         ("Access-Control-Allow-Origin", "*", "null"), ("ETag", "\"abcdef\"", "\"ghijkl\""),
