@@ -75,7 +75,9 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "ImageServer",
-            dependencies: ["HTTPCaching", "Pipeline", "PipelineFetching", "PipelineSupport", "Variants"],
+            dependencies: [
+                "HTTPCaching", "Pipeline", "PipelineCaching", "PipelineFetching", "PipelineSupport", "Variants",
+            ],
             swiftSettings: settings),
         .target(
             name: "ImageServerNIO",

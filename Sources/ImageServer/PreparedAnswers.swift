@@ -1,5 +1,6 @@
 import HTTPCaching
 import Pipeline
+import PipelineCaching
 import Synchronization
 
 /// An answer from memory, ready to be written: a head as HTTP/1.1 frames it, and a body.
@@ -81,27 +82,30 @@ final class PreparedAnswers: Sendable {
         let answer: MemoryAnswer
         /// Unix seconds from when to when the answer is fresh.
         let fresh: Range<Double>
-        /// Whether conditions of the client count, and the validators they are compared with.
+        /// What conditions of the client are compared with; nil if they do not count.
         private let validators: [HeaderField]?
+        /// Whether conditions of the client count.
+        var isConditional: Bool { validators != nil }
         private let etag: String?
         private let length: Int
-        private let response: @Sendable (_ now: Double) -> ServerResponse
+        /// The answer without its body, at a time, from a tier.
+        let response: @Sendable (_ now: Double, _ tier: TierName) -> ServerResponse
         private let heads = Mutex(Heads())
 
         /// - Parameters:
         ///   - fresh: Unix seconds.
         ///   - length: bytes of the body.
         ///   - isConditional: whether the client's conditions apply to the answer.
-        ///   - response: the answer without its body, at a time.
+        ///   - response: the answer without its body, at a time, from a tier.
         init(
             _ answer: MemoryAnswer, fresh: Range<Double>, length: Int, isConditional: Bool,
-            response: @escaping @Sendable (_ now: Double) -> ServerResponse
+            response: @escaping @Sendable (_ now: Double, _ tier: TierName) -> ServerResponse
         ) {
             self.answer = answer
             self.fresh = fresh
             self.length = length
             self.response = response
-            let fields = response(fresh.lowerBound).fields
+            let fields = response(fresh.lowerBound, .memory).fields
             validators = isConditional ? fields.filter { ["ETag", "Last-Modified"].contains($0.name) } : nil
             etag = isConditional ? fields.first("etag") : nil
         }
@@ -110,7 +114,7 @@ final class PreparedAnswers: Sendable {
             let isUnchanged = isUnchanged(for: query, now: now)
             return heads.withLock { heads in
                 if heads.second != Int(now) {
-                    let whole = response(now)
+                    let whole = response(now, .memory)
                     heads.second = Int(now)
                     heads.whole = whole.headBytes(keepsAlive: true, length: length)
                     heads.note = whole.note

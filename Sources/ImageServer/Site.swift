@@ -28,11 +28,24 @@ package struct Site: Sendable {
         let key = key(target, query)
         guard let entry = prepared.entry(for: key) else { return nil }
         let now = now()
-        guard entry.fresh.contains(now), let body = pipeline.body(of: entry.answer) else {
+        guard entry.fresh.contains(now) else {
             prepared.remove(key)
             return nil
         }
-        return entry.prepared(body, for: query, now: now)
+        return pipeline.body(of: entry.answer).map { entry.prepared($0, for: query, now: now) }
+    }
+
+    /// A prepared answer whose body memory has evicted, from another tier.
+    private func storedHit(_ request: ServerRequest) async -> ServerResponse? {
+        let now = now()
+        guard let query = HitQuery(method: request.method, fields: request.fields, settings),
+            let entry = prepared.entry(for: key(request.target, query)), entry.fresh.contains(now),
+            let (body, tier) = await pipeline.storedBody(of: entry.answer)
+        else { return nil }
+        var answer = entry.response(now, tier)
+        answer.body = body[...]
+        return ConditionalAnswer.response(
+            answer, to: entry.isConditional ? request.fields : [], isHead: query.isHead, isOrigin: true, now: now)
     }
 
     /// Recipes that leave the format open depend on `Accept`, and on nothing else of it than the formats it names.
@@ -52,6 +65,7 @@ package struct Site: Sendable {
     package func respond(
         to request: ServerRequest, onInterim: @escaping @Sendable (ServerResponse) -> Void = { _ in }
     ) async -> ServerResponse {
+        if let hit = await storedHit(request) { return hit }
         do throws(Problem) {
             let route = try Route(request.target)
             guard Route.methods.contains(request.method) || passesOn(request, route) else {
@@ -185,8 +199,10 @@ package struct Site: Sendable {
         else { return }
         let (hit, caching) = (image.asMemoryHit, settings.caching)
         prepared.keep(
-            PreparedAnswers.Entry(answer, fresh: fresh, length: image.bytes.count, isConditional: true) { now in
-                VariantAnswer.response(hit, varying: varying, caching: caching, now: now)
+            PreparedAnswers.Entry(answer, fresh: fresh, length: image.bytes.count, isConditional: true) { now, tier in
+                var hit = hit
+                hit.outcome = Outcome(tier)
+                return VariantAnswer.response(hit, varying: varying, caching: caching, now: now)
             }, for: key(request.target, query))
     }
 
@@ -197,8 +213,9 @@ package struct Site: Sendable {
         else { return }
         let caching = settings.caching
         prepared.keep(
-            PreparedAnswers.Entry(answer, fresh: fresh, length: original.body.count, isConditional: false) { now in
-                OriginalAnswer.response(OriginalResponse(memoryHit: record, now: now, caching: caching))
+            PreparedAnswers.Entry(answer, fresh: fresh, length: original.body.count, isConditional: false) {
+                now, tier in
+                OriginalAnswer.response(OriginalResponse(hit: record, in: tier, now: now, caching: caching))
             }, for: key(request.target, query))
     }
 

@@ -13,8 +13,8 @@ import PipelineSupport
 /// loop; only the work itself runs in a task, which ends with the connection.
 final class ConnectionHandler: ChannelDuplexHandler {
     typealias InboundIn = HTTPServerRequestPart
-    typealias OutboundIn = ByteBuffer
-    typealias OutboundOut = ByteBuffer
+    typealias OutboundIn = IOData
+    typealias OutboundOut = IOData
 
     private enum State {
         /// Between requests, or a head is arriving.
@@ -214,7 +214,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
                 if admission.leavesBody {
                     admission.takeBody()
                     context?.writeAndFlush(
-                        wrapOutboundOut(ByteBuffer(string: "HTTP/1.1 100 Continue\r\n\r\n")), promise: nil)
+                        wrapOutboundOut(.byteBuffer(ByteBuffer(string: "HTTP/1.1 100 Continue\r\n\r\n"))), promise: nil)
                 }
             }
             if admission.keepsAlive || admission.readsBody {
@@ -261,7 +261,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
             (102..<200).contains(interim.status)
         else { return }
         context.writeAndFlush(
-            wrapOutboundOut(ByteBuffer(bytes: interim.headBytes(keepsAlive: true))), promise: nil)
+            wrapOutboundOut(.byteBuffer(ByteBuffer(bytes: interim.headBytes(keepsAlive: true)))), promise: nil)
     }
 
     private func answered(_ response: ServerResponse) {
@@ -315,24 +315,33 @@ final class ConnectionHandler: ChannelDuplexHandler {
         }
         let part = rest.removeFirst(Self.partBytes)
         outgoingFile = rest.range.isEmpty ? nil : rest
-        let reading = NIOThreadPool.singleton.runIfActive(eventLoop: context.eventLoop) {
-            part.file.bytes(part.range)
-        }
-        reading.assumeIsolated().whenComplete { result in
-            guard case .sending = self.state else { return }
-            // What was announced cannot be sent: only a connection that breaks says so.
-            guard case .success(let bytes?) = result else { return self.abort() }
-            self.write(head, bytes[...])
-        }
+        // What was announced cannot be sent: only a connection that breaks says so. sendfile(2) would send less.
+        guard let region = Self.region(part) else { return abort() }
+        if !head.isEmpty { context.write(wrapOutboundOut(.byteBuffer(ByteBuffer(bytes: head))), promise: nil) }
+        write(.fileRegion(region))
     }
 
-    /// Copies the bytes, and goes on with the next part when they are taken.
+    /// A part of a file that the kernel sends by itself; nil if the file has become shorter.
+    private static func region(_ part: ServerResponse.FilePart) -> FileRegion? {
+        guard part.file.isWhole, let descriptor = part.file.reopenedForReading() else { return nil }
+        return FileRegion(
+            fileHandle: NIOFileHandle(_deprecatedTakingOwnershipOfDescriptor: descriptor),
+            readerIndex: part.range.lowerBound, endIndex: part.range.upperBound)
+    }
+
+    /// Copies the bytes.
     private func write(_ head: [UInt8], _ body: ArraySlice<UInt8>) {
         guard let context else { return }
-        arm(idle)
         var part = context.channel.allocator.buffer(capacity: head.count + body.count)
         part.writeBytes(head)
         part.writeBytes(body)
+        write(.byteBuffer(part))
+    }
+
+    /// Goes on with the next part when this one is taken.
+    private func write(_ part: IOData) {
+        guard let context else { return }
+        arm(idle)
         let promise = context.eventLoop.makePromise(of: Void.self)
         promise.futureResult.assumeIsolated().whenComplete { result in
             guard case .sending = self.state else { return }

@@ -19,13 +19,13 @@ final class HeadProgress {
         hasRequestLine = false
     }
 
-    fileprivate func received(_ bytes: ByteBuffer) {
+    fileprivate func received(_ part: HeadPart) {
         guard !hasRequestLine else { return }
-        if !hasBegun, bytes.readableBytes > 0 {
+        if !hasBegun {
             hasBegun = true
             onFirstByte()
         }
-        hasRequestLine = bytes.readableBytesView.contains(UInt8(ascii: "\n"))
+        hasRequestLine = part.hasLineEnd
     }
 }
 
@@ -55,31 +55,14 @@ final class HeadWatch: ChannelInboundHandler {
                 progress.isUnchanged = false
                 return
             }
-            guard let head = bytes.readSlice(length: headLength(bytes.readableBytesView)) else { return }
-            progress.received(head)
-            context.fireChannelRead(wrapInboundOut(widened(head, context.channel.allocator)))
+            let part = bytes.withUnsafeReadableBytes { HeadPart($0, after: &ends) }
+            guard let head = bytes.readSlice(length: part.length) else { return }
+            progress.received(part)
+            context.fireChannelRead(wrapInboundOut(part.isASCII ? head : widened(head, context.channel.allocator)))
         }
-    }
-
-    /// How many bytes are of the head; no more than the parser would say, as an empty line ends it at the latest.
-    private func headLength(_ bytes: ByteBufferView) -> Int {
-        var count = 0
-        for byte in bytes {
-            count += 1
-            switch byte {
-            case UInt8(ascii: "\n") where ends > 0:
-                ends = 0
-                return count
-            case UInt8(ascii: "\n"): ends = 1
-            case UInt8(ascii: "\r"): ends = ends == 1 ? 2 : 0
-            default: ends = 0
-            }
-        }
-        return count
     }
 
     private func widened(_ bytes: ByteBuffer, _ allocator: ByteBufferAllocator) -> ByteBuffer {
-        guard bytes.readableBytesView.contains(where: { $0 >= 0x80 }) else { return bytes }
         var widened = allocator.buffer(capacity: bytes.readableBytes * 2)
         for byte in bytes.readableBytesView {
             if byte < 0x80 {
@@ -90,5 +73,35 @@ final class HeadWatch: ChannelInboundHandler {
             }
         }
         return widened
+    }
+}
+
+/// What one pass over received bytes says of those that are of the head.
+private struct HeadPart {
+    /// How many are of the head; no more than the parser would say, as an empty line ends it at the latest.
+    private(set) var length = 0
+    private(set) var isASCII = true
+    private(set) var hasLineEnd = false
+
+    /// - Parameter ends: line ends just before: 1 after LF, 2 after LF CR.
+    init(_ bytes: UnsafeRawBufferPointer, after ends: inout Int) {
+        var all: UInt8 = 0
+        for byte in bytes {
+            length += 1
+            all |= byte
+            switch byte {
+            case UInt8(ascii: "\n"):
+                hasLineEnd = true
+                if ends > 0 {
+                    ends = 0
+                    isASCII = all < 0x80
+                    return
+                }
+                ends = 1
+            case UInt8(ascii: "\r"): ends = ends == 1 ? 2 : 0
+            default: ends = 0
+            }
+        }
+        isASCII = all < 0x80
     }
 }

@@ -1,12 +1,12 @@
 import HTTPCaching
-import PipelineCaching
+package import PipelineCaching
 
 /// An answer whose records and body memory holds, so that it can be given again without suspending.
 ///
 /// It keeps the records but no body: the memory tiers decide how long bodies stay, and count each access.
 package struct MemoryAnswer: Sendable {
     enum Body {
-        case variant(key: String, digest: String)
+        case variant(key: String, digest: String, of: String)
         case original(digest: String)
     }
 
@@ -22,7 +22,8 @@ extension ImagePipeline {
         guard response.isStorable, !response.isStale else { return nil }
         return memoryAnswer(
             response.record,
-            response.key.map { .variant(key: $0, digest: response.digest) } ?? .original(digest: response.digest))
+            response.key.map { .variant(key: $0, digest: response.digest, of: response.record.digest) }
+                ?? .original(digest: response.digest))
     }
 
     /// An original as memory holds it; nil if it does not.
@@ -38,7 +39,29 @@ extension ImagePipeline {
     /// The body of an answer, if memory still holds it and the records it was chosen from, and no process has purged them;
     /// counts as an access to both. The caller checks whether the answer is fresh.
     package func body(of answer: MemoryAnswer) -> [UInt8]? {
-        tiers.body(of: answer)
+        observe.hit(of: answer.source) { tiers.body(of: answer) }
+    }
+
+    /// The same if memory has evicted the body: from a tier behind it, unless that has a file.
+    package func storedBody(of answer: MemoryAnswer) async -> (bytes: [UInt8], tier: TierName)? {
+        let began = observe.start
+        guard tiers.holdsRecords(of: answer) else { return nil }
+        let found: (bytes: [UInt8], tier: TierName)
+        switch answer.body {
+        case .variant(let key, let digest, let original):
+            guard let (variant, tier) = await tiers.variant(key, of: original, from: answer.source),
+                variant.entry.digest == digest
+            else { return nil }
+            found = (variant.body, tier)
+        case .original(let digest):
+            let record = answer.records.value.first { $0.digest == digest }
+            guard let (body, tier) = await tiers.originalBody(digest, of: record), case .bytes(let bytes) = body else {
+                return nil
+            }
+            found = (bytes, tier)
+        }
+        observe.hit(of: answer.source, since: began)
+        return found
     }
 }
 
@@ -49,16 +72,17 @@ extension Tiers {
         // A caller that gets nil asks in full, which counts the misses.
         let body: [UInt8]
         switch answer.body {
-        case .variant(let key, let digest):
-            guard let entry = memory.variants.entryIfPresent(for: key), entry.value.digest == digest else {
-                return nil
-            }
+        case .variant(let key, let digest, _):
+            guard let entry = memory.variants.entryIfPresent(for: key), entry.value.digest == digest else { return nil }
             body = entry.body
         case .original(let digest):
             guard let entry = memory.originals.entryIfPresent(for: digest) else { return nil }
             body = entry.body
         }
-        let records = memory.records.entryIfPresent(for: answer.source)
-        return records?.isSame(as: answer.records) == true ? body : nil
+        return holdsRecords(of: answer) ? body : nil
+    }
+
+    fileprivate func holdsRecords(of answer: MemoryAnswer) -> Bool {
+        isMemoryCurrent && memory.records.entryIfPresent(for: answer.source)?.isSame(as: answer.records) == true
     }
 }

@@ -111,17 +111,17 @@ extension OriginalResponse {
         if original.mayStore { record = original.record }
     }
 
-    /// The response as a hit of the memory tier, without its body.
+    /// The response as a hit of a tier, without its body.
     ///
     /// - Parameter record: fresh.
-    package init(memoryHit record: OriginalRecord, now: Double, caching: CachingConfiguration) {
+    package init(hit record: OriginalRecord, in tier: TierName, now: Double, caching: CachingConfiguration) {
         let remaining = Freshness.remaining(of: record.response, now: now, configuration: caching)
         self.init(
             status: record.response.status,
             fields: Reuse.fields(of: record.response, wasValidated: false, configuration: caching), body: [],
             age: Int(Age.current(of: record.response, now: now)),
             handling: CacheHandling(
-                isHit: true, timeToLive: Int(remaining.rounded(.down)), detail: TierName.memory.description),
+                isHit: true, timeToLive: Int(remaining.rounded(.down)), detail: tier.description),
             responseTime: record.response.responseTime)
     }
 }

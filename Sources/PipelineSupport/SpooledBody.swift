@@ -61,6 +61,12 @@ public final class SpooledBody: Sendable, Hashable {
         return file < 0 ? nil : file
     }
 
+    /// Whether the file has all bytes of the body.
+    package var isWhole: Bool {
+        var info = stat()
+        return fstat(descriptor, &info) == 0 && Int(info.st_size) >= count
+    }
+
     /// Reads the whole body; blocks. nil if the disk fails.
     public func bytes() -> [UInt8]? { bytes(0..<count) }
 

@@ -297,6 +297,27 @@ import Variants
         }
     }
 
+    @Test func `an answer whose body memory has evicted comes from the cache folder, without the stages`() async throws
+    {
+        try await Self.with({ _, configuration in
+            (configuration.memory.originals, configuration.memory.variants) = (0, 0)
+        }) { bench in
+            for target in [bench.variant, bench.original] {
+                let first = await bench.ask(target)
+                await bench.pipeline.drain()
+                #expect(bench.hit(target) == nil)
+                let second = await bench.ask(target)
+                #expect(second.body == first.body && second["cache-status"]?.hasSuffix("; detail=disk") == true)
+                #expect(second["server-timing"] == nil)
+                let tag = try #require(second["etag"] ?? first["cache-control"])
+                let third = await bench.ask(target, [HeaderField("If-None-Match", tag)])
+                #expect(third.status == (target == bench.variant ? 304 : 200))
+                _ = try await bench.pipeline.purge(ImageSource(bench.origin.url("/a.jpg")))
+                #expect(await bench.ask(target)["cache-status"]?.contains("fwd=uri-miss") == true)
+            }
+        }
+    }
+
     @Test func `hits are counted as accesses, and what is left to the stages counts one miss`() async throws {
         try await Self.with { bench in
             _ = await bench.ask(bench.variant)
@@ -316,7 +337,7 @@ import Variants
         let entry = PreparedAnswers.Entry(
             MemoryAnswer(source: "", records: MemoryEntry(value: [], body: []), body: .original(digest: "")),
             fresh: 0..<1, length: 0, isConditional: false
-        ) { _ in ServerResponse(status: 200) }
+        ) { _, _ in ServerResponse(status: 200) }
         answers.keep(entry, for: key("/1"))
         for number in 2...9 {
             answers.keep(entry, for: key("/\(number)"))

@@ -99,6 +99,30 @@ final class Observer: Sendable {
         }
     }
 
+    /// When a request begins; nil if it is not observed.
+    var start: ContinuousClock.Instant? { isActive || logger.logLevel <= .debug ? .now : nil }
+
+    /// Runs a look-up that answers a request without the stages, if it finds something.
+    @inline(__always)
+    func hit<Value>(of source: String, _ body: () -> Value?) -> Value? {
+        guard let began = start else { return body() }
+        guard let value = body() else { return nil }
+        hit(of: source, since: began)
+        return value
+    }
+
+    /// Logs and counts a request that was answered without the stages.
+    func hit(of source: String, since began: ContinuousClock.Instant?) {
+        guard let began else { return }
+        metrics?.record(.hit, began.duration(to: .now))
+        if let tracer {
+            let span = tracer.startSpan("image_pipeline.request", ofKind: .internal)
+            span.attributes["image_pipeline.source"] = source
+            span.end()
+        }
+        logger.debug("request answered", metadata: ["source": "\(source)", "result": "hit"])
+    }
+
     /// Logs an error that costs no answer.
     func warn(_ message: String, stage: Stage? = nil) {
         logger.warning("\(message)", metadata: stage.map { ["stage": "\($0.rawValue)"] })
