@@ -144,7 +144,8 @@ let package = Package(
         .testTarget(
             name: "ImageServerTests",
             dependencies: [
-                "HTTPCaching", "ImageServer", "ImageServerNIO", "Pipeline", "PipelineCaching", "TestSupport",
+                "HTTPCaching", "ImageServer", "ImageServerNIO", "Pipeline", "PipelineCaching", "PipelineSupport",
+                "TestSupport",
                 "Variants",
             ],
             swiftSettings: settings),

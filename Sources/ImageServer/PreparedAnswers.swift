@@ -10,6 +10,8 @@ package struct PreparedAnswer: Sendable {
     package let head: [UInt8]
     /// Empty for HEAD and for a 304.
     package let body: [UInt8]
+    /// Bytes of the body that a GET carries, for the log; 0 for a 304.
+    package let length: Int
     /// What the log says beside the status.
     package let note: String?
 }
@@ -87,6 +89,8 @@ final class PreparedAnswers: Sendable {
         /// Whether conditions of the client count.
         var isConditional: Bool { validators != nil }
         private let etag: String?
+        /// What it takes at most, with two heads and the record they are made of.
+        let bytes: Int
         private let length: Int
         /// The answer without its body, at a time, from a tier.
         let response: @Sendable (_ now: Double, _ tier: TierName) -> ServerResponse
@@ -108,6 +112,7 @@ final class PreparedAnswers: Sendable {
             let fields = response(fresh.lowerBound, .memory).fields
             validators = isConditional ? fields.filter { ["ETag", "Last-Modified"].contains($0.name) } : nil
             etag = isConditional ? fields.first("etag") : nil
+            bytes = fields.reduce(1_024) { $0 + 4 * ($1.name.utf8.count + $1.value.utf8.count) }
         }
 
         func prepared(_ body: [UInt8], for query: HitQuery, now: Double) -> PreparedAnswer {
@@ -126,7 +131,7 @@ final class PreparedAnswers: Sendable {
                 }
                 return PreparedAnswer(
                     status: isUnchanged ? 304 : 200, head: isUnchanged ? heads.notModified : heads.whole,
-                    body: isUnchanged || query.isHead ? [] : body, note: heads.note)
+                    body: isUnchanged || query.isHead ? [] : body, length: isUnchanged ? 0 : length, note: heads.note)
             }
         }
 
@@ -141,29 +146,40 @@ final class PreparedAnswers: Sendable {
         }
     }
 
-    /// Answers by key, the recent ones and those before them: what is not asked for again while `limit` others are, is
-    /// forgotten.
+    /// The longest target that is prepared, in bytes: hashing a longer one would hold up the other event loops.
+    static let targetLimit = 2_048
+
+    /// Answers by key, the recent ones and those before them: what is not asked for again while `limit` bytes of others
+    /// are, is forgotten.
     private struct State {
         var recent: [Key: Entry] = [:]
         var former: [Key: Entry] = [:]
+        var bytes = 0
     }
 
     private let state = Mutex(State())
     private let limit: Int
 
-    /// - Parameter limit: at most twice as many are kept, at about 2 KB each.
-    init(limit: Int = 8_192) { self.limit = limit }
+    /// - Parameter limit: bytes that recent entries take; those before them take as many at most.
+    init(limit: Int = 16 << 20) { self.limit = limit }
 
     func entry(for key: Key) -> Entry? {
-        state.withLock { state in
+        guard key.target.utf8.count <= Self.targetLimit else { return nil }
+        var forgotten: [Key: Entry] = [:]
+        return state.withLock { state in
             if let entry = state.recent[key] { return entry }
             guard let entry = state.former[key] else { return nil }
-            keep(entry, for: key, &state)
+            forgotten = keep(entry, for: key, &state)
             return entry
         }
     }
 
-    func keep(_ entry: Entry, for key: Key) { state.withLock { keep(entry, for: key, &$0) } }
+    /// Keeps an answer, unless it is too large to be worth it.
+    func keep(_ entry: Entry, for key: Key) {
+        guard key.target.utf8.count <= Self.targetLimit, entry.bytes <= limit / 256 else { return }
+        var forgotten: [Key: Entry] = [:]
+        state.withLock { forgotten = keep(entry, for: key, &$0) }
+    }
 
     func remove(_ key: Key) {
         state.withLock { state in
@@ -172,11 +188,16 @@ final class PreparedAnswers: Sendable {
         }
     }
 
-    private func keep(_ entry: Entry, for key: Key, _ state: inout State) {
-        if state.recent.count >= limit {
+    /// - Returns: what is forgotten, to be released outside the lock.
+    private func keep(_ entry: Entry, for key: Key, _ state: inout State) -> [Key: Entry] {
+        var forgotten: [Key: Entry] = [:]
+        if state.bytes >= limit {
+            forgotten = state.former
             state.former = state.recent
-            state.recent = [:]
+            (state.recent, state.bytes) = ([:], 0)
         }
+        state.bytes += entry.bytes + key.target.utf8.count
         state.recent[key] = entry
+        return forgotten
     }
 }

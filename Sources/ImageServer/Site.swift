@@ -222,7 +222,8 @@ package struct Site: Sendable {
     /// From now until the stored response must be validated; nil if it must be now.
     private func fresh(_ stored: StoredResponse) -> Range<Double>? {
         let now = now()
-        guard Reuse.decision(stored: stored, now: now, policy: .protocol, configuration: settings.caching) == .fresh
+        guard stored.responseTime <= now + LookUpStage.clockTolerance,
+            Reuse.decision(stored: stored, now: now, policy: .protocol, configuration: settings.caching) == .fresh
         else { return nil }
         return now..<(now + Freshness.remaining(of: stored, now: now, configuration: settings.caching))
     }

@@ -288,8 +288,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private func send(_ hit: PreparedAnswer, _ head: HTTPRequestHead, _ fields: [HeaderField]) {
         if log != nil {
             let request = ServerRequest(method: Self.name(of: head.method), target: head.uri, fields: fields)
-            log(
-                request, ServerResponse(status: hit.status, body: hit.body, note: hit.note))
+            log(request, status: hit.status, bytes: hit.length, note: hit.note)
         }
         state = .sending
         let body = hit.body[...]
@@ -323,7 +322,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
     /// A part of a file that the kernel sends by itself; nil if the file has become shorter.
     private static func region(_ part: ServerResponse.FilePart) -> FileRegion? {
-        guard part.file.isWhole, let descriptor = part.file.reopenedForReading() else { return nil }
+        guard part.file.isWhole, case let descriptor = dup(part.file.descriptor), descriptor >= 0 else { return nil }
         return FileRegion(
             fileHandle: NIOFileHandle(_deprecatedTakingOwnershipOfDescriptor: descriptor),
             readerIndex: part.range.lowerBound, endIndex: part.range.upperBound)
@@ -344,6 +343,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
         arm(idle)
         let promise = context.eventLoop.makePromise(of: Void.self)
         promise.futureResult.assumeIsolated().whenComplete { result in
+            // The channel leaves it open. Nothing is lost if closing fails.
+            if case .fileRegion(let region) = part { try? region.fileHandle.close() }
             guard case .sending = self.state else { return }
             switch result {
             case .failure: self.close()
@@ -441,11 +442,15 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
 
     private func log(_ request: ServerRequest?, _ response: ServerResponse) {
+        log(request, status: response.status, bytes: response.length, note: response.note)
+    }
+
+    private func log(_ request: ServerRequest?, status: Int, bytes: Int, note: String?) {
         guard let log else { return }
         log.write(
             RequestLog.Entry(
-                client: context?.remoteAddress?.ipAddress ?? "-", request: request, status: response.status,
-                bytes: response.length, note: response.note,
+                client: context?.remoteAddress?.ipAddress ?? "-", request: request, status: status, bytes: bytes,
+                note: note,
                 milliseconds: request == nil ? 0 : Double((ContinuousClock.now - began) / .microseconds(1)) / 1000))
     }
 }

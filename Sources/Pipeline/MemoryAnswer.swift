@@ -1,18 +1,20 @@
 import HTTPCaching
 package import PipelineCaching
 
-/// An answer whose records and body memory holds, so that it can be given again without suspending.
+/// An answer whose record and body memory holds, so that it can be given again without suspending.
 ///
-/// It keeps the records but no body: the memory tiers decide how long bodies stay, and count each access.
+/// It keeps neither records nor body: the memory tiers decide how long those stay, and count each access.
 package struct MemoryAnswer: Sendable {
     enum Body {
         case variant(key: String, digest: String, of: String)
         case original(digest: String)
     }
 
-    let source: String
-    /// The records that the answer was chosen from. As long as memory has these very ones, the choice is the same.
-    let records: MemoryEntry<[OriginalRecord]>
+    /// The only record of the source. While memory has this very one, every request selects it that says nothing of its
+    /// own.
+    let record: OriginalRecord
+    /// The insertion of that record.
+    let serial: UInt64
     let body: Body
 }
 
@@ -32,14 +34,15 @@ extension ImagePipeline {
     }
 
     private func memoryAnswer(_ record: OriginalRecord, _ body: MemoryAnswer.Body) -> MemoryAnswer? {
-        guard let records = tiers.memory.records.peek(record.source), records.value.contains(record) else { return nil }
-        return MemoryAnswer(source: record.source, records: records, body: body)
+        // Of several, another may be selected, although this one was a moment ago.
+        guard let records = tiers.memory.records.peek(record.source), records.value == [record] else { return nil }
+        return MemoryAnswer(record: record, serial: records.serial, body: body)
     }
 
     /// The body of an answer, if memory still holds it and the records it was chosen from, and no process has purged them;
     /// counts as an access to both. The caller checks whether the answer is fresh.
     package func body(of answer: MemoryAnswer) -> [UInt8]? {
-        observe.hit(of: answer.source) { tiers.body(of: answer) }
+        observe.hit(of: answer.record.source) { tiers.body(of: answer) }
     }
 
     /// The same if memory has evicted the body: from a tier behind it, unless that has a file.
@@ -49,18 +52,18 @@ extension ImagePipeline {
         let found: (bytes: [UInt8], tier: TierName)
         switch answer.body {
         case .variant(let key, let digest, let original):
-            guard let (variant, tier) = await tiers.variant(key, of: original, from: answer.source),
+            guard let (variant, tier) = await tiers.variant(key, of: original, from: answer.record.source),
                 variant.entry.digest == digest
             else { return nil }
             found = (variant.body, tier)
         case .original(let digest):
-            let record = answer.records.value.first { $0.digest == digest }
-            guard let (body, tier) = await tiers.originalBody(digest, of: record), case .bytes(let bytes) = body else {
+            guard let (body, tier) = await tiers.originalBody(digest, of: answer.record), case .bytes(let bytes) = body
+            else {
                 return nil
             }
             found = (bytes, tier)
         }
-        observe.hit(of: answer.source, since: began)
+        observe.hit(of: answer.record.source, since: began)
         return found
     }
 }
@@ -83,6 +86,6 @@ extension Tiers {
     }
 
     fileprivate func holdsRecords(of answer: MemoryAnswer) -> Bool {
-        isMemoryCurrent && memory.records.entryIfPresent(for: answer.source)?.isSame(as: answer.records) == true
+        isMemoryCurrent && memory.records.entryIfPresent(for: answer.record.source)?.serial == answer.serial
     }
 }

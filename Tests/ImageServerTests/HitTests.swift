@@ -1,5 +1,6 @@
 import Glibc
 import HTTPCaching
+import PipelineSupport
 import Synchronization
 import TestSupport
 import Testing
@@ -20,17 +21,15 @@ import Variants
         private let clock: Clock
         let answer: Answer
 
+        /// The system's clock, set forward or back: transports go by the system's own.
         final class Clock: Sendable {
-            let seconds = Mutex(SystemClock.now)
+            let offset = Mutex(0.0)
+            var now: Double { SystemClock.unix.seconds + offset.withLock { $0 } }
         }
         final class Answer: Sendable {
             let fields = Mutex<[(String, String)]>([("Cache-Control", "max-age=60")])
             let picture = Mutex("night-tiny.jpg")
         }
-        private enum SystemClock {
-            static var now: Double { Double(time(nil)) }
-        }
-
         init(_ change: (inout ServerConfiguration, inout PipelineConfiguration) -> Void = { _, _ in }) throws {
             let (clock, answer) = (Clock(), Answer())
             (self.clock, self.answer) = (clock, answer)
@@ -38,14 +37,14 @@ import Variants
                 var fields = answer.fields.withLock { $0 }
                 fields.append(("Content-Type", "image/jpeg"))
                 return Self.reply(
-                    fields, Self.sample(answer.picture.withLock { $0 }), clock.seconds.withLock { Int($0) })
+                    fields, Self.sample(answer.picture.withLock { $0 }), Int(clock.now))
             }
             var template = Array("/tmp/hit-tests-XXXXXX".utf8CString)
             folder = template.withUnsafeMutableBufferPointer { mkdtemp($0.baseAddress!).map { String(cString: $0) } }!
             var configuration = PipelineConfiguration()
             configuration.cacheFolder = folder + "/cache"
             configuration.fetch.allowPrivateAddresses = .all
-            configuration.now = { clock.seconds.withLock { $0 } }
+            configuration.now = { clock.now }
             var settings = ServerConfiguration()
             settings.signature.allowUnsigned = true
             change(&settings, &configuration)
@@ -69,7 +68,7 @@ import Variants
             return Array(bytes[..<fread(&bytes, 1, bytes.count, file)])
         }
 
-        func advance(_ seconds: Double) { clock.seconds.withLock { $0 += seconds } }
+        func advance(_ seconds: Double) { clock.offset.withLock { $0 += seconds } }
 
         var variant: String { "/variant/unsigned/thumbnail:20,png/" + source }
         var original: String { "/original/unsigned/" + source }
@@ -307,7 +306,9 @@ import Variants
                 await bench.pipeline.drain()
                 #expect(bench.hit(target) == nil)
                 let second = await bench.ask(target)
-                #expect(second.body == first.body && second["cache-status"]?.hasSuffix("; detail=disk") == true)
+                #expect(
+                    second.body == first.body && second["cache-status"]?.hasSuffix("; detail=disk") == true,
+                    "\(target) \(first.fields) \(second.fields)")
                 #expect(second["server-timing"] == nil)
                 let tag = try #require(second["etag"] ?? first["cache-control"])
                 let third = await bench.ask(target, [HeaderField("If-None-Match", tag)])
@@ -332,19 +333,46 @@ import Variants
     }
 
     @Test func `what is not asked for again is forgotten while others are`() {
-        let answers = PreparedAnswers(limit: 2)
+        let limit = 1 << 20
+        let answers = PreparedAnswers(limit: limit)
         func key(_ target: String) -> PreparedAnswers.Key { PreparedAnswers.Key(target: target, formats: []) }
-        let entry = PreparedAnswers.Entry(
-            MemoryAnswer(source: "", records: MemoryEntry(value: [], body: []), body: .original(digest: "")),
-            fresh: 0..<1, length: 0, isConditional: false
-        ) { _, _ in ServerResponse(status: 200) }
-        answers.keep(entry, for: key("/1"))
-        for number in 2...9 {
-            answers.keep(entry, for: key("/\(number)"))
-            #expect(answers.entry(for: key("/1")) != nil)
+        func entry(_ field: String) -> PreparedAnswers.Entry {
+            let record = OriginalRecord(
+                source: "", response: StoredResponse(status: 200, fields: [], requestTime: 0, responseTime: 0),
+                digest: "", length: 0, media: nil, fetchMilliseconds: 0)
+            return PreparedAnswers.Entry(
+                MemoryAnswer(record: record, serial: 0, body: .original(digest: "")), fresh: 0..<1, length: 0,
+                isConditional: false
+            ) { _, _ in ServerResponse(status: 200, fields: [HeaderField("X", field)]) }
         }
-        #expect(answers.entry(for: key("/2")) == nil && answers.entry(for: key("/9")) != nil)
+        let small = entry("")
+        answers.keep(small, for: key("/1"))
+        // The target counts too.
+        let number = limit / (small.bytes + 100)
+        for step in 0..<3 * number {
+            answers.keep(small, for: key("/" + String(repeating: "x", count: 90) + String(step)))
+            if step % 16 == 0 { #expect(answers.entry(for: key("/1")) != nil) }
+        }
+        #expect(answers.entry(for: key("/" + String(repeating: "x", count: 90) + "0")) == nil)
         answers.remove(key("/1"))
         #expect(answers.entry(for: key("/1")) == nil)
+
+        // Neither a long target nor a long head is worth it.
+        let long = String(repeating: "a", count: PreparedAnswers.targetLimit + 1)
+        answers.keep(small, for: key(long))
+        answers.keep(entry(long), for: key("/2"))
+        #expect(answers.entry(for: key(long)) == nil && answers.entry(for: key("/2")) == nil)
+    }
+
+    @Test func `of several records of a source the stages select (RFC 9111 §4.1)`() async throws {
+        try await Self.with { bench in
+            bench.answer.fields.withLock { $0 = [("Cache-Control", "max-age=1"), ("Vary", "X")] }
+            _ = await bench.ask(bench.variant)
+            bench.advance(5)
+            bench.answer.fields.withLock { $0 = [("Cache-Control", "max-age=600")] }
+            bench.answer.picture.withLock { $0 = "meadow-small.jpg" }
+            _ = await bench.ask(bench.variant)
+            #expect(bench.hit(bench.variant) == nil)
+        }
     }
 }

@@ -4,14 +4,14 @@ import Variants
 
 /// Finds what is stored of a request's original and its variants, and decides whether the original may be used without
 /// asking the origin.
-struct LookUpStage: Sendable {
+package struct LookUpStage: Sendable {
     let tiers: Tiers
     let caching: CachingConfiguration
     /// Unix seconds.
     let now: @Sendable () -> Double
 
     /// Seconds by which a response may seem to come from the future before its age counts as unknown.
-    static let clockTolerance = 2.0
+    package static let clockTolerance = 2.0
 
     /// - Parameter again: a second look-up in the same request: another task or process may have stored more by now.
     func callAsFunction(_ admitted: AdmittedRequest, again: Bool = false) async -> CacheFinding {

@@ -1,3 +1,5 @@
+import Synchronization
+
 /// An entry of a `MemoryStore`, returned by reference: a hit copies neither value nor body.
 package struct MemoryEntry<Value: Sendable>: Sendable {
     let content: MemoryContent
@@ -12,8 +14,8 @@ package struct MemoryEntry<Value: Sendable>: Sendable {
     /// The bytes as inserted.
     package var body: [UInt8] { content.body }
 
-    /// Whether both are the same insertion; not whether they are equal.
-    package func isSame(as other: MemoryEntry) -> Bool { content === other.content }
+    /// Tells this insertion or change from every other, without keeping it.
+    package var serial: UInt64 { content.serial }
 
     /// The same body with a changed value.
     func changing(_ change: (inout Value) -> Void) -> MemoryEntry {
@@ -26,6 +28,9 @@ package struct MemoryEntry<Value: Sendable>: Sendable {
 /// The body of an entry. Shards know only this class, so that their code is the same for all types of values.
 class MemoryContent: @unchecked Sendable {
     final let body: [UInt8]
+    final let serial = MemoryContent.lastSerial.add(1, ordering: .relaxed).newValue
+
+    private static let lastSerial = Atomic<UInt64>(0)
 
     fileprivate init(_ body: [UInt8]) { self.body = body }
 }
