@@ -31,7 +31,7 @@ package final class HTTPServer: Sendable {
         _ site: Site, _ configuration: ListenerConfiguration, log: RequestLog?
     ) async throws(StartError) -> HTTPServer {
         raiseDescriptorLimit()
-        let group = MultiThreadedEventLoopGroup(numberOfThreads: System.coreCount)
+        let group = MultiThreadedEventLoopGroup(numberOfThreads: processors)
         let connections = Connections(limit: configuration.connections)
         // The Swift 6.3 runtime can crash where two threads need a nested generic type for the first time (one start in
         // a hundred, with 30 clients at once). One thread makes the decoder's before there is a connection.
@@ -115,6 +115,18 @@ package final class HTTPServer: Sendable {
         if name == "M-SEARCH" { return true }
         if case .RAW = HTTPMethod(rawValue: name) { return false }
         return name != "MSEARCH"
+    }
+
+    /// How many processors this process may run on; event loops beyond them would only take turns.
+    private static var processors: Int {
+        // `sched_getaffinity(2)`, whose declaration Swift does not import.
+        typealias Affinity = @convention(c) (pid_t, Int, UnsafeMutableRawPointer?) -> CInt
+        guard let affinity = dlsym(nil, "sched_getaffinity").map({ unsafeBitCast($0, to: Affinity.self) }) else {
+            return System.coreCount
+        }
+        var set = [UInt64](repeating: 0, count: 128)
+        guard affinity(0, 8 * set.count, &set) == 0 else { return System.coreCount }
+        return max(1, min(set.reduce(0) { $0 + $1.nonzeroBitCount }, System.coreCount))
     }
 
     /// Every connection is a descriptor, and so is every transfer: as many as this user may have.
