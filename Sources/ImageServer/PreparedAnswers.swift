@@ -165,20 +165,19 @@ final class PreparedAnswers: Sendable {
 
     func entry(for key: Key) -> Entry? {
         guard key.target.utf8.count <= Self.targetLimit else { return nil }
-        var forgotten: [Key: Entry] = [:]
-        return state.withLock { state in
-            if let entry = state.recent[key] { return entry }
-            guard let entry = state.former[key] else { return nil }
-            forgotten = keep(entry, for: key, &state)
-            return entry
+        // What is forgotten is released outside the lock.
+        let (entry, _) = state.withLock { state -> (Entry?, [Key: Entry]) in
+            if let entry = state.recent[key] { return (entry, [:]) }
+            guard let entry = state.former[key] else { return (nil, [:]) }
+            return (entry, keep(entry, for: key, &state))
         }
+        return entry
     }
 
     /// Keeps an answer, unless it is too large to be worth it.
     func keep(_ entry: Entry, for key: Key) {
         guard key.target.utf8.count <= Self.targetLimit, entry.bytes <= limit / 256 else { return }
-        var forgotten: [Key: Entry] = [:]
-        state.withLock { forgotten = keep(entry, for: key, &$0) }
+        _ = state.withLock { keep(entry, for: key, &$0) }
     }
 
     func remove(_ key: Key) {
