@@ -44,16 +44,28 @@ final class Conversation: Sendable {
         state = SharedState()
     }
 
-    /// Holds them all, several at once.
+    /// Holds them all, several at once where none can disturb another.
     ///
     /// - Returns: those that went wrong, in order.
     func failures(server: RunningServer) async throws -> [Failure] {
         let origin = try LoopbackOrigin { [exchanges, state] in Self.reply(to: $0, exchanges, state) }
         defer { origin.stop() }
-        return await withTaskGroup(of: (Int, Failure?).self) { group in
+        // An invalidation voids what is being stored in memory at that moment, of other resources too: requests that may
+        // change something come last, one at a time.
+        let changes = exchanges.indices.filter { index in
+            exchanges[index].requests.contains { !["GET", "HEAD"].contains($0.method) }
+        }
+        let found = await failures(of: exchanges.indices.filter { !changes.contains($0) }, atOnce: 24, server, origin)
+        return (found + (await failures(of: changes, atOnce: 1, server, origin))).sorted { $0.0 < $1.0 }.map(\.1)
+    }
+
+    private func failures(
+        of indices: [Int], atOnce most: Int, _ server: RunningServer, _ origin: LoopbackOrigin
+    ) async -> [(Int, Failure)] {
+        await withTaskGroup(of: (Int, Failure?).self) { group in
             var found: [(Int, Failure)] = []
-            for index in exchanges.indices {
-                if index >= 24, case (let done, let failure?)? = await group.next() { found.append((done, failure)) }
+            for (place, index) in indices.enumerated() {
+                if place >= most, case (let done, let failure?)? = await group.next() { found.append((done, failure)) }
                 group.addTask {
                     do {
                         try await self.hold(index, server, origin)
@@ -64,7 +76,7 @@ final class Conversation: Sendable {
                 }
             }
             for await case (let done, let failure?) in group { found.append((done, failure)) }
-            return found.sorted { $0.0 < $1.0 }.map(\.1)
+            return found
         }
     }
 
