@@ -3,7 +3,7 @@ package import PipelineCaching
 
 /// An answer whose record and body memory holds, so that it can be given again without suspending.
 ///
-/// It keeps neither records nor body: the memory tiers decide how long those stay, and count each access.
+/// It keeps the record but no body: the memory tier decides how long bodies stay, and counts each access.
 package struct MemoryAnswer: Sendable {
     enum Body {
         case variant(key: String, digest: String, of: String)
@@ -70,7 +70,6 @@ extension ImagePipeline {
 
 extension Tiers {
     fileprivate func body(of answer: MemoryAnswer) -> [UInt8]? {
-        guard isMemoryCurrent else { return nil }
         catchUpWithFartherTiers()
         // A caller that gets nil asks in full, which counts the misses.
         let body: [UInt8]
@@ -82,6 +81,7 @@ extension Tiers {
             guard let entry = memory.originals.entryIfPresent(for: digest) else { return nil }
             body = entry.body
         }
+        // After the body was found, so that one system call sees every purge until then.
         return holdsRecords(of: answer) ? body : nil
     }
 

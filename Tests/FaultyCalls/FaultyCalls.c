@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -40,6 +41,7 @@ void faulty_die_after_renames(int count, const char *log) {
 static char held_part[256];
 static atomic_int held_kinds, held;
 static pthread_mutex_t hold_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t hold_began = PTHREAD_COND_INITIALIZER;
 static pthread_cond_t hold_ended = PTHREAD_COND_INITIALIZER;
 
 void faulty_hold(const char *part, int which) {
@@ -56,10 +58,17 @@ void faulty_release(void) {
 
 int faulty_held(void) { return atomic_load(&held); }
 
+void faulty_wait_held(int count) {
+    pthread_mutex_lock(&hold_lock);
+    while (atomic_load(&held) < count) pthread_cond_wait(&hold_began, &hold_lock);
+    pthread_mutex_unlock(&hold_lock);
+}
+
 static void hold(int kind, const char *path) {
     if (!(atomic_load(&held_kinds) & kind) || !strstr(path, held_part)) return;
     pthread_mutex_lock(&hold_lock);
     atomic_fetch_add(&held, 1);
+    pthread_cond_broadcast(&hold_began);
     while (atomic_load(&held_kinds) & kind) pthread_cond_wait(&hold_ended, &hold_lock);
     atomic_fetch_sub(&held, 1);
     pthread_mutex_unlock(&hold_lock);
@@ -100,8 +109,8 @@ static atomic_long *begin_watched(int file) {
     atomic_long *theirs = copies ? &watched->logging : &watched->copying;
     atomic_fetch_add(mine, 1);
     if (copies) atomic_fetch_add(&watched->copies, 1);
-    // Not a wait for anything: it keeps the call open for longer, so that an overlap is seen if the lock permits one.
-    usleep(20);
+    // Keeps the call open while others run, so that an overlap is seen if the lock permits one.
+    for (int turn = 0; turn < 64; turn++) sched_yield();
     if (atomic_load(theirs) > 0) atomic_fetch_add(&watched->overlaps, 1);
     return mine;
 }

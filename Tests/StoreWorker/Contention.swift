@@ -33,8 +33,7 @@ enum Contention {
                 try? put(number, in: store)
                 _ = try? store.purge(source: Contents.source(0, 5))
             }
-            // The count of held calls is the event; it is set within a system call of another thread, so it is polled.
-            while faulty_held() == 0 { usleep(100) }
+            faulty_wait_held(1)
             guard try found(1_000, in: store) == 1_000 else { throw Problem("look-ups failed while \(name) was held") }
             guard faulty_held() > 0 else { throw Problem("\(name) was not held") }
             faulty_release()
@@ -50,8 +49,7 @@ enum Contention {
                 if (try? Contents.variant(0, 7, in: store)) != nil { ended.add(1, ordering: .relaxed) }
             }
         }
-        // Polled for the same reason.
-        while faulty_held() < 3 { usleep(100) }
+        faulty_wait_held(3)
         guard try Contents.variant(0, 2, in: store) != nil, faulty_held() == 3 else {
             throw Problem("a look-up waited for three others")
         }

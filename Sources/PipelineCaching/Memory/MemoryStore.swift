@@ -38,7 +38,7 @@ package final class MemoryStore<Value: Sendable>: Sendable {
         MemoryShard.shard(of: key, in: shards).find(key, countsMiss: true).map { MemoryEntry($0) }
     }
 
-    /// The entry under `key`; counts a hit, but no miss, for a caller that looks again if there is none.
+    /// The entry under `key`. Counts a hit but not a miss: the caller then looks up again, which counts it.
     package func entryIfPresent(for key: String) -> MemoryEntry<Value>? {
         MemoryShard.shard(of: key, in: shards).find(key, countsMiss: false).map { MemoryEntry($0) }
     }

@@ -124,7 +124,7 @@ extension Recipe {
 }
 
 extension ImageFormat {
-    /// The format that the extension of a file's name stands for; nil if there is none.
+    /// The format that the file name's extension denotes; nil if it denotes none.
     fileprivate init?(extensionOf file: String) {
         guard let dot = file.lastIndex(of: "."), !file[dot...].contains("/") else { return nil }
         let written = file[file.index(after: dot)...].lowercased()

@@ -24,6 +24,9 @@ void faulty_release(void);
 /// How many calls are blocked now.
 int faulty_held(void);
 
+// Returns once so many calls are held.
+void faulty_wait_held(int count);
+
 /// Counts writes to a write-ahead log (`cache.sqlite-wal`) that overlap with writes to a database (`cache.sqlite`),
 /// across all processes that watch with the same counters file; slows each of these writes by some microseconds.
 void faulty_watch(const char *counters);
