@@ -85,7 +85,10 @@ enum Contention {
     // MARK: Checkpoints of several processes
 
     static func storeWatched(_ folder: String, _ counters: String, _ count: Int) throws -> String {
-        let store = try DiskStore(folder: folder)
+        // A commit syncs the WAL when it starts over, which may take seconds on a busy disk.
+        var configuration = DiskStoreConfiguration()
+        configuration.busyMilliseconds = 120_000
+        let store = try DiskStore(folder: folder, configuration: configuration)
         faulty_watch(counters)
         let process = Int(getpid())
         for number in 0..<count {

@@ -78,8 +78,14 @@ import Variants
         #expect(try await locks.hold(.original, "one more")?.isLocked == true)
     }
 
-    @Test func `what was made is not kept until the writer has come to it`() async throws {
-        final class Made: Sendable {}
+    @Test(.timeLimit(.minutes(1)))
+    func `what was made is not kept until the writer has come to it`() async throws {
+        /// Reports its end.
+        final class Made: Sendable {
+            let ends: AsyncStream<Void>.Continuation
+            init(_ ends: AsyncStream<Void>.Continuation) { self.ends = ends }
+            deinit { ends.finish() }
+        }
         var configuration = PipelineConfiguration()
         configuration.cacheFolder = folder.path
         let tiers = try Tiers(TiersConfiguration(configuration), readers: OwnedThreads(count: 1))
@@ -87,18 +93,16 @@ import Variants
         let gate = Gate()
         tiers.links[0].queue.afterwards { try? await gate.pass() }
         let isChecked = Mutex(false)
-        weak var made: Made?
-        do {
-            let value = try await shared.value(
-                for: "a", priority: .medium, finishWhenAbandoned: false, isShared: true,
-                stored: { _ in
-                    isChecked.withLock { $0 = true }
-                    return .variant(digest([]), of: digest([]))
-                },
-                make: { () async throws(PipelineError) -> Made in Made() })
-            made = value.value
-        }
-        #expect(made == nil)
+        let (ended, ends) = AsyncStream<Void>.makeStream()
+        _ = try await shared.value(
+            for: "a", priority: .medium, finishWhenAbandoned: false, isShared: true,
+            stored: { _ in
+                isChecked.withLock { $0 = true }
+                return .variant(digest([]), of: digest([]))
+            },
+            make: { () async throws(PipelineError) -> Made in Made(ends) })
+        // The task that made it may still be ending.
+        for await _ in ended {}
         gate.open()
         await tiers.close()
         #expect(isChecked.withLock { $0 })
