@@ -30,6 +30,8 @@ package struct Problem: Error, Sendable, Hashable {
     let detail: String?
     /// Methods for `Allow`, where that is what was wrong.
     var allowed: [String] = []
+    /// Seconds for `Retry-After`, where the server has too much to do.
+    var retryAfter = 1
 
     package init(_ kind: Kind, _ detail: String? = nil) {
         self.kind = kind
@@ -51,7 +53,7 @@ package struct Problem: Error, Sendable, Hashable {
         ]
         if !allowed.isEmpty { fields.append(HeaderField("Allow", allowed.joined(separator: ", "))) }
         if variesByAccept { fields.append(HeaderField("Vary", "Accept")) }
-        if kind == .overloaded { fields.append(HeaderField("Retry-After", "1")) }
+        if kind == .overloaded { fields.append(HeaderField("Retry-After", String(retryAfter))) }
         return ServerResponse(
             status: kind.status, fields: fields, body: Array((json.closed + "\n").utf8), note: kind.name)
     }
@@ -112,6 +114,7 @@ extension Problem {
             return
         }
         self.init(known.kind, known.showsMessage ? error.message : nil)
+        retryAfter = error.retryAfter ?? retryAfter
     }
 
     private static let byCode: [PipelineError.Code: (kind: Kind, showsMessage: Bool)] = [
@@ -123,5 +126,6 @@ extension Problem {
         .fetchFailed: (.originFailed, false), .fetchTimedOut: (.originTimeout, false),
         .notCached: (.notCached, false), .renderDeadline: (.renderTimeout, true),
         .renderCrashed: (.renderCrashed, false), .cancelled: (.overloaded, false),
+        .overloaded: (.overloaded, true),
     ]
 }

@@ -76,15 +76,16 @@ public final class ImagePipeline: Sendable {
             sources: configuration.fetch.sources)
         lookUp = LookUpStage(tiers: tiers, caching: configuration.caching, now: now)
         fetch = FetchStage(
-            tiers: tiers, transport: transport, caching: configuration.caching,
+            tiers: tiers, transport: transport, backlog: Backlog("fetches", limit: configuration.queue),
+            caching: configuration.caching,
             acceptedTypes: configuration.acceptedTypes, byteLimit: configuration.limits.bytes, threads: threads,
             failures: SharedFailureMemory(configuration.caching),
             // Starting a worker takes about as long as many origins take to answer, so it starts during the fetch.
             willRender: { [pool = renderer as? WorkerPool] in pool?.startFirst() },
             traceFields: { observe.traceFields }, now: now)
         render = RenderStage(
-            renderer: renderer, quality: configuration.quality, limits: configuration.limits, threads: threads, now: now
-        )
+            renderer: renderer, quality: configuration.quality, limits: configuration.limits, threads: threads,
+            backlog: Backlog("renders", limit: configuration.queue), now: now)
         keep = KeepStage(tiers: tiers, caching: configuration.caching, willStore: configuration.willStore)
         observe.metrics?.start(every: .seconds(5)) { [weak self] in self?.metricCounts }
     }

@@ -8,7 +8,12 @@ import Variants
 struct RunConfiguration: Sendable {
     enum Isolation: String, Sendable, CaseIterable { case workers, inProcess }
 
-    var pipeline = PipelineConfiguration()
+    var pipeline: PipelineConfiguration = {
+        var pipeline = PipelineConfiguration()
+        // Some seconds of renders on two cores.
+        pipeline.queue = 256
+        return pipeline
+    }()
     var workers = WorkerConfiguration()
     var isolation = Isolation.workers
     var presets: [String: String] = [:]

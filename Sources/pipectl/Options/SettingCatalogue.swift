@@ -143,6 +143,10 @@ enum SettingCatalogue {
             "limits.encodeSeconds", \.pipeline.limits.encodeSeconds, .seconds, "encoding, wall time",
             unlessServing: OtherDefault(60, "no other clients wait for the worker")),
         Setting("limits.workerMemory", \.workers.memory, .size(), "growth of a worker's address space"),
+        Setting(
+            "server.queue", \.pipeline.queue, .integerOrZero(0...1_000_000),
+            "fetches in progress and waiting, and as many renders; beyond it 503 with Retry-After; 0: no bound",
+            unlessServing: OtherDefault(nil, as: "0", "a run bounds its own requests; so does the library's caller")),
         Setting("limits.steps", \.stepLimit, .integer(1...32), "steps of a recipe"),
     ]
 
