@@ -1,14 +1,21 @@
 package import HTTPCaching
-package import Variants
+public import Variants
 
 /// What a site serves, and to whom.
-package struct ServerConfiguration: Sendable {
+public struct ServerConfiguration: Sendable {
     package var signature = Signature(allowUnsigned: false)
-    /// Formats that `auto` may choose, best first.
-    package var formats: [ImageFormat] = [.jxl, .webp]
-    /// Recipes that the site renders; nil if it renders all.
-    package var recipes: Set<Recipe>?
-    package var presets = RecipePresets.none
+    /// Whether paths may have the word `unsigned` in place of a signature: anybody can then have any picture made of any
+    /// source. Default false.
+    public var allowUnsigned: Bool {
+        get { signature.allowUnsigned }
+        set { signature.allowUnsigned = newValue }
+    }
+    /// Formats that `auto` may choose, best first; default JPEG XL, WebP.
+    public var formats: [ImageFormat] = [.jxl, .webp]
+    /// Recipes that the site renders; default nil: all.
+    public var recipes: Set<Recipe>?
+    /// Recipes that have names; default none.
+    public var presets = RecipePresets.none
     /// The client's fields that go to the origin.
     package var forwarded = ForwardedFields([])
     /// Methods besides GET and HEAD that go to the origin.
@@ -18,5 +25,11 @@ package struct ServerConfiguration: Sendable {
     /// The pipeline's own rules, from which answers derive their freshness.
     package var caching = CachingConfiguration()
 
-    package init() {}
+    /// The path below which another server mounts the site, for example `/images`; it ends without a slash. Signatures
+    /// cover what follows it. Default empty.
+    public var mountPoint = ""
+    /// Bytes of the longest request body that the site reads; default 64 KiB.
+    public var bodyLimit = 64 << 10
+
+    public init() {}
 }

@@ -1,15 +1,22 @@
-import HTTPCaching
-package import Pipeline
+public import HTTPCaching
+public import Pipeline
 import PipelineFetching
+import PipelineSupport
 import Variants
 
-/// From a request to its answer: the routes, on top of the pipeline. Knows no connection.
-package struct Site: Sendable {
+/// From a request to its answer: the routes, on top of the pipeline. Knows no connection, so any HTTP server can mount it;
+/// `ImageServerNIO` is the one that `pipectl serve` runs.
+public struct Site: Sendable {
     let pipeline: ImagePipeline
     let settings: ServerConfiguration
     private let prepared = PreparedAnswers()
     /// Unix seconds.
     package let now: @Sendable () -> Double
+
+    /// A site on a pipeline, whose lifetime is the caller's affair.
+    public init(pipeline: ImagePipeline, configuration: ServerConfiguration) {
+        self.init(pipeline: pipeline, settings: configuration, now: { SystemClock.unix.seconds })
+    }
 
     package init(pipeline: ImagePipeline, settings: ServerConfiguration, now: @escaping @Sendable () -> Double) {
         self.pipeline = pipeline
@@ -21,9 +28,11 @@ package struct Site: Sendable {
     /// answered by `respond(to:onInterim:)`.
     ///
     /// - Parameters:
-    ///   - target: as sent.
-    ///   - fields: all of the request.
-    package func hit(method: String, target: String, fields: [HeaderField]) -> PreparedAnswer? {
+    ///   - method: as sent.
+    ///   - target: path and query as sent, below the mount point.
+    ///   - fields: all of the request, `Host` included.
+    /// - Returns: an answer for an HTTP/1.1 connection that stays open.
+    public func hit(method: String, target: String, fields: [HeaderField]) -> PreparedAnswer? {
         guard let query = HitQuery(method: method, fields: fields, settings) else { return nil }
         let key = key(target, query)
         guard let entry = prepared.entry(for: key) else { return nil }
@@ -35,13 +44,20 @@ package struct Site: Sendable {
         return pipeline.body(of: entry.answer).map { entry.prepared($0, for: query, now: now) }
     }
 
-    /// A prepared answer whose body memory has evicted, from another tier.
+    /// A prepared answer with its body: from memory if the caller has not asked `hit`, else from a tier behind it.
     private func storedHit(_ request: ServerRequest) async -> ServerResponse? {
         let now = now()
         guard let query = HitQuery(method: request.method, fields: request.fields, settings),
-            let entry = prepared.entry(for: key(request.target, query)), entry.fresh.contains(now),
-            let (body, tier) = await pipeline.storedBody(of: entry.answer)
+            let entry = prepared.entry(for: key(request.target, query)), entry.fresh.contains(now)
         else { return nil }
+        let body: [UInt8]
+        var tier = TierName.memory
+        if let inMemory = pipeline.body(of: entry.answer) {
+            body = inMemory
+        } else {
+            guard let stored = await pipeline.storedBody(of: entry.answer) else { return nil }
+            (body, tier) = stored
+        }
         var answer = entry.response(now, tier)
         answer.body = body[...]
         return ConditionalAnswer.response(
