@@ -2,7 +2,8 @@
 ///
 ///     /original/{signature}/{source}    /variant/{signature}/{recipe}/{source}    /health
 ///
-/// Recipe and source are one path segment each, percent-decoded exactly once.
+/// Recipe and source are one path segment each, percent-decoded exactly once. The signature is `Signature`'s to check, and
+/// so is `?exp=UNIX`, the only query.
 enum Route: Sendable, Hashable {
     case original(signature: String, source: String)
     case variant(signature: String, recipe: String, source: String)
@@ -18,7 +19,7 @@ enum Route: Sendable, Hashable {
     init(_ target: String) throws(Problem) {
         let mark = target.firstIndex(of: "?") ?? target.endIndex
         let path = target[..<mark]
-        let hasQuery = mark != target.endIndex
+        let hasQuery = mark != target.endIndex && SignedPath.expiry(target[mark...].dropFirst()) == nil
         let segments = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
         switch segments.first {
         case "health" where segments.count == 1:

@@ -85,6 +85,9 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         /// The cache folder cannot be opened, or was written by a newer version.
         public static let cacheUnavailable = Code(
             "cacheUnavailable", 7, 500, "the cache folder cannot be opened, or was written by a newer version")
+        /// The caches cannot answer the request, and the caller has used up its share of work.
+        public static let rateLimited = Code(
+            "rateLimited", 6, 429, "the caches cannot answer the request, and the caller has used up its share of work")
         /// The caller cancelled the request.
         public static let cancelled = Code("cancelled", 130, 503, "the caller cancelled the request")
 
@@ -93,7 +96,7 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
             .invalidSource, .invalidRecipe, .maskUnavailable, .notAvailable, .libraryUnavailable, .sourceRefused,
             .notFound, .fetchFailed, .fetchTimedOut, .notCached, .notAnImage, .unsupportedFormat, .overLimit,
             .undecodable, .renderFailed, .renderDeadline, .renderCrashed, .workersUnavailable, .cacheUnavailable,
-            .cancelled,
+            .rateLimited, .cancelled,
         ]
     }
 

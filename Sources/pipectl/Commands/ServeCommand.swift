@@ -16,10 +16,11 @@ struct ServeCommand: AsyncParsableCommand {
               /original/{signature}/{source}           the source as the origin sent it
               /health                                  200 while the server runs
 
-            The source is one path segment, percent-encoded, or b64: and its base64url. The signature may be the word
-            unsigned if the setting allowUnsigned permits it.
+            The source is one path segment, percent-encoded, or b64: and its base64url. `pipectl sign` prints signed
+            paths; the signature may be the word unsigned if the setting allowUnsigned permits it.
 
             Examples:
+              pipectl serve --set keysFile=keys.txt
               pipectl serve --set allowUnsigned=true
               pipectl serve --listen 127.0.0.1:0 --config pipectl.yaml -v
               pipectl serve --set allowUnsigned=true --set 'sources.allow=["example.org"]'
@@ -45,6 +46,13 @@ struct ServeCommand: AsyncParsableCommand {
         let configuration = try settings.configuration(serves: true)
         Console.beginLog(configuration.logFormat)
         let site = try configuration.serverConfiguration(settings)
+        if let refusal = AccessNotice.refusal(site) { throw CommandFailure(.usage, refusal) }
+        for warning in AccessNotice.warnings(
+            site, listen: configuration.listener.listen,
+            hasSources: !configuration.pipeline.fetch.sources.allow.isEmpty)
+        {
+            Console.error(warning)
+        }
         let caches = try configuration.pipelineConfiguration()
         let pipeline = try ImagePipeline(caches)
         await Self.prepareWorkers(of: pipeline)
