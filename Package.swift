@@ -78,6 +78,8 @@ let package = Package(
             name: "ImageServer",
             dependencies: [
                 "HTTPCaching", "Pipeline", "PipelineCaching", "PipelineFetching", "PipelineSupport", "Variants",
+                .product(name: "CoreMetrics", package: "swift-metrics"),
+                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
             swiftSettings: settings),
@@ -101,6 +103,10 @@ let package = Package(
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
         .executableTarget(
             name: "sample-origin", dependencies: ["TestSupport"], path: "samples/Origin", swiftSettings: settings),
+        .executableTarget(
+            name: "sign-path", dependencies: [.product(name: "Crypto", package: "swift-crypto")],
+            path: "samples/signers", exclude: ["sign.mjs", "sign.py", "sign.sh", "vectors.tsv"],
+            packageAccess: false, swiftSettings: settings),
         .executableTarget(
             name: "thumbnail-folder", dependencies: ["Pipeline", "Variants"],
             path: "samples/programs/ThumbnailFolder", packageAccess: false, swiftSettings: settings),

@@ -12,10 +12,16 @@ public struct ServerConfiguration: Sendable {
     }
     /// Formats that `auto` may choose, best first; default JPEG XL, WebP.
     public var formats: [ImageFormat] = [.jxl, .webp]
-    /// Recipes that the site renders; default nil: all.
-    public var recipes: Set<Recipe>?
+    /// Which recipes the site makes.
+    package var recipes = RecipeRules()
     /// Recipes that have names; default none.
     public var presets = RecipePresets.none
+    /// Names for URLs, so that a source may be `name:path`.
+    package var baseURLs = BaseURLs.none
+    /// How many requests that miss the caches each client may make; nil if there is no limit.
+    package var rate: RateLimit?
+    /// Sent with a 404 or 422 of a variant in place of the problem's text; nil if there is none.
+    package var fallback: FallbackPicture?
     /// The client's fields that go to the origin.
     package var forwarded = ForwardedFields([])
     /// Methods besides GET and HEAD that go to the origin.
@@ -25,6 +31,10 @@ public struct ServerConfiguration: Sendable {
     /// The pipeline's own rules, from which answers derive their freshness.
     package var caching = CachingConfiguration()
 
+    /// Whether the server takes work; ended when it is asked to stop.
+    package var readiness = Readiness()
+    /// What `/metrics` shows; nil if there are none.
+    package var metrics: PrometheusMetrics?
     /// The path below which another server mounts the site, for example `/images`; it ends without a slash. Signatures
     /// cover what follows it. Default empty.
     public var mountPoint = ""

@@ -83,6 +83,8 @@ public struct Site: Sendable {
     ) async -> ServerResponse {
         if let hit = await storedHit(request) { return hit }
         do throws(Problem) {
+            // First, so that nothing of a path is decoded or done for those who may not ask.
+            let grant = try settings.signature.grant(request.target, now: now())
             let route = try Route(request.target)
             guard Route.methods.contains(request.method) || passesOn(request, route) else {
                 var problem = Problem(.methodNotAllowed, "\(request.method) is not for this path")
@@ -95,12 +97,16 @@ public struct Site: Sendable {
             switch route {
             case .health:
                 return health()
-            case .original(let signature, let source):
-                try settings.signature.check(signature)
-                return try await original(source, request, onInterim)
-            case .variant(let signature, let recipe, let source):
-                try settings.signature.check(signature)
-                return try await variant(recipe, source, request)
+            case .ready:
+                return ready(request)
+            case .metrics:
+                return try await metrics(request)
+            case .original(_, let source):
+                return try await original(source, request, try Self.needed(grant), onInterim)
+            case .info(_, let source):
+                return try await info(source, request, try Self.needed(grant))
+            case .variant(_, let recipe, let source):
+                return try await variant(recipe, source, request, try Self.needed(grant))
             }
         } catch {
             // The recipe was not read, so it may be one without a format, whose answer varies by `Accept`.
@@ -110,8 +116,17 @@ public struct Site: Sendable {
 
     /// Whether the request goes to an origin with what it carries.
     package func wantsBody(of request: ServerRequest) -> Bool {
-        guard !Route.methods.contains(request.method), let route = try? Route(request.target) else { return false }
+        // Errors are answered by `respond(to:onInterim:)`, which meets them again.
+        guard !Route.methods.contains(request.method), let route = try? Route(request.target),
+            (try? settings.signature.grant(request.target, now: now())) != nil
+        else { return false }
         return passesOn(request, route)
+    }
+
+    /// Leave for a route that needs it; a path without a signature has none.
+    private static func needed(_ grant: Signature.Grant?) throws(Problem) -> Signature.Grant {
+        guard let grant else { throw Problem(.badSignature) }
+        return grant
     }
 
     private func passesOn(_ request: ServerRequest, _ route: Route) -> Bool {
@@ -119,17 +134,11 @@ public struct Site: Sendable {
         return settings.methods.contains(request.method, signature: signature)
     }
 
-    private func health() -> ServerResponse {
-        let fields = [
-            HeaderField("Content-Type", "text/plain; charset=utf-8"), HeaderField("Cache-Control", "no-store"),
-            HeaderField("Date", HTTPDate.text(unixSeconds: Int(now()))),
-        ]
-        return ServerResponse(status: 200, fields: fields, body: Array("ok\n".utf8))
-    }
-
     private func original(
-        _ source: String, _ request: ServerRequest, _ onInterim: @escaping @Sendable (ServerResponse) -> Void
+        _ text: String, _ request: ServerRequest, _ grant: Signature.Grant,
+        _ onInterim: @escaping @Sendable (ServerResponse) -> Void
     ) async throws(Problem) -> ServerResponse {
+        let source = try settings.baseURLs.url(for: text)
         let forwarded = settings.forwarded
         let changes = !Route.methods.contains(request.method)
         var asked = OriginalRequest(
@@ -162,16 +171,22 @@ public struct Site: Sendable {
             onInterim(ServerResponse(status: status, fields: kept))
         }
         let original: OriginalResponse
-        do throws(PipelineError) { original = try await pipeline.original(for: asked) } catch { throw Problem(error) }
+        let gate = Gate(settings.rate, request, now)
+        asked.gate = gate?.work
+        do throws(PipelineError) {
+            original = try await pipeline.original(for: asked)
+        } catch {
+            throw Problem(error, retryAfter: gate?.retryAfter)
+        }
         let answer = OriginalAnswer.response(original)
-        if !changes { prepare(original, request) }
+        if !changes { prepare(original, request, grant) }
         if changes { return answer }
         return ConditionalAnswer.response(
             answer, to: forwarded.visible(request.fields), isHead: request.isHead, isOrigin: false, now: now())
     }
 
     private func variant(
-        _ text: String, _ source: String, _ request: ServerRequest
+        _ text: String, _ source: String, _ request: ServerRequest, _ grant: Signature.Grant
     ) async throws(Problem) -> ServerResponse {
         let recipe: Recipe
         do throws(RecipeError) {
@@ -181,10 +196,10 @@ public struct Site: Sendable {
         }
         let isNegotiated = recipe.output == nil || recipe.output?.kind == .auto
         do throws(Problem) {
-            if let allowed = settings.recipes, !allowed.contains(recipe) {
-                throw Problem(.recipeNotAllowed, "only recipes in `recipes.allow` are made")
-            }
-            var asked = ImageRequest(.url(source), recipe: recipe)
+            let recipe = try settings.recipes.admitted(recipe, text: text)
+            var asked = ImageRequest(.url(try settings.baseURLs.url(for: source)), recipe: recipe)
+            let gate = Gate(settings.rate, request, now)
+            asked.gate = gate?.work
             asked.fields = settings.forwarded.upstream(request.fields, isOriginal: false)
             asked.policy = policy(request)
             if isNegotiated {
@@ -195,37 +210,42 @@ public struct Site: Sendable {
             do throws(PipelineError) {
                 image = try await pipeline.respond(to: asked)
             } catch {
-                throw Problem(error)
+                throw Problem(error, retryAfter: gate?.retryAfter)
             }
             let varying = VariantAnswer.varying(
                 original: image.record.response.fields, forwarded: settings.forwarded, isNegotiated: isNegotiated)
             // A named mask is read for each request: it may have changed.
-            if recipe.maskNames.isEmpty, recipe.overlayNames.isEmpty { prepare(image, varying, request) }
-            let answer = VariantAnswer.response(image, varying: varying, caching: settings.caching, now: now())
+            if recipe.maskNames.isEmpty, recipe.overlayNames.isEmpty { prepare(image, varying, request, grant) }
+            let answer = VariantAnswer.response(
+                image, varying: varying, caching: settings.caching, expiry: grant.expiry, now: now())
             return ConditionalAnswer.response(
                 answer, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
         } catch {
-            return error.response(variesByAccept: isNegotiated, now: now())
+            return settings.fallback?.response(to: error, variesByAccept: isNegotiated, now: now())
+                ?? error.response(variesByAccept: isNegotiated, now: now())
         }
     }
 
-    private func prepare(_ image: ImageResponse, _ varying: [String], _ request: ServerRequest) {
+    private func prepare(
+        _ image: ImageResponse, _ varying: [String], _ request: ServerRequest, _ grant: Signature.Grant
+    ) {
         guard let query = HitQuery(method: request.method, fields: request.fields, settings),
-            let fresh = fresh(image.record.response), let answer = pipeline.memoryAnswer(for: image)
+            let fresh = fresh(image.record.response, until: grant.expiry),
+            let answer = pipeline.memoryAnswer(for: image)
         else { return }
-        let (hit, caching) = (image.asMemoryHit, settings.caching)
+        let (hit, caching, expiry) = (image.asMemoryHit, settings.caching, grant.expiry)
         prepared.keep(
             PreparedAnswers.Entry(answer, fresh: fresh, length: image.bytes.count, isConditional: true) { now, tier in
                 var hit = hit
                 hit.outcome = Outcome(tier)
-                return VariantAnswer.response(hit, varying: varying, caching: caching, now: now)
+                return VariantAnswer.response(hit, varying: varying, caching: caching, expiry: expiry, now: now)
             }, for: key(request.target, query))
     }
 
-    private func prepare(_ original: OriginalResponse, _ request: ServerRequest) {
+    private func prepare(_ original: OriginalResponse, _ request: ServerRequest, _ grant: Signature.Grant) {
         guard original.status == 200, let record = original.record, original.file == nil,
             let query = HitQuery(method: request.method, fields: request.fields, settings),
-            let fresh = fresh(record.response), let answer = pipeline.memoryAnswer(for: original)
+            let fresh = fresh(record.response, until: grant.expiry), let answer = pipeline.memoryAnswer(for: original)
         else { return }
         let caching = settings.caching
         prepared.keep(
@@ -235,17 +255,18 @@ public struct Site: Sendable {
             }, for: key(request.target, query))
     }
 
-    /// From now until the stored response must be validated; nil if it must be now.
-    private func fresh(_ stored: StoredResponse) -> Range<Double>? {
+    /// From now until the stored response must be validated or the signature expires; nil if that is now.
+    private func fresh(_ stored: StoredResponse, until expiry: Double?) -> Range<Double>? {
         let now = now()
         guard stored.responseTime <= now + LookUpStage.clockTolerance,
             Reuse.decision(stored: stored, now: now, policy: .protocol, configuration: settings.caching) == .fresh
         else { return nil }
-        return now..<(now + Freshness.remaining(of: stored, now: now, configuration: settings.caching))
+        let end = now + Freshness.remaining(of: stored, now: now, configuration: settings.caching)
+        return expiry.map { $0 > now ? now..<min(end, $0) : nil } ?? now..<end
     }
 
     /// HTTP's own rules, unless a client's `no-cache` is to be honoured and given (RFC 9111 §5.2.1.4 and §5.4).
-    private func policy(_ request: ServerRequest) -> CachePolicy {
+    func policy(_ request: ServerRequest) -> CachePolicy {
         guard settings.honoursClientNoCache else { return .protocol }
         let control = CacheControl(fields: request.fields)
         let asks =

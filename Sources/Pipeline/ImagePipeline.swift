@@ -162,6 +162,7 @@ public final class ImagePipeline: Sendable {
                 let finding = try await self.observe.stage(.lookUp, await self.lookUp(admitted))
                 original = try await self.original(finding, admitted)
             } else {
+                try admitted.request.gate?.enter()
                 let fetched = try await self.observe.stage(.fetch, await self.fetch.change(admitted))
                 original = try await self.observe.stage(.keep, self.keep(fetched, of: admitted))
             }
@@ -183,6 +184,7 @@ public final class ImagePipeline: Sendable {
             validateInBackground(url, finding, admitted)
             original = stored
         case .fetch(let target):
+            try admitted.request.gate?.enter()
             original = try await fetchedOnce(target, finding, admitted)
             try fetch.check(original, admitted)
         }
@@ -204,6 +206,7 @@ public final class ImagePipeline: Sendable {
         let stored = try await observe.stage(.lookUp, await lookUp.variant(plan.key, of: original))
         if let stored { return DerivedVariant(variant: stored, original: original) }
         let request = admitted.request
+        try request.gate?.enter()
         let shared = try await renders.value(
             for: "\(plan.key)|\(original.mayStore)|\(request.storage.rawValue)",
             priority: request.priority.taskPriority, finishWhenAbandoned: request.finishWhenAbandoned,

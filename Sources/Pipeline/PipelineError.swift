@@ -88,6 +88,9 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         /// Too much is in progress and waiting; the error's `retryAfter` says when to try again.
         public static let overloaded = Code(
             "overloaded", 4, 503, "too much is in progress and waiting (`queue`)")
+        /// The caches cannot answer the request, and the caller has used up its share of work.
+        public static let rateLimited = Code(
+            "rateLimited", 6, 429, "the caches cannot answer the request, and the caller has used up its share of work")
         /// The caller cancelled the request.
         public static let cancelled = Code("cancelled", 130, 503, "the caller cancelled the request")
 
@@ -96,7 +99,7 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
             .invalidSource, .invalidRecipe, .maskUnavailable, .notAvailable, .libraryUnavailable, .sourceRefused,
             .notFound, .fetchFailed, .fetchTimedOut, .notCached, .notAnImage, .unsupportedFormat, .overLimit,
             .undecodable, .renderFailed, .renderDeadline, .renderCrashed, .workersUnavailable, .cacheUnavailable,
-            .overloaded, .cancelled,
+            .overloaded, .rateLimited, .cancelled,
         ]
     }
 
