@@ -100,7 +100,8 @@ extension Problem.Kind {
 
     /// Every kind, for the documentation.
     static let all: [Self] = [
-        malformedRequest, invalidSource, invalidRecipe, missingMask, badSignature, forbidden, recipeNotAllowed, sourceRefused,
+        malformedRequest, invalidSource, invalidRecipe, missingMask, badSignature, forbidden, recipeNotAllowed,
+        sourceRefused,
         unknownPath, notFound, methodNotAllowed, requestTimeout, preconditionFailed, bodyTooLarge, overLimit,
         targetTooLong, notAnImage,
         undecodable, renderFailed, renderCrashed, tooManyRequests, fieldsTooLarge, internalError, unknownCoding,

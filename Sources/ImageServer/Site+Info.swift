@@ -27,7 +27,8 @@ extension Site {
         let varying = VariantAnswer.varying(
             original: answer.record.response.fields, forwarded: settings.forwarded, isNegotiated: false)
         return ConditionalAnswer.response(
-            VariantAnswer.response(answer, varying: varying, caching: settings.caching, expiry: grant.expiry, now: now()),
+            VariantAnswer.response(
+                answer, varying: varying, caching: settings.caching, expiry: grant.expiry, now: now()),
             to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
     }
 

@@ -3,6 +3,7 @@ import HTTPCaching
 import Pipeline
 import PipelineSupport
 import Synchronization
+import Variants
 
 /// Whether the server takes work, as `/ready` says. `/health` says only that it runs.
 package final class Readiness: Sendable {
@@ -50,7 +51,8 @@ extension Site {
         guard let metrics = settings.metrics else { throw Problem(.unknownPath, "this server keeps no metrics") }
         pipeline.reportMetrics()
         if let disk = await pipeline.diskStatistics() {
-            report(metrics, "disk", [("original", disk.originals), ("variant", disk.variants), ("record", disk.records)])
+            report(
+                metrics, "disk", [("original", disk.originals), ("variant", disk.variants), ("record", disk.records)])
         }
         return text(metrics.text, type: "text/plain; version=0.0.4; charset=utf-8")
     }

@@ -1,4 +1,4 @@
-import CoreMetrics
+public import CoreMetrics
 import Synchronization
 
 /// Keeps the metrics of a program in memory, and writes them as Prometheus' text format, version 0.0.4.
@@ -139,7 +139,8 @@ private final class GaugeSeries: Series, MeterHandler, RecorderHandler {
     func record(_ value: Double) { set(value) }
     func write(_ name: String, _ labels: String, to text: inout String) {
         let value = value.withLock { $0 }
-        text += value == value.rounded() && abs(value) < 1e15
+        text +=
+            value == value.rounded() && abs(value) < 1e15
             ? line(name, labels, Int64(value)) : line(name, labels, value)
     }
 }

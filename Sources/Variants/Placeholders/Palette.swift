@@ -1,4 +1,3 @@
-
 /// The dominant colours of a picture, found by median cut (Heckbert 1982).
 package enum Palette {
     private typealias Colour = [UInt8]

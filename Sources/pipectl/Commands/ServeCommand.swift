@@ -80,8 +80,8 @@ struct ServeCommand: AsyncParsableCommand {
         }
         await Self.interrupted()
         site.readiness.end()
-        // Load balancers need time to see it.
-        await Self.pause(seconds: configuration.drainSeconds)
+        // Load balancers need time to see it. Nothing cancels this task; a second signal ends the program.
+        if configuration.drainSeconds > 0 { try? await Task.sleep(for: .seconds(configuration.drainSeconds)) }
         let isFinished = await withTaskGroup(of: Bool.self) { group in
             for server in servers { group.addTask { await server.stop(patience: Self.patience) } }
             return await group.reduce(true) { $0 && $1 }
@@ -105,12 +105,6 @@ struct ServeCommand: AsyncParsableCommand {
         let operators = try await HTTPServer.start(site, listener, observers: observers)
         Console.error("listening for operators on http://\(operators.address)", .info)
         return [server, operators]
-    }
-
-    /// Waits, unless the program is asked to stop once more.
-    private static func pause(seconds: Double) async {
-        guard seconds > 0 else { return }
-        _ = await Patience.waits(.seconds(seconds)) { await interrupted() }
     }
 
     /// Starts the render workers and logs which sandbox mechanisms are in force, since not every system offers them
