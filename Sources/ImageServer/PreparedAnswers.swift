@@ -21,6 +21,7 @@ struct HitQuery {
     private(set) var accept: String?
     private(set) var ifNoneMatch: String?
     private(set) var ifModifiedSince: String?
+    private(set) var origin: String?
     let isHead: Bool
 
     /// nil if a field has a say that prepared answers do not know: a range, a body, another connection.
@@ -45,6 +46,9 @@ struct HitQuery {
                 case "if-modified-since":
                     guard ifModifiedSince == nil else { return nil }
                     ifModifiedSince = field.value
+                case "origin":
+                    guard origin == nil else { return nil }
+                    origin = field.value
                 case "connection":
                     guard FieldLines.isSameName(field.value, "keep-alive") else { return nil }
                 case "range", "if-range", "if-match", "if-unmodified-since", "transfer-encoding", "content-length",
@@ -70,6 +74,8 @@ final class PreparedAnswers: Sendable {
         var target: String
         /// The formats that the client accepts, where the output depends on it; else empty.
         var formats: [UInt8]
+        /// The origin of the page that asks, if the answer's fields depend on it.
+        var origin: String?
     }
 
     /// One answer and its heads.

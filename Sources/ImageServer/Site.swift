@@ -56,7 +56,7 @@ package struct Site: Sendable {
                 ? []
                 : Negotiation.formats(accept: query.accept, among: settings.formats).map {
                     UInt8(settings.formats.firstIndex(of: $0) ?? 0)
-                })
+                }, origin: settings.crossOrigin.selected(query.origin))
     }
 
     /// Answers; whatever goes wrong is an answer too.
@@ -64,6 +64,14 @@ package struct Site: Sendable {
     /// - Parameter onInterim: takes the origin's interim responses, before this returns.
     package func respond(
         to request: ServerRequest, onInterim: @escaping @Sendable (ServerResponse) -> Void = { _ in }
+    ) async -> ServerResponse {
+        if let answer = settings.crossOrigin.preflight(request, now: now()) { return answer }
+        return settings.crossOrigin.applied(
+            to: await answer(to: request, onInterim), origin: request.fields.first("origin"))
+    }
+
+    private func answer(
+        to request: ServerRequest, _ onInterim: @escaping @Sendable (ServerResponse) -> Void
     ) async -> ServerResponse {
         if let hit = await storedHit(request) { return hit }
         do throws(Problem) {
@@ -76,6 +84,7 @@ package struct Site: Sendable {
                 }
                 throw problem
             }
+            try settings.loop.check(request.fields)
             switch route {
             case .health:
                 return health()
@@ -130,6 +139,7 @@ package struct Site: Sendable {
             }
             asked.fields.append(HeaderField("Max-Forwards", String(hops - 1)))
         }
+        if !forwarded.areAll { asked.fields += LoopGuard.passedOn(request.fields) }
         if changes {
             asked.method = request.method
             asked.body = request.body
@@ -170,6 +180,7 @@ package struct Site: Sendable {
             }
             var asked = ImageRequest(.url(source), recipe: recipe)
             asked.fields = settings.forwarded.upstream(request.fields, isOriginal: false)
+            if !settings.forwarded.areAll { asked.fields += LoopGuard.passedOn(request.fields) }
             asked.policy = policy(request)
             if isNegotiated {
                 asked.negotiated = Negotiation.formats(
@@ -184,8 +195,10 @@ package struct Site: Sendable {
             let varying = VariantAnswer.varying(
                 original: image.record.response.fields, forwarded: settings.forwarded, isNegotiated: isNegotiated)
             // A named mask is read for each request: it may have changed.
-            if recipe.maskNames.isEmpty, recipe.overlayNames.isEmpty { prepare(image, varying, request) }
-            let answer = VariantAnswer.response(image, varying: varying, caching: settings.caching, now: now())
+            let naming = SourceFields.fields(of: source, image.format, isGiven: true)
+            if recipe.maskNames.isEmpty, recipe.overlayNames.isEmpty { prepare(image, varying, naming, request) }
+            let answer = VariantAnswer.response(
+                image, varying: varying, naming: naming, caching: settings.caching, now: now())
             return ConditionalAnswer.response(
                 answer, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
         } catch {
@@ -193,16 +206,20 @@ package struct Site: Sendable {
         }
     }
 
-    private func prepare(_ image: ImageResponse, _ varying: [String], _ request: ServerRequest) {
+    private func prepare(
+        _ image: ImageResponse, _ varying: [String], _ naming: [HeaderField], _ request: ServerRequest
+    ) {
         guard let query = HitQuery(method: request.method, fields: request.fields, settings),
             let fresh = fresh(image.record.response), let answer = pipeline.memoryAnswer(for: image)
         else { return }
-        let (hit, caching) = (image.asMemoryHit, settings.caching)
+        let (hit, caching, crossOrigin) = (image.asMemoryHit, settings.caching, settings.crossOrigin)
         prepared.keep(
             PreparedAnswers.Entry(answer, fresh: fresh, length: image.bytes.count, isConditional: true) { now, tier in
                 var hit = hit
                 hit.outcome = Outcome(tier)
-                return VariantAnswer.response(hit, varying: varying, caching: caching, now: now)
+                let answer = VariantAnswer.response(
+                    hit, varying: varying, naming: naming, caching: caching, now: now)
+                return crossOrigin.applied(to: answer, origin: query.origin)
             }, for: key(request.target, query))
     }
 
@@ -211,11 +228,13 @@ package struct Site: Sendable {
             let query = HitQuery(method: request.method, fields: request.fields, settings),
             let fresh = fresh(record.response), let answer = pipeline.memoryAnswer(for: original)
         else { return }
-        let caching = settings.caching
+        let (caching, crossOrigin) = (settings.caching, settings.crossOrigin)
         prepared.keep(
             PreparedAnswers.Entry(answer, fresh: fresh, length: original.body.count, isConditional: false) {
                 now, tier in
-                OriginalAnswer.response(OriginalResponse(hit: record, in: tier, now: now, caching: caching))
+                let answer = OriginalAnswer.response(
+                    OriginalResponse(hit: record, in: tier, now: now, caching: caching))
+                return crossOrigin.applied(to: answer, origin: query.origin)
             }, for: key(request.target, query))
     }
 

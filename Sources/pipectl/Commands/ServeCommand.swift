@@ -31,7 +31,8 @@ struct ServeCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Address to listen on (default 127.0.0.1:8080); with port 0 the system chooses one.", valueName: "host:port"
+            "Address to listen on (default 127.0.0.1:8080); with port 0 the system chooses one. Also unix:PATH, or fd:NUMBER for a socket that was passed.",
+            valueName: "host:port"
         ))
     var listen: String?
     @OptionGroup var verbose: VerboseOption
@@ -42,9 +43,13 @@ struct ServeCommand: AsyncParsableCommand {
 
     func run() async throws {
         let settings = try common.settings(flags: listen.map { [("--listen", "listen", $0)] } ?? [])
-        let configuration = try settings.configuration(serves: true)
+        var configuration = try settings.configuration(serves: true)
+        if !settings.isSet("listen") {
+            configuration.listener.passed = PassedSockets.descriptors(settings.environment, process: getpid())
+        }
         Console.beginLog(configuration.logFormat)
         let site = try configuration.serverConfiguration(settings)
+        configuration.pipeline.fetch.loopEntry = site.loop.entry
         let caches = try configuration.pipelineConfiguration()
         let pipeline = try ImagePipeline(caches)
         await Self.prepareWorkers(of: pipeline)
@@ -63,7 +68,9 @@ struct ServeCommand: AsyncParsableCommand {
             await pipeline.shutdown()
             throw CommandFailure(.usage, error.message)
         }
-        Console.error("listening on http://\(server.address)", .info)
+        for address in server.addresses {
+            Console.error("listening on \(Self.shown(address, isSecure: configuration.listener.tls != nil))", .info)
+        }
         await Self.interrupted()
         if !(await server.stop(patience: Self.patience)), !common.quiet {
             Console.error("pipectl: stopped before every answer was finished")
@@ -71,6 +78,11 @@ struct ServeCommand: AsyncParsableCommand {
         if !(await Patience.waits(Self.patience, for: { await pipeline.shutdown() })), !common.quiet {
             Console.error("pipectl: stopped before everything was stored")
         }
+    }
+
+    /// A URL, if there is one.
+    private static func shown(_ address: ListenAddress, isSecure: Bool) -> String {
+        if case .tcp = address { "http\(isSecure ? "s" : "")://\(address)" } else { "\(address)" }
     }
 
     /// Starts the render workers and logs which sandbox mechanisms are in force, since not every system offers them

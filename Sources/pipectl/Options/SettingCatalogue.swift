@@ -150,7 +150,8 @@ enum SettingCatalogue {
     private static let serving: [Setting] = [
         Setting(
             "listen", \.listener.listen, .listenAddress,
-            "address to listen on; loopback only, unless you choose otherwise"),
+            "HOST:PORT, unix:PATH, or fd:NUMBER for a socket that was passed; loopback only, unless you choose otherwise"
+        ),
         Setting("allowUnsigned", \.site.signature.allowUnsigned, .bool, "serve URLs without a signature"),
         Setting(
             "auto", \.site.formats, .formats(among: Negotiation.offered),
@@ -172,6 +173,18 @@ enum SettingCatalogue {
             "server.bodyBytes", \.listener.bodyBytes, .size(),
             "of one request's body, which is read even if it is not used"),
         Setting("server.idleSeconds", \.listener.idleSeconds, .seconds, "before an idle connection is closed"),
+        Setting(
+            "server.tls", \.listener.tls, .tlsFiles,
+            "certificate and key, paths of PEM files; none: plain HTTP, for a proxy in front or loopback"),
+        Setting(
+            "server.http2", \.listener.http2, .bool, "HTTP/2 over TLS, if the client offers it; never in clear text"),
+        Setting(
+            "server.cors", \.site.crossOrigin, .origins,
+            "origins whose pages may read answers with scripts, https://example.org, or *; showing pictures needs none"),
+        Setting(
+            "server.trustedProxies", \.listener.proxies, .proxies,
+            "addresses, CIDR blocks and `unix`, whose Forwarded or X-Forwarded-For names the client; none, since clients can write them"
+        ),
         Setting(
             "heif.trusted", \.trustsHEIF, .bool,
             "suppress the warning about an old libheif, if your distribution has patched it"),
