@@ -39,7 +39,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private let site: Site
     private let configuration: ListenerConfiguration
     private let progress: HeadProgress
-    private let log: RequestLog?
+    private let observers: RequestObservers
     private let isTurnedAway: Bool
     private let sendsFiles: Bool
     private let idle: TimeAmount
@@ -79,7 +79,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     init(_ setup: ConnectionSetup, progress: HeadProgress, isTurnedAway: Bool, sendsFiles: Bool) {
         site = setup.site
         configuration = setup.configuration
-        log = setup.log
+        observers = setup.observers
         self.progress = progress
         self.isTurnedAway = isTurnedAway
         self.sendsFiles = sendsFiles
@@ -212,7 +212,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
 
     private func begin(_ head: HTTPRequestHead) {
-        if log != nil { began = .now }
+        if observers.isActive { began = .now }
         let method = Self.name(of: head.method)
         let fields = head.headers.map { HeaderField($0.name, $0.value.trimmingSpace()) }
         if head.version == .http1_1, !isDraining,
@@ -257,6 +257,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
         let handler = NIOLoopBound(self, eventLoop: loop)
         var request = admission.request
         request.body = incoming
+        request.client = client(request.fields)
+        request.isAdministrative = configuration.isAdministrative
         (isBodyWanted, incoming) = (false, [])
         answers += 1
         let answer = answers
@@ -301,7 +303,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     // MARK: Answers
 
     private func send(_ hit: PreparedAnswer, _ head: HTTPRequestHead, _ fields: [HeaderField]) {
-        if log != nil {
+        if observers.isActive {
             let request = ServerRequest(method: Self.name(of: head.method), target: head.uri, fields: fields)
             log(request, status: hit.status, bytes: hit.length, note: hit.note)
         }
@@ -476,13 +478,18 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
 
     private func log(_ request: ServerRequest?, status: Int, bytes: Int, note: String?) {
-        guard let log else { return }
+        guard observers.isActive else { return }
+        let duration = request == nil ? Duration.zero : began.duration(to: .now)
+        observers.metrics?.count(
+            request?.target, status: status, bytes: bytes, nanoseconds: Int64(duration / .nanoseconds(1)))
+        guard let log = observers.log else { return }
         log.write(
             RequestLog.Entry(
-                client: configuration.proxies.client(
-                    peer: context?.remoteAddress?.ipAddress, fields: request?.fields ?? []) ?? "-", request: request,
-                status: status, bytes: bytes,
-                note: note,
-                milliseconds: request == nil ? 0 : Double((ContinuousClock.now - began) / .microseconds(1)) / 1000))
+                client: client(request?.fields ?? []) ?? "-", request: request, status: status, bytes: bytes,
+                note: note, milliseconds: duration / .milliseconds(1)))
+    }
+
+    private func client(_ fields: [HeaderField]) -> String? {
+        configuration.proxies.client(peer: context?.remoteAddress?.ipAddress, fields: fields)
     }
 }

@@ -6,7 +6,7 @@ import NIOHTTP1
 struct ConnectionSetup: Sendable {
     let site: Site
     let configuration: ListenerConfiguration
-    let log: RequestLog?
+    let observers: RequestObservers
 
     /// The handlers of HTTP/1.1.
     ///

@@ -11,21 +11,21 @@ package final class HTTPServer: Sendable {
 
     private let listeners: [Listener]
     private let connections: Connections
-    private let log: RequestLog?
+    private let observers: RequestObservers
 
     private init(
-        listeners: [Listener], connections: Connections, log: RequestLog?
+        listeners: [Listener], connections: Connections, observers: RequestObservers
     ) {
         self.listeners = listeners
         self.connections = connections
-        self.log = log
+        self.observers = observers
     }
 
     /// Starts listening.
     ///
-    /// - Parameter log: gets a line for each request; nil if requests are not logged.
+    /// - Parameter observers: are told of each request.
     package static func start(
-        _ site: Site, _ configuration: ListenerConfiguration, log: RequestLog?
+        _ site: Site, _ configuration: ListenerConfiguration, observers: RequestObservers = RequestObservers()
     ) async throws(StartError) -> HTTPServer {
         let transport = try secureTransport(configuration)
         raiseDescriptorLimit()
@@ -34,7 +34,7 @@ package final class HTTPServer: Sendable {
         // The Swift 6.3 runtime can crash where two threads need a nested generic type for the first time (one start in
         // a hundred, with 30 clients at once). One thread makes the decoder's before there is a connection.
         _ = ConnectionSetup.requestDecoder(configuration)
-        let setup = ConnectionSetup(site: site, configuration: configuration, log: log)
+        let setup = ConnectionSetup(site: site, configuration: configuration, observers: observers)
         let bootstrap = {
             ServerBootstrap(group: group)
                 .serverChannelOption(.backlog, value: 1024)
@@ -62,7 +62,7 @@ package final class HTTPServer: Sendable {
                 throw StartError(message: "cannot listen on \(place): \(reason(error))")
             }
         }
-        return HTTPServer(listeners: listeners, connections: connections, log: log)
+        return HTTPServer(listeners: listeners, connections: connections, observers: observers)
     }
 
     /// Where it listens, with the port the system chose where none was given.
@@ -83,7 +83,7 @@ package final class HTTPServer: Sendable {
             await connections.allClosed()
         }
         // The loops end with the program: a task that is being cancelled may still want to report to one.
-        await log?.flush()
+        await observers.log?.flush()
         return isFinished
     }
 

@@ -13,7 +13,7 @@ import Variants
 /// What `Site.hit` answers by itself, and what it leaves to the stages.
 @Suite struct HitTests {
     /// A site on a cache folder, before an origin whose picture and fields a test sets; time is the test's.
-    private final class Bench: Sendable {
+    final class Bench: Sendable {
         let site: Site
         let pipeline: ImagePipeline
         let origin: LoopbackOrigin
@@ -101,7 +101,7 @@ import Variants
         }
     }
 
-    private static func with(
+    static func with(
         _ change: (inout ServerConfiguration, inout PipelineConfiguration) -> Void = { _, _ in },
         _ body: (Bench) async throws -> Void
     ) async throws {
@@ -397,6 +397,10 @@ import Variants
             _ = await bench.ask(bench.variant)
             let head = Self.text(try #require(bench.hit(bench.variant, [HeaderField("Origin", "https://x")])).head)
             #expect(head.contains("Access-Control-Allow-Origin: *\r\n") && !head.contains("Vary: Origin"))
+            // What an operator's browser may read is not for the pages it shows.
+            for target in ["/metrics", "/ready", "/health"] {
+                #expect(await bench.ask(target, [HeaderField("Origin", "https://x")])["access-control-allow-origin"] == nil)
+            }
         }
     }
 

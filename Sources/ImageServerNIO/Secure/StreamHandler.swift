@@ -113,6 +113,8 @@
             let handler = NIOLoopBound(self, eventLoop: loop)
             var request = admission.request
             request.body = incoming
+            request.client = client(request.fields)
+            request.isAdministrative = setup.configuration.isAdministrative
             incoming = []
             let task = Task { [request] in
                 let response = await site.respond(to: request) { interim in
@@ -216,11 +218,18 @@
         }
 
         private func log(_ request: ServerRequest?, status: Int, bytes: Int, note: String?) {
-            setup.log?.write(
+            guard setup.observers.isActive else { return }
+            let duration = request == nil ? Duration.zero : began.duration(to: .now)
+            setup.observers.metrics?.count(
+                request?.target, status: status, bytes: bytes, nanoseconds: Int64(duration / .nanoseconds(1)))
+            setup.observers.log?.write(
                 RequestLog.Entry(
-                    client: setup.configuration.proxies.client(peer: peer, fields: request?.fields ?? []) ?? "-",
-                    request: request, status: status, bytes: bytes, note: note,
-                    milliseconds: request == nil ? 0 : Double((ContinuousClock.now - began) / .microseconds(1)) / 1000))
+                    client: client(request?.fields ?? []) ?? "-", request: request, status: status, bytes: bytes,
+                    note: note, milliseconds: duration / .milliseconds(1)))
+        }
+
+        private func client(_ fields: [HeaderField]) -> String? {
+            setup.configuration.proxies.client(peer: peer, fields: fields)
         }
 
         private static func head(_ status: Int, _ fields: [HeaderField]) -> HTTPResponseHead {

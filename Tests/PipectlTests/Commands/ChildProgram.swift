@@ -48,6 +48,7 @@ final class ChildProgram: Sendable {
     ///
     /// - Parameters:
     ///   - arguments: without the program's name.
+    ///   - program: another program than `pipectl`, by path or by name in `PATH`.
     ///   - input: a file read as stdin; nothing by default.
     ///   - folder: the working folder, also `HOME`.
     ///   - environment: further variables, each `NAME=value`.
@@ -55,8 +56,9 @@ final class ChildProgram: Sendable {
     ///   - socket: a listening socket that it gets as a service manager passes one (`sd_listen_fds(3)`).
     ///   - seconds: after this long the child is killed, so that a test that went wrong ends.
     init(
-        _ arguments: [String], input: String = "/dev/null", folder: String, environment variables: [String] = [],
-        hasTerminal: Bool = false, passing socket: Int32? = nil, seconds: Int = 120
+        _ arguments: [String], program: String = path, input: String = "/dev/null", folder: String,
+        environment variables: [String] = [], hasTerminal: Bool = false, passing socket: Int32? = nil,
+        seconds: Int = 120
     ) throws(StartError) {
         var output: (Int32, Int32) = (-1, -1)
         var errors: (Int32, Int32) = (-1, -1)
@@ -80,7 +82,7 @@ final class ChildProgram: Sendable {
         // knows its process before that.
         let passing = ["sh", "-c", "LISTEN_FDS=1 LISTEN_PID=$$ exec \"$@\"", "sh"]
         var words =
-            (["env", "-C", folder] + variables + (socket == nil ? [] : passing) + [Self.path] + arguments).map {
+            (["env", "-C", folder] + variables + (socket == nil ? [] : passing) + [program] + arguments).map {
                 strdup($0)
             } + [nil]
         defer { for text in environment + words { free(text) } }
@@ -91,7 +93,7 @@ final class ChildProgram: Sendable {
         guard status == 0 else {
             close(output.0)
             close(errors.0)
-            throw StartError(description: "cannot start \(Self.path): \(String(cString: strerror(status)))")
+            throw StartError(description: "cannot start \(program): \(String(cString: strerror(status)))")
         }
         self.child = child
         let ends = (output.0, errors.0)
