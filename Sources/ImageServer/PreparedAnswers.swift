@@ -22,14 +22,15 @@ struct HitQuery {
     private(set) var accept: String?
     private(set) var ifNoneMatch: String?
     private(set) var ifModifiedSince: String?
+    private(set) var origin: String?
     let isHead: Bool
 
-    private enum Meaning { case host, accept, noneMatch, modifiedSince, connection, control, needsStages }
+    private enum Meaning { case host, accept, noneMatch, modifiedSince, origin, connection, control, needsStages }
 
     /// Fields that have a say; all others have none.
     private static let meanings: [(name: String, meaning: Meaning)] = [
         ("host", .host), ("accept", .accept), ("connection", .connection), ("if-none-match", .noneMatch),
-        ("if-modified-since", .modifiedSince), ("cache-control", .control), ("pragma", .control),
+        ("if-modified-since", .modifiedSince), ("origin", .origin), ("cache-control", .control), ("pragma", .control),
         ("range", .needsStages), ("if-range", .needsStages), ("if-match", .needsStages),
         ("if-unmodified-since", .needsStages), ("transfer-encoding", .needsStages), ("content-length", .needsStages),
         ("expect", .needsStages), ("upgrade", .needsStages),
@@ -55,6 +56,9 @@ struct HitQuery {
             case .modifiedSince:
                 guard ifModifiedSince == nil else { return nil }
                 ifModifiedSince = field.value
+            case .origin:
+                guard origin == nil else { return nil }
+                origin = field.value
             case .connection:
                 guard FieldLines.isSameName(field.value, "keep-alive") else { return nil }
             case .needsStages: return nil
@@ -77,6 +81,8 @@ final class PreparedAnswers: Sendable {
         var target: String
         /// The formats that the client accepts, where the output depends on it; else empty.
         var formats: [UInt8]
+        /// The origin of the page that asks, if the answer's fields depend on it.
+        var origin: String?
     }
 
     /// One answer and its heads.

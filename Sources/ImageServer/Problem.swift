@@ -94,6 +94,7 @@ extension Problem.Kind {
     static let originTimeout = Self("origin-timeout", .fetchTimedOut, "The origin took too long")
     static let notCached = Self(
         "not-cached", .notCached, "Nothing is stored, and the request forbids to ask the origin")
+    static let loopDetected = Self("loop-detected", 508, "The server is asked by itself")
     static let renderTimeout = Self("render-timeout", .renderDeadline, "The render took too long")
     package static let unsupportedVersion = Self(
         "unsupported-version", 505, "Only HTTP/1.0 and HTTP/1.1 are spoken here")
@@ -107,7 +108,7 @@ extension Problem.Kind {
         undecodable, renderFailed, renderCrashed, tooManyRequests, fieldsTooLarge, internalError, unknownCoding,
         notAvailable,
         originFailed, overloaded, originTimeout, notCached, renderTimeout,
-        unsupportedVersion,
+        unsupportedVersion, loopDetected,
     ]
 }
 

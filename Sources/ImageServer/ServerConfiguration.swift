@@ -28,6 +28,10 @@ public struct ServerConfiguration: Sendable {
     package var methods = ForwardedMethods.none
     /// Whether the site asks the origin if a client's request says `no-cache`.
     package var honoursClientNoCache = false
+    /// Which pages of other origins may read answers with scripts.
+    package var crossOrigin = CrossOriginRule.none
+    /// Recognises requests of this server to itself.
+    package var loop = LoopGuard()
     /// The pipeline's own rules, from which answers derive their freshness.
     package var caching = CachingConfiguration()
 

@@ -151,6 +151,7 @@ enum ReasonPhrase {
         417: "Expectation Failed", 421: "Misdirected Request", 422: "Unprocessable Content", 429: "Too Many Requests",
         431: "Request Header Fields Too Large", 500: "Internal Server Error", 501: "Not Implemented",
         502: "Bad Gateway", 503: "Service Unavailable", 504: "Gateway Timeout", 505: "HTTP Version Not Supported",
+        508: "Loop Detected",
     ]
 
     /// The registered phrase; empty for statuses without one.

@@ -11,6 +11,7 @@ extension Site {
         let gate = Gate(settings.rate, request, now)
         asked.gate = gate?.work
         asked.fields = settings.forwarded.upstream(request.fields, isOriginal: false)
+        if !settings.forwarded.areAll { asked.fields += LoopGuard.passedOn(request.fields) }
         asked.policy = policy(request)
         let information: SourceInformation
         do throws(PipelineError) {

@@ -72,7 +72,7 @@ public struct Site: Sendable {
                 ? []
                 : Negotiation.formats(accept: query.accept, among: settings.formats).map {
                     UInt8(settings.formats.firstIndex(of: $0) ?? 0)
-                })
+                }, origin: settings.crossOrigin.selected(query.origin))
     }
 
     /// Answers; whatever goes wrong is an answer too.
@@ -80,6 +80,19 @@ public struct Site: Sendable {
     /// - Parameter onInterim: takes the origin's interim responses, before this returns.
     package func respond(
         to request: ServerRequest, onInterim: @escaping @Sendable (ServerResponse) -> Void = { _ in }
+    ) async -> ServerResponse {
+        let rule = Self.mayBeShared(request.target) ? settings.crossOrigin : .none
+        if let answer = rule.preflight(request, now: now()) { return answer }
+        return rule.applied(to: await answer(to: request, onInterim), origin: request.fields.first("origin"))
+    }
+
+    /// Whether pages of other origins may be allowed to read an answer: not one that depends on where the client is.
+    private static func mayBeShared(_ target: String) -> Bool {
+        ["/variant/", "/original/", "/info/"].contains { target.hasPrefix($0) }
+    }
+
+    private func answer(
+        to request: ServerRequest, _ onInterim: @escaping @Sendable (ServerResponse) -> Void
     ) async -> ServerResponse {
         if let hit = await storedHit(request) { return hit }
         do throws(Problem) {
@@ -94,6 +107,7 @@ public struct Site: Sendable {
                 }
                 throw problem
             }
+            try settings.loop.check(request.fields)
             switch route {
             case .health:
                 return health()
@@ -155,6 +169,7 @@ public struct Site: Sendable {
             }
             asked.fields.append(HeaderField("Max-Forwards", String(hops - 1)))
         }
+        if !forwarded.areAll { asked.fields += LoopGuard.passedOn(request.fields) }
         if changes {
             asked.method = request.method
             asked.body = request.body
@@ -197,10 +212,12 @@ public struct Site: Sendable {
         let isNegotiated = recipe.output == nil || recipe.output?.kind == .auto
         do throws(Problem) {
             let recipe = try settings.recipes.admitted(recipe, text: text)
-            var asked = ImageRequest(.url(try settings.baseURLs.url(for: source)), recipe: recipe)
+            let url = try settings.baseURLs.url(for: source)
+            var asked = ImageRequest(.url(url), recipe: recipe)
             let gate = Gate(settings.rate, request, now)
             asked.gate = gate?.work
             asked.fields = settings.forwarded.upstream(request.fields, isOriginal: false)
+            if !settings.forwarded.areAll { asked.fields += LoopGuard.passedOn(request.fields) }
             asked.policy = policy(request)
             if isNegotiated {
                 asked.negotiated = Negotiation.formats(
@@ -215,9 +232,12 @@ public struct Site: Sendable {
             let varying = VariantAnswer.varying(
                 original: image.record.response.fields, forwarded: settings.forwarded, isNegotiated: isNegotiated)
             // A named mask is read for each request: it may have changed.
-            if recipe.maskNames.isEmpty, recipe.overlayNames.isEmpty { prepare(image, varying, request, grant) }
+            let naming = SourceFields.fields(of: url, image.format, isGiven: url == source)
+            if recipe.maskNames.isEmpty, recipe.overlayNames.isEmpty {
+                prepare(image, varying, naming, request, grant)
+            }
             let answer = VariantAnswer.response(
-                image, varying: varying, caching: settings.caching, expiry: grant.expiry, now: now())
+                image, varying: varying, naming: naming, caching: settings.caching, expiry: grant.expiry, now: now())
             return ConditionalAnswer.response(
                 answer, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
         } catch {
@@ -227,18 +247,22 @@ public struct Site: Sendable {
     }
 
     private func prepare(
-        _ image: ImageResponse, _ varying: [String], _ request: ServerRequest, _ grant: Signature.Grant
+        _ image: ImageResponse, _ varying: [String], _ naming: [HeaderField], _ request: ServerRequest,
+        _ grant: Signature.Grant
     ) {
         guard let query = HitQuery(method: request.method, fields: request.fields, settings),
             let fresh = fresh(image.record.response, until: grant.expiry),
             let answer = pipeline.memoryAnswer(for: image)
         else { return }
         let (hit, caching, expiry) = (image.asMemoryHit, settings.caching, grant.expiry)
+        let crossOrigin = settings.crossOrigin
         prepared.keep(
             PreparedAnswers.Entry(answer, fresh: fresh, length: image.bytes.count, isConditional: true) { now, tier in
                 var hit = hit
                 hit.outcome = Outcome(tier)
-                return VariantAnswer.response(hit, varying: varying, caching: caching, expiry: expiry, now: now)
+                let answer = VariantAnswer.response(
+                    hit, varying: varying, naming: naming, caching: caching, expiry: expiry, now: now)
+                return crossOrigin.applied(to: answer, origin: query.origin)
             }, for: key(request.target, query))
     }
 
@@ -247,11 +271,13 @@ public struct Site: Sendable {
             let query = HitQuery(method: request.method, fields: request.fields, settings),
             let fresh = fresh(record.response, until: grant.expiry), let answer = pipeline.memoryAnswer(for: original)
         else { return }
-        let caching = settings.caching
+        let (caching, crossOrigin) = (settings.caching, settings.crossOrigin)
         prepared.keep(
             PreparedAnswers.Entry(answer, fresh: fresh, length: original.body.count, isConditional: false) {
                 now, tier in
-                OriginalAnswer.response(OriginalResponse(hit: record, in: tier, now: now, caching: caching))
+                let answer = OriginalAnswer.response(
+                    OriginalResponse(hit: record, in: tier, now: now, caching: caching))
+                return crossOrigin.applied(to: answer, origin: query.origin)
             }, for: key(request.target, query))
     }
 

@@ -9,10 +9,12 @@ enum VariantAnswer {
     /// - Parameters:
     ///   - image: what the pipeline gave.
     ///   - varying: request fields that this answer depended on, as `Vary` names them.
+    ///   - naming: fields that name the source.
     ///   - expiry: Unix seconds from which the URL is refused, so that no cache in front keeps the answer for longer.
     ///   - now: Unix seconds.
     static func response(
-        _ image: ImageResponse, varying: [String], caching: CachingConfiguration, expiry: Double? = nil, now: Double
+        _ image: ImageResponse, varying: [String], naming: [HeaderField] = [], caching: CachingConfiguration,
+        expiry: Double? = nil, now: Double
     ) -> ServerResponse {
         let handling = Self.handling(of: image, caching: caching, now: now).fieldValue()
         var fields = [
@@ -30,6 +32,7 @@ enum VariantAnswer {
             HeaderField("Accept-Ranges", "bytes"),
         ]
         if !varying.isEmpty { fields.append(HeaderField("Vary", varying.joined(separator: ", "))) }
+        fields += naming
         fields.append(HeaderField("Cache-Status", handling))
         let timing = timing(image.timings)
         if !timing.isEmpty { fields.append(HeaderField("Server-Timing", timing)) }

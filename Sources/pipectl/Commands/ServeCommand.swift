@@ -33,7 +33,8 @@ struct ServeCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Address to listen on (default 127.0.0.1:8080); with port 0 the system chooses one.", valueName: "host:port"
+            "Address to listen on (default 127.0.0.1:8080); with port 0 the system chooses one. Also unix:PATH, or fd:NUMBER for a socket that was passed.",
+            valueName: "host:port"
         ))
     var listen: String?
     @OptionGroup var verbose: VerboseOption
@@ -44,16 +45,20 @@ struct ServeCommand: AsyncParsableCommand {
 
     func run() async throws {
         let settings = try common.settings(flags: listen.map { [("--listen", "listen", $0)] } ?? [])
-        let configuration = try settings.configuration(serves: true)
+        var configuration = try settings.configuration(serves: true)
+        if !settings.isSet("listen") {
+            configuration.listener.passed = PassedSockets.descriptors(settings.environment, process: getpid())
+        }
         Console.beginLog(configuration.logFormat)
         var site = try configuration.serverConfiguration(settings)
         if let refusal = AccessNotice.refusal(site) { throw CommandFailure(.usage, refusal) }
         for warning in AccessNotice.warnings(
-            site, listen: configuration.listener.listen,
+            site, listen: configuration.listener.passed.first.map { .descriptor($0) } ?? configuration.listener.listen,
             hasSources: !configuration.pipeline.fetch.sources.allow.isEmpty)
         {
             Console.error(warning)
         }
+        configuration.pipeline.fetch.loopEntry = site.loop.entry
         var caches = try configuration.pipelineConfiguration()
         if configuration.hasMetrics {
             site.metrics = PrometheusMetrics()
@@ -96,15 +101,26 @@ struct ServeCommand: AsyncParsableCommand {
     private static func start(
         _ site: Site, _ configuration: RunConfiguration, _ observers: RequestObservers
     ) async throws(HTTPServer.StartError) -> [HTTPServer] {
+        let isSecure = configuration.listener.tls != nil
         let server = try await HTTPServer.start(site, configuration.listener, observers: observers)
-        Console.error("listening on http://\(server.address)", .info)
+        for address in server.addresses {
+            Console.error("listening on \(shown(address, isSecure: isSecure))", .info)
+        }
         guard let address = configuration.adminListen else { return [server] }
         var listener = configuration.listener
         listener.listen = address
+        listener.passed = []
         listener.isAdministrative = true
         let operators = try await HTTPServer.start(site, listener, observers: observers)
-        Console.error("listening for operators on http://\(operators.address)", .info)
+        for address in operators.addresses {
+            Console.error("listening for operators on \(shown(address, isSecure: isSecure))", .info)
+        }
         return [server, operators]
+    }
+
+    /// A URL, if there is one.
+    private static func shown(_ address: ListenAddress, isSecure: Bool) -> String {
+        if case .tcp = address { "http\(isSecure ? "s" : "")://\(address)" } else { "\(address)" }
     }
 
     /// Starts the render workers and logs which sandbox mechanisms are in force, since not every system offers them

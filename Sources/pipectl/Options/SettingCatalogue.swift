@@ -154,7 +154,8 @@ enum SettingCatalogue {
     private static let serving: [Setting] = [
         Setting(
             "listen", \.listener.listen, .listenAddress,
-            "address to listen on; loopback only, unless you choose otherwise"),
+            "HOST:PORT, unix:PATH, or fd:NUMBER for a socket that was passed; loopback only, unless you choose otherwise"
+        ),
         Setting("allowUnsigned", \.site.signature.allowUnsigned, .bool, "serve URLs without a signature"),
         Setting(
             "keys", \.keys, .signingKeys,
@@ -203,6 +204,18 @@ enum SettingCatalogue {
             "server.fallback", \.fallback, .path,
             "picture sent with a 404 or 422 of a variant, never cached; empty: the problem as JSON"),
         Setting("server.idleSeconds", \.listener.idleSeconds, .seconds, "before an idle connection is closed"),
+        Setting(
+            "server.tls", \.listener.tls, .tlsFiles,
+            "certificate and key, paths of PEM files; none: plain HTTP, for a proxy in front or loopback"),
+        Setting(
+            "server.http2", \.listener.http2, .bool, "HTTP/2 over TLS, if the client offers it; never in clear text"),
+        Setting(
+            "server.cors", \.site.crossOrigin, .origins,
+            "origins whose pages may read answers with scripts, https://example.org, or *; showing pictures needs none"),
+        Setting(
+            "server.trustedProxies", \.listener.proxies, .proxies,
+            "addresses, CIDR blocks and `unix`, whose Forwarded or X-Forwarded-For names the client; none, since clients can write them"
+        ),
         Setting(
             "server.drainSeconds", \.drainSeconds, .number(0...3600),
             "between /ready saying 503 and the end of listening, so that load balancers see it"),
