@@ -362,7 +362,7 @@ public final class ImagePipeline: Sendable {
                 RenderJob(original: response.bytes, header: header, recipe: Recipe(), limits: limits))
             if response.isStorable {
                 tiers.keep(
-                    pixels, response.digest, of: response.record.digest,
+                    pixels, response.digest, of: response.record,
                     milliseconds: began.duration(to: .now).milliseconds, generation: generation)
             }
             return pixels

@@ -145,14 +145,14 @@ package final class MemoryTier: Sendable {
     }
 
     package func storeVariant(_ entry: VariantEntry, body: [UInt8], generation: UInt64, source: String?) -> Bool {
-        keep(entry, body: body, generation: Self.split(generation).variants)
+        keep(entry, body: body, of: source, generation: Self.split(generation).variants)
     }
 
     @discardableResult
-    func keep(_ entry: VariantEntry, body: [UInt8], generation: UInt64) -> Bool {
+    func keep(_ entry: VariantEntry, body: [UInt8], of source: String?, generation: UInt64) -> Bool {
         variants.insert(
             entry, body: body, for: entry.key, valueBytes: entry.recipe.utf8.count, cost: entry.cost,
-            generation: generation, name: entry.originalDigest)
+            generation: generation, name: entry.originalDigest, source: source)
     }
 
     // MARK: The whole
@@ -172,11 +172,11 @@ package final class MemoryTier: Sendable {
             result.digests = digests.union(known.map(\.digest))
             records.remove([source])
             result.originals = originals.remove(result.digests)
-            result.variants = variants.remove(named: result.digests)
+            result.variants = variants.remove(named: result.digests.union([source]))
         }
     }
 
-    /// Removes what these sources and digests name, and invalidates in-flight work.
+    /// Removes what these sources and digests name, and invalidates in-flight work on them.
     ///
     /// - Returns: `names`, and the digests in the records of these sources.
     @discardableResult
