@@ -147,6 +147,14 @@ package final class MemoryStore<Value: Sendable>: Sendable {
         }
     }
 
+    /// The values for which `matches` holds. Visits all entries, shard by shard.
+    func values(where matches: (Value) -> Bool) -> [Value] {
+        shards.flatMap { shard in
+            shard.state.withLock { $0.index.values { matches(MemoryEntry<Value>($0).value) } }
+                .map { MemoryEntry<Value>($0).value }
+        }
+    }
+
     /// Removes everything, and voids all insertions begun before.
     package func removeAll() {
         remove { _ in true }

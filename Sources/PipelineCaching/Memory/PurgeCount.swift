@@ -18,6 +18,7 @@ final class PurgeCount: Sendable {
 
     /// The number of purges remembered, and of names in all of them; older work is void.
     private static let (mostPurges, mostNames) = (64, 10_000)
+    private static let workInFlight = PurgeSelection.workInFlight.sources
     private let count = Atomic<UInt64>(0)
     private let state = Mutex(State())
 
@@ -46,7 +47,7 @@ final class PurgeCount: Sendable {
             if generation < state.floor { return false }
             return state.recent.reversed().prefix { $0.generation > generation }.allSatisfy { purge in
                 guard let purged = purge.names else { return false }
-                return !names.contains(where: purged.contains)
+                return !names.contains(where: purged.contains) && purged.isDisjoint(with: Self.workInFlight)
             }
         }
     }
