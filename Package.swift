@@ -77,6 +77,7 @@ let package = Package(
             name: "ImageServer",
             dependencies: [
                 "HTTPCaching", "Pipeline", "PipelineCaching", "PipelineFetching", "PipelineSupport", "Variants",
+                .product(name: "Crypto", package: "swift-crypto"),
             ],
             swiftSettings: settings),
         .target(

@@ -51,6 +51,7 @@ package struct Problem: Error, Sendable, Hashable {
         ]
         if !allowed.isEmpty { fields.append(HeaderField("Allow", allowed.joined(separator: ", "))) }
         if variesByAccept { fields.append(HeaderField("Vary", "Accept")) }
+        if kind == .unauthorized { fields.append(HeaderField("WWW-Authenticate", "Bearer")) }
         if kind == .overloaded { fields.append(HeaderField("Retry-After", "1")) }
         return ServerResponse(
             status: kind.status, fields: fields, body: Array((json.closed + "\n").utf8), note: kind.name)
@@ -64,6 +65,8 @@ extension Problem.Kind {
     static let invalidRecipe = Self("invalid-recipe", .invalidRecipe, "The recipe does not parse")
     static let missingMask = Self(
         "missing-mask", .maskUnavailable, "The recipe names a mask or overlay this server does not have")
+    static let unauthorized = Self("unauthorized", 401, "The request does not carry the admin token")
+    static let adminOff = Self("admin-off", 403, "This server has no admin token")
     static let badSignature = Self("bad-signature", 403, "The URL is not signed for this server")
     static let recipeNotAllowed = Self("recipe-not-allowed", 403, "This server does not make that recipe")
     static let sourceRefused = Self("source-refused", .sourceRefused, "The source is refused by policy")
@@ -94,7 +97,8 @@ extension Problem.Kind {
 
     /// Every kind, for the documentation.
     static let all: [Self] = [
-        malformedRequest, invalidSource, invalidRecipe, missingMask, badSignature, recipeNotAllowed, sourceRefused,
+        malformedRequest, invalidSource, invalidRecipe, missingMask, unauthorized, adminOff, badSignature,
+        recipeNotAllowed, sourceRefused,
         unknownPath, notFound, methodNotAllowed, requestTimeout, preconditionFailed, bodyTooLarge, overLimit,
         targetTooLong, notAnImage,
         undecodable, renderFailed, renderCrashed, fieldsTooLarge, internalError, unknownCoding, notAvailable,

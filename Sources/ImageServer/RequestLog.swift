@@ -81,6 +81,8 @@ package final class RequestLog: Sendable {
         }
         switch route {
         case .health: return "/health"
+        case .purge: return "/purge"
+        case .source(let source, _): return "/source/" + redacted(source)
         case .original(_, let source): return "/original/" + redacted(source)
         case .variant(_, _, let source):
             let recipe = target.split(separator: "/", omittingEmptySubsequences: false)[3]

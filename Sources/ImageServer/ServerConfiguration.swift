@@ -9,6 +9,10 @@ package struct ServerConfiguration: Sendable {
     /// Recipes that the site renders; nil if it renders all.
     package var recipes: Set<Recipe>?
     package var presets = RecipePresets.none
+    /// What operators prove themselves with; nil if purges are refused.
+    package var adminToken: AdminToken?
+    /// The fields that carry tags on variants.
+    package var tags = SentTags.off
     /// The client's fields that go to the origin.
     package var forwarded = ForwardedFields([])
     /// Methods besides GET and HEAD that go to the origin.

@@ -68,9 +68,9 @@ package struct Site: Sendable {
         if let hit = await storedHit(request) { return hit }
         do throws(Problem) {
             let route = try Route(request.target)
-            guard Route.methods.contains(request.method) || passesOn(request, route) else {
+            guard route.methods.contains(request.method) || passesOn(request, route) else {
                 var problem = Problem(.methodNotAllowed, "\(request.method) is not for this path")
-                problem.allowed = Route.methods
+                problem.allowed = route.methods
                 if case .original(let signature, _) = route {
                     problem.allowed = settings.methods.allowed(signature: signature)
                 }
@@ -79,6 +79,10 @@ package struct Site: Sendable {
             switch route {
             case .health:
                 return health()
+            case .source(let source, let mode):
+                return try await purge(source, mode, request)
+            case .purge:
+                return try await purge(request)
             case .original(let signature, let source):
                 try settings.signature.check(signature)
                 return try await original(source, request, onInterim)
@@ -92,9 +96,10 @@ package struct Site: Sendable {
         }
     }
 
-    /// Whether the request goes to an origin with what it carries.
+    /// Whether the request goes to an origin with what it carries, or its body says what to purge.
     package func wantsBody(of request: ServerRequest) -> Bool {
         guard !Route.methods.contains(request.method), let route = try? Route(request.target) else { return false }
+        if case .purge = route { return request.method == "POST" && settings.adminToken?.isIn(request.fields) == true }
         return passesOn(request, route)
     }
 
@@ -185,7 +190,8 @@ package struct Site: Sendable {
                 original: image.record.response.fields, forwarded: settings.forwarded, isNegotiated: isNegotiated)
             // A named mask is read for each request: it may have changed.
             if recipe.maskNames.isEmpty, recipe.overlayNames.isEmpty { prepare(image, varying, request) }
-            let answer = VariantAnswer.response(image, varying: varying, caching: settings.caching, now: now())
+            let answer = VariantAnswer.response(
+                image, varying: varying, tags: settings.tags, caching: settings.caching, now: now())
             return ConditionalAnswer.response(
                 answer, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
         } catch {
@@ -197,12 +203,12 @@ package struct Site: Sendable {
         guard let query = HitQuery(method: request.method, fields: request.fields, settings),
             let fresh = fresh(image.record.response), let answer = pipeline.memoryAnswer(for: image)
         else { return }
-        let (hit, caching) = (image.asMemoryHit, settings.caching)
+        let (hit, caching, tags) = (image.asMemoryHit, settings.caching, settings.tags)
         prepared.keep(
             PreparedAnswers.Entry(answer, fresh: fresh, length: image.bytes.count, isConditional: true) { now, tier in
                 var hit = hit
                 hit.outcome = Outcome(tier)
-                return VariantAnswer.response(hit, varying: varying, caching: caching, now: now)
+                return VariantAnswer.response(hit, varying: varying, tags: tags, caching: caching, now: now)
             }, for: key(request.target, query))
     }
 

@@ -9,9 +9,10 @@ enum VariantAnswer {
     /// - Parameters:
     ///   - image: what the pipeline gave.
     ///   - varying: request fields that this answer depended on, as `Vary` names them.
+    ///   - tags: the fields that carry tags.
     ///   - now: Unix seconds.
     static func response(
-        _ image: ImageResponse, varying: [String], caching: CachingConfiguration, now: Double
+        _ image: ImageResponse, varying: [String], tags: SentTags = .off, caching: CachingConfiguration, now: Double
     ) -> ServerResponse {
         let handling = Self.handling(of: image, caching: caching, now: now).fieldValue()
         var fields = [
@@ -30,6 +31,7 @@ enum VariantAnswer {
             HeaderField("Accept-Ranges", "bytes"),
         ]
         if !varying.isEmpty { fields.append(HeaderField("Vary", varying.joined(separator: ", "))) }
+        fields += tags.fields(of: image.record)
         fields.append(HeaderField("Cache-Status", handling))
         let timing = timing(image.timings)
         if !timing.isEmpty { fields.append(HeaderField("Server-Timing", timing)) }

@@ -15,6 +15,7 @@ struct ServeCommand: AsyncParsableCommand {
               /variant/{signature}/{recipe}/{source}   a picture derived from the source
               /original/{signature}/{source}           the source as the origin sent it
               /health                                  200 while the server runs
+              /source/{source}, /purge                 DELETE, PURGE and POST: purges, with the setting adminToken
 
             The source is one path segment, percent-encoded, or b64: and its base64url. The signature may be the word
             unsigned if the setting allowUnsigned permits it.

@@ -153,6 +153,11 @@ enum SettingCatalogue {
             "address to listen on; loopback only, unless you choose otherwise"),
         Setting("allowUnsigned", \.site.signature.allowUnsigned, .bool, "serve URLs without a signature"),
         Setting(
+            "adminToken", \.site.adminToken, .adminToken,
+            "secret of at least 16 characters that purges carry; empty: purges are refused", isSecret: true),
+        Setting(
+            "tags", \.site.tags, .choice, "fields with tags on variants, by which caches in front purge them"),
+        Setting(
             "auto", \.site.formats, .formats(among: Negotiation.offered),
             "formats negotiated by `auto`, in order of preference: jxl, webp, avif"),
         Setting(

@@ -1,3 +1,4 @@
+import PipelineCaching
 import TestSupport
 
 @testable import ImageServer
@@ -7,7 +8,8 @@ extension ImageServerFuzzTests {
     static let routeTarget = FuzzTarget(
         "route",
         words: [
-            "/variant/unsigned/", "/original/unsigned/", "/health", "b64:", "aHR0cDovL2E", "aHR0cDovL2E=", "-_", "%2F",
+            "/variant/unsigned/", "/original/unsigned/", "/health", "/source/", "/purge", "?mode=hard", "b64:",
+            "aHR0cDovL2E", "aHR0cDovL2E=", "-_", "%2F",
             "%25", "%", "%zz", "%C3%A9", "%FF", "+", "/", "?", "//", "=", "thumbnail:5,png", "\0",
         ]
     ) { bytes in
@@ -19,8 +21,13 @@ extension ImageServerFuzzTests {
         _ = PercentText.base64URLDecoded(text)
         guard let route = try? Route(text) else { return nil }
         switch route {
-        case .health:
+        case .health, .purge:
             return nil
+        case .source(let source, let mode):
+            if source.isEmpty || source.hasPrefix("b64:") { return nil }
+            let query = mode.map { "?mode=\($0.rawValue)" } ?? ""
+            let again = try? Route("/source/\(encoded(Array(source.utf8)))\(query)")
+            return again == route ? nil : "`\(route)` becomes `\(again.map { "\($0)" } ?? "nothing")`"
         case .original(let signature, let source):
             // From `b64:`; there is no other way to write these.
             if source.isEmpty || source.hasPrefix("b64:") { return nil }
