@@ -4,16 +4,17 @@ import PipelineCaching
 import Synchronization
 
 /// An answer from memory, ready to be written: a head as HTTP/1.1 frames it, and a body.
-package struct PreparedAnswer: Sendable {
-    package let status: Int
+public struct PreparedAnswer: Sendable {
+    /// 200 or 304.
+    public let status: Int
     /// The status line and the fields up to the empty line, for a connection that stays open.
-    package let head: [UInt8]
+    public let head: [UInt8]
     /// Empty for HEAD and for a 304.
-    package let body: [UInt8]
+    public let body: [UInt8]
     /// Bytes of the body that a GET carries, for the log; 0 for a 304.
-    package let length: Int
+    public let length: Int
     /// What the log says beside the status.
-    package let note: String?
+    public let note: String?
 }
 
 /// What a request must not have, and what of it selects a prepared answer. Anything else asks in full.
@@ -21,7 +22,19 @@ struct HitQuery {
     private(set) var accept: String?
     private(set) var ifNoneMatch: String?
     private(set) var ifModifiedSince: String?
+    private(set) var origin: String?
     let isHead: Bool
+
+    private enum Meaning { case host, accept, noneMatch, modifiedSince, origin, connection, control, needsStages }
+
+    /// Fields that have a say; all others have none.
+    private static let meanings: [(name: String, meaning: Meaning)] = [
+        ("host", .host), ("accept", .accept), ("connection", .connection), ("if-none-match", .noneMatch),
+        ("if-modified-since", .modifiedSince), ("origin", .origin), ("cache-control", .control), ("pragma", .control),
+        ("range", .needsStages), ("if-range", .needsStages), ("if-match", .needsStages),
+        ("if-unmodified-since", .needsStages), ("transfer-encoding", .needsStages), ("content-length", .needsStages),
+        ("expect", .needsStages), ("upgrade", .needsStages),
+    ]
 
     /// nil if a field has a say that prepared answers do not know: a range, a body, another connection.
     ///
@@ -31,29 +44,27 @@ struct HitQuery {
         isHead = method == "HEAD"
         var hosts = 0
         for field in fields {
-            // Longer names have no meaning here.
-            if field.name.utf8.count <= 19 {
-                switch FieldLines.lowercased(field.name) {
-                case "host":
-                    hosts += 1
-                    guard RequestAdmission.isHost(field.value) else { return nil }
-                case "accept":
-                    accept = accept.map { $0 + ", " + field.value } ?? field.value
-                case "if-none-match":
-                    guard ifNoneMatch == nil else { return nil }
-                    ifNoneMatch = field.value
-                case "if-modified-since":
-                    guard ifModifiedSince == nil else { return nil }
-                    ifModifiedSince = field.value
-                case "connection":
-                    guard FieldLines.isSameName(field.value, "keep-alive") else { return nil }
-                case "range", "if-range", "if-match", "if-unmodified-since", "transfer-encoding", "content-length",
-                    "expect", "upgrade":
-                    return nil
-                case "cache-control", "pragma":
-                    guard !settings.honoursClientNoCache else { return nil }
-                default: break
-                }
+            switch Self.meanings.first(where: { FieldLines.isSameName($0.name, field.name) })?.meaning {
+            case .host:
+                hosts += 1
+                guard RequestAdmission.isHost(field.value) else { return nil }
+            case .accept:
+                accept = accept.map { $0 + ", " + field.value } ?? field.value
+            case .noneMatch:
+                guard ifNoneMatch == nil else { return nil }
+                ifNoneMatch = field.value
+            case .modifiedSince:
+                guard ifModifiedSince == nil else { return nil }
+                ifModifiedSince = field.value
+            case .origin:
+                guard origin == nil else { return nil }
+                origin = field.value
+            case .connection:
+                guard FieldLines.isSameName(field.value, "keep-alive") else { return nil }
+            case .needsStages: return nil
+            case .control:
+                guard !settings.honoursClientNoCache else { return nil }
+            case nil: break
             }
             if !settings.forwarded.isEmpty, settings.forwarded.contains(field.name) { return nil }
         }
@@ -70,6 +81,8 @@ final class PreparedAnswers: Sendable {
         var target: String
         /// The formats that the client accepts, where the output depends on it; else empty.
         var formats: [UInt8]
+        /// The origin of the page that asks, if the answer's fields depend on it.
+        var origin: String?
     }
 
     /// One answer and its heads.

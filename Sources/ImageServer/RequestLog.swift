@@ -83,6 +83,9 @@ package final class RequestLog: Sendable {
         case .health: return "/health"
         case .purge: return "/purge"
         case .source(let source, _): return "/source/" + redacted(source)
+        case .ready: return "/ready"
+        case .metrics: return "/metrics"
+        case .info(_, let source): return "/info/" + redacted(source)
         case .original(_, let source): return "/original/" + redacted(source)
         case .variant(_, _, let source):
             let recipe = target.split(separator: "/", omittingEmptySubsequences: false)[3]

@@ -2,14 +2,16 @@ import PipelineCaching
 
 /// What a request's path asks for.
 ///
-///     /original/{signature}/{source}    /variant/{signature}/{recipe}/{source}    /health
-///     /source/{source}    /purge
+///     /variant/{signature}/{recipe}/{source}    /original/{signature}/{source}    /info/{signature}/{source}
+///     /source/{source}    /purge    /health    /ready    /metrics
 ///
-/// Recipe and source are one path segment each, percent-decoded exactly once.
+/// Recipe and source are one path segment each, percent-decoded exactly once. The signature is `Signature`'s to check, and
+/// so is `?exp=UNIX`, their only query.
 enum Route: Sendable, Hashable {
     case original(signature: String, source: String)
     case variant(signature: String, recipe: String, source: String)
-    case health
+    case info(signature: String, source: String)
+    case health, ready, metrics
     /// Everything stored of a source, and how to purge it if the query says so.
     case source(String, mode: PurgeMode?)
     case purge
@@ -22,7 +24,7 @@ enum Route: Sendable, Hashable {
         switch self {
         case .source: ["DELETE", "PURGE"]
         case .purge: ["POST"]
-        case .original, .variant, .health: Self.methods
+        case .original, .variant, .info, .health, .ready, .metrics: Self.methods
         }
     }
 
@@ -33,17 +35,25 @@ enum Route: Sendable, Hashable {
     init(_ target: String) throws(Problem) {
         let mark = target.firstIndex(of: "?") ?? target.endIndex
         let path = target[..<mark]
-        let hasQuery = mark != target.endIndex
+        let hasQuery = mark != target.endIndex && SignedPath.expiry(target[mark...].dropFirst()) == nil
         let segments = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
         switch segments.first {
         case "health" where segments.count == 1:
             self = .health
-        case "original":
+        case "ready" where segments.count == 1:
+            self = .ready
+        case "metrics" where segments.count == 1:
+            self = .metrics
+        case "original", "info":
             guard segments.count >= 3, !segments[2].isEmpty else {
-                throw Problem(.invalidSource, "expected /original/{signature}/{source}, \(Self.howToEncode)")
+                throw Problem(
+                    .invalidSource, "expected /\(segments[0])/{signature}/{source}, \(Self.howToEncode)")
             }
             let source = try Self.source(segments[2...], hasQuery: hasQuery)
-            self = .original(signature: String(segments[1]), source: source)
+            let signature = String(segments[1])
+            self =
+                segments[0] == "info"
+                ? .info(signature: signature, source: source) : .original(signature: signature, source: source)
         case "variant":
             guard segments.count >= 4, !segments[3].isEmpty else {
                 throw Problem(.invalidSource, "expected /variant/{signature}/{recipe}/{source}, \(Self.howToEncode)")
@@ -60,7 +70,8 @@ enum Route: Sendable, Hashable {
         case "purge" where segments.count == 1:
             self = .purge
         default:
-            throw Problem(.unknownPath, "there is /original/…, /variant/…, /source/…, /purge and /health")
+            throw Problem(
+                .unknownPath, "there is /variant/…, /original/…, /info/…, /source/…, /purge, /health and /ready")
         }
     }
 

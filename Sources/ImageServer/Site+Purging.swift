@@ -9,7 +9,7 @@ extension Site {
     func purge(_ source: String, _ mode: PurgeMode?, _ request: ServerRequest) async throws(Problem) -> ServerResponse {
         try AdminToken.check(settings.adminToken, request.fields)
         var order = PurgeOrder()
-        try order.add(source: source)
+        try order.add(source: source, settings.baseURLs)
         if request.method == "DELETE" {
             guard mode != .soft else {
                 throw Problem(.malformedRequest, "DELETE removes at once; PURGE makes stale (`mode=soft`)")
@@ -24,7 +24,7 @@ extension Site {
     /// `POST /purge` with what to purge as JSON.
     func purge(_ request: ServerRequest) async throws(Problem) -> ServerResponse {
         try AdminToken.check(settings.adminToken, request.fields)
-        return try await purge(try PurgeOrder(json: request.body))
+        return try await purge(try PurgeOrder(json: request.body, settings.baseURLs))
     }
 
     private func purge(_ order: PurgeOrder) async throws(Problem) -> ServerResponse {
@@ -66,7 +66,9 @@ struct PurgeOrder: Sendable {
     /// Reads `{"sources":[…],"prefixes":[…],"hosts":[…],"tags":[…],"mode":"soft|hard","variantsOnly":false}`.
     ///
     /// Throws a 400 for everything else, so that a slip of the pen does not purge something else, or nothing.
-    init(json bytes: [UInt8]) throws(Problem) {
+    ///
+    /// - Parameter baseURLs: names with which sources may begin.
+    init(json bytes: [UInt8], _ baseURLs: BaseURLs = .none) throws(Problem) {
         let value: JSONValue
         do throws(JSONParser.Malformed) { value = try JSONParser.parse(bytes) } catch { throw Self.bad("\(error)") }
         guard case .object(let members) = value else { throw Self.bad("it is no object") }
@@ -75,7 +77,7 @@ struct PurgeOrder: Sendable {
             case ("mode", .string("soft")): mode = mode == .variantsOnly ? mode : .soft
             case ("mode", .string("hard")): mode = mode == .variantsOnly ? mode : .hard
             case ("variantsOnly", .bool(let isSet)): if isSet { mode = .variantsOnly }
-            case ("sources", let value): for text in try Self.texts(value, member) { try add(source: text) }
+            case ("sources", let value): for text in try Self.texts(value, member) { try add(source: text, baseURLs) }
             case ("prefixes", let value): for text in try Self.texts(value, member) { try add(prefix: text) }
             case ("hosts", let value): for text in try Self.texts(value, member) { try add(host: text) }
             case ("tags", let value): tags.formUnion(try Self.texts(value, member))
@@ -111,13 +113,14 @@ struct PurgeOrder: Sendable {
     }
 
     /// - Parameter text: an http(s) URL, or `mask:` or `overlay:` and a name.
-    mutating func add(source text: String) throws(Problem) {
+    mutating func add(source text: String, _ baseURLs: BaseURLs) throws(Problem) {
         if text.hasPrefix("mask:") {
             masks.insert(String(text.dropFirst(5)))
         } else if text.hasPrefix("overlay:") {
             overlays.insert(String(text.dropFirst(8)))
         } else {
-            do throws(PipelineError) { sources.insert(try ImageSource.url(text).recordName()) } catch {
+            let url = try baseURLs.url(for: text)
+            do throws(PipelineError) { sources.insert(try ImageSource.url(url).recordName()) } catch {
                 throw Problem(error)
             }
         }

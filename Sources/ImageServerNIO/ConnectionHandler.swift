@@ -39,8 +39,9 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private let site: Site
     private let configuration: ListenerConfiguration
     private let progress: HeadProgress
-    private let log: RequestLog?
+    private let observers: RequestObservers
     private let isTurnedAway: Bool
+    private let sendsFiles: Bool
     private let idle: TimeAmount
 
     private var context: ChannelHandlerContext?
@@ -72,15 +73,17 @@ final class ConnectionHandler: ChannelDuplexHandler {
     /// How long a client may go on sending after it was refused.
     private static let lingering = TimeAmount.seconds(2)
 
-    init(
-        site: Site, configuration: ListenerConfiguration, progress: HeadProgress, log: RequestLog?, isTurnedAway: Bool
-    ) {
-        self.site = site
-        self.configuration = configuration
+    /// - Parameters:
+    ///   - isTurnedAway: whether the client is only told that there are too many.
+    ///   - sendsFiles: whether the kernel can send files over the connection.
+    init(_ setup: ConnectionSetup, progress: HeadProgress, isTurnedAway: Bool, sendsFiles: Bool) {
+        site = setup.site
+        configuration = setup.configuration
+        observers = setup.observers
         self.progress = progress
-        self.log = log
         self.isTurnedAway = isTurnedAway
-        idle = .nanoseconds(Int64(configuration.idleSeconds * 1e9))
+        self.sendsFiles = sendsFiles
+        idle = setup.configuration.idle
     }
 
     // MARK: Events of the channel
@@ -88,6 +91,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
         progress.onFirstByte = { [weak self] in self?.headBegins() }
+        // Behind TLS the connection is active before this handler is there.
+        if context.channel.isActive { connected() }
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
@@ -96,12 +101,16 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
 
     func channelActive(context: ChannelHandlerContext) {
+        connected()
+        context.fireChannelActive()
+    }
+
+    private func connected() {
         if isTurnedAway {
             refuse(Problem(.overloaded, "as many clients as this server takes are connected"))
         } else {
             arm(idle)
         }
-        context.fireChannelActive()
     }
 
     func channelInactive(context: ChannelHandlerContext) {
@@ -125,13 +134,13 @@ final class ConnectionHandler: ChannelDuplexHandler {
         let part = unwrapInboundIn(data)
         switch part {
         case .head(let head):
-            progress.isInBody = true
+            progress.headEnds(isChunked: head.headers.contains(name: "transfer-encoding"))
             if progress.isUnchanged, !head.headers.allSatisfy({ $0.value.utf8.allSatisfy { $0 < 0x80 } }) {
                 return take(
                     .refusal(Problem(.malformedRequest, "fields beyond ASCII right behind a body are not read")))
             }
-        case .body: break
-        case .end: progress.isInBody = false
+        case .body(let bytes): progress.bodyContinues(bytes.readableBytes)
+        case .end: progress.bodyEnds()
         }
         take(.part(part))
     }
@@ -160,7 +169,10 @@ final class ConnectionHandler: ChannelDuplexHandler {
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if case .drain? = event as? ServerEvent {
             isDraining = true
-            if case .waiting = state { close() }
+            // What has arrived by now is read before this runs, and answered if it is a request.
+            context.eventLoop.assumeIsolated().scheduleTask(in: .milliseconds(1)) {
+                if case .waiting = self.state, !self.progress.hasBegun { self.linger() }
+            }
         }
         context.fireUserInboundEventTriggered(event)
     }
@@ -168,7 +180,10 @@ final class ConnectionHandler: ChannelDuplexHandler {
     // MARK: Requests
 
     private func take(_ item: Item) {
-        if endsAfterAnswer { return }
+        if endsAfterAnswer {
+            lingers = true
+            return
+        }
         switch state {
         case .waiting, .receiving: process(item)
         case .answering, .sending:
@@ -197,7 +212,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
 
     private func begin(_ head: HTTPRequestHead) {
-        if log != nil { began = .now }
+        if observers.isActive { began = .now }
         let method = Self.name(of: head.method)
         let fields = head.headers.map { HeaderField($0.name, $0.value.trimmingSpace()) }
         if head.version == .http1_1, !isDraining,
@@ -242,6 +257,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
         let handler = NIOLoopBound(self, eventLoop: loop)
         var request = admission.request
         request.body = incoming
+        request.client = client(request.fields)
+        request.isAdministrative = configuration.isAdministrative
         (isBodyWanted, incoming) = (false, [])
         answers += 1
         let answer = answers
@@ -286,7 +303,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     // MARK: Answers
 
     private func send(_ hit: PreparedAnswer, _ head: HTTPRequestHead, _ fields: [HeaderField]) {
-        if log != nil {
+        if observers.isActive {
             let request = ServerRequest(method: Self.name(of: head.method), target: head.uri, fields: fields)
             log(request, status: hit.status, bytes: hit.length, note: hit.note)
         }
@@ -314,10 +331,24 @@ final class ConnectionHandler: ChannelDuplexHandler {
         }
         let part = rest.removeFirst(Self.partBytes)
         outgoingFile = rest.range.isEmpty ? nil : rest
+        guard sendsFiles else { return sendBytes(of: part, after: head) }
         // What was announced cannot be sent: only a connection that breaks says so. sendfile(2) would send less.
         guard let region = Self.region(part) else { return abort() }
         if !head.isEmpty { context.write(wrapOutboundOut(.byteBuffer(ByteBuffer(bytes: head))), promise: nil) }
         write(.fileRegion(region))
+    }
+
+    /// Reads a part of a file, and sends it as any other body.
+    private func sendBytes(of part: ServerResponse.FilePart, after head: [UInt8]) {
+        guard let context else { return }
+        part.bytes(for: context.channel).assumeIsolated().whenComplete { result in
+            guard case .sending = self.state else { return }
+            guard case .success(let bytes?) = result else { return self.abort() }
+            if !head.isEmpty {
+                self.context?.write(self.wrapOutboundOut(.byteBuffer(ByteBuffer(bytes: head))), promise: nil)
+            }
+            self.write(.byteBuffer(bytes))
+        }
     }
 
     /// A part of a file that the kernel sends by itself; nil if the file has become shorter.
@@ -359,9 +390,9 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private func sent() {
         outgoing = []
         outgoingFile = nil
-        guard !endsAfterAnswer, !isDraining else { return lingers ? linger() : close() }
+        // What the client has sent beyond this request would make closing a reset, which could overtake the answer.
+        guard !endsAfterAnswer, !isDraining else { return lingers || isDraining ? linger() : close() }
         state = .waiting
-        progress.reset()
         arm(idle)
         // An answer that is sent at once ends here again: the outermost call goes on with the queue.
         if isEmptyingQueue { return }
@@ -383,6 +414,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private func linger() {
         guard let context else { return }
         state = .lingering
+        queue.removeAll()
         arm(Self.lingering)
         context.close(mode: .output, promise: nil)
         context.read()
@@ -446,11 +478,18 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
 
     private func log(_ request: ServerRequest?, status: Int, bytes: Int, note: String?) {
-        guard let log else { return }
+        guard observers.isActive else { return }
+        let duration = request == nil ? Duration.zero : began.duration(to: .now)
+        observers.metrics?.count(
+            request?.target, status: status, bytes: bytes, nanoseconds: Int64(duration / .nanoseconds(1)))
+        guard let log = observers.log else { return }
         log.write(
             RequestLog.Entry(
-                client: context?.remoteAddress?.ipAddress ?? "-", request: request, status: status, bytes: bytes,
-                note: note,
-                milliseconds: request == nil ? 0 : Double((ContinuousClock.now - began) / .microseconds(1)) / 1000))
+                client: client(request?.fields ?? []) ?? "-", request: request, status: status, bytes: bytes,
+                note: note, milliseconds: duration / .milliseconds(1)))
+    }
+
+    private func client(_ fields: [HeaderField]) -> String? {
+        configuration.proxies.client(peer: context?.remoteAddress?.ipAddress, fields: fields)
     }
 }

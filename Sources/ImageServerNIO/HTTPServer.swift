@@ -9,56 +9,64 @@ package final class HTTPServer: Sendable {
     /// Why the server does not start, as a message for its operator.
     package struct StartError: Error { package var message: String }
 
-    /// Where it listens, with the port the system chose where none was given.
-    package let address: ListenAddress
-    private let listener: any Channel
+    private let listeners: [Listener]
     private let connections: Connections
-    private let log: RequestLog?
+    private let observers: RequestObservers
 
     private init(
-        address: ListenAddress, listener: any Channel, connections: Connections, log: RequestLog?
+        listeners: [Listener], connections: Connections, observers: RequestObservers
     ) {
-        self.address = address
-        self.listener = listener
+        self.listeners = listeners
         self.connections = connections
-        self.log = log
+        self.observers = observers
     }
 
     /// Starts listening.
     ///
-    /// - Parameter log: gets a line for each request; nil if requests are not logged.
+    /// - Parameter observers: are told of each request.
     package static func start(
-        _ site: Site, _ configuration: ListenerConfiguration, log: RequestLog?
+        _ site: Site, _ configuration: ListenerConfiguration, observers: RequestObservers = RequestObservers()
     ) async throws(StartError) -> HTTPServer {
+        let transport = try secureTransport(configuration)
         raiseDescriptorLimit()
         let group = MultiThreadedEventLoopGroup(numberOfThreads: processors)
         let connections = Connections(limit: configuration.connections)
         // The Swift 6.3 runtime can crash where two threads need a nested generic type for the first time (one start in
         // a hundred, with 30 clients at once). One thread makes the decoder's before there is a connection.
-        _ = requestDecoder(configuration)
-        let bootstrap = ServerBootstrap(group: group)
-            .serverChannelOption(.backlog, value: 1024)
-            .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
-            .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
-            // One read of the socket at a time: what a client pipelines beyond it waits in its own buffers.
-            .childChannelOption(.maxMessagesPerRead, value: 1)
-            .childChannelInitializer { channel in
-                channel.eventLoop.makeCompletedFuture {
-                    try prepare(channel, site, configuration, connections, log)
+        _ = ConnectionSetup.requestDecoder(configuration)
+        let setup = ConnectionSetup(site: site, configuration: configuration, observers: observers)
+        let bootstrap = {
+            ServerBootstrap(group: group)
+                .serverChannelOption(.backlog, value: 1024)
+                .serverChannelInitializer { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        try channel.pipeline.syncOperations.addHandler(AcceptPause())
+                    }
                 }
-            }
-        do {
-            let listener = try await bootstrap.bind(host: configuration.listen.host, port: configuration.listen.port)
-                .get()
-            let address = ListenAddress(
-                host: configuration.listen.host, port: listener.localAddress?.port ?? configuration.listen.port)
-            return HTTPServer(address: address, listener: listener, connections: connections, log: log)
-        } catch {
-            // Nothing runs on the group yet that its end could cut short.
-            try? await group.shutdownGracefully()
-            throw StartError(message: "cannot listen on \(configuration.listen): \(reason(error))")
+                // One read of the socket at a time: what a client pipelines beyond it waits in its own buffers.
+                .childChannelOption(.maxMessagesPerRead, value: 1)
+                .childChannelInitializer { channel in
+                    channel.eventLoop.makeCompletedFuture { try prepare(channel, setup, transport, connections) }
+                }
         }
+        var listeners: [Listener] = []
+        let places =
+            configuration.passed.isEmpty ? [configuration.listen] : configuration.passed.map { .descriptor($0) }
+        for place in places {
+            do {
+                listeners.append(try await Listener.open(place, bootstrap))
+            } catch {
+                for listener in listeners { await listener.close() }
+                // Nothing runs on the group yet that its end could cut short.
+                try? await group.shutdownGracefully()
+                throw StartError(message: "cannot listen on \(place): \(reason(error))")
+            }
+        }
+        return HTTPServer(listeners: listeners, connections: connections, observers: observers)
     }
+
+    /// Where it listens, with the port the system chose where none was given.
+    package var addresses: [ListenAddress] { listeners.map(\.address) }
 
     /// Stops accepting, lets every connection finish the answer it is giving, and ends what is left. The event loops run
     /// on; a server lives as long as its program.
@@ -66,8 +74,7 @@ package final class HTTPServer: Sendable {
     /// - Parameter patience: how long answers may take.
     /// - Returns: whether all of them were finished in that time.
     package func stop(patience: Duration) async -> Bool {
-        // A listener that is closed already is as good as closed.
-        try? await listener.close()
+        for listener in listeners { await listener.close() }
         connections.drain()
         let connections = connections
         let isFinished = await Patience.waits(patience) { await connections.allClosed() }
@@ -76,38 +83,37 @@ package final class HTTPServer: Sendable {
             await connections.allClosed()
         }
         // The loops end with the program: a task that is being cancelled may still want to report to one.
-        await log?.flush()
+        await observers.log?.flush()
         return isFinished
     }
 
+    /// nil for plain HTTP.
+    private static func secureTransport(
+        _ configuration: ListenerConfiguration
+    ) throws(StartError) -> SecureTransport? {
+        guard let files = configuration.tls else { return nil }
+        #if TLS
+            return try SecureTransport(files, http2: configuration.http2)
+        #else
+            throw StartError(
+                message: "`server.tls` (\(files.certificate)): this program was built without TLS; "
+                    + "build it with the package trait TLS: `swift build --traits TLS`")
+        #endif
+    }
+
     private static func prepare(
-        _ channel: any Channel, _ site: Site, _ configuration: ListenerConfiguration, _ connections: Connections,
-        _ log: RequestLog?
+        _ channel: any Channel, _ setup: ConnectionSetup, _ transport: SecureTransport?, _ connections: Connections
     ) throws {
         let admission = connections.admit(channel)
         guard admission != .dropped else {
             channel.close(promise: nil)
             return
         }
-        let progress = HeadProgress()
-        let pipeline = channel.pipeline.syncOperations
-        try pipeline.addHandler(HeadWatch(progress))
-        try pipeline.addHandler(requestDecoder(configuration))
-        try pipeline.addHandler(
-            ConnectionHandler(
-                site: site, configuration: configuration, progress: progress, log: log,
-                isTurnedAway: admission == .turnedAway))
-    }
-
-    private static func requestDecoder(_ configuration: ListenerConfiguration) -> ByteToMessageHandler<
-        HTTPRequestDecoder
-    > {
-        var limits = NIOHTTPDecoderLimitConfiguration()
-        // The parser counts the target among the fields; it has a limit of its own, checked when the head is complete.
-        limits.maxHeaderListSize = configuration.headerBytes + RequestAdmission.targetLimit
-        limits.maxHeaderFieldSize = max(configuration.headerBytes, RequestAdmission.targetLimit)
-        limits.maxHeaderFieldCount = 100
-        return ByteToMessageHandler(HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes, limitConfiguration: limits))
+        let isTurnedAway = admission == .turnedAway
+        #if TLS
+            if let transport { return try transport.prepare(channel, setup, isTurnedAway: isTurnedAway) }
+        #endif
+        try setup.addHTTP1(to: channel, isTurnedAway: isTurnedAway, sendsFiles: true)
     }
 
     /// Whether the parser reads a method; a request with any other is answered 400.
@@ -140,6 +146,7 @@ package final class HTTPServer: Sendable {
     }
 
     private static func reason(_ error: any Error) -> String {
+        if let error = error as? StartError { return error.message }
         if let error = error as? IOError { return String(cString: strerror(error.errnoCode)) }
         if error is SocketAddressError || error is NIOConnectionError { return "there is no such address here" }
         return "\(error)"

@@ -1,31 +1,72 @@
 import NIOCore
 
-/// What has arrived of the next request's head; touched on the connection's event loop only.
+/// What has arrived of the head that the parser has not handed on yet, behind earlier requests or not; touched on the
+/// connection's event loop only.
 final class HeadProgress {
     /// Whether any byte has arrived.
     private(set) var hasBegun = false
     /// Whether the request line was complete, so that what is too long is a field.
     private(set) var hasRequestLine = false
     /// Whether the parser has seen a head whose body has not ended.
-    var isInBody = false
+    private(set) var isInBody = false
+    /// Whether that body is chunked, so that its length is not known beforehand.
+    private var isChunked = false
+    /// Bytes of the body in what is being handed to the parser.
+    private var bodyBytes = 0
+    /// Whether what the parser has taken of it ends in an empty line.
+    private var endsInEmptyLine = false
     /// Whether what is being handed to the parser is as it came, so that fields in it may have lost bytes.
     fileprivate(set) var isUnchanged = false
     /// Called with the first byte.
     var onFirstByte: () -> Void = {}
 
-    /// Another head is awaited.
-    func reset() {
+    /// The parser has handed a head on: what comes next belongs to its body or to the next head.
+    func headEnds(isChunked: Bool) {
         hasBegun = false
         hasRequestLine = false
+        isInBody = true
+        endsInEmptyLine = true
+        self.isChunked = isChunked
     }
 
-    fileprivate func received(_ part: HeadPart) {
+    func bodyContinues(_ count: Int) { bodyBytes += count }
+
+    func bodyEnds() { isInBody = false }
+
+    fileprivate func received(hasLineEnd: Bool) {
         guard !hasRequestLine else { return }
         if !hasBegun {
             hasBegun = true
             onFirstByte()
         }
-        hasRequestLine = part.hasLineEnd
+        hasRequestLine = hasLineEnd
+    }
+
+    /// Has bytes handed on that begin within a body, and finds out whether a head has begun behind it.
+    ///
+    /// Of a body with a length the parser takes as many bytes as it hands on. A chunked one ends in an empty line, as a
+    /// head does.
+    fileprivate func watch(_ bytes: ByteBuffer, _ handOn: () -> Void) {
+        (bodyBytes, endsInEmptyLine) = (0, isChunked)
+        isUnchanged = true
+        handOn()
+        isUnchanged = false
+        guard !isInBody else { return }
+        var rest = bytes.readableBytesView
+        rest = endsInEmptyLine ? rest.afterLastEmptyLine : rest.suffix(max(0, rest.count - bodyBytes))
+        if !rest.isEmpty { received(hasLineEnd: rest.contains(UInt8(ascii: "\n"))) }
+    }
+}
+
+extension ByteBufferView {
+    fileprivate var afterLastEmptyLine: ByteBufferView {
+        var ends = 0
+        var start = startIndex
+        for index in indices where self[index] != UInt8(ascii: "\r") {
+            ends = self[index] == UInt8(ascii: "\n") ? ends + 1 : 0
+            if ends == 2 { (start, ends) = (index + 1, 0) }
+        }
+        return self[start...]
     }
 }
 
@@ -50,14 +91,12 @@ final class HeadWatch: ChannelInboundHandler {
         while bytes.readableBytes > 0, context.channel.isActive {
             if progress.isInBody {
                 // A head that follows in the same bytes is handed on with them, and known by that.
-                progress.isUnchanged = true
-                context.fireChannelRead(wrapInboundOut(bytes))
-                progress.isUnchanged = false
+                progress.watch(bytes) { context.fireChannelRead(wrapInboundOut(bytes)) }
                 return
             }
             let part = bytes.withUnsafeReadableBytes { HeadPart($0, after: &ends) }
             guard let head = bytes.readSlice(length: part.length) else { return }
-            progress.received(part)
+            progress.received(hasLineEnd: part.hasLineEnd)
             context.fireChannelRead(wrapInboundOut(part.isASCII ? head : widened(head, context.channel.allocator)))
         }
     }

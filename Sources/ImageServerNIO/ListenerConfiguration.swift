@@ -1,6 +1,11 @@
+package import ImageServer
+import NIOCore
+
 /// Where a server listens, and what it takes from a connection.
 package struct ListenerConfiguration: Sendable {
-    package var listen = ListenAddress(host: "127.0.0.1", port: 8080)
+    package var listen = ListenAddress.tcp(host: "127.0.0.1", port: 8080)
+    /// Listening sockets that the process was started with; they are used in place of `listen`.
+    package var passed: [Int32] = []
     /// How many clients may be connected at once; others get a 503.
     package var connections = 1024
     /// Bytes of all header fields of one request, and of any single one.
@@ -10,6 +15,17 @@ package struct ListenerConfiguration: Sendable {
     /// Seconds that a connection may wait for a request, for the rest of a request, or for the client to accept a part
     /// of an answer.
     package var idleSeconds = 60.0
+    /// Whether requests that come by this address are operators'.
+    package var isAdministrative = false
+
+    /// Proxies that say from where they were asked.
+    package var proxies = TrustedProxies.none
+    /// nil for plain HTTP.
+    package var tls: TLSFiles?
+    /// Whether HTTP/2 is spoken where TLS is.
+    package var http2 = true
 
     package init() {}
+
+    var idle: TimeAmount { .nanoseconds(Int64(idleSeconds * 1e9)) }
 }

@@ -80,7 +80,7 @@ package struct AddressPolicy: Sendable, Hashable {
     }
 
     /// The IPv4 address of `::ffff:a.b.c.d`.
-    static func mapped(_ address: IPAddress) -> IPAddress? {
+    package static func mapped(_ address: IPAddress) -> IPAddress? {
         guard case .v6(0, let low) = address, low >> 32 == 0xFFFF else { return nil }
         return .v4(UInt32(truncatingIfNeeded: low))
     }

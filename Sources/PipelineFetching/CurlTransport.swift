@@ -124,8 +124,10 @@ package final class CurlTransport: Transport {
         let expectsPart = fields.first("range") != nil
         // The rest of an interrupted download is requested only from where its beginning came from.
         let partial = expectsPart ? nil : request.resuming.flatMap { $0.url == url ? $0 : nil }
+        let mark = configuration.loopEntry.map { [HeaderField("CDN-Loop", $0)] } ?? []
         let lines = try Self.lines(
-            fields + (host?.additions(to: fields, trace: request.traceFields) ?? []) + (partial?.requestFields ?? []),
+            fields + mark + (host?.additions(to: fields, trace: request.traceFields) ?? [])
+                + (partial?.requestFields ?? []),
             url, method: request.method)
         let loop = try running(url)
         let isTrial = try passBreaker(url)

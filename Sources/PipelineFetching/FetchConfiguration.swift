@@ -51,6 +51,9 @@ public struct FetchConfiguration: Sendable, Hashable {
     public var authoritiesFile: String?
     /// The `User-Agent` sent. Default names this program.
     public var userAgent = "image-pipeline"
+    /// Appended to `CDN-Loop` in every request (RFC 8586), so that a server recognises its own; nil, the default, for
+    /// nothing.
+    package var loopEntry: String?
     /// Further attempts after a failed one (`RetryingTransport`); 0 for none. Default 2.
     public var retries = 2
     /// Seconds before the first retry, doubled for each after it, with jitter down to half. Default 0.2.

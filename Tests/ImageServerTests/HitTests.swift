@@ -13,7 +13,7 @@ import Variants
 /// What `Site.hit` answers by itself, and what it leaves to the stages.
 @Suite struct HitTests {
     /// A site on a cache folder, before an origin whose picture and fields a test sets; time is the test's.
-    private final class Bench: Sendable {
+    final class Bench: Sendable {
         let site: Site
         let pipeline: ImagePipeline
         let origin: LoopbackOrigin
@@ -101,7 +101,7 @@ import Variants
         }
     }
 
-    private static func with(
+    static func with(
         _ change: (inout ServerConfiguration, inout PipelineConfiguration) -> Void = { _, _ in },
         _ body: (Bench) async throws -> Void
     ) async throws {
@@ -373,6 +373,45 @@ import Variants
             bench.answer.picture.withLock { $0 = "meadow-small.jpg" }
             _ = await bench.ask(bench.variant)
             #expect(bench.hit(bench.variant) == nil)
+        }
+    }
+
+    @Test func `a page's origin selects its own answer, from memory too`() async throws {
+        try await Self.with({ settings, _ in settings.crossOrigin = .list(["https://a", "https://b"]) }) { bench in
+            for target in [bench.variant, bench.original] {
+                let origins = ["https://a", "https://b", "https://evil", nil]
+                for origin in origins {
+                    let fields = origin.map { [HeaderField("Origin", $0)] } ?? []
+                    _ = await bench.ask(target, fields)
+                    let hit = try #require(bench.hit(target, fields))
+                    let head = Self.text(hit.head)
+                    #expect(head.contains("Vary: Origin\r\n"))
+                    for other in origins.compactMap(\.self) {
+                        let isAllowed = other == origin && other != "https://evil"
+                        #expect(head.contains("Access-Control-Allow-Origin: \(other)\r\n") == isAllowed, "\(head)")
+                    }
+                }
+            }
+        }
+        try await Self.with({ settings, _ in settings.crossOrigin = .all }) { bench in
+            _ = await bench.ask(bench.variant)
+            let head = Self.text(try #require(bench.hit(bench.variant, [HeaderField("Origin", "https://x")])).head)
+            #expect(head.contains("Access-Control-Allow-Origin: *\r\n") && !head.contains("Vary: Origin"))
+            // What an operator's browser may read is not for the pages it shows.
+            for target in ["/metrics", "/ready", "/health"] {
+                #expect(
+                    await bench.ask(target, [HeaderField("Origin", "https://x")])["access-control-allow-origin"] == nil)
+            }
+        }
+    }
+
+    @Test func `a hit names the source as the answer before it did`() async throws {
+        try await Self.with { bench in
+            let answer = await bench.ask(bench.variant)
+            let head = Self.text(try #require(bench.hit(bench.variant)).head)
+            #expect(answer["content-disposition"] == "inline; filename=\"a.png\"")
+            #expect(head.contains("Content-Disposition: inline; filename=\"a.png\"\r\n"))
+            #expect(head.contains("Link: <\(bench.origin.url("/a.jpg"))>; rel=\"canonical\"\r\n"))
         }
     }
 }

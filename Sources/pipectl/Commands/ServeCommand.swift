@@ -14,13 +14,15 @@ struct ServeCommand: AsyncParsableCommand {
             Paths:
               /variant/{signature}/{recipe}/{source}   a picture derived from the source
               /original/{signature}/{source}           the source as the origin sent it
-              /health                                  200 while the server runs
-              /source/{source}, /purge                 DELETE, PURGE and POST: purges, with the setting adminToken
+              /info/{signature}/{source}               what is known about the original, as JSON
+              /source/{source} /purge                  DELETE, PURGE and POST: purges, with the setting adminToken
+              /health /ready /metrics                  for load balancers and operators
 
-            The source is one path segment, percent-encoded, or b64: and its base64url. The signature may be the word
-            unsigned if the setting allowUnsigned permits it.
+            The source is one path segment, percent-encoded, or b64: and its base64url. `pipectl sign` prints signed
+            paths; the signature may be the word unsigned if the setting allowUnsigned permits it.
 
             Examples:
+              pipectl serve --set keysFile=keys.txt
               pipectl serve --set allowUnsigned=true
               pipectl serve --listen 127.0.0.1:0 --config pipectl.yaml -v
               pipectl serve --set allowUnsigned=true --set 'sources.allow=["example.org"]'
@@ -32,7 +34,8 @@ struct ServeCommand: AsyncParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Address to listen on (default 127.0.0.1:8080); with port 0 the system chooses one.", valueName: "host:port"
+            "Address to listen on (default 127.0.0.1:8080); with port 0 the system chooses one. Also unix:PATH, or fd:NUMBER for a socket that was passed.",
+            valueName: "host:port"
         ))
     var listen: String?
     @OptionGroup var verbose: VerboseOption
@@ -43,10 +46,25 @@ struct ServeCommand: AsyncParsableCommand {
 
     func run() async throws {
         let settings = try common.settings(flags: listen.map { [("--listen", "listen", $0)] } ?? [])
-        let configuration = try settings.configuration(serves: true)
+        var configuration = try settings.configuration(serves: true)
+        if !settings.isSet("listen") {
+            configuration.listener.passed = PassedSockets.descriptors(settings.environment, process: getpid())
+        }
         Console.beginLog(configuration.logFormat)
-        let site = try configuration.serverConfiguration(settings)
-        let caches = try configuration.pipelineConfiguration()
+        var site = try configuration.serverConfiguration(settings)
+        if let refusal = AccessNotice.refusal(site) { throw CommandFailure(.usage, refusal) }
+        for warning in AccessNotice.warnings(
+            site, listen: configuration.listener.passed.first.map { .descriptor($0) } ?? configuration.listener.listen,
+            hasSources: !configuration.pipeline.fetch.sources.allow.isEmpty)
+        {
+            Console.error(warning)
+        }
+        configuration.pipeline.fetch.loopEntry = site.loop.entry
+        var caches = try configuration.pipelineConfiguration()
+        if configuration.hasMetrics {
+            site.metrics = PrometheusMetrics()
+            caches.metrics = site.metrics
+        }
         let pipeline = try ImagePipeline(caches)
         await Self.prepareWorkers(of: pipeline)
         for line in HEIFNotice.lines(
@@ -55,23 +73,55 @@ struct ServeCommand: AsyncParsableCommand {
         {
             Console.error(line, line.hasPrefix("pipectl: warning") ? .warning : .info)
         }
-        let server: HTTPServer
+        let observers = RequestObservers(
+            log: verbose.isOn || configuration.logLevel.includesRequests ? .console() : nil,
+            metrics: site.metrics.map { RequestMetrics($0) })
+        let servers: [HTTPServer]
         do throws(HTTPServer.StartError) {
-            server = try await HTTPServer.start(
-                Site(pipeline: pipeline, settings: site, now: { SystemClock.unix.seconds }), configuration.listener,
-                log: verbose.isOn || configuration.logLevel.includesRequests ? .console() : nil)
+            servers = try await Self.start(
+                Site(pipeline: pipeline, settings: site, now: { SystemClock.unix.seconds }), configuration, observers)
         } catch {
             await pipeline.shutdown()
             throw CommandFailure(.usage, error.message)
         }
-        Console.error("listening on http://\(server.address)", .info)
         await Self.interrupted()
-        if !(await server.stop(patience: Self.patience)), !common.quiet {
-            Console.error("pipectl: stopped before every answer was finished")
+        site.readiness.end()
+        // Load balancers need time to see it. Nothing cancels this task; a second signal ends the program.
+        if configuration.drainSeconds > 0 { try? await Task.sleep(for: .seconds(configuration.drainSeconds)) }
+        let isFinished = await withTaskGroup(of: Bool.self) { group in
+            for server in servers { group.addTask { await server.stop(patience: Self.patience) } }
+            return await group.reduce(true) { $0 && $1 }
         }
+        if !isFinished, !common.quiet { Console.error("pipectl: stopped before every answer was finished") }
         if !(await Patience.waits(Self.patience, for: { await pipeline.shutdown() })), !common.quiet {
             Console.error("pipectl: stopped before everything was stored")
         }
+    }
+
+    /// Starts listening: for clients, and for operators where they have an address of their own.
+    private static func start(
+        _ site: Site, _ configuration: RunConfiguration, _ observers: RequestObservers
+    ) async throws(HTTPServer.StartError) -> [HTTPServer] {
+        let isSecure = configuration.listener.tls != nil
+        let server = try await HTTPServer.start(site, configuration.listener, observers: observers)
+        for address in server.addresses {
+            Console.error("listening on \(shown(address, isSecure: isSecure))", .info)
+        }
+        guard let address = configuration.adminListen else { return [server] }
+        var listener = configuration.listener
+        listener.listen = address
+        listener.passed = []
+        listener.isAdministrative = true
+        let operators = try await HTTPServer.start(site, listener, observers: observers)
+        for address in operators.addresses {
+            Console.error("listening for operators on \(shown(address, isSecure: isSecure))", .info)
+        }
+        return [server, operators]
+    }
+
+    /// A URL, if there is one.
+    private static func shown(_ address: ListenAddress, isSecure: Bool) -> String {
+        if case .tcp = address { "http\(isSecure ? "s" : "")://\(address)" } else { "\(address)" }
     }
 
     /// Starts the render workers and logs which sandbox mechanisms are in force, since not every system offers them

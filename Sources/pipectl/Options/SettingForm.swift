@@ -113,11 +113,26 @@ extension SettingForm where Value == ListenAddress {
             read: { (given) throws(SettingError) in
                 guard case .string(let text) = given.value, let address = ListenAddress(text) else {
                     throw given.bad(
-                        "\(given.value.json) is not HOST:PORT; write for example 127.0.0.1:8080, [::1]:8080 or 0.0.0.0:8080"
+                        "\(given.value.json) is not HOST:PORT, unix:PATH or fd:NUMBER; write for example 127.0.0.1:8080, [::1]:8080, 0.0.0.0:8080 or unix:/run/pipectl.sock"
                     )
                 }
-                return address
+                guard case .unix(let path) = address else { return address }
+                guard let resolved = ListenAddress("unix:" + given.resolved(path)) else {
+                    throw given.bad("the path is longer than a Unix socket's may be")
+                }
+                return resolved
             }, write: { .string($0.description) })
+    }
+}
+
+extension SettingForm where Value == ListenAddress? {
+    /// An address; an empty text means nil.
+    static var optionalListenAddress: Self {
+        let form = SettingForm<ListenAddress>.listenAddress
+        return Self(
+            kind: .text,
+            read: { (given) throws(SettingError) in given.value == .string("") ? nil : try form.read(given) },
+            write: { .string($0?.description ?? "") })
     }
 }
 

@@ -11,6 +11,7 @@ extension ImageServerFuzzTests {
             "/variant/unsigned/", "/original/unsigned/", "/health", "/source/", "/purge", "?mode=hard", "b64:",
             "aHR0cDovL2E", "aHR0cDovL2E=", "-_", "%2F",
             "%25", "%", "%zz", "%C3%A9", "%FF", "+", "/", "?", "//", "=", "thumbnail:5,png", "\0",
+            "/info/", "web.", "?exp=", "4102444800",
         ]
     ) { bytes in
         let text = bytes.fuzzText
@@ -19,21 +20,29 @@ extension ImageServerFuzzTests {
             if PercentText.decoded(encoded(decoded)) != decoded { return "other bytes when encoded and decoded again" }
         }
         _ = PercentText.base64URLDecoded(text)
+        if let path = SignedPath(text) {
+            // What is signed is everything but the signature and the slash before it.
+            if path.text.count + path.signature.count + 1 != text.utf8.count { return "bytes that are not signed" }
+            if (path.keyAndCode?.code.count ?? 32) != 32 { return "a code of another length" }
+        }
         guard let route = try? Route(text) else { return nil }
         switch route {
-        case .health, .purge:
+        case .health, .ready, .metrics, .purge:
             return nil
         case .source(let source, let mode):
             if source.isEmpty || source.hasPrefix("b64:") { return nil }
             let query = mode.map { "?mode=\($0.rawValue)" } ?? ""
             let again = try? Route("/source/\(encoded(Array(source.utf8)))\(query)")
             return again == route ? nil : "`\(route)` becomes `\(again.map { "\($0)" } ?? "nothing")`"
-        case .original(let signature, let source):
+        case .original(let signature, let source), .info(let signature, let source):
+            if SignedPath(text) == nil, text.hasPrefix("/") { return "`\(text)` needs no signature" }
             // From `b64:`; there is no other way to write these.
             if source.isEmpty || source.hasPrefix("b64:") { return nil }
-            let again = try? Route("/original/\(signature)/\(encoded(Array(source.utf8)))")
+            let name = if case .info = route { "info" } else { "original" }
+            let again = try? Route("/\(name)/\(signature)/\(encoded(Array(source.utf8)))")
             return again == route ? nil : "`\(route)` becomes `\(again.map { "\($0)" } ?? "nothing")`"
         case .variant(let signature, let recipe, let source):
+            if SignedPath(text) == nil, text.hasPrefix("/") { return "`\(text)` needs no signature" }
             if source.isEmpty || source.hasPrefix("b64:") { return nil }
             let again = try? Route(
                 "/variant/\(signature)/\(encoded(Array(recipe.utf8)))/\(encoded(Array(source.utf8)))")

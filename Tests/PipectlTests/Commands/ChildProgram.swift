@@ -1,5 +1,6 @@
 import Glibc
 import Synchronization
+import TestSupport
 
 @testable import pipectl
 
@@ -47,14 +48,17 @@ final class ChildProgram: Sendable {
     ///
     /// - Parameters:
     ///   - arguments: without the program's name.
+    ///   - program: another program than `pipectl`, by path or by name in `PATH`.
     ///   - input: a file read as stdin; nothing by default.
     ///   - folder: the working folder, also `HOME`.
     ///   - environment: further variables, each `NAME=value`.
     ///   - hasTerminal: whether stderr is a terminal.
+    ///   - socket: a listening socket that it gets as a service manager passes one (`sd_listen_fds(3)`).
     ///   - seconds: after this long the child is killed, so that a test that went wrong ends.
     init(
-        _ arguments: [String], input: String = "/dev/null", folder: String, environment variables: [String] = [],
-        hasTerminal: Bool = false, seconds: Int = 120
+        _ arguments: [String], program: String = path, input: String = "/dev/null", folder: String,
+        environment variables: [String] = [], hasTerminal: Bool = false, passing socket: Int32? = nil,
+        seconds: Int = 120
     ) throws(StartError) {
         var output: (Int32, Int32) = (-1, -1)
         var errors: (Int32, Int32) = (-1, -1)
@@ -68,11 +72,19 @@ final class ChildProgram: Sendable {
         posix_spawn_file_actions_adddup2(&actions, output.1, STDOUT_FILENO)
         posix_spawn_file_actions_adddup2(&actions, errors.1, STDERR_FILENO)
         // Connections of a test's origin would stay open for as long as a child held them.
-        for descriptor in Int32(3)..<1024 { posix_spawn_file_actions_addclose(&actions, descriptor) }
+        if let socket { posix_spawn_file_actions_adddup2(&actions, socket, 3) }
+        for descriptor in Int32(socket == nil ? 3 : 4)..<1024 {
+            posix_spawn_file_actions_addclose(&actions, descriptor)
+        }
         let search = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
         var environment: [UnsafeMutablePointer<CChar>?] = [strdup("PATH=\(search)"), strdup("HOME=\(folder)"), nil]
-        // `env` becomes the program; it changes the folder, for which POSIX has no action.
-        var words = (["env", "-C", folder] + variables + [Self.path] + arguments).map { strdup($0) } + [nil]
+        // `env` becomes the program; it changes the folder, for which POSIX has no action. So does the shell, which alone
+        // knows its process before that.
+        let passing = ["sh", "-c", "LISTEN_FDS=1 LISTEN_PID=$$ exec \"$@\"", "sh"]
+        var words =
+            (["env", "-C", folder] + variables + (socket == nil ? [] : passing) + [program] + arguments).map {
+                strdup($0)
+            } + [nil]
         defer { for text in environment + words { free(text) } }
         var child = pid_t()
         let status = posix_spawn(&child, "/usr/bin/env", &actions, nil, &words, &environment)
@@ -81,7 +93,7 @@ final class ChildProgram: Sendable {
         guard status == 0 else {
             close(output.0)
             close(errors.0)
-            throw StartError(description: "cannot start \(Self.path): \(String(cString: strerror(status)))")
+            throw StartError(description: "cannot start \(program): \(String(cString: strerror(status)))")
         }
         self.child = child
         let ends = (output.0, errors.0)
@@ -145,6 +157,23 @@ final class ChildProgram: Sendable {
 
     /// The most memory it has had so far, in bytes; nil once it has ended.
     var peakMemory: Int? { status("VmHWM").map { $0 * 1024 } }
+
+    /// Seconds of processor time it has taken so far; nil once it has ended.
+    var processorSeconds: Double? {
+        state.withLock { state -> Double? in
+            guard state.ended == nil, let bytes = ScratchFolder.bytes(at: "/proc/\(child)/stat") else { return nil }
+            // Behind the name in parentheses: the 12th and 13th field are user and system time.
+            let fields = String(decoding: bytes, as: UTF8.self).split(separator: ")").last?.split(separator: " ") ?? []
+            guard fields.count > 12, let user = Double(fields[11]), let system = Double(fields[12]) else { return nil }
+            return (user + system) / Double(sysconf(Int32(_SC_CLK_TCK)))
+        }
+    }
+
+    /// Sets how many files it may have open from now on, the ones it has included.
+    func limitOpenFiles(to count: Int) throws {
+        let program = try HelperProgram(["prlimit", "--pid=\(child)", "--nofile=\(count):"])
+        guard program.waitForEnd() == 0 else { throw StartError(description: program.text) }
+    }
 
     /// Its threads; nil once it has ended.
     var threads: Int? { status("Threads") }

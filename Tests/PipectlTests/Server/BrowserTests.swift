@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import TestSupport
 import Testing
 
@@ -14,8 +15,11 @@ extension CommandTests {
                 "timeout", "--kill-after=5", "120", "chromium", "--headless", "--no-sandbox", "--disable-gpu",
                 "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
                 // Nothing but this machine is asked.
-                "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--proxy-server=direct://",
-                "--user-data-dir=" + folder("profile"), "--dump-dom", page,
+                "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
+                "--proxy-server=direct://",
+                "--user-data-dir=" + folder("profile"),
+                // For certificates of a test's own authority.
+                "--ignore-certificate-errors", "--dump-dom", "--virtual-time-budget=60000", page,
             ])
             let status = await chromium.end()
             #expect(status == 0, "\(chromium.text)")
@@ -44,5 +48,47 @@ extension CommandTests {
             let variants = await list.end.lines.map { SettingValue.parsed($0) }
             #expect(variants.map { $0["format"] } == [.string("jxl")], "\(variants)")
         }
+
+        #if TLS
+            @Test func `Chromium speaks HTTP/2, and a page that may read an answer gets its fields`() async throws {
+                let images = try FolderOrigin(folder: Samples.folder + "/originals", maxAge: 3600)
+                defer { images.stop() }
+                let authority = try TestAuthority()
+                let identity = try authority.issue("server")
+                let page = Mutex("")
+                let site = try LoopbackOrigin { _ in
+                    .response(200, ["Content-Type": "text/html"], body: Array(page.withLock { $0 }.utf8))
+                }
+                defer { site.stop() }
+                let settings = [
+                    #"server.tls={"certificate":"\#(identity.certificate)","key":"\#(identity.key)"}"#,
+                    "server.cors=" + site.url(""),
+                ]
+                let folder = ScratchFolder()
+                try await RunningServer.with(settings, folder: folder) { server in
+                    let target = RunningServer.variant("thumbnail:64,png", images.url("/meadow-small.jpg"))
+                    page.withLock {
+                        $0 = """
+                            <body><script type="module">
+                            const url = "https://127.0.0.1:\(server.port)\(target)";
+                            let text;
+                            try {
+                                const answer = await fetch(url);
+                                const picture = await createImageBitmap(await answer.blob());
+                                const entry = performance.getEntriesByName(url)[0];
+                                text = [picture.width, answer.headers.get("content-disposition"), entry.nextHopProtocol].join(" ");
+                            } catch (error) { text = String(error); }
+                            document.body.title = text;
+                            </script></body>
+                            """
+                    }
+                    let document = try await Self.document(site.url("/"), folder: folder)
+                    #expect(document.contains("64 inline; filename=&quot;meadow-small.png&quot; h2"), "\(document)")
+                    // Another origin: a name for the same address.
+                    let other = try await Self.document("http://localhost:\(site.port)/", folder: folder)
+                    #expect(other.contains("TypeError"), "\(other)")
+                }
+            }
+        #endif
     }
 }

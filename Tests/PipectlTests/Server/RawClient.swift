@@ -1,3 +1,4 @@
+import Glibc
 import NIOCore
 import NIOPosix
 import Synchronization
@@ -9,6 +10,7 @@ final class RawClient: Sendable {
     private struct State {
         var bytes: [UInt8] = []
         var isClosed = false
+        var wasReset = false
         var waiting: [(isEnough: @Sendable ([UInt8]) -> Bool, CheckedContinuation<[UInt8], Never>)] = []
     }
 
@@ -27,6 +29,13 @@ final class RawClient: Sendable {
         let state = SharedState()
         let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
             .channelOption(.autoRead, value: reads)
+            .channelOption(.maxMessagesPerRead, value: UInt(reads ? 4 : 1))
+            .channelOption(
+                .recvAllocator,
+                value: reads
+                    ? AdaptiveRecvByteBufferAllocator() as any RecvByteBufferAllocator
+                    : FixedSizeRecvByteBufferAllocator(capacity: 2048)
+            )
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(Collector(state))
@@ -59,6 +68,26 @@ final class RawClient: Sendable {
         return RawResponse.all(in: bytes, heads: heads)
     }
 
+    /// Sends the text again and again, with a pause before each, until the connection ends: a client that is slow on
+    /// purpose.
+    func trickle(_ text: String, every pause: TimeAmount = .milliseconds(50)) {
+        let channel = channel
+        let task = channel.eventLoop.scheduleRepeatedTask(initialDelay: pause, delay: pause) { _ in
+            channel.writeAndFlush(ByteBuffer(string: text), promise: nil)
+        }
+        channel.closeFuture.whenComplete { _ in task.cancel() }
+    }
+
+    /// Reads once in a while until the connection ends; for a client that does not read by itself.
+    func sip(every pause: TimeAmount = .milliseconds(50)) {
+        let channel = channel
+        let task = channel.eventLoop.scheduleRepeatedTask(initialDelay: pause, delay: pause) { _ in channel.read() }
+        channel.closeFuture.whenComplete { _ in task.cancel() }
+    }
+
+    /// Whether the connection ended with a reset instead of an end of the stream.
+    var wasReset: Bool { state.wasReset }
+
     /// Closes, and waits for it.
     func close() async {
         try? await channel.close()
@@ -66,6 +95,10 @@ final class RawClient: Sendable {
 
     private final class SharedState: Sendable {
         private let state = Mutex(State())
+
+        var wasReset: Bool { state.withLock { $0.wasReset } }
+
+        func reset() { state.withLock { $0.wasReset = true } }
 
         func append(_ bytes: [UInt8], isEnd: Bool = false) {
             let done = state.withLock { state in
@@ -103,7 +136,10 @@ final class RawClient: Sendable {
 
         func channelInactive(context: ChannelHandlerContext) { state.append([], isEnd: true) }
 
-        func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+        func errorCaught(context: ChannelHandlerContext, error: any Error) {
+            if (error as? IOError)?.errnoCode == ECONNRESET { state.reset() }
+            context.close(promise: nil)
+        }
     }
 }
 

@@ -23,7 +23,9 @@ struct RunningServer: Sendable {
         let child = try ChildProgram(
             ["serve", "--listen", "127.0.0.1:0", "--cache", folder("cache")] + all.flatMap { ["--set", $0] },
             folder: folder.path, environment: environment)
-        let mark = "listening on http://127.0.0.1:"
+        let mark =
+            all.contains { $0.hasPrefix("server.tls=") }
+            ? "listening on https://127.0.0.1:" : "listening on http://127.0.0.1:"
         let told = await child.tells(mark)
         guard let range = told.range(of: mark), let port = Int(told[range.upperBound...].prefix { $0.isNumber }) else {
             child.signal(SIGKILL)

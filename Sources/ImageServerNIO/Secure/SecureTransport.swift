@@ -1,0 +1,162 @@
+#if TLS
+    import ImageServer
+    import NIOCore
+    import NIOHTTP2
+    import NIOSSL
+    import NIOTLS
+
+    /// TLS below HTTP/1.1 and HTTP/2; which of them a connection speaks is agreed by ALPN (RFC 7301).
+    struct SecureTransport: Sendable {
+        private let context: NIOSSLContext
+
+        /// - Throws: what is wrong with the certificate or the key.
+        init(_ files: TLSFiles, http2: Bool) throws(HTTPServer.StartError) {
+            let chain = try Self.read(files.certificate, "certificate") { try NIOSSLCertificate.fromPEMFile($0) }
+            let key = try Self.read(files.key, "key") { try NIOSSLPrivateKey(file: $0, format: .pem) }
+            var configuration = TLSConfiguration.makeServerConfiguration(
+                certificateChain: chain.map { .certificate($0) }, privateKey: .privateKey(key))
+            // Older versions are deprecated (RFC 8996).
+            configuration.minimumTLSVersion = .tlsv12
+            configuration.applicationProtocols = (http2 ? ["h2"] : []) + ["http/1.1"]
+            do {
+                context = try NIOSSLContext(configuration: configuration)
+            } catch {
+                throw HTTPServer.StartError(
+                    message: "`server.tls`: \(files.key) is not the key of the certificate in \(files.certificate)")
+            }
+        }
+
+        private static func read<Value>(
+            _ path: String, _ member: String, _ body: (String) throws -> Value
+        ) throws(HTTPServer.StartError) -> Value {
+            do {
+                return try body(path)
+            } catch {
+                throw HTTPServer.StartError(message: "`server.tls`: no \(member) can be read from \(path) (PEM)")
+            }
+        }
+
+        /// Gives a connection its handlers: those of TLS now, those of HTTP once the protocol is known.
+        func prepare(_ channel: any Channel, _ setup: ConnectionSetup, isTurnedAway: Bool) throws {
+            let pipeline = channel.pipeline.syncOperations
+            try pipeline.addHandler(NIOSSLServerHandler(context: context))
+            try pipeline.addHandler(HandshakeWatch(setup.configuration.idle))
+            try pipeline.addHandler(
+                ApplicationProtocolNegotiationHandler { result, channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        if result == .negotiated("h2") {
+                            try Self.addHTTP2(to: channel, setup, isTurnedAway: isTurnedAway)
+                        } else {
+                            try setup.addHTTP1(to: channel, isTurnedAway: isTurnedAway, sendsFiles: false)
+                        }
+                    }
+                })
+        }
+
+        private static func addHTTP2(to channel: any Channel, _ setup: ConnectionSetup, isTurnedAway: Bool) throws {
+            let limit = setup.configuration.headerBytes + RequestAdmission.targetLimit
+            var connection = NIOHTTP2Handler.ConnectionConfiguration()
+            connection.initialSettings = [
+                HTTP2Setting(parameter: .maxConcurrentStreams, value: 100),
+                HTTP2Setting(parameter: .maxHeaderListSize, value: limit),
+            ]
+            let pipeline = channel.pipeline.syncOperations
+            let manager = NIOHTTP2ServerConnectionManagementHandler(
+                eventLoop: channel.eventLoop,
+                configuration: .init(
+                    maxIdleTime: setup.configuration.idle, maxAge: nil, maxGraceTime: nil, keepalive: nil))
+            let peer = channel.remoteAddress?.ipAddress
+            _ = try pipeline.configureHTTP2Pipeline(
+                mode: .server, connectionConfiguration: connection, streamConfiguration: .init(),
+                streamDelegate: manager.http2StreamDelegate
+            ) { stream in
+                stream.eventLoop.makeCompletedFuture {
+                    let pipeline = stream.pipeline.syncOperations
+                    try pipeline.addHandler(HTTP2FramePayloadToHTTP1ServerCodec())
+                    try pipeline.addHandler(StreamHandler(setup, peer: peer, isTurnedAway: isTurnedAway))
+                }
+            }
+            try pipeline.addHandler(ConnectionWatch(setup.configuration.idle + .seconds(2)))
+            try pipeline.addHandler(manager)
+            // The connection is active already; only this starts the timer of one that never asks for anything.
+            manager.channelActive(context: try pipeline.context(handler: manager))
+        }
+    }
+
+    /// Closes a connection whose handshake is not complete in time, fails, or is under way when the server stops.
+    private final class HandshakeWatch: ChannelInboundHandler, RemovableChannelHandler {
+        typealias InboundIn = ByteBuffer
+
+        private let time: TimeAmount
+        private var timer: Scheduled<Void>?
+
+        init(_ time: TimeAmount) { self.time = time }
+
+        func handlerAdded(context: ChannelHandlerContext) {
+            let channel = context.channel
+            timer = context.eventLoop.scheduleTask(in: time) { channel.close(promise: nil) }
+        }
+
+        func handlerRemoved(context: ChannelHandlerContext) { timer?.cancel() }
+
+        func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+            if case .drain? = event as? ServerEvent { return context.close(promise: nil) }
+            context.fireUserInboundEventTriggered(event)
+            if case .handshakeCompleted? = event as? TLSUserEvent {
+                // It is in the pipeline.
+                context.pipeline.syncOperations.removeHandler(self, promise: nil)
+            }
+        }
+
+        func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+    }
+
+    /// Tells NIO's connection handler when the server stops, and closes a connection that has failed, or that answers
+    /// nothing when it is to end: NIO waits for the client's word.
+    private final class ConnectionWatch: ChannelInboundHandler {
+        typealias InboundIn = HTTP2Frame
+
+        private let time: TimeAmount
+        private var streams = 0
+        private var timer: Scheduled<Void>?
+
+        /// - Parameter time: how long a connection without requests lives.
+        init(_ time: TimeAmount) { self.time = time }
+
+        func handlerAdded(context: ChannelHandlerContext) { arm(context) }
+
+        func handlerRemoved(context: ChannelHandlerContext) { timer?.cancel() }
+
+        func channelInactive(context: ChannelHandlerContext) {
+            timer?.cancel()
+            context.fireChannelInactive()
+        }
+
+        func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+            switch event {
+            case is ServerEvent:
+                context.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())
+                return
+            case is NIOHTTP2StreamCreatedEvent:
+                streams += 1
+                timer?.cancel()
+            case is StreamClosedEvent:
+                streams -= 1
+                if streams == 0 { arm(context) }
+            default: break
+            }
+            context.fireUserInboundEventTriggered(event)
+        }
+
+        private func arm(_ context: ChannelHandlerContext) {
+            timer?.cancel()
+            let channel = context.channel
+            timer = context.eventLoop.scheduleTask(in: time) { channel.close(promise: nil) }
+        }
+
+        func errorCaught(context: ChannelHandlerContext, error: any Error) {
+            // Errors of one stream end that stream.
+            if !(error is NIOHTTP2Errors.StreamError) { context.close(promise: nil) }
+        }
+    }
+#endif

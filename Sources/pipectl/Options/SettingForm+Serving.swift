@@ -1,0 +1,71 @@
+import Glibc
+import ImageServer
+import ImageServerNIO
+
+extension SettingForm where Value == TLSFiles? {
+    /// A map of two paths; both files must be there.
+    static var tlsFiles: Self {
+        Self(
+            kind: .map,
+            read: { (given) throws(SettingError) in
+                guard case .map(let members) = given.value, !members.isEmpty else { return nil }
+                var paths: [String: String] = [:]
+                for member in members {
+                    guard ["certificate", "key"].contains(member.name) else {
+                        throw given.bad(
+                            "unknown member `\(member.name)`"
+                                + NearestName.hint(member.name, in: ["certificate", "key"]))
+                    }
+                    guard case .string(let path) = member.value, !path.isEmpty else {
+                        throw given.bad("`\(member.name)` is \(member.value.kindName); expected the path of a PEM file")
+                    }
+                    let resolved = given.resolved(path)
+                    guard access(resolved, R_OK) == 0 else {
+                        throw given.bad("`\(member.name)`: \(resolved): \(String(cString: strerror(errno)))")
+                    }
+                    paths[member.name] = resolved
+                }
+                guard let certificate = paths["certificate"], let key = paths["key"] else {
+                    throw given.bad("both `certificate` and `key` are needed")
+                }
+                return TLSFiles(certificate: certificate, key: key)
+            },
+            write: { files in
+                .map(
+                    files.map {
+                        [
+                            SettingMember(name: "certificate", value: .string($0.certificate)),
+                            SettingMember(name: "key", value: .string($0.key)),
+                        ]
+                    } ?? [])
+            })
+    }
+}
+
+extension SettingForm where Value == TrustedProxies {
+    static var proxies: Self {
+        Self(
+            kind: .list,
+            read: { (given) throws(SettingError) in
+                do throws(TrustedProxies.Malformed) {
+                    return try TrustedProxies(given.texts)
+                } catch {
+                    throw given.bad("`\(error.text)` is not an address, a CIDR block or `unix`")
+                }
+            }, write: { .list($0.texts.map { .string($0) }) })
+    }
+}
+
+extension SettingForm where Value == CrossOriginRule {
+    static var origins: Self {
+        Self(
+            kind: .list,
+            read: { (given) throws(SettingError) in
+                do throws(CrossOriginRule.Malformed) {
+                    return try CrossOriginRule(given.texts)
+                } catch {
+                    throw given.bad("`\(error.text)` is not an origin such as https://example.org, nor *")
+                }
+            }, write: { .list($0.texts.map { .string($0) }) })
+    }
+}
