@@ -81,6 +81,8 @@ package final class RequestLog: Sendable {
         }
         switch route {
         case .health: return "/health"
+        case .purge: return "/purge"
+        case .source(let source, _): return "/source/" + redacted(source)
         case .ready: return "/ready"
         case .metrics: return "/metrics"
         case .info(_, let source): return "/info/" + redacted(source)

@@ -18,6 +18,10 @@ public struct ServerConfiguration: Sendable {
     public var presets = RecipePresets.none
     /// Names for URLs, so that a source may be `name:path`.
     package var baseURLs = BaseURLs.none
+    /// What operators prove themselves with; nil if purges are refused.
+    package var adminToken: AdminToken?
+    /// The fields that carry tags on variants.
+    package var tags = SentTags.off
     /// How many requests that miss the caches each client may make; nil if there is no limit.
     package var rate: RateLimit?
     /// Sent with a 404 or 422 of a variant in place of the problem's text; nil if there is none.

@@ -29,7 +29,8 @@ extension Site {
             original: answer.record.response.fields, forwarded: settings.forwarded, isNegotiated: false)
         return ConditionalAnswer.response(
             VariantAnswer.response(
-                answer, varying: varying, caching: settings.caching, expiry: grant.expiry, now: now()),
+                answer, varying: varying, naming: settings.tags.fields(of: answer.record), caching: settings.caching,
+                expiry: grant.expiry, now: now()),
             to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
     }
 

@@ -99,9 +99,9 @@ public struct Site: Sendable {
             // First, so that nothing of a path is decoded or done for those who may not ask.
             let grant = try settings.signature.grant(request.target, now: now())
             let route = try Route(request.target)
-            guard Route.methods.contains(request.method) || passesOn(request, route) else {
+            guard route.methods.contains(request.method) || passesOn(request, route) else {
                 var problem = Problem(.methodNotAllowed, "\(request.method) is not for this path")
-                problem.allowed = Route.methods
+                problem.allowed = route.methods
                 if case .original(let signature, _) = route {
                     problem.allowed = settings.methods.allowed(signature: signature)
                 }
@@ -111,6 +111,10 @@ public struct Site: Sendable {
             switch route {
             case .health:
                 return health()
+            case .source(let source, let mode):
+                return try await purge(source, mode, request)
+            case .purge:
+                return try await purge(request)
             case .ready:
                 return ready(request)
             case .metrics:
@@ -128,12 +132,13 @@ public struct Site: Sendable {
         }
     }
 
-    /// Whether the request goes to an origin with what it carries.
+    /// Whether the request goes to an origin with what it carries, or its body says what to purge.
     package func wantsBody(of request: ServerRequest) -> Bool {
         // Errors are answered by `respond(to:onInterim:)`, which meets them again.
         guard !Route.methods.contains(request.method), let route = try? Route(request.target),
             (try? settings.signature.grant(request.target, now: now())) != nil
         else { return false }
+        if case .purge = route { return request.method == "POST" && settings.adminToken?.isIn(request.fields) == true }
         return passesOn(request, route)
     }
 
@@ -232,7 +237,9 @@ public struct Site: Sendable {
             let varying = VariantAnswer.varying(
                 original: image.record.response.fields, forwarded: settings.forwarded, isNegotiated: isNegotiated)
             // A named mask is read for each request: it may have changed.
-            let naming = SourceFields.fields(of: url, image.format, isGiven: url == source)
+            let naming =
+                SourceFields.fields(of: url, image.format, isGiven: url == source)
+                + settings.tags.fields(of: image.record)
             if recipe.maskNames.isEmpty, recipe.overlayNames.isEmpty {
                 prepare(image, varying, naming, request, grant)
             }

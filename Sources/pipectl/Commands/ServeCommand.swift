@@ -15,6 +15,7 @@ struct ServeCommand: AsyncParsableCommand {
               /variant/{signature}/{recipe}/{source}   a picture derived from the source
               /original/{signature}/{source}           the source as the origin sent it
               /info/{signature}/{source}               what is known about the original, as JSON
+              /source/{source} /purge                  DELETE, PURGE and POST: purges, with the setting adminToken
               /health /ready /metrics                  for load balancers and operators
 
             The source is one path segment, percent-encoded, or b64: and its base64url. `pipectl sign` prints signed

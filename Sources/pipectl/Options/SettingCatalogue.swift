@@ -166,6 +166,10 @@ enum SettingCatalogue {
             "file of further keys, a line `NAME: KEY` each; keeps secrets out of settings and environment"),
         Setting(
             "baseURLs", \.baseURLs, .texts, "name → URL of a folder, so that a source may be NAME:PATH"),
+            "adminToken", \.site.adminToken, .adminToken,
+            "secret of at least 16 characters that purges carry; empty: purges are refused", isSecret: true),
+        Setting(
+            "tags", \.site.tags, .choice, "fields with tags on variants, by which caches in front purge them"),
         Setting(
             "auto", \.site.formats, .formats(among: Negotiation.offered),
             "formats negotiated by `auto`, in order of preference: jxl, webp, avif"),
