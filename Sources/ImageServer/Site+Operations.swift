@@ -3,6 +3,7 @@ import HTTPCaching
 import Pipeline
 import PipelineSupport
 import Synchronization
+import Variants
 
 /// Whether the server takes work, as `/ready` says. `/health` says only that it runs.
 package final class Readiness: Sendable {

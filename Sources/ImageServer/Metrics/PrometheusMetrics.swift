@@ -1,4 +1,4 @@
-import CoreMetrics
+public import CoreMetrics
 import Synchronization
 
 /// Keeps the metrics of a program in memory, and writes them as Prometheus' text format, version 0.0.4.

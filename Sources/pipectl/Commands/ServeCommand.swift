@@ -85,8 +85,8 @@ struct ServeCommand: AsyncParsableCommand {
         }
         await Self.interrupted()
         site.readiness.end()
-        // Load balancers need time to see it.
-        await Self.pause(seconds: configuration.drainSeconds)
+        // Load balancers need time to see it. Nothing cancels this task; a second signal ends the program.
+        if configuration.drainSeconds > 0 { try? await Task.sleep(for: .seconds(configuration.drainSeconds)) }
         let isFinished = await withTaskGroup(of: Bool.self) { group in
             for server in servers { group.addTask { await server.stop(patience: Self.patience) } }
             return await group.reduce(true) { $0 && $1 }
@@ -116,12 +116,6 @@ struct ServeCommand: AsyncParsableCommand {
             Console.error("listening for operators on \(shown(address, isSecure: isSecure))", .info)
         }
         return [server, operators]
-    }
-
-    /// Waits, unless the program is asked to stop once more.
-    private static func pause(seconds: Double) async {
-        guard seconds > 0 else { return }
-        _ = await Patience.waits(.seconds(seconds)) { await interrupted() }
     }
 
     /// A URL, if there is one.
