@@ -24,16 +24,18 @@ extension ImageServerFuzzTests {
             if (path.keyAndCode?.code.count ?? 32) != 32 { return "a code of another length" }
         }
         guard let route = try? Route(text) else { return nil }
-        if case .health = route {} else if SignedPath(text) == nil, text.hasPrefix("/") {
-            return "`\(text)` needs no signature"
-        }
         switch route {
-        case .health:
-            return nil
-        case .original(let signature, let source):
+        case .health, .ready, .metrics: return nil
+        case .original, .info, .variant: break
+        }
+        if SignedPath(text) == nil, text.hasPrefix("/") { return "`\(text)` needs no signature" }
+        switch route {
+        case .health, .ready, .metrics: return nil
+        case .original(let signature, let source), .info(let signature, let source):
             // From `b64:`; there is no other way to write these.
             if source.isEmpty || source.hasPrefix("b64:") { return nil }
-            let again = try? Route("/original/\(signature)/\(encoded(Array(source.utf8)))")
+            let name = if case .info = route { "info" } else { "original" }
+            let again = try? Route("/\(name)/\(signature)/\(encoded(Array(source.utf8)))")
             return again == route ? nil : "`\(route)` becomes `\(again.map { "\($0)" } ?? "nothing")`"
         case .variant(let signature, let recipe, let source):
             if source.isEmpty || source.hasPrefix("b64:") { return nil }
