@@ -118,15 +118,13 @@ extension Problem.Kind {
 extension Problem {
     /// What a client learns of a pipeline's error. Messages about the source or the recipe are for the author of the URL;
     /// those about addresses, folders and libraries are for the log.
-    ///
-    /// - Parameter retryAfter: seconds until another request may succeed, if that is known.
-    init(_ error: PipelineError, retryAfter: Int? = nil) {
+    init(_ error: PipelineError) {
         guard let known = Self.byCode[error.code] else {
             self.init(.internalError)
             return
         }
         self.init(known.kind, known.showsMessage ? error.message : nil)
-        self.retryAfter = retryAfter ?? error.retryAfter
+        retryAfter = error.retryAfter
     }
 
     private static let byCode: [PipelineError.Code: (kind: Kind, showsMessage: Bool)] = [

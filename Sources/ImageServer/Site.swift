@@ -191,13 +191,8 @@ public struct Site: Sendable {
             onInterim(ServerResponse(status: status, fields: kept))
         }
         let original: OriginalResponse
-        let gate = Gate(settings.rate, request, now)
-        asked.gate = gate?.work
-        do throws(PipelineError) {
-            original = try await pipeline.original(for: asked)
-        } catch {
-            throw Problem(error, retryAfter: gate?.retryAfter)
-        }
+        asked.gate = settings.rate?.gate(request.client, now)
+        do throws(PipelineError) { original = try await pipeline.original(for: asked) } catch { throw Problem(error) }
         let answer = OriginalAnswer.response(original)
         if !changes { prepare(original, request, grant) }
         if changes { return answer }
@@ -219,8 +214,7 @@ public struct Site: Sendable {
             let recipe = try settings.recipes.admitted(recipe, text: text)
             let url = try settings.baseURLs.url(for: source)
             var asked = ImageRequest(.url(url), recipe: recipe)
-            let gate = Gate(settings.rate, request, now)
-            asked.gate = gate?.work
+            asked.gate = settings.rate?.gate(request.client, now)
             asked.fields = settings.forwarded.upstream(request.fields, isOriginal: false)
             if !settings.forwarded.areAll { asked.fields += LoopGuard.passedOn(request.fields) }
             asked.policy = policy(request)
@@ -232,7 +226,7 @@ public struct Site: Sendable {
             do throws(PipelineError) {
                 image = try await pipeline.respond(to: asked)
             } catch {
-                throw Problem(error, retryAfter: gate?.retryAfter)
+                throw Problem(error)
             }
             let varying = VariantAnswer.varying(
                 original: image.record.response.fields, forwarded: settings.forwarded, isNegotiated: isNegotiated)
@@ -294,8 +288,9 @@ public struct Site: Sendable {
         guard stored.responseTime <= now + LookUpStage.clockTolerance,
             Reuse.decision(stored: stored, now: now, policy: .protocol, configuration: settings.caching) == .fresh
         else { return nil }
-        let end = now + Freshness.remaining(of: stored, now: now, configuration: settings.caching)
-        return expiry.map { $0 > now ? now..<min(end, $0) : nil } ?? now..<end
+        let end = min(
+            now + Freshness.remaining(of: stored, now: now, configuration: settings.caching), expiry ?? .infinity)
+        return now < end ? now..<end : nil
     }
 
     /// HTTP's own rules, unless a client's `no-cache` is to be honoured and given (RFC 9111 §5.2.1.4 and §5.4).
