@@ -78,6 +78,8 @@ let package = Package(
             dependencies: [
                 "HTTPCaching", "Pipeline", "PipelineCaching", "PipelineFetching", "PipelineSupport", "Variants",
             ],
+            // Embedded by scripts/embed-page.
+            exclude: ["Page/Web"],
             swiftSettings: settings),
         .target(
             name: "ImageServerNIO",

@@ -66,6 +66,7 @@ extension Problem.Kind {
         "missing-mask", .maskUnavailable, "The recipe names a mask or overlay this server does not have")
     static let badSignature = Self("bad-signature", 403, "The URL is not signed for this server")
     static let recipeNotAllowed = Self("recipe-not-allowed", 403, "This server does not make that recipe")
+    static let adminOnly = Self("admin-only", 403, "This is for the operator of the server")
     static let sourceRefused = Self("source-refused", .sourceRefused, "The source is refused by policy")
     static let unknownPath = Self("unknown-path", 404, "There is nothing at this path")
     static let notFound = Self("not-found", .notFound, "The origin does not have the source")
@@ -94,7 +95,8 @@ extension Problem.Kind {
 
     /// Every kind, for the documentation.
     static let all: [Self] = [
-        malformedRequest, invalidSource, invalidRecipe, missingMask, badSignature, recipeNotAllowed, sourceRefused,
+        malformedRequest, invalidSource, invalidRecipe, missingMask, badSignature, recipeNotAllowed, adminOnly,
+        sourceRefused,
         unknownPath, notFound, methodNotAllowed, requestTimeout, preconditionFailed, bodyTooLarge, overLimit,
         targetTooLong, notAnImage,
         undecodable, renderFailed, renderCrashed, fieldsTooLarge, internalError, unknownCoding, notAvailable,

@@ -81,6 +81,7 @@ package final class RequestLog: Sendable {
         }
         switch route {
         case .health: return "/health"
+        case .page: return String(target.prefix { $0 != "?" })
         case .original(_, let source): return "/original/" + redacted(source)
         case .variant(_, _, let source):
             let recipe = target.split(separator: "/", omittingEmptySubsequences: false)[3]

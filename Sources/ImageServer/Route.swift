@@ -1,12 +1,13 @@
 /// What a request's path asks for.
 ///
-///     /original/{signature}/{source}    /variant/{signature}/{recipe}/{source}    /health
+///     /original/{signature}/{source}    /variant/{signature}/{recipe}/{source}    /health    /    /page/…
 ///
 /// Recipe and source are one path segment each, percent-decoded exactly once.
 enum Route: Sendable, Hashable {
     case original(signature: String, source: String)
     case variant(signature: String, recipe: String, source: String)
     case health
+    case page(PageRoute)
 
     /// Methods every route takes so far.
     static let methods = ["GET", "HEAD"]
@@ -23,6 +24,10 @@ enum Route: Sendable, Hashable {
         switch segments.first {
         case "health" where segments.count == 1:
             self = .health
+        case "" where path == "/":
+            self = .page(.document)
+        case "page":
+            self = .page(try PageRoute(segments.dropFirst()))
         case "original":
             guard segments.count >= 3, !segments[2].isEmpty else {
                 throw Problem(.invalidSource, "expected /original/{signature}/{source}, \(Self.howToEncode)")
@@ -37,9 +42,11 @@ enum Route: Sendable, Hashable {
             let recipe = try Self.text(segments[2], of: .invalidRecipe, called: "recipe")
             self = .variant(signature: String(segments[1]), recipe: recipe, source: source)
         default:
-            throw Problem(.unknownPath, "there is /original/…, /variant/… and /health")
+            throw Self.nothing
         }
     }
+
+    static let nothing = Problem(.unknownPath, "there is /original/…, /variant/… and /health")
 
     private static let howToEncode =
         "the source as one path segment: percent-encode it, `/` as %2F, `?` as %3F and `%` as %25, "

@@ -18,5 +18,8 @@ package struct ServerConfiguration: Sendable {
     /// The pipeline's own rules, from which answers derive their freshness.
     package var caching = CachingConfiguration()
 
+    /// Whether there is a page at `/` to try recipes and to look at the caches, and whether its samples are sources.
+    package var playground = false
+
     package init() {}
 }

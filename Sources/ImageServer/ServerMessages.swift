@@ -11,6 +11,8 @@ package struct ServerRequest: Sendable, Hashable {
     package var fields: [HeaderField]
     /// What came with it, where the site wants it.
     package var body: [UInt8] = []
+    /// The client's address; nil if it is not known.
+    package var client: String?
 
     package init(method: String = "GET", target: String, fields: [HeaderField] = []) {
         self.method = method

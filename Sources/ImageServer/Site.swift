@@ -79,6 +79,8 @@ package struct Site: Sendable {
             switch route {
             case .health:
                 return health()
+            case .page(let page):
+                return try await self.page(page, request)
             case .original(let signature, let source):
                 try settings.signature.check(signature)
                 return try await original(source, request, onInterim)
@@ -169,6 +171,7 @@ package struct Site: Sendable {
                 throw Problem(.recipeNotAllowed, "only recipes in `recipes.allow` are made")
             }
             var asked = ImageRequest(.url(source), recipe: recipe)
+            if settings.playground, let sample = PageSample(source: source) { asked.source = sample.imageSource }
             asked.fields = settings.forwarded.upstream(request.fields, isOriginal: false)
             asked.policy = policy(request)
             if isNegotiated {

@@ -242,6 +242,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         let handler = NIOLoopBound(self, eventLoop: loop)
         var request = admission.request
         request.body = incoming
+        request.client = context.remoteAddress?.ipAddress
         (isBodyWanted, incoming) = (false, [])
         answers += 1
         let answer = answers

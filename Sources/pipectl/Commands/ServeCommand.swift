@@ -15,6 +15,7 @@ struct ServeCommand: AsyncParsableCommand {
               /variant/{signature}/{recipe}/{source}   a picture derived from the source
               /original/{signature}/{source}           the source as the origin sent it
               /health                                  200 while the server runs
+              /                                        a page to try recipes (setting server.playground)
 
             The source is one path segment, percent-encoded, or b64: and its base64url. The signature may be the word
             unsigned if the setting allowUnsigned permits it.
@@ -64,6 +65,7 @@ struct ServeCommand: AsyncParsableCommand {
             throw CommandFailure(.usage, error.message)
         }
         Console.error("listening on http://\(server.address)", .info)
+        if site.playground { Console.error("try recipes at http://\(server.address)/", .info) }
         await Self.interrupted()
         if !(await server.stop(patience: Self.patience)), !common.quiet {
             Console.error("pipectl: stopped before every answer was finished")

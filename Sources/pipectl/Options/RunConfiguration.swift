@@ -17,6 +17,8 @@ struct RunConfiguration: Sendable {
     var listener = ListenerConfiguration()
     /// Texts of the recipes that the server makes; empty: all.
     var allowedRecipes: [String] = []
+    /// nil to decide by the other settings (`isPlayground`).
+    var playground: Bool?
     var forwardFields: [String] = []
     var forwardMethods: [String]?
     var trustsHEIF = false
@@ -83,6 +85,7 @@ struct RunConfiguration: Sendable {
             throw CommandFailure(.usage, "\(settings.origin("forwardMethods")): \(error.text)")
         }
         site.caching = pipeline.caching
+        site.playground = isPlayground
         return site
     }
 }

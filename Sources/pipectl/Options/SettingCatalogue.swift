@@ -173,6 +173,9 @@ enum SettingCatalogue {
             "of one request's body, which is read even if it is not used"),
         Setting("server.idleSeconds", \.listener.idleSeconds, .seconds, "before an idle connection is closed"),
         Setting(
+            "server.playground", \.playground, .bool(usual: false),
+            "the page at /; unset: on if allowUnsigned is true and only this machine can connect"),
+        Setting(
             "heif.trusted", \.trustsHEIF, .bool,
             "suppress the warning about an old libheif, if your distribution has patched it"),
         Setting(

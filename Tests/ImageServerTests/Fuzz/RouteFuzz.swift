@@ -7,7 +7,8 @@ extension ImageServerFuzzTests {
     static let routeTarget = FuzzTarget(
         "route",
         words: [
-            "/variant/unsigned/", "/original/unsigned/", "/health", "b64:", "aHR0cDovL2E", "aHR0cDovL2E=", "-_", "%2F",
+            "/variant/unsigned/", "/original/unsigned/", "/health", "/page/samples/", "b64:", "aHR0cDovL2E",
+            "aHR0cDovL2E=", "-_", "%2F",
             "%25", "%", "%zz", "%C3%A9", "%FF", "+", "/", "?", "//", "=", "thumbnail:5,png", "\0",
         ]
     ) { bytes in
@@ -19,7 +20,7 @@ extension ImageServerFuzzTests {
         _ = PercentText.base64URLDecoded(text)
         guard let route = try? Route(text) else { return nil }
         switch route {
-        case .health:
+        case .health, .page:
             return nil
         case .original(let signature, let source):
             // From `b64:`; there is no other way to write these.
