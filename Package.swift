@@ -28,16 +28,17 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
-        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ] + documentation,
     targets: [
         .target(name: "CCurl", linkerSettings: [.linkedLibrary("dl")]),
         .systemLibrary(name: "CWebP", pkgConfig: "libwebp", providers: [.apt(["libwebp-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
         .target(name: "CVips", linkerSettings: [.linkedLibrary("dl")]),
         .target(name: "CChecksum"),
         .target(name: "CResample"),
@@ -77,6 +78,9 @@ let package = Package(
             name: "ImageServer",
             dependencies: [
                 "HTTPCaching", "Pipeline", "PipelineCaching", "PipelineFetching", "PipelineSupport", "Variants",
+                .product(name: "CoreMetrics", package: "swift-metrics"),
+                .product(name: "Crypto", package: "swift-crypto"),
+                .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
             // Embedded by scripts/embed-page.
             exclude: ["Page/Web"],
@@ -93,15 +97,18 @@ let package = Package(
         .executableTarget(
             name: "pipectl",
             dependencies: [
-                "HTTPCaching", "ImageServer", "ImageServerNIO", "Pipeline", "PipelineSupport", "Variants",
+                "CYAML", "HTTPCaching", "ImageServer", "ImageServerNIO", "Pipeline", "PipelineSupport", "Variants",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "Yams", package: "Yams"),
             ],
             swiftSettings: settings),
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
         .executableTarget(
             name: "sample-origin", dependencies: ["TestSupport"], path: "samples/Origin", swiftSettings: settings),
+        .executableTarget(
+            name: "sign-path", dependencies: [.product(name: "Crypto", package: "swift-crypto")],
+            path: "samples/signers", exclude: ["sign.mjs", "sign.py", "sign.sh", "vectors.tsv"],
+            packageAccess: false, swiftSettings: settings),
         .executableTarget(
             name: "thumbnail-folder", dependencies: ["Pipeline", "Variants"],
             path: "samples/programs/ThumbnailFolder", packageAccess: false, swiftSettings: settings),

@@ -4,16 +4,17 @@ import PipelineCaching
 import Synchronization
 
 /// An answer from memory, ready to be written: a head as HTTP/1.1 frames it, and a body.
-package struct PreparedAnswer: Sendable {
-    package let status: Int
+public struct PreparedAnswer: Sendable {
+    /// 200 or 304.
+    public let status: Int
     /// The status line and the fields up to the empty line, for a connection that stays open.
-    package let head: [UInt8]
+    public let head: [UInt8]
     /// Empty for HEAD and for a 304.
-    package let body: [UInt8]
+    public let body: [UInt8]
     /// Bytes of the body that a GET carries, for the log; 0 for a 304.
-    package let length: Int
+    public let length: Int
     /// What the log says beside the status.
-    package let note: String?
+    public let note: String?
 }
 
 /// What a request must not have, and what of it selects a prepared answer. Anything else asks in full.
@@ -23,6 +24,17 @@ struct HitQuery {
     private(set) var ifModifiedSince: String?
     let isHead: Bool
 
+    private enum Meaning { case host, accept, noneMatch, modifiedSince, connection, control, needsStages }
+
+    /// Fields that have a say; all others have none.
+    private static let meanings: [(name: String, meaning: Meaning)] = [
+        ("host", .host), ("accept", .accept), ("connection", .connection), ("if-none-match", .noneMatch),
+        ("if-modified-since", .modifiedSince), ("cache-control", .control), ("pragma", .control),
+        ("range", .needsStages), ("if-range", .needsStages), ("if-match", .needsStages),
+        ("if-unmodified-since", .needsStages), ("transfer-encoding", .needsStages), ("content-length", .needsStages),
+        ("expect", .needsStages), ("upgrade", .needsStages),
+    ]
+
     /// nil if a field has a say that prepared answers do not know: a range, a body, another connection.
     ///
     /// - Parameter settings: decides which of the client's fields count.
@@ -31,29 +43,24 @@ struct HitQuery {
         isHead = method == "HEAD"
         var hosts = 0
         for field in fields {
-            // Longer names have no meaning here.
-            if field.name.utf8.count <= 19 {
-                switch FieldLines.lowercased(field.name) {
-                case "host":
-                    hosts += 1
-                    guard RequestAdmission.isHost(field.value) else { return nil }
-                case "accept":
-                    accept = accept.map { $0 + ", " + field.value } ?? field.value
-                case "if-none-match":
-                    guard ifNoneMatch == nil else { return nil }
-                    ifNoneMatch = field.value
-                case "if-modified-since":
-                    guard ifModifiedSince == nil else { return nil }
-                    ifModifiedSince = field.value
-                case "connection":
-                    guard FieldLines.isSameName(field.value, "keep-alive") else { return nil }
-                case "range", "if-range", "if-match", "if-unmodified-since", "transfer-encoding", "content-length",
-                    "expect", "upgrade":
-                    return nil
-                case "cache-control", "pragma":
-                    guard !settings.honoursClientNoCache else { return nil }
-                default: break
-                }
+            switch Self.meanings.first(where: { FieldLines.isSameName($0.name, field.name) })?.meaning {
+            case .host:
+                hosts += 1
+                guard RequestAdmission.isHost(field.value) else { return nil }
+            case .accept:
+                accept = accept.map { $0 + ", " + field.value } ?? field.value
+            case .noneMatch:
+                guard ifNoneMatch == nil else { return nil }
+                ifNoneMatch = field.value
+            case .modifiedSince:
+                guard ifModifiedSince == nil else { return nil }
+                ifModifiedSince = field.value
+            case .connection:
+                guard FieldLines.isSameName(field.value, "keep-alive") else { return nil }
+            case .needsStages: return nil
+            case .control:
+                guard !settings.honoursClientNoCache else { return nil }
+            case nil: break
             }
             if !settings.forwarded.isEmpty, settings.forwarded.contains(field.name) { return nil }
         }

@@ -30,6 +30,8 @@ package struct Problem: Error, Sendable, Hashable {
     let detail: String?
     /// Methods for `Allow`, where that is what was wrong.
     var allowed: [String] = []
+    /// Seconds for `Retry-After`, where another request may succeed by then.
+    var retryAfter: Int?
 
     package init(_ kind: Kind, _ detail: String? = nil) {
         self.kind = kind
@@ -51,7 +53,9 @@ package struct Problem: Error, Sendable, Hashable {
         ]
         if !allowed.isEmpty { fields.append(HeaderField("Allow", allowed.joined(separator: ", "))) }
         if variesByAccept { fields.append(HeaderField("Vary", "Accept")) }
-        if kind == .overloaded { fields.append(HeaderField("Retry-After", "1")) }
+        if let seconds = retryAfter ?? (kind == .overloaded ? 1 : nil) {
+            fields.append(HeaderField("Retry-After", String(seconds)))
+        }
         return ServerResponse(
             status: kind.status, fields: fields, body: Array((json.closed + "\n").utf8), note: kind.name)
     }
@@ -65,8 +69,8 @@ extension Problem.Kind {
     static let missingMask = Self(
         "missing-mask", .maskUnavailable, "The recipe names a mask or overlay this server does not have")
     static let badSignature = Self("bad-signature", 403, "The URL is not signed for this server")
+    static let forbidden = Self("forbidden", 403, "This is for the server's operators")
     static let recipeNotAllowed = Self("recipe-not-allowed", 403, "This server does not make that recipe")
-    static let adminOnly = Self("admin-only", 403, "This is for the operator of the server")
     static let sourceRefused = Self("source-refused", .sourceRefused, "The source is refused by policy")
     static let unknownPath = Self("unknown-path", 404, "There is nothing at this path")
     static let notFound = Self("not-found", .notFound, "The origin does not have the source")
@@ -80,6 +84,7 @@ extension Problem.Kind {
     static let undecodable = Self("undecodable", .undecodable, "The original is damaged")
     static let renderFailed = Self("render-failed", .renderFailed, "The recipe cannot be made of this original")
     static let renderCrashed = Self("render-crashed", .renderCrashed, "A render of this original crashed")
+    static let tooManyRequests = Self("too-many-requests", .rateLimited, "The client asks for too much new work")
     package static let fieldsTooLarge = Self("fields-too-large", 431, "The header fields are too large")
     static let internalError = Self("internal-error", 500, "The server has a problem")
     static let unknownCoding = Self("unknown-coding", 501, "The transfer coding is not known here")
@@ -95,11 +100,12 @@ extension Problem.Kind {
 
     /// Every kind, for the documentation.
     static let all: [Self] = [
-        malformedRequest, invalidSource, invalidRecipe, missingMask, badSignature, recipeNotAllowed, adminOnly,
+        malformedRequest, invalidSource, invalidRecipe, missingMask, badSignature, forbidden, recipeNotAllowed,
         sourceRefused,
         unknownPath, notFound, methodNotAllowed, requestTimeout, preconditionFailed, bodyTooLarge, overLimit,
         targetTooLong, notAnImage,
-        undecodable, renderFailed, renderCrashed, fieldsTooLarge, internalError, unknownCoding, notAvailable,
+        undecodable, renderFailed, renderCrashed, tooManyRequests, fieldsTooLarge, internalError, unknownCoding,
+        notAvailable,
         originFailed, overloaded, originTimeout, notCached, renderTimeout,
         unsupportedVersion,
     ]
@@ -108,12 +114,15 @@ extension Problem.Kind {
 extension Problem {
     /// What a client learns of a pipeline's error. Messages about the source or the recipe are for the author of the URL;
     /// those about addresses, folders and libraries are for the log.
-    init(_ error: PipelineError) {
+    ///
+    /// - Parameter retryAfter: seconds until another request may succeed, if that is known.
+    init(_ error: PipelineError, retryAfter: Int? = nil) {
         guard let known = Self.byCode[error.code] else {
             self.init(.internalError)
             return
         }
         self.init(known.kind, known.showsMessage ? error.message : nil)
+        self.retryAfter = retryAfter ?? error.retryAfter
     }
 
     private static let byCode: [PipelineError.Code: (kind: Kind, showsMessage: Bool)] = [
@@ -124,6 +133,7 @@ extension Problem {
         .renderFailed: (.renderFailed, true), .notAvailable: (.notAvailable, true),
         .fetchFailed: (.originFailed, false), .fetchTimedOut: (.originTimeout, false),
         .notCached: (.notCached, false), .renderDeadline: (.renderTimeout, true),
-        .renderCrashed: (.renderCrashed, false), .cancelled: (.overloaded, false),
+        .rateLimited: (.tooManyRequests, true), .renderCrashed: (.renderCrashed, false),
+        .overloaded: (.overloaded, true), .cancelled: (.overloaded, false),
     ]
 }

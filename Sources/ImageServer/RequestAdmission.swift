@@ -89,7 +89,8 @@ package struct RequestAdmission: Sendable, Hashable {
         }
     }
 
-    private static func originForm(_ target: String) throws(Problem) -> String {
+    /// The path and query of a target in origin form or absolute form; throws a 400 for others.
+    static func originForm(_ target: String) throws(Problem) -> String {
         // Visible ASCII only, and a fragment never goes over the wire (RFC 3986 §2, §3.5).
         guard target.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") }) else {
             throw Problem(.malformedRequest, "the path holds characters that must be percent-encoded")

@@ -82,6 +82,9 @@ package final class RequestLog: Sendable {
         switch route {
         case .health: return "/health"
         case .page: return String(target.prefix { $0 != "?" })
+        case .ready: return "/ready"
+        case .metrics: return "/metrics"
+        case .info(_, let source): return "/info/" + redacted(source)
         case .original(_, let source): return "/original/" + redacted(source)
         case .variant(_, _, let source):
             let recipe = target.split(separator: "/", omittingEmptySubsequences: false)[3]

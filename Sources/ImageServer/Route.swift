@@ -1,12 +1,15 @@
 /// What a request's path asks for.
 ///
-///     /original/{signature}/{source}    /variant/{signature}/{recipe}/{source}    /health    /    /page/…
+///     /variant/{signature}/{recipe}/{source}    /original/{signature}/{source}    /info/{signature}/{source}
+///     /health    /ready    /metrics    /    /page/…
 ///
-/// Recipe and source are one path segment each, percent-decoded exactly once.
+/// Recipe and source are one path segment each, percent-decoded exactly once. The signature is `Signature`'s to check, and
+/// so is `?exp=UNIX`, the only query.
 enum Route: Sendable, Hashable {
     case original(signature: String, source: String)
     case variant(signature: String, recipe: String, source: String)
-    case health
+    case info(signature: String, source: String)
+    case health, ready, metrics
     case page(PageRoute)
 
     /// Methods every route takes so far.
@@ -19,7 +22,7 @@ enum Route: Sendable, Hashable {
     init(_ target: String) throws(Problem) {
         let mark = target.firstIndex(of: "?") ?? target.endIndex
         let path = target[..<mark]
-        let hasQuery = mark != target.endIndex
+        let hasQuery = mark != target.endIndex && SignedPath.expiry(target[mark...].dropFirst()) == nil
         let segments = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
         switch segments.first {
         case "health" where segments.count == 1:
@@ -28,12 +31,20 @@ enum Route: Sendable, Hashable {
             self = .page(.document)
         case "page":
             self = .page(try PageRoute(segments.dropFirst()))
-        case "original":
+        case "ready" where segments.count == 1:
+            self = .ready
+        case "metrics" where segments.count == 1:
+            self = .metrics
+        case "original", "info":
             guard segments.count >= 3, !segments[2].isEmpty else {
-                throw Problem(.invalidSource, "expected /original/{signature}/{source}, \(Self.howToEncode)")
+                throw Problem(
+                    .invalidSource, "expected /\(segments[0])/{signature}/{source}, \(Self.howToEncode)")
             }
             let source = try Self.source(segments[2...], hasQuery: hasQuery)
-            self = .original(signature: String(segments[1]), source: source)
+            let signature = String(segments[1])
+            self =
+                segments[0] == "info"
+                ? .info(signature: signature, source: source) : .original(signature: signature, source: source)
         case "variant":
             guard segments.count >= 4, !segments[3].isEmpty else {
                 throw Problem(.invalidSource, "expected /variant/{signature}/{recipe}/{source}, \(Self.howToEncode)")
@@ -46,7 +57,7 @@ enum Route: Sendable, Hashable {
         }
     }
 
-    static let nothing = Problem(.unknownPath, "there is /original/…, /variant/… and /health")
+    static let nothing = Problem(.unknownPath, "there is /variant/…, /original/…, /info/…, /health and /ready")
 
     private static let howToEncode =
         "the source as one path segment: percent-encode it, `/` as %2F, `?` as %3F and `%` as %25, "

@@ -1,14 +1,27 @@
 package import HTTPCaching
-package import Variants
+public import Variants
 
 /// What a site serves, and to whom.
-package struct ServerConfiguration: Sendable {
+public struct ServerConfiguration: Sendable {
     package var signature = Signature(allowUnsigned: false)
-    /// Formats that `auto` may choose, best first.
-    package var formats: [ImageFormat] = [.jxl, .webp]
-    /// Recipes that the site renders; nil if it renders all.
-    package var recipes: Set<Recipe>?
-    package var presets = RecipePresets.none
+    /// Whether paths may have the word `unsigned` in place of a signature: anybody can then have any picture made of any
+    /// source. Default false.
+    public var allowUnsigned: Bool {
+        get { signature.allowUnsigned }
+        set { signature.allowUnsigned = newValue }
+    }
+    /// Formats that `auto` may choose, best first; default JPEG XL, WebP.
+    public var formats: [ImageFormat] = [.jxl, .webp]
+    /// Which recipes the site makes.
+    package var recipes = RecipeRules()
+    /// Recipes that have names; default none.
+    public var presets = RecipePresets.none
+    /// Names for URLs, so that a source may be `name:path`.
+    package var baseURLs = BaseURLs.none
+    /// How many requests that miss the caches each client may make; nil if there is no limit.
+    package var rate: RateLimit?
+    /// Sent with a 404 or 422 of a variant in place of the problem's text; nil if there is none.
+    package var fallback: FallbackPicture?
     /// The client's fields that go to the origin.
     package var forwarded = ForwardedFields([])
     /// Methods besides GET and HEAD that go to the origin.
@@ -20,6 +33,15 @@ package struct ServerConfiguration: Sendable {
 
     /// Whether there is a page at `/` to try recipes and to look at the caches, and whether its samples are sources.
     package var playground = false
+    /// Whether the server takes work; ended when it is asked to stop.
+    package var readiness = Readiness()
+    /// What `/metrics` shows; nil if there are none.
+    package var metrics: PrometheusMetrics?
+    /// The path below which another server mounts the site, for example `/images`; it ends without a slash. Signatures
+    /// cover what follows it. Default empty.
+    public var mountPoint = ""
+    /// Bytes of the longest request body that the site reads; default 64 KiB.
+    public var bodyLimit = 64 << 10
 
-    package init() {}
+    public init() {}
 }

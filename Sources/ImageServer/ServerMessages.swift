@@ -13,6 +13,8 @@ package struct ServerRequest: Sendable, Hashable {
     package var body: [UInt8] = []
     /// The client's address; nil if it is not known.
     package var client: String?
+    /// Whether it came by the address for operators (`server.adminListen`).
+    package var isAdministrative = false
 
     package init(method: String = "GET", target: String, fields: [HeaderField] = []) {
         self.method = method
@@ -123,8 +125,9 @@ package struct ServerResponse: Sendable, Hashable {
 }
 
 extension ServerResponse {
-    /// Bytes beyond ASCII are kept in texts as ISO-8859-1, a scalar a byte, and leave as they came (RFC 9110 §5.5).
-    fileprivate static func append(_ value: String, to bytes: inout [UInt8]) {
+    /// Appends a field's value as it is sent. Texts hold a byte beyond ASCII as the scalar of the same number (ISO-8859-1,
+    /// RFC 9110 §5.5); what would end the line becomes a space.
+    static func append(_ value: String, to bytes: inout [UInt8]) {
         for scalar in value.unicodeScalars {
             switch scalar.value {
             case 0, 10, 13: bytes.append(0x20)

@@ -1,15 +1,22 @@
-import HTTPCaching
-package import Pipeline
+public import HTTPCaching
+public import Pipeline
 import PipelineFetching
+import PipelineSupport
 import Variants
 
-/// From a request to its answer: the routes, on top of the pipeline. Knows no connection.
-package struct Site: Sendable {
+/// From a request to its answer: the routes, on top of the pipeline. Knows no connection, so any HTTP server can mount it;
+/// `ImageServerNIO` is the one that `pipectl serve` runs.
+public struct Site: Sendable {
     let pipeline: ImagePipeline
     let settings: ServerConfiguration
     private let prepared = PreparedAnswers()
     /// Unix seconds.
     package let now: @Sendable () -> Double
+
+    /// A site on a pipeline, whose lifetime is the caller's affair.
+    public init(pipeline: ImagePipeline, configuration: ServerConfiguration) {
+        self.init(pipeline: pipeline, settings: configuration, now: { SystemClock.unix.seconds })
+    }
 
     package init(pipeline: ImagePipeline, settings: ServerConfiguration, now: @escaping @Sendable () -> Double) {
         self.pipeline = pipeline
@@ -21,9 +28,11 @@ package struct Site: Sendable {
     /// answered by `respond(to:onInterim:)`.
     ///
     /// - Parameters:
-    ///   - target: as sent.
-    ///   - fields: all of the request.
-    package func hit(method: String, target: String, fields: [HeaderField]) -> PreparedAnswer? {
+    ///   - method: as sent.
+    ///   - target: path and query as sent, below the mount point.
+    ///   - fields: all of the request, `Host` included.
+    /// - Returns: an answer for an HTTP/1.1 connection that stays open.
+    public func hit(method: String, target: String, fields: [HeaderField]) -> PreparedAnswer? {
         guard let query = HitQuery(method: method, fields: fields, settings) else { return nil }
         let key = key(target, query)
         guard let entry = prepared.entry(for: key) else { return nil }
@@ -35,13 +44,20 @@ package struct Site: Sendable {
         return pipeline.body(of: entry.answer).map { entry.prepared($0, for: query, now: now) }
     }
 
-    /// A prepared answer whose body memory has evicted, from another tier.
+    /// A prepared answer with its body: from memory if the caller has not asked `hit`, else from a tier behind it.
     private func storedHit(_ request: ServerRequest) async -> ServerResponse? {
         let now = now()
         guard let query = HitQuery(method: request.method, fields: request.fields, settings),
-            let entry = prepared.entry(for: key(request.target, query)), entry.fresh.contains(now),
-            let (body, tier) = await pipeline.storedBody(of: entry.answer)
+            let entry = prepared.entry(for: key(request.target, query)), entry.fresh.contains(now)
         else { return nil }
+        let body: [UInt8]
+        var tier = TierName.memory
+        if let inMemory = pipeline.body(of: entry.answer) {
+            body = inMemory
+        } else {
+            guard let stored = await pipeline.storedBody(of: entry.answer) else { return nil }
+            (body, tier) = stored
+        }
         var answer = entry.response(now, tier)
         answer.body = body[...]
         return ConditionalAnswer.response(
@@ -67,6 +83,8 @@ package struct Site: Sendable {
     ) async -> ServerResponse {
         if let hit = await storedHit(request) { return hit }
         do throws(Problem) {
+            // First, so that nothing of a path is decoded or done for those who may not ask.
+            let grant = try settings.signature.grant(request.target, now: now())
             let route = try Route(request.target)
             guard Route.methods.contains(request.method) || passesOn(request, route) else {
                 var problem = Problem(.methodNotAllowed, "\(request.method) is not for this path")
@@ -81,12 +99,16 @@ package struct Site: Sendable {
                 return health()
             case .page(let page):
                 return try await self.page(page, request)
-            case .original(let signature, let source):
-                try settings.signature.check(signature)
-                return try await original(source, request, onInterim)
-            case .variant(let signature, let recipe, let source):
-                try settings.signature.check(signature)
-                return try await variant(recipe, source, request)
+            case .ready:
+                return ready(request)
+            case .metrics:
+                return try await metrics(request)
+            case .original(_, let source):
+                return try await original(source, request, try Self.needed(grant), onInterim)
+            case .info(_, let source):
+                return try await info(source, request, try Self.needed(grant))
+            case .variant(_, let recipe, let source):
+                return try await variant(recipe, source, request, try Self.needed(grant))
             }
         } catch {
             // The recipe was not read, so it may be one without a format, whose answer varies by `Accept`.
@@ -96,8 +118,17 @@ package struct Site: Sendable {
 
     /// Whether the request goes to an origin with what it carries.
     package func wantsBody(of request: ServerRequest) -> Bool {
-        guard !Route.methods.contains(request.method), let route = try? Route(request.target) else { return false }
+        // Errors are answered by `respond(to:onInterim:)`, which meets them again.
+        guard !Route.methods.contains(request.method), let route = try? Route(request.target),
+            (try? settings.signature.grant(request.target, now: now())) != nil
+        else { return false }
         return passesOn(request, route)
+    }
+
+    /// Leave for a route that needs it; a path without a signature has none.
+    private static func needed(_ grant: Signature.Grant?) throws(Problem) -> Signature.Grant {
+        guard let grant else { throw Problem(.badSignature) }
+        return grant
     }
 
     private func passesOn(_ request: ServerRequest, _ route: Route) -> Bool {
@@ -105,17 +136,11 @@ package struct Site: Sendable {
         return settings.methods.contains(request.method, signature: signature)
     }
 
-    private func health() -> ServerResponse {
-        let fields = [
-            HeaderField("Content-Type", "text/plain; charset=utf-8"), HeaderField("Cache-Control", "no-store"),
-            HeaderField("Date", HTTPDate.text(unixSeconds: Int(now()))),
-        ]
-        return ServerResponse(status: 200, fields: fields, body: Array("ok\n".utf8))
-    }
-
     private func original(
-        _ source: String, _ request: ServerRequest, _ onInterim: @escaping @Sendable (ServerResponse) -> Void
+        _ text: String, _ request: ServerRequest, _ grant: Signature.Grant,
+        _ onInterim: @escaping @Sendable (ServerResponse) -> Void
     ) async throws(Problem) -> ServerResponse {
+        let source = try settings.baseURLs.url(for: text)
         let forwarded = settings.forwarded
         let changes = !Route.methods.contains(request.method)
         var asked = OriginalRequest(
@@ -148,16 +173,22 @@ package struct Site: Sendable {
             onInterim(ServerResponse(status: status, fields: kept))
         }
         let original: OriginalResponse
-        do throws(PipelineError) { original = try await pipeline.original(for: asked) } catch { throw Problem(error) }
+        let gate = Gate(settings.rate, request, now)
+        asked.gate = gate?.work
+        do throws(PipelineError) {
+            original = try await pipeline.original(for: asked)
+        } catch {
+            throw Problem(error, retryAfter: gate?.retryAfter)
+        }
         let answer = OriginalAnswer.response(original)
-        if !changes { prepare(original, request) }
+        if !changes { prepare(original, request, grant) }
         if changes { return answer }
         return ConditionalAnswer.response(
             answer, to: forwarded.visible(request.fields), isHead: request.isHead, isOrigin: false, now: now())
     }
 
     private func variant(
-        _ text: String, _ source: String, _ request: ServerRequest
+        _ text: String, _ source: String, _ request: ServerRequest, _ grant: Signature.Grant
     ) async throws(Problem) -> ServerResponse {
         let recipe: Recipe
         do throws(RecipeError) {
@@ -167,11 +198,11 @@ package struct Site: Sendable {
         }
         let isNegotiated = recipe.output == nil || recipe.output?.kind == .auto
         do throws(Problem) {
-            if let allowed = settings.recipes, !allowed.contains(recipe) {
-                throw Problem(.recipeNotAllowed, "only recipes in `recipes.allow` are made")
-            }
-            var asked = ImageRequest(.url(source), recipe: recipe)
+            let recipe = try settings.recipes.admitted(recipe, text: text)
+            var asked = ImageRequest(.url(try settings.baseURLs.url(for: source)), recipe: recipe)
             if settings.playground, let sample = PageSample(source: source) { asked.source = sample.imageSource }
+            let gate = Gate(settings.rate, request, now)
+            asked.gate = gate?.work
             asked.fields = settings.forwarded.upstream(request.fields, isOriginal: false)
             asked.policy = policy(request)
             if isNegotiated {
@@ -182,37 +213,42 @@ package struct Site: Sendable {
             do throws(PipelineError) {
                 image = try await pipeline.respond(to: asked)
             } catch {
-                throw Problem(error)
+                throw Problem(error, retryAfter: gate?.retryAfter)
             }
             let varying = VariantAnswer.varying(
                 original: image.record.response.fields, forwarded: settings.forwarded, isNegotiated: isNegotiated)
             // A named mask is read for each request: it may have changed.
-            if recipe.maskNames.isEmpty, recipe.overlayNames.isEmpty { prepare(image, varying, request) }
-            let answer = VariantAnswer.response(image, varying: varying, caching: settings.caching, now: now())
+            if recipe.maskNames.isEmpty, recipe.overlayNames.isEmpty { prepare(image, varying, request, grant) }
+            let answer = VariantAnswer.response(
+                image, varying: varying, caching: settings.caching, expiry: grant.expiry, now: now())
             return ConditionalAnswer.response(
                 answer, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
         } catch {
-            return error.response(variesByAccept: isNegotiated, now: now())
+            return settings.fallback?.response(to: error, variesByAccept: isNegotiated, now: now())
+                ?? error.response(variesByAccept: isNegotiated, now: now())
         }
     }
 
-    private func prepare(_ image: ImageResponse, _ varying: [String], _ request: ServerRequest) {
+    private func prepare(
+        _ image: ImageResponse, _ varying: [String], _ request: ServerRequest, _ grant: Signature.Grant
+    ) {
         guard let query = HitQuery(method: request.method, fields: request.fields, settings),
-            let fresh = fresh(image.record.response), let answer = pipeline.memoryAnswer(for: image)
+            let fresh = fresh(image.record.response, until: grant.expiry),
+            let answer = pipeline.memoryAnswer(for: image)
         else { return }
-        let (hit, caching) = (image.asMemoryHit, settings.caching)
+        let (hit, caching, expiry) = (image.asMemoryHit, settings.caching, grant.expiry)
         prepared.keep(
             PreparedAnswers.Entry(answer, fresh: fresh, length: image.bytes.count, isConditional: true) { now, tier in
                 var hit = hit
                 hit.outcome = Outcome(tier)
-                return VariantAnswer.response(hit, varying: varying, caching: caching, now: now)
+                return VariantAnswer.response(hit, varying: varying, caching: caching, expiry: expiry, now: now)
             }, for: key(request.target, query))
     }
 
-    private func prepare(_ original: OriginalResponse, _ request: ServerRequest) {
+    private func prepare(_ original: OriginalResponse, _ request: ServerRequest, _ grant: Signature.Grant) {
         guard original.status == 200, let record = original.record, original.file == nil,
             let query = HitQuery(method: request.method, fields: request.fields, settings),
-            let fresh = fresh(record.response), let answer = pipeline.memoryAnswer(for: original)
+            let fresh = fresh(record.response, until: grant.expiry), let answer = pipeline.memoryAnswer(for: original)
         else { return }
         let caching = settings.caching
         prepared.keep(
@@ -222,17 +258,18 @@ package struct Site: Sendable {
             }, for: key(request.target, query))
     }
 
-    /// From now until the stored response must be validated; nil if it must be now.
-    private func fresh(_ stored: StoredResponse) -> Range<Double>? {
+    /// From now until the stored response must be validated or the signature expires; nil if that is now.
+    private func fresh(_ stored: StoredResponse, until expiry: Double?) -> Range<Double>? {
         let now = now()
         guard stored.responseTime <= now + LookUpStage.clockTolerance,
             Reuse.decision(stored: stored, now: now, policy: .protocol, configuration: settings.caching) == .fresh
         else { return nil }
-        return now..<(now + Freshness.remaining(of: stored, now: now, configuration: settings.caching))
+        let end = now + Freshness.remaining(of: stored, now: now, configuration: settings.caching)
+        return expiry.map { $0 > now ? now..<min(end, $0) : nil } ?? now..<end
     }
 
     /// HTTP's own rules, unless a client's `no-cache` is to be honoured and given (RFC 9111 §5.2.1.4 and §5.4).
-    private func policy(_ request: ServerRequest) -> CachePolicy {
+    func policy(_ request: ServerRequest) -> CachePolicy {
         guard settings.honoursClientNoCache else { return .protocol }
         let control = CacheControl(fields: request.fields)
         let asks =

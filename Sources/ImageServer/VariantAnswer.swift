@@ -9,9 +9,10 @@ enum VariantAnswer {
     /// - Parameters:
     ///   - image: what the pipeline gave.
     ///   - varying: request fields that this answer depended on, as `Vary` names them.
+    ///   - expiry: Unix seconds from which the URL is refused, so that no cache in front keeps the answer for longer.
     ///   - now: Unix seconds.
     static func response(
-        _ image: ImageResponse, varying: [String], caching: CachingConfiguration, now: Double
+        _ image: ImageResponse, varying: [String], caching: CachingConfiguration, expiry: Double? = nil, now: Double
     ) -> ServerResponse {
         let handling = Self.handling(of: image, caching: caching, now: now).fieldValue()
         var fields = [
@@ -22,11 +23,10 @@ enum VariantAnswer {
         if let created = image.created {
             fields.append(HeaderField("Last-Modified", HTTPDate.text(unixSeconds: Int(min(created, now)))))
         }
+        let control = DerivedFreshness.cacheControl(
+            of: image.record.response, isStale: image.isStale, now: now, configuration: caching)
         fields += [
-            HeaderField(
-                "Cache-Control",
-                DerivedFreshness.cacheControl(
-                    of: image.record.response, isStale: image.isStale, now: now, configuration: caching)),
+            HeaderField("Cache-Control", expiry.map { cut(control, to: $0 - now) } ?? control),
             HeaderField("Accept-Ranges", "bytes"),
         ]
         if !varying.isEmpty { fields.append(HeaderField("Vary", varying.joined(separator: ", "))) }
@@ -40,6 +40,17 @@ enum VariantAnswer {
             HeaderField("Date", HTTPDate.text(unixSeconds: Int(now))),
         ]
         return ServerResponse(status: 200, fields: fields, body: image.bytes, note: handling)
+    }
+
+    /// A `Cache-Control` whose answer is not used after so many seconds, stale or not.
+    static func cut(_ control: String, to seconds: Double) -> String {
+        let most = Int(max(0, min(seconds, 2_147_483_648)).rounded(.down))
+        return control.split(separator: ",").map { $0.trimmingSpace() }.compactMap { directive in
+            let pair = directive.split(separator: "=")
+            guard pair.count == 2, let value = Int(pair[1]) else { return directive }
+            // Staleness counts from the end of freshness, which may be the end of the URL.
+            return pair[0].hasPrefix("stale-") ? nil : "\(pair[0])=\(min(value, most))"
+        }.joined(separator: ", ")
     }
 
     /// Which request fields the answer depends on: those the original varied by, as far as they are forwarded, and

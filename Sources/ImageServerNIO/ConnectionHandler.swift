@@ -39,7 +39,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private let site: Site
     private let configuration: ListenerConfiguration
     private let progress: HeadProgress
-    private let log: RequestLog?
+    private let observers: RequestObservers
     private let isTurnedAway: Bool
     private let idle: TimeAmount
 
@@ -73,12 +73,13 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private static let lingering = TimeAmount.seconds(2)
 
     init(
-        site: Site, configuration: ListenerConfiguration, progress: HeadProgress, log: RequestLog?, isTurnedAway: Bool
+        site: Site, configuration: ListenerConfiguration, progress: HeadProgress, observers: RequestObservers,
+        isTurnedAway: Bool
     ) {
         self.site = site
         self.configuration = configuration
         self.progress = progress
-        self.log = log
+        self.observers = observers
         self.isTurnedAway = isTurnedAway
         idle = .nanoseconds(Int64(configuration.idleSeconds * 1e9))
     }
@@ -197,7 +198,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
 
     private func begin(_ head: HTTPRequestHead) {
-        if log != nil { began = .now }
+        if observers.isActive { began = .now }
         let method = Self.name(of: head.method)
         let fields = head.headers.map { HeaderField($0.name, $0.value.trimmingSpace()) }
         if head.version == .http1_1, !isDraining,
@@ -243,6 +244,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         var request = admission.request
         request.body = incoming
         request.client = context.remoteAddress?.ipAddress
+        request.isAdministrative = configuration.isAdministrative
         (isBodyWanted, incoming) = (false, [])
         answers += 1
         let answer = answers
@@ -287,7 +289,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     // MARK: Answers
 
     private func send(_ hit: PreparedAnswer, _ head: HTTPRequestHead, _ fields: [HeaderField]) {
-        if log != nil {
+        if observers.isActive {
             let request = ServerRequest(method: Self.name(of: head.method), target: head.uri, fields: fields)
             log(request, status: hit.status, bytes: hit.length, note: hit.note)
         }
@@ -447,11 +449,14 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
 
     private func log(_ request: ServerRequest?, status: Int, bytes: Int, note: String?) {
-        guard let log else { return }
+        guard observers.isActive else { return }
+        let duration = request == nil ? Duration.zero : began.duration(to: .now)
+        observers.metrics?.count(
+            request?.target, status: status, bytes: bytes, nanoseconds: Int64(duration / .nanoseconds(1)))
+        guard let log = observers.log else { return }
         log.write(
             RequestLog.Entry(
                 client: context?.remoteAddress?.ipAddress ?? "-", request: request, status: status, bytes: bytes,
-                note: note,
-                milliseconds: request == nil ? 0 : Double((ContinuousClock.now - began) / .microseconds(1)) / 1000))
+                note: note, milliseconds: duration / .milliseconds(1)))
     }
 }

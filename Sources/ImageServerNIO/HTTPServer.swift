@@ -13,22 +13,22 @@ package final class HTTPServer: Sendable {
     package let address: ListenAddress
     private let listener: any Channel
     private let connections: Connections
-    private let log: RequestLog?
+    private let observers: RequestObservers
 
     private init(
-        address: ListenAddress, listener: any Channel, connections: Connections, log: RequestLog?
+        address: ListenAddress, listener: any Channel, connections: Connections, observers: RequestObservers
     ) {
         self.address = address
         self.listener = listener
         self.connections = connections
-        self.log = log
+        self.observers = observers
     }
 
     /// Starts listening.
     ///
-    /// - Parameter log: gets a line for each request; nil if requests are not logged.
+    /// - Parameter observers: are told of each request.
     package static func start(
-        _ site: Site, _ configuration: ListenerConfiguration, log: RequestLog?
+        _ site: Site, _ configuration: ListenerConfiguration, observers: RequestObservers = RequestObservers()
     ) async throws(StartError) -> HTTPServer {
         raiseDescriptorLimit()
         let group = MultiThreadedEventLoopGroup(numberOfThreads: processors)
@@ -44,7 +44,7 @@ package final class HTTPServer: Sendable {
             .childChannelOption(.maxMessagesPerRead, value: 1)
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    try prepare(channel, site, configuration, connections, log)
+                    try prepare(channel, site, configuration, connections, observers)
                 }
             }
         do {
@@ -52,7 +52,7 @@ package final class HTTPServer: Sendable {
                 .get()
             let address = ListenAddress(
                 host: configuration.listen.host, port: listener.localAddress?.port ?? configuration.listen.port)
-            return HTTPServer(address: address, listener: listener, connections: connections, log: log)
+            return HTTPServer(address: address, listener: listener, connections: connections, observers: observers)
         } catch {
             // Nothing runs on the group yet that its end could cut short.
             try? await group.shutdownGracefully()
@@ -76,13 +76,13 @@ package final class HTTPServer: Sendable {
             await connections.allClosed()
         }
         // The loops end with the program: a task that is being cancelled may still want to report to one.
-        await log?.flush()
+        await observers.log?.flush()
         return isFinished
     }
 
     private static func prepare(
         _ channel: any Channel, _ site: Site, _ configuration: ListenerConfiguration, _ connections: Connections,
-        _ log: RequestLog?
+        _ observers: RequestObservers
     ) throws {
         let admission = connections.admit(channel)
         guard admission != .dropped else {
@@ -95,7 +95,7 @@ package final class HTTPServer: Sendable {
         try pipeline.addHandler(requestDecoder(configuration))
         try pipeline.addHandler(
             ConnectionHandler(
-                site: site, configuration: configuration, progress: progress, log: log,
+                site: site, configuration: configuration, progress: progress, observers: observers,
                 isTurnedAway: admission == .turnedAway))
     }
 

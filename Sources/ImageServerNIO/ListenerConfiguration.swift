@@ -10,6 +10,8 @@ package struct ListenerConfiguration: Sendable {
     /// Seconds that a connection may wait for a request, for the rest of a request, or for the client to accept a part
     /// of an answer.
     package var idleSeconds = 60.0
+    /// Whether requests that come by this address are operators'.
+    package var isAdministrative = false
 
     package init() {}
 }

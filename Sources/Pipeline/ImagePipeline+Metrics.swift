@@ -11,7 +11,20 @@ extension ImagePipeline {
     var metricCounts: [MetricCount] {
         tiers.tierCounters.flatMap(Self.counts) + Self.counts(memoryStatistics)
             + (workerStatistics.map(Self.counts) ?? []) + Self.counts(sharingStatistics)
-            + Self.counts(backgroundStatistics)
+            + Self.counts(backgroundStatistics) + counts(of: workInProgress)
+    }
+
+    /// Fetches and renders that are in progress or wait, now, and how many were refused because there were too many.
+    package var workInProgress: (fetches: Int, renders: Int, refused: Int) {
+        (fetch.backlog.count, render.backlog.count, fetch.backlog.refused + render.backlog.refused)
+    }
+
+    private func counts(of work: (fetches: Int, renders: Int, refused: Int)) -> [MetricCount] {
+        [
+            MetricCount(.work, ["fetches"], work.fetches), MetricCount(.work, ["renders"], work.renders),
+            MetricCount(.workRefused, ["fetches"], fetch.backlog.refused),
+            MetricCount(.workRefused, ["renders"], render.backlog.refused),
+        ]
     }
 
     private static func counts(_ tier: TierCounters) -> [MetricCount] {

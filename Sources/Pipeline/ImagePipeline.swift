@@ -76,15 +76,16 @@ public final class ImagePipeline: Sendable {
             sources: configuration.fetch.sources)
         lookUp = LookUpStage(tiers: tiers, caching: configuration.caching, now: now)
         fetch = FetchStage(
-            tiers: tiers, transport: transport, caching: configuration.caching,
+            tiers: tiers, transport: transport, backlog: Backlog("fetches", limit: configuration.queue),
+            caching: configuration.caching,
             acceptedTypes: configuration.acceptedTypes, byteLimit: configuration.limits.bytes, threads: threads,
             failures: SharedFailureMemory(configuration.caching),
             // Starting a worker takes about as long as many origins take to answer, so it starts during the fetch.
             willRender: { [pool = renderer as? WorkerPool] in pool?.startFirst() },
             traceFields: { observe.traceFields }, now: now)
         render = RenderStage(
-            renderer: renderer, quality: configuration.quality, limits: configuration.limits, threads: threads, now: now
-        )
+            renderer: renderer, quality: configuration.quality, limits: configuration.limits, threads: threads,
+            backlog: Backlog("renders", limit: configuration.queue), now: now)
         keep = KeepStage(tiers: tiers, caching: configuration.caching, willStore: configuration.willStore)
         observe.metrics?.start(every: .seconds(5)) { [weak self] in self?.metricCounts }
     }
@@ -161,6 +162,7 @@ public final class ImagePipeline: Sendable {
                 let finding = try await self.observe.stage(.lookUp, await self.lookUp(admitted))
                 original = try await self.original(finding, admitted)
             } else {
+                try admitted.request.gate?.enter()
                 let fetched = try await self.observe.stage(.fetch, await self.fetch.change(admitted))
                 original = try await self.observe.stage(.keep, self.keep(fetched, of: admitted))
             }
@@ -182,6 +184,7 @@ public final class ImagePipeline: Sendable {
             validateInBackground(url, finding, admitted)
             original = stored
         case .fetch(let target):
+            try admitted.request.gate?.enter()
             original = try await fetchedOnce(target, finding, admitted)
             try fetch.check(original, admitted)
         }
@@ -203,6 +206,7 @@ public final class ImagePipeline: Sendable {
         let stored = try await observe.stage(.lookUp, await lookUp.variant(plan.key, of: original))
         if let stored { return DerivedVariant(variant: stored, original: original) }
         let request = admitted.request
+        try request.gate?.enter()
         let shared = try await renders.value(
             for: "\(plan.key)|\(original.mayStore)|\(request.storage.rawValue)",
             priority: request.priority.taskPriority, finishWhenAbandoned: request.finishWhenAbandoned,

@@ -96,6 +96,8 @@ public struct ImageRequest: Sendable {
     public var fields: [HeaderField] = []
     /// Whether the work continues, and fills the caches, after every caller has left; by default it is cancelled.
     public var finishWhenAbandoned = false
+    /// Asked before the request contacts the origin or renders, in the foreground; nil, the default, permits it.
+    package var gate: WorkGate?
 
     public init(_ source: ImageSource, recipe: Recipe? = nil) {
         self.source = source

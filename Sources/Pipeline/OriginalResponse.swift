@@ -34,6 +34,8 @@ public struct OriginalRequest: Sendable {
     /// Called with the origin's interim responses (1xx) before the final one; not called for a request that is
     /// coalesced with another's fetch. Default nil.
     package var onInterim: InterimObserver?
+    /// Asked before the request contacts the origin in the foreground; nil, the default, permits it.
+    package var gate: WorkGate?
     /// Urgency; `normal` by default.
     public var priority = RequestPriority.normal
     /// Tiers that may be filled.

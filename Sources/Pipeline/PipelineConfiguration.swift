@@ -47,6 +47,9 @@ public struct PipelineConfiguration: Sendable {
     public var tiers: [TierPlacement] = []
     /// Bytes that may wait for the disk; further writes are dropped (and counted) instead of queued.
     public var writeBehindBytes = 64 << 20
+    /// Fetches that may be in progress and wait, and as many renders; beyond it requests fail with `overloaded`, background
+    /// validations first. nil, the default, for no bound: for programs that bound their own requests.
+    public var queue: Int?
     /// Threads that look things up in the caches and read files: at least 1, 4 by default. A program that makes one
     /// request at a time needs only one.
     public var lookupThreads = 4

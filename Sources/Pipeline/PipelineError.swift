@@ -85,6 +85,12 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         /// The cache folder cannot be opened, or was written by a newer version.
         public static let cacheUnavailable = Code(
             "cacheUnavailable", 7, 500, "the cache folder cannot be opened, or was written by a newer version")
+        /// Too much is in progress and waiting; the error's `retryAfter` says when to try again.
+        public static let overloaded = Code(
+            "overloaded", 4, 503, "too much is in progress and waiting (`queue`)")
+        /// The caches cannot answer the request, and the caller has used up its share of work.
+        public static let rateLimited = Code(
+            "rateLimited", 6, 429, "the caches cannot answer the request, and the caller has used up its share of work")
         /// The caller cancelled the request.
         public static let cancelled = Code("cancelled", 130, 503, "the caller cancelled the request")
 
@@ -93,7 +99,7 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
             .invalidSource, .invalidRecipe, .maskUnavailable, .notAvailable, .libraryUnavailable, .sourceRefused,
             .notFound, .fetchFailed, .fetchTimedOut, .notCached, .notAnImage, .unsupportedFormat, .overLimit,
             .undecodable, .renderFailed, .renderDeadline, .renderCrashed, .workersUnavailable, .cacheUnavailable,
-            .cancelled,
+            .overloaded, .rateLimited, .cancelled,
         ]
     }
 
@@ -103,6 +109,8 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
     public var message: String
     /// The error of the layer below, if any.
     public var cause: (any Error)?
+    /// Seconds after which it is worth to try again; nil unless `overloaded`.
+    public var retryAfter: Int?
     /// The stage it came from, for the log.
     var stage: String?
     public var description: String { message }
@@ -133,6 +141,14 @@ extension PipelineError {
             case .workerUnavailable: .workersUnavailable
             }
         self.init(code, "\(source): \(error.message)", cause: error)
+    }
+}
+
+extension PipelineError {
+    static func overloaded(_ message: String, retryAfter seconds: Int) -> PipelineError {
+        var error = PipelineError(.overloaded, message + "; try again in \(seconds) s")
+        error.retryAfter = seconds
+        return error
     }
 }
 

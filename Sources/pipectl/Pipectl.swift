@@ -5,7 +5,7 @@ import Pipeline
 import Synchronization
 import Variants
 
-/// The command: `pipectl get | batch | info | explain | recipe | recipes | cache | serve | settings`.
+/// The command: `pipectl get | batch | info | explain | recipe | recipes | cache | serve | sign | settings`.
 @main
 struct Pipectl: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -30,7 +30,7 @@ struct Pipectl: AsyncParsableCommand {
         subcommands: [
             GetCommand.self, BatchCommand.self, InfoCommand.self, ExplainCommand.self, RecipeCommand.self,
             RecipesCommand.self,
-            CacheCommand.self, ServeCommand.self, SettingsCommand.self,
+            CacheCommand.self, ServeCommand.self, SignCommand.self, SettingsCommand.self,
         ])
 
     static func main() {

@@ -13,7 +13,7 @@ import Variants
 /// What `Site.hit` answers by itself, and what it leaves to the stages.
 @Suite struct HitTests {
     /// A site on a cache folder, before an origin whose picture and fields a test sets; time is the test's.
-    private final class Bench: Sendable {
+    final class Bench: Sendable {
         let site: Site
         let pipeline: ImagePipeline
         let origin: LoopbackOrigin
@@ -101,7 +101,7 @@ import Variants
         }
     }
 
-    private static func with(
+    static func with(
         _ change: (inout ServerConfiguration, inout PipelineConfiguration) -> Void = { _, _ in },
         _ body: (Bench) async throws -> Void
     ) async throws {

@@ -62,11 +62,11 @@ import Testing
         #expect(problem(target)?.kind == kind)
     }
 
-    @Test func `only the word unsigned passes, and only where it is allowed`() throws {
-        try Signature(allowUnsigned: true).check("unsigned")
-        #expect(throws: Problem.self) { try Signature(allowUnsigned: false).check("unsigned") }
-        for signature in ["", "k1.abc", "Unsigned", "unsigned "] {
-            #expect(throws: Problem.self) { try Signature(allowUnsigned: true).check(signature) }
+    @Test func `an expiry is the only query`() throws {
+        #expect(
+            try Route("/original/k.abc/http:%2F%2Fh%2Fa?exp=12") == .original(signature: "k.abc", source: "http://h/a"))
+        for query in ["exp=", "exp=-1", "exp=1&a=b", "exp=1.5", "Exp=1", "exp=123456789012", "exp=1?exp=1", "x"] {
+            #expect(problem("/original/k.abc/http:%2F%2Fh%2Fa?\(query)")?.kind == .invalidSource, "\(query)")
         }
     }
 

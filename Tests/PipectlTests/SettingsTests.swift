@@ -215,8 +215,12 @@ import Variants
         "sources.deny": "b.test", "allowPrivateAddresses": "true", "acceptedTypes": "image/png",
         "fetch.breaker": "false", "hosts": #"{"https://a.test:443":null}"#, "decoders": "png", "listen": "[::1]:1",
         "auto": "avif", "recipes.allow": "circle", "forwardFields": "accept", "forwardMethods": "POST",
-        "memory.originals": "7%", "memory.records": "7%", "memory.variants": "7%",
+        "memory.originals": "7%", "memory.records": "7%", "memory.variants": "7%", "keys": #"{"a":null}"#,
+        "keysFile": "/k", "baseURLs": #"{"a":"https://a.test"}"#, "recipes.steps": "circle", "sizes.steps": "[20,40]",
+        "server.fallback": "/f.png",
     ]
+    /// What is given for the secret `null`s above.
+    private static let secrets = ["hosts": "{}", "keys": #""00112233445566778899aabbccddeeff""#]
 
     private static func value(_ setting: Setting) throws -> String {
         if let value = values[setting.key] { return value }
@@ -236,9 +240,10 @@ import Variants
         key: String
     ) throws {
         let setting = try SettingCatalogue.setting(key, .builtIn)
-        // Entries of `hosts` are secret, so their names alone are compared.
+        // Entries of `hosts` and `keys` are secret, so their names alone are compared.
         let text = try Self.value(setting)
-        let given = try Settings(assignments: [key + "=" + text.replacing(":null", with: ":{}")])
+        let given = try Settings(
+            assignments: [key + "=" + text.replacing(":null", with: ":" + (Self.secrets[key] ?? "null"))])
         let (set, unset) = (try given.configuration(serves: true), try Settings().configuration(serves: true))
         let expected = try #require(setting.kind.read(text))
         #expect(setting.value(set) == expected && setting.value(unset) != expected)

@@ -56,12 +56,24 @@ public final class HelperProgram: Sendable {
 
     /// Reads until a line begins with `start` and returns the rest of that line; nil if the output ends without one.
     public func line(startingWith start: String) -> String? {
+        line { $0.hasPrefix(start) ? String($0.dropFirst(start.count)) : nil }
+    }
+
+    /// Reads until a line contains `mark` and returns what follows it; nil if the output ends without one.
+    public func line(after mark: String) -> String? {
+        line { line in line.firstRange(of: mark).map { String(line[$0.upperBound...]) } }
+    }
+
+    private func line(_ wanted: (Substring) -> String?) -> String? {
         repeat {
             let lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
-            if let line = lines.first(where: { $0.hasPrefix(start) }) { return String(line.dropFirst(start.count)) }
+            if let line = lines.lazy.compactMap(wanted).first { return line }
         } while read()
         return nil
     }
+
+    /// Asks the program to end.
+    public func terminate() { kill(child, SIGTERM) }
 
     /// Reads to the end and returns the exit status; 128 + the signal's number if a signal killed the program.
     public func waitForEnd() -> Int32 {

@@ -3,7 +3,7 @@
 
 extension PageFile {
     /// Changes with any of the files.
-    static let version = "d5a1527586fa"
+    static let version = "d321e33137c3"
 
     static let all: [PageFile] = [
 PageFile(name: "answer.js", type: "text/javascript; charset=utf-8", tag: "0496b16c5ed27298", text: #"""
@@ -125,7 +125,7 @@ export async function acceptedTypes() {
   return [...found, "image/*", "*/*;q=0.8"].join(",");
 }
 """#),
-PageFile(name: "app.js", type: "text/javascript; charset=utf-8", tag: "49fefefa74921d5d", text: #"""
+PageFile(name: "app.js", type: "text/javascript; charset=utf-8", tag: "c5f9c1b0f8dcd555", text: #"""
 // The page: a source, a recipe made of the catalogue's steps, and the variant that the server makes of them.
 import { Failure, acceptedTypes, ask, cacheSentence, dimensions, picture, root } from "./answer.js";
 import { CacheView } from "./cache.js";
@@ -153,7 +153,7 @@ class Page {
     this.buildSource();
     this.buildRecipe();
     this.tabs = tabList(byID("snippet-tabs"), [
-      ["url", "URL"], ["html", "HTML"], ["pipectl", "pipectl"], ["swift", "Swift"],
+      ["url", "URL"], ...(catalogue.unsigned ? [["html", "HTML"]] : []), ["pipectl", "pipectl"], ["swift", "Swift"],
     ], (name) => {
       this.snippet = name;
       this.showSnippet();
@@ -473,7 +473,7 @@ class Page {
     this.snippets = snippets({
       base: root.href, recipe: this.recipe, source: this.source,
       publicSource: isSample ? root.href + this.sample.path : this.source,
-      size: this.variant?.size, format: this.variant?.type.replace("image/", ""),
+      isUnsigned: this.catalogue.unsigned, size: this.variant?.size, format: this.variant?.type.replace("image/", ""),
     });
     byID("snippet").textContent = this.snippets[this.snippet ?? "url"];
   }
@@ -1211,7 +1211,7 @@ export class Catalogue {
 PageFile(name: "icon.svg", type: "image/svg+xml", tag: "0e15ed39812d49a1", text: #"""
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#3566c8"/><path d="M6 24l7-10 5 6 3-4 5 8z" fill="#fff"/><circle cx="21.5" cy="10" r="2.8" fill="#ffd479"/></svg>
 """#),
-PageFile(name: "index.html", type: "text/html; charset=utf-8", tag: "645a0506985cde49", text: #"""
+PageFile(name: "index.html", type: "text/html; charset=utf-8", tag: "985e966fbc2d67e3", text: #"""
 <!doctype html>
 <html lang="en">
 <head>
@@ -1219,14 +1219,14 @@ PageFile(name: "index.html", type: "text/html; charset=utf-8", tag: "645a0506985
 <meta name="viewport" content="width=device-width,initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>Image Pipeline</title>
-<link rel="icon" href="page/d5a1527586fa/icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="page/d5a1527586fa/style.css">
-<script type="module" src="page/d5a1527586fa/app.js"></script>
+<link rel="icon" href="page/d321e33137c3/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="page/d321e33137c3/style.css">
+<script type="module" src="page/d321e33137c3/app.js"></script>
 </head>
 <body>
 <a class="skip" id="skip" href="#stage">To the picture</a>
 <header class="top">
-  <h1><img src="page/d5a1527586fa/icon.svg" alt="" width="22" height="22"> Image Pipeline</h1>
+  <h1><img src="page/d321e33137c3/icon.svg" alt="" width="22" height="22"> Image Pipeline</h1>
   <nav aria-label="Views">
     <a id="picture-link" href="#" aria-current="page">Picture</a>
     <a id="cache-link" href="#cache">Caches</a>
@@ -1234,7 +1234,7 @@ PageFile(name: "index.html", type: "text/html; charset=utf-8", tag: "645a0506985
 </header>
 <noscript><p class="banner">This page builds recipes with JavaScript, which is off.</p></noscript>
 <p class="banner" id="unsigned-off" hidden>This server answers signed URLs only, and the page signs nothing, so it shows
-  no pictures. Recipes can still be built and copied; set <code>allowUnsigned</code> to see them here.</p>
+  no pictures. Recipes can still be built and copied: <code>pipectl sign</code> makes a URL of one.</p>
 
 <main id="picture-view">
   <div class="controls">
@@ -1344,7 +1344,7 @@ PageFile(name: "index.html", type: "text/html; charset=utf-8", tag: "645a0506985
 </body>
 </html>
 """#),
-PageFile(name: "snippets.js", type: "text/javascript; charset=utf-8", tag: "b222d90135540972", text: #"""
+PageFile(name: "snippets.js", type: "text/javascript; charset=utf-8", tag: "7d29f780f1a9765a", text: #"""
 // What can be copied: each of these asks for the picture that the page shows.
 
 const htmlText = (text) => text.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
@@ -1376,16 +1376,18 @@ export function dense(recipe, ratio) {
  * @param source as in a path of this server: a URL or `sample:NAME`
  * @param publicSource the same for programs elsewhere: a URL
  * @param size the variant's, if it is known
+ * @param isUnsigned whether the server answers URLs without a signature; else the command that signs one stands for it
  */
-export function snippets({ base, recipe, source, publicSource, size, format }) {
+export function snippets({ base, recipe, source, publicSource, size, format, isUnsigned }) {
   const url = (text) => base + variantPath(text, source);
   const name = (publicSource.split(/[?#]/)[0].split("/").pop() || "picture").replace(/\.\w+$/, "");
   const isPrivate = /^https?:\/\/(127\.|localhost|\[::1\])/.test(publicSource);
   const extension = format === "jpeg" ? "jpg" : format || "img";
   const ratios = [1, 2, 3];
+  const sign = `pipectl sign variant ${shellText(recipe || "auto")} ${shellText(source)}`;
   const attributes = size ? ` width="${size.width}" height="${size.height}"` : "";
   return {
-    url: url(recipe),
+    url: isUnsigned ? url(recipe) : sign,
     html: [
       "<img", `  src="${htmlText(url(recipe))}"`,
       `  srcset="${ratios.map((ratio) => `${htmlText(ratio === 1 ? url(recipe) : url(dense(recipe, ratio)))} ${ratio}x`)

@@ -60,10 +60,15 @@ extension Site {
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
         + "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-    /// Throws a 403 unless the request comes from this machine, or with the admin token.
+    /// Throws a 403 unless the request comes from an operator, or with the admin token.
     private func admitOperator(_ request: ServerRequest) throws(Problem) {
-        guard request.isOfThisMachine || hasAdminToken(request) else {
-            throw Problem(.adminOnly, "the caches are shown to this machine, and to others with the admin token")
+        // A page elsewhere may have pointed a name of its own at this machine's address (DNS rebinding).
+        guard request.isAdministrative || isOperator(request) && request.isForThisMachine || hasAdminToken(request)
+        else {
+            throw Problem(
+                .forbidden,
+                "the caches are shown to clients on this machine that ask for it as `localhost` or 127.0.0.1, "
+                    + "by the server's `adminListen` address, and with the admin token")
         }
     }
 
@@ -72,23 +77,13 @@ extension Site {
 }
 
 extension ServerRequest {
-    /// Whether client and host are this machine. A request that a proxy passed on is not, nor one for another name: a
-    /// page elsewhere may have pointed a name of its own at this address (DNS rebinding).
-    var isOfThisMachine: Bool {
-        guard let client, client.hasPrefix("127.") || client == "::1" || client.hasPrefix("::ffff:127.") else {
-            return false
-        }
-        guard ["forwarded", "via", "x-forwarded-for", "x-real-ip"].allSatisfy({ combined($0) == nil }) else {
-            return false
-        }
+    /// Whether `Host` is a loopback address, or the name of one.
+    fileprivate var isForThisMachine: Bool {
         guard let host = combined("host") else { return true }
         let name = host.hasPrefix("[") ? host.prefix { $0 != "]" } + "]" : host.prefix { $0 != ":" }
-        return name == "localhost" || name == "[::1]" || Self.isLoopback(name)
-    }
-
-    /// Whether the text is an address of 127.0.0.0/8, rather than a name that begins like one.
-    private static func isLoopback(_ text: Substring) -> Bool {
-        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+        if name == "localhost" || name == "[::1]" { return true }
+        // Not a name that begins like an address.
+        let parts = name.split(separator: ".", omittingEmptySubsequences: false)
         return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
     }
 }

@@ -65,9 +65,15 @@ struct PipelineMetric: Sendable, Hashable {
     static let backgroundRunning = PipelineMetric(
         .gauge, "background_validations", [], "background validations in progress")
 
+    static let work = PipelineMetric(
+        .gauge, "work", ["kind"], "work in progress and waiting; `kind` is fetches or renders")
+    static let workRefused = PipelineMetric(
+        .counter, "work_refused_total", ["kind"], "work refused because as much as `queue` was in progress and waiting")
+
     static let all = [
         requests, stages, stageFailures, lookups, tierFailures, tierSkips, tierCalls, queueBytes, queueDrops,
         memoryBytes, memoryEvictions, workers, sharing, background, backgroundRunning,
+        work, workRefused,
     ]
 
     /// The table of docs/metrics.md.

@@ -112,6 +112,7 @@ struct AdmitStage: Sendable {
         asked.policy = request.policy
         asked.priority = request.priority
         asked.storage = request.storage
+        asked.gate = request.gate
         asked.fields = request.fields.filter { !Validation.narrows($0.name) }
         var admitted = try await parts(of: asked) { _ in }
         admitted.purpose = .original

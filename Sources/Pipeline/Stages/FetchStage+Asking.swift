@@ -74,11 +74,25 @@ extension FetchStage {
         asked.body = admitted.body
         asked.traceFields = traceFields()
         let events = admitted.events
-        do throws(FetchError) {
-            let response = try await transport.fetch(
-                asked, onProgress: { events(.progress(received: $0, expected: $1)) })
-            return (asked, .answer(response))
+        let answer: Result<FetchedResponse, FetchError>
+        do throws(PipelineError) {
+            answer = try await backlog.run(admitted.request.priority) { [asked] in
+                do throws(FetchError) {
+                    return .success(
+                        try await transport.fetch(
+                            asked, onProgress: { events(.progress(received: $0, expected: $1)) }))
+                } catch {
+                    return .failure(error)
+                }
+            }
         } catch {
+            // The origin has not failed, so that nothing is remembered of it.
+            let stored = asked.method == "GET" ? stale(finding, admitted, after: .noResponse) : nil
+            return (asked, stored.map { .stale($0) } ?? .failure(error))
+        }
+        switch answer {
+        case .success(let response): return (asked, .answer(response))
+        case .failure(let error):
             // A stored response cannot answer a request that changes state.
             if asked.method != "GET" { return (asked, .failure(PipelineError(error))) }
             let isOurs = [.cancelled, .refusedAddress, .refusedSource].contains(error.code)
@@ -161,6 +175,7 @@ extension FetchStage {
 
     /// Whether a failed request may have reached the origin nevertheless.
     private static func mayHaveArrived(_ error: PipelineError) -> Bool {
+        if error.code == .overloaded { return false }
         guard let cause = error.cause as? FetchError else { return true }
         let before: Set<FetchError.Code> = [
             .refusedAddress, .refusedSource, .circuitOpen, .unresolvable, .unreachable, .connectTimeout, .tls,

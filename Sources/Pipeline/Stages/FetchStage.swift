@@ -8,6 +8,7 @@ import Variants
 struct FetchStage: Sendable {
     let tiers: Tiers
     let transport: any Transport
+    let backlog: Backlog
     let caching: CachingConfiguration
     let acceptedTypes: [String]
     let byteLimit: Int

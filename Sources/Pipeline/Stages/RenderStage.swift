@@ -8,6 +8,7 @@ struct RenderStage: Sendable {
     let quality: RenderQuality
     let limits: RenderLimits
     let threads: OwnedThreads
+    let backlog: Backlog
     /// Unix seconds.
     let now: @Sendable () -> Double
 
@@ -42,11 +43,10 @@ struct RenderStage: Sendable {
             job.shared = shared(by: job, admitted.request, original.record.digest)
         }
         let began = ContinuousClock.now
-        let rendered: RenderedVariant
-        do throws(RenderError) {
-            rendered = try await renderer.render(job)
-        } catch {
-            throw PipelineError(error, source: admitted.displayName)
+        let rendered = try await backlog.run(admitted.request.priority) { [job] () async throws(PipelineError) in
+            do throws(RenderError) { return try await renderer.render(job) } catch {
+                throw PipelineError(error, source: admitted.displayName)
+            }
         }
         let digest = sha256Hex(rendered.bytes)
         let entry = VariantEntry(

@@ -14,13 +14,15 @@ struct ServeCommand: AsyncParsableCommand {
             Paths:
               /variant/{signature}/{recipe}/{source}   a picture derived from the source
               /original/{signature}/{source}           the source as the origin sent it
-              /health                                  200 while the server runs
+              /info/{signature}/{source}               what is known about the original, as JSON
+              /health /ready /metrics                  for load balancers and operators
               /                                        a page to try recipes (setting server.playground)
 
-            The source is one path segment, percent-encoded, or b64: and its base64url. The signature may be the word
-            unsigned if the setting allowUnsigned permits it.
+            The source is one path segment, percent-encoded, or b64: and its base64url. `pipectl sign` prints signed
+            paths; the signature may be the word unsigned if the setting allowUnsigned permits it.
 
             Examples:
+              pipectl serve --set keysFile=keys.txt
               pipectl serve --set allowUnsigned=true
               pipectl serve --listen 127.0.0.1:0 --config pipectl.yaml -v
               pipectl serve --set allowUnsigned=true --set 'sources.allow=["example.org"]'
@@ -45,8 +47,19 @@ struct ServeCommand: AsyncParsableCommand {
         let settings = try common.settings(flags: listen.map { [("--listen", "listen", $0)] } ?? [])
         let configuration = try settings.configuration(serves: true)
         Console.beginLog(configuration.logFormat)
-        let site = try configuration.serverConfiguration(settings)
-        let caches = try configuration.pipelineConfiguration()
+        var site = try configuration.serverConfiguration(settings)
+        if let refusal = AccessNotice.refusal(site) { throw CommandFailure(.usage, refusal) }
+        for warning in AccessNotice.warnings(
+            site, listen: configuration.listener.listen,
+            hasSources: !configuration.pipeline.fetch.sources.allow.isEmpty)
+        {
+            Console.error(warning)
+        }
+        var caches = try configuration.pipelineConfiguration()
+        if configuration.hasMetrics {
+            site.metrics = PrometheusMetrics()
+            caches.metrics = site.metrics
+        }
         let pipeline = try ImagePipeline(caches)
         await Self.prepareWorkers(of: pipeline)
         for line in HEIFNotice.lines(
@@ -55,24 +68,51 @@ struct ServeCommand: AsyncParsableCommand {
         {
             Console.error(line, line.hasPrefix("pipectl: warning") ? .warning : .info)
         }
-        let server: HTTPServer
+        let observers = RequestObservers(
+            log: verbose.isOn || configuration.logLevel.includesRequests ? .console() : nil,
+            metrics: site.metrics.map { RequestMetrics($0) })
+        let servers: [HTTPServer]
         do throws(HTTPServer.StartError) {
-            server = try await HTTPServer.start(
-                Site(pipeline: pipeline, settings: site, now: { SystemClock.unix.seconds }), configuration.listener,
-                log: verbose.isOn || configuration.logLevel.includesRequests ? .console() : nil)
+            servers = try await Self.start(
+                Site(pipeline: pipeline, settings: site, now: { SystemClock.unix.seconds }), configuration, observers)
         } catch {
             await pipeline.shutdown()
             throw CommandFailure(.usage, error.message)
         }
-        Console.error("listening on http://\(server.address)", .info)
-        if site.playground { Console.error("try recipes at http://\(server.address)/", .info) }
         await Self.interrupted()
-        if !(await server.stop(patience: Self.patience)), !common.quiet {
-            Console.error("pipectl: stopped before every answer was finished")
+        site.readiness.end()
+        // Load balancers need time to see it.
+        await Self.pause(seconds: configuration.drainSeconds)
+        let isFinished = await withTaskGroup(of: Bool.self) { group in
+            for server in servers { group.addTask { await server.stop(patience: Self.patience) } }
+            return await group.reduce(true) { $0 && $1 }
         }
+        if !isFinished, !common.quiet { Console.error("pipectl: stopped before every answer was finished") }
         if !(await Patience.waits(Self.patience, for: { await pipeline.shutdown() })), !common.quiet {
             Console.error("pipectl: stopped before everything was stored")
         }
+    }
+
+    /// Starts listening: for clients, and for operators where they have an address of their own.
+    private static func start(
+        _ site: Site, _ configuration: RunConfiguration, _ observers: RequestObservers
+    ) async throws(HTTPServer.StartError) -> [HTTPServer] {
+        let server = try await HTTPServer.start(site, configuration.listener, observers: observers)
+        Console.error("listening on http://\(server.address)", .info)
+        if configuration.isPlayground { Console.error("try recipes at http://\(server.address)/", .info) }
+        guard let address = configuration.adminListen else { return [server] }
+        var listener = configuration.listener
+        listener.listen = address
+        listener.isAdministrative = true
+        let operators = try await HTTPServer.start(site, listener, observers: observers)
+        Console.error("listening for operators on http://\(operators.address)", .info)
+        return [server, operators]
+    }
+
+    /// Waits, unless the program is asked to stop once more.
+    private static func pause(seconds: Double) async {
+        guard seconds > 0 else { return }
+        _ = await Patience.waits(.seconds(seconds)) { await interrupted() }
     }
 
     /// Starts the render workers and logs which sandbox mechanisms are in force, since not every system offers them

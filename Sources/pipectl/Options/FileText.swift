@@ -23,6 +23,11 @@ struct FileError: Error, Sendable, Hashable, CustomStringConvertible {
 enum FileText {
     /// Reads a whole file as UTF-8, up to `limit` bytes.
     static func read(_ path: String, limit: Int) throws(FileError) -> String {
+        String(decoding: try bytes(path, limit: limit), as: UTF8.self)
+    }
+
+    /// Reads a whole file, up to `limit` bytes.
+    static func bytes(_ path: String, limit: Int) throws(FileError) -> [UInt8] {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { throw FileError("open", path) }
         defer { close(file) }
@@ -35,6 +40,6 @@ enum FileText {
             bytes.append(contentsOf: buffer[..<count])
         }
         guard bytes.count <= limit else { throw FileError("read", path, errno: EFBIG) }
-        return String(decoding: bytes, as: UTF8.self)
+        return bytes
     }
 }

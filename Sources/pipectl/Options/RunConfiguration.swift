@@ -8,7 +8,12 @@ import Variants
 struct RunConfiguration: Sendable {
     enum Isolation: String, Sendable, CaseIterable { case workers, inProcess }
 
-    var pipeline = PipelineConfiguration()
+    var pipeline: PipelineConfiguration = {
+        var pipeline = PipelineConfiguration()
+        // Some seconds of renders on two cores.
+        pipeline.queue = 256
+        return pipeline
+    }()
     var workers = WorkerConfiguration()
     var isolation = Isolation.workers
     var presets: [String: String] = [:]
@@ -19,8 +24,21 @@ struct RunConfiguration: Sendable {
     var allowedRecipes: [String] = []
     /// nil to decide by the other settings (`isPlayground`).
     var playground: Bool?
+    /// Names of steps that clients may write; empty: all.
+    var recipeSteps: [String] = []
+    var strictSizes = false
+    var keys: [SigningKey] = []
+    var keysFile: String?
+    var baseURLs: [String: String] = [:]
+    /// Requests a second of one client that miss the caches; 0: no limit.
+    var requestRate = 0.0
+    var fallback: String?
     var forwardFields: [String] = []
     var forwardMethods: [String]?
+    /// Where operators come in; nil if they have no address of their own.
+    var adminListen: ListenAddress?
+    var hasMetrics = true
+    var drainSeconds = 0.0
     var trustsHEIF = false
     var logLevel = LogLine.Threshold.warning
     var logFormat = LogFormat.text
@@ -75,8 +93,9 @@ struct RunConfiguration: Sendable {
                     throw CommandFailure(.usage, "\(origin): recipe `\(text)`: \(error.description)")
                 }
             }
-            site.recipes = recipes
+            site.recipes.allowed = recipes
         }
+        try fillAccess(of: &site, settings)
         site.forwarded = ForwardedFields(forwardFields)
         do throws(ForwardedMethods.Refusal) {
             site.methods = try ForwardedMethods(

@@ -143,6 +143,10 @@ enum SettingCatalogue {
             "limits.encodeSeconds", \.pipeline.limits.encodeSeconds, .seconds, "encoding, wall time",
             unlessServing: OtherDefault(60, "no other clients wait for the worker")),
         Setting("limits.workerMemory", \.workers.memory, .size(), "growth of a worker's address space"),
+        Setting(
+            "server.queue", \.pipeline.queue, .integerOrZero(0...1_000_000),
+            "fetches in progress and waiting, and as many renders; beyond it 503 with Retry-After; 0: no bound",
+            unlessServing: OtherDefault(nil, as: "0", "a run bounds its own requests; so does the library's caller")),
         Setting("limits.steps", \.stepLimit, .integer(1...32), "steps of a recipe"),
     ]
 
@@ -153,10 +157,31 @@ enum SettingCatalogue {
             "address to listen on; loopback only, unless you choose otherwise"),
         Setting("allowUnsigned", \.site.signature.allowUnsigned, .bool, "serve URLs without a signature"),
         Setting(
+            "keys", \.keys, .signingKeys,
+            "name → key that signs URLs, at least 16 bytes in hexadecimal digits; several, so that keys can be replaced",
+            isSecret: true),
+        Setting(
+            "keysFile", \.keysFile, .path,
+            "file of further keys, a line `NAME: KEY` each; keeps secrets out of settings and environment"),
+        Setting(
+            "baseURLs", \.baseURLs, .texts, "name → URL of a folder, so that a source may be NAME:PATH"),
+        Setting(
             "auto", \.site.formats, .formats(among: Negotiation.offered),
             "formats negotiated by `auto`, in order of preference: jxl, webp, avif"),
         Setting(
             "recipes.allow", \.allowedRecipes, .list, "recipes the server renders; empty: any in a signed URL"),
+        Setting(
+            "recipes.presetsOnly", \.site.recipes.presetsOnly, .bool,
+            "render presets alone (`@name`), nothing that clients write themselves"),
+        Setting(
+            "recipes.steps", \.recipeSteps, .list,
+            "steps, load options and outputs that clients may write; empty: all; presets may use any"),
+        Setting(
+            "sizes.steps", \.site.recipes.sizes, .sizeSteps,
+            "the larger edge of thumbnail goes up to the next of these; off, so that sizes are exact; true: 20, 40, 60, "
+                + "120, 250, 330, 500, 960, 1280, 1920, 3840"),
+        Setting(
+            "sizes.strict", \.strictSizes, .bool, "refuse other sizes than sizes.steps instead of rounding up"),
         Setting(
             "forwardFields", \.forwardFields, .list,
             "client request fields sent upstream; none, so that responses can be shared"),
@@ -171,10 +196,23 @@ enum SettingCatalogue {
         Setting(
             "server.bodyBytes", \.listener.bodyBytes, .size(),
             "of one request's body, which is read even if it is not used"),
+        Setting(
+            "server.rate", \.requestRate, .number(0...1e9),
+            "requests a second of one client that the caches cannot answer, ten seconds' worth at once; 0: no limit"),
+        Setting(
+            "server.fallback", \.fallback, .path,
+            "picture sent with a 404 or 422 of a variant, never cached; empty: the problem as JSON"),
         Setting("server.idleSeconds", \.listener.idleSeconds, .seconds, "before an idle connection is closed"),
         Setting(
             "server.playground", \.playground, .bool(usual: false),
             "the page at /; unset: on if allowUnsigned is true and only this machine can connect"),
+        Setting(
+            "server.drainSeconds", \.drainSeconds, .number(0...3600),
+            "between /ready saying 503 and the end of listening, so that load balancers see it"),
+        Setting(
+            "server.adminListen", \.adminListen, .optionalListenAddress,
+            "address for operators: every request to it may read /metrics; empty: none"),
+        Setting("server.metrics", \.hasMetrics, .bool, "count and time requests for /metrics"),
         Setting(
             "heif.trusted", \.trustsHEIF, .bool,
             "suppress the warning about an old libheif, if your distribution has patched it"),

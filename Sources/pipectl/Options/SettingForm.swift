@@ -128,6 +128,17 @@ extension SettingForm where Value == ListenAddress {
     }
 }
 
+extension SettingForm where Value == ListenAddress? {
+    /// An address; an empty text means nil.
+    static var optionalListenAddress: Self {
+        let form = SettingForm<ListenAddress>.listenAddress
+        return Self(
+            kind: .text,
+            read: { (given) throws(SettingError) in given.value == .string("") ? nil : try form.read(given) },
+            write: { .string($0?.description ?? "") })
+    }
+}
+
 extension SettingForm where Value == [String: String] {
     static var texts: Self {
         Self(

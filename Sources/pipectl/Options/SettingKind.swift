@@ -9,6 +9,8 @@ indirect enum SettingKind: Sendable {
     case text
     case choice([String])
     case list
+    /// A list of whole numbers.
+    case integers(ClosedRange<Int>)
     /// A map with names that the user chooses; set as a whole.
     case map
     /// Any of these; the first that accepts the value wins.
@@ -30,8 +32,18 @@ indirect enum SettingKind: Sendable {
         case .text: return "text"
         case .choice(let words): return words.joined(separator: ", ")
         case .list: return "a list"
+        case .integers(let range): return "a list of whole numbers from \(range.lowerBound) to \(range.upperBound)"
         case .map: return "a map"
         case .either(let kinds): return kinds.map(\.expectation).joined(separator: ", or ")
+        }
+    }
+
+    /// Whether its lists are of numbers.
+    var holdsNumbers: Bool {
+        switch self {
+        case .integers: true
+        case .either(let kinds): kinds.contains { $0.holdsNumbers }
+        default: false
         }
     }
 
@@ -51,6 +63,10 @@ indirect enum SettingKind: Sendable {
         case (.text, .int(let number)): return .string(String(number))
         case (.choice(let words), .string(let word)): return words.contains(word) ? value : nil
         case (.list, .string(let word)): return .list([.string(word)])
+        case (.integers(let range), .list(let values)):
+            let numbers = values.compactMap { SettingKind.integer(range).accept($0) }
+            return numbers.count == values.count && !values.isEmpty ? .list(numbers) : nil
+        case (.integers, .int): return accept(.list([value]))
         case (.either(let kinds), _):
             for kind in kinds { if let accepted = kind.accept(value) { return accepted } }
             return nil
@@ -72,6 +88,8 @@ indirect enum SettingKind: Sendable {
             if let value = try? JSONReader.parse(raw), case .list = value { return value }
             guard !raw.hasPrefix("["), !raw.hasPrefix("{") else { return nil }
             return .list(raw.split(separator: ",").map { .string(String($0)) })
+        case .integers:
+            return (try? JSONReader.parse(raw.hasPrefix("[") ? raw : "[\(raw)]")).flatMap { accept($0) }
         case .either(let kinds):
             for kind in kinds { if let value = kind.read(raw) { return value } }
             return nil

@@ -71,18 +71,18 @@ struct Settings: Sendable {
         try check(setting)
     }
 
-    /// Checks that the members of lists and presets are text; the setting's kind covers everything else.
+    /// Checks that the members of lists are text, unless the setting's kind says otherwise, and those of maps of texts.
     private func check(_ setting: Setting) throws(SettingError) {
         guard let entry = entries[setting.key] else { return }
         switch entry.value {
-        case .list(let values):
+        case .list(let values) where !setting.kind.holdsNumbers:
             for value in values {
                 guard case .string = value else {
                     throw SettingError(
                         .badValue, entry.origin, "`\(setting.key)` contains \(value.kindName); expected text")
                 }
             }
-        case .map(let members) where setting.key == "presets":
+        case .map(let members) where ["presets", "baseURLs"].contains(setting.key):
             for member in members {
                 guard case .string = member.value else {
                     throw SettingError(

@@ -1,5 +1,3 @@
-import Yams
-
 /// Reads the YAML file of `--config`: settings as `fetch.slots: 8` or nested as `fetch:` with `slots: 8` below.
 enum SettingsFile {
     struct Found {
@@ -20,36 +18,37 @@ enum SettingsFile {
     }
 
     static func parse(_ text: String, path: String) throws(SettingError) -> [Found] {
-        let root: Node?
-        do {
-            root = try compose(yaml: text)
-        } catch let error as YamlError {
-            throw SettingError(.badFile, .file(path, line: nil), "not YAML: \(error)")
+        let document: YAMLDocument
+        do throws(YAMLDocument.ParseError) {
+            document = try YAMLDocument(text)
         } catch {
-            throw SettingError(.badFile, .file(path, line: nil), "not YAML: \(error)")
+            throw SettingError(.badFile, .file(path, line: error.line), "not YAML: \(error.message)")
         }
-        guard let root, root.tag.description != Tag.Name.null.rawValue else { return [] }
-        guard case .mapping(let mapping) = root else {
-            throw SettingError(.badFile, .file(path, line: root.mark?.line), "expected a map of settings")
+        guard let root = document.root else { return [] }
+        switch root.content {
+        case .scalar(_, .null): return []
+        case .mapping(let mapping):
+            var found: [Found] = []
+            try flatten(mapping, prefix: "", path: path, into: &found)
+            return found
+        default: throw SettingError(.badFile, .file(path, line: root.line), "expected a map of settings")
         }
-        var found: [Found] = []
-        try flatten(mapping, prefix: "", path: path, into: &found)
-        return found
     }
 
     private static func flatten(
-        _ mapping: Node.Mapping, prefix: String, path: String, into found: inout [Found]
+        _ mapping: [(name: YAMLDocument.Node, value: YAMLDocument.Node)], prefix: String, path: String,
+        into found: inout [Found]
     ) throws(SettingError) {
         for (name, node) in mapping {
-            let origin = SettingOrigin.file(path, line: name.mark?.line ?? node.mark?.line)
-            guard case .scalar(let scalar) = name else {
+            let origin = SettingOrigin.file(path, line: name.line)
+            guard case .scalar(let text, _) = name.content else {
                 throw SettingError(.badFile, origin, "the name of a setting must be text")
             }
-            let key = prefix + scalar.string
+            let key = prefix + text
             let isGroup =
                 SettingCatalogue.byKey[key] == nil
                 && SettingCatalogue.all.contains { $0.key.hasPrefix(key + ".") }
-            if isGroup, case .mapping(let inner) = node {
+            if isGroup, case .mapping(let inner) = node.content {
                 try flatten(inner, prefix: key + ".", path: path, into: &found)
             } else {
                 found.append(Found(key: key, value: try value(node, origin), origin: origin))
@@ -57,31 +56,24 @@ enum SettingsFile {
         }
     }
 
-    private static func value(_ node: Node, _ origin: SettingOrigin) throws(SettingError) -> SettingValue {
-        switch node {
-        case .scalar(let scalar):
-            switch node.tag.description {
-            case Tag.Name.bool.rawValue: return node.bool.map { .bool($0) } ?? .string(scalar.string)
-            case Tag.Name.int.rawValue: return node.int.map { .int($0) } ?? .string(scalar.string)
-            case Tag.Name.float.rawValue: return node.float.map { .double($0) } ?? .string(scalar.string)
-            case Tag.Name.null.rawValue: return .null
-            default: return .string(scalar.string)
-            }
-        case .sequence(let sequence):
+    private static func value(
+        _ node: YAMLDocument.Node, _ origin: SettingOrigin
+    ) throws(SettingError) -> SettingValue {
+        switch node.content {
+        case .scalar(_, let value): return value
+        case .sequence(let elements):
             var values: [SettingValue] = []
-            for element in sequence { values.append(try value(element, origin)) }
+            for element in elements { values.append(try value(element, origin)) }
             return .list(values)
         case .mapping(let mapping):
             var members: [SettingMember] = []
             for (name, element) in mapping {
-                guard case .scalar(let scalar) = name else {
+                guard case .scalar(let text, _) = name.content else {
                     throw SettingError(.badFile, origin, "a name in a map must be text")
                 }
-                members.append(SettingMember(name: scalar.string, value: try value(element, origin)))
+                members.append(SettingMember(name: text, value: try value(element, origin)))
             }
             return .map(members)
-        case .alias:
-            throw SettingError(.badFile, origin, "YAML aliases are not supported")
         }
     }
 }

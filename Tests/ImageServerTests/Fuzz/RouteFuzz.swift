@@ -10,6 +10,7 @@ extension ImageServerFuzzTests {
             "/variant/unsigned/", "/original/unsigned/", "/health", "/page/samples/", "b64:", "aHR0cDovL2E",
             "aHR0cDovL2E=", "-_", "%2F",
             "%25", "%", "%zz", "%C3%A9", "%FF", "+", "/", "?", "//", "=", "thumbnail:5,png", "\0",
+            "/info/", "web.", "?exp=", "4102444800",
         ]
     ) { bytes in
         let text = bytes.fuzzText
@@ -18,7 +19,16 @@ extension ImageServerFuzzTests {
             if PercentText.decoded(encoded(decoded)) != decoded { return "other bytes when encoded and decoded again" }
         }
         _ = PercentText.base64URLDecoded(text)
+        if let path = SignedPath(text) {
+            // What is signed is everything but the signature and the slash before it.
+            if path.text.count + path.signature.count + 1 != text.utf8.count { return "bytes that are not signed" }
+            if (path.keyAndCode?.code.count ?? 32) != 32 { return "a code of another length" }
+        }
         guard let route = try? Route(text) else { return nil }
+        if case .health = route {
+        } else if SignedPath(text) == nil, text.hasPrefix("/") {
+            return "`\(text)` needs no signature"
+        }
         switch route {
         case .health, .page:
             return nil

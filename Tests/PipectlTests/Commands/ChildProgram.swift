@@ -47,14 +47,15 @@ final class ChildProgram: Sendable {
     ///
     /// - Parameters:
     ///   - arguments: without the program's name.
+    ///   - program: another program than `pipectl`, by path or by name in `PATH`.
     ///   - input: a file read as stdin; nothing by default.
     ///   - folder: the working folder, also `HOME`.
     ///   - environment: further variables, each `NAME=value`.
     ///   - hasTerminal: whether stderr is a terminal.
     ///   - seconds: after this long the child is killed, so that a test that went wrong ends.
     init(
-        _ arguments: [String], input: String = "/dev/null", folder: String, environment variables: [String] = [],
-        hasTerminal: Bool = false, seconds: Int = 120
+        _ arguments: [String], program: String = path, input: String = "/dev/null", folder: String,
+        environment variables: [String] = [], hasTerminal: Bool = false, seconds: Int = 120
     ) throws(StartError) {
         var output: (Int32, Int32) = (-1, -1)
         var errors: (Int32, Int32) = (-1, -1)
@@ -72,7 +73,7 @@ final class ChildProgram: Sendable {
         let search = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
         var environment: [UnsafeMutablePointer<CChar>?] = [strdup("PATH=\(search)"), strdup("HOME=\(folder)"), nil]
         // `env` becomes the program; it changes the folder, for which POSIX has no action.
-        var words = (["env", "-C", folder] + variables + [Self.path] + arguments).map { strdup($0) } + [nil]
+        var words = (["env", "-C", folder] + variables + [program] + arguments).map { strdup($0) } + [nil]
         defer { for text in environment + words { free(text) } }
         var child = pid_t()
         let status = posix_spawn(&child, "/usr/bin/env", &actions, nil, &words, &environment)
@@ -81,7 +82,7 @@ final class ChildProgram: Sendable {
         guard status == 0 else {
             close(output.0)
             close(errors.0)
-            throw StartError(description: "cannot start \(Self.path): \(String(cString: strerror(status)))")
+            throw StartError(description: "cannot start \(program): \(String(cString: strerror(status)))")
         }
         self.child = child
         let ends = (output.0, errors.0)

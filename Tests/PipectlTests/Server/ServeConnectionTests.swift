@@ -236,7 +236,8 @@ extension CommandTests {
                 for listen in ["127.0.0.1:\(server.port)", "192.0.2.1:80", "nonsense"] {
                     let folder = ScratchFolder()
                     let ended = try await ChildProgram.run(
-                        ["serve", "--listen", listen, "--cache", folder("cache")], folder: folder.path)
+                        ["serve", "--listen", listen, "--cache", folder("cache"), "--set", "allowUnsigned=true"],
+                        folder: folder.path)
                     #expect(ended.exit == 2 && ended.errors.contains(listen), "\(ended.errors)")
                 }
             }

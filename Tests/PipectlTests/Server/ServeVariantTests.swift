@@ -163,7 +163,8 @@ extension CommandTests {
                 #expect(answer.status == 403 && answer.problem == "source-refused")
                 #expect(!answer.text.contains("127.0.0.1"))
             }
-            try await RunningServer.with(["allowUnsigned=false"]) { server in
+            let keys = #"keys={"a":"00112233445566778899aabbccddeeff"}"#
+            try await RunningServer.with(["allowUnsigned=false", keys]) { server in
                 let unsigned = try await server.ask(path)
                 #expect(unsigned.problem == "bad-signature")
                 #expect(try await server.ask("/health").status == 200)

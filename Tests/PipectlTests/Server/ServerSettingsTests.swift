@@ -1,5 +1,6 @@
 import ImageServer
 import ImageServerNIO
+import Pipeline
 import Testing
 import Variants
 
@@ -16,7 +17,7 @@ import Variants
         let (configuration, site) = try read([])
         let listener = configuration.listener
         #expect(listener.listen.description == "127.0.0.1:8080" && site.formats == [.jxl, .webp])
-        #expect(!site.signature.allowUnsigned && site.recipes == nil && site.forwarded.isEmpty)
+        #expect(!site.signature.allowUnsigned && site.recipes.allowed == nil && site.forwarded.isEmpty)
         #expect(listener.connections == 1024 && listener.headerBytes == 16_384 && listener.idleSeconds == 60)
         #expect(!configuration.logLevel.includesRequests)
     }
@@ -25,6 +26,69 @@ import Variants
     func `what does not fit ends the program before it listens`(_ assignment: String) {
         let failure = #expect(throws: (any Error).self) { _ = try read([assignment]) }
         #expect(failure is SettingError || (failure as? CommandFailure)?.exit == .usage)
+    }
+
+    @Test(arguments: [
+        (["recipes.presetsOnly=true"], "there are no presets"),
+        (["recipes.steps=thumbnial"], "did you mean `thumbnail`"),
+        (["sizes.strict=true"], "set `sizes.steps`"), (["sizes.steps=[0]"], "sizes.steps"),
+        (["sizes.steps=[]"], "sizes.steps"), ([#"baseURLs={"http":"https://a.test"}"#], "cannot name a base URL"),
+        ([#"baseURLs={"a":"https://u:geheim@a.test"}"#], "without credentials"),
+        ([#"baseURLs={"a":"ftp://a.test"}"#], "`a` is no http or https URL"),
+        (["server.fallback=/nowhere"], "/nowhere"),
+        (["server.fallback=/etc/hostname"], "server.fallback"), (["keysFile=/nowhere"], "/nowhere"),
+        ([#"keys={"a b":"00112233445566778899aabbccddeeff"}"#], "a key's name"),
+        ([#"keys={"a":"geheim00"}"#], "hexadecimal"), ([#"keys={"a":"00112233445566778899aabbccddee"}"#], "15 bytes"),
+        ([#"keys={"a":12}"#], "in quotes"),
+    ])
+    func `what says who may use the server and does not fit is refused, and no secret shown`(
+        _ assignments: [String], _ words: String
+    ) throws {
+        let failure = try #require(throws: (any Error).self) { _ = try read(assignments) }
+        let message = (failure as? SettingError)?.description ?? (failure as? CommandFailure)?.message ?? ""
+        #expect(message.contains(words) && !message.contains("geheim") && !message.contains("0011"), "\(message)")
+    }
+
+    @Test func `keys come from the settings and from a file, each once`() throws {
+        let folder = ScratchFolder()
+        let file = folder.write(
+            "# ours\n\nold: 00112233445566778899aabbccddeeff\n web:\tFFEEDDCCBBAA99887766554433221100 \n", to: "k")
+        let key = #"keys={"new":"00112233445566778899aabbccddeeff"}"#
+        #expect(try read([key, "keysFile=\(file)"]).site.signature.keys.map(\.id) == ["new", "old", "web"])
+        for text in ["new: 00112233445566778899aabbccddeeff", "x", "x: 00", "x: geheim"] {
+            let failure = #expect(throws: CommandFailure.self) {
+                _ = try read([key, "keysFile=\(folder.write("\n" + text, to: "k"))"])
+            }
+            #expect(failure?.exit == .usage && failure?.message.contains("/k, line 2: ") == true)
+            #expect(failure?.message.contains("geheim") == false)
+        }
+    }
+
+    @Test func `sizes are the usual ones or a list`() throws {
+        #expect(try read(["sizes.steps=true"]).site.recipes.sizes == .usual)
+        #expect(try read(["sizes.steps=false"]).site.recipes.sizes == nil)
+        #expect(try read(["sizes.steps=300,100,100"]).site.recipes.sizes?.edges == [100, 300])
+        #expect(try read(["sizes.steps=[7]", "sizes.strict=true"]).site.recipes.sizes?.isStrict == true)
+        let found = try SettingsFile.parse("sizes:\n  steps: [20, 40]\n", path: "c.yaml")
+        #expect(found.map(\.value) == [.list([.int(20), .int(40)])])
+    }
+
+    @Test func `a server without keys does not start, and one that checks nothing says so`() throws {
+        #expect(AccessNotice.refusal(try read([]).site)?.contains("keysFile") == true)
+        func warnings(_ assignments: [String]) throws -> [String] {
+            let (configuration, site) = try read(assignments)
+            #expect(AccessNotice.refusal(site) == nil)
+            return AccessNotice.warnings(
+                site, listen: configuration.listener.listen,
+                hasSources: !configuration.pipeline.fetch.sources.allow.isEmpty)
+        }
+        let key = #"keys={"a":"00112233445566778899aabbccddeeff"}"#
+        #expect(try warnings([key, "listen=0.0.0.0:80"]).isEmpty && warnings(["allowUnsigned=true"]).isEmpty)
+        #expect(try warnings([key, "allowUnsigned=true"]).count == 1)
+        for address in ["0.0.0.0:80", "[::]:80", "192.0.2.1:80"] {
+            #expect(try warnings(["allowUnsigned=true", "listen=\(address)"]).count == 1)
+            #expect(try warnings(["allowUnsigned=true", "listen=\(address)", "sources.allow=a.test"]).isEmpty)
+        }
     }
 
     @Test func `the log is for those who ask`() throws {

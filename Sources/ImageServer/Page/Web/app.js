@@ -25,7 +25,7 @@ class Page {
     this.buildSource();
     this.buildRecipe();
     this.tabs = tabList(byID("snippet-tabs"), [
-      ["url", "URL"], ["html", "HTML"], ["pipectl", "pipectl"], ["swift", "Swift"],
+      ["url", "URL"], ...(catalogue.unsigned ? [["html", "HTML"]] : []), ["pipectl", "pipectl"], ["swift", "Swift"],
     ], (name) => {
       this.snippet = name;
       this.showSnippet();
@@ -345,7 +345,7 @@ class Page {
     this.snippets = snippets({
       base: root.href, recipe: this.recipe, source: this.source,
       publicSource: isSample ? root.href + this.sample.path : this.source,
-      size: this.variant?.size, format: this.variant?.type.replace("image/", ""),
+      isUnsigned: this.catalogue.unsigned, size: this.variant?.size, format: this.variant?.type.replace("image/", ""),
     });
     byID("snippet").textContent = this.snippets[this.snippet ?? "url"];
   }

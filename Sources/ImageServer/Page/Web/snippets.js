@@ -29,16 +29,18 @@ export function dense(recipe, ratio) {
  * @param source as in a path of this server: a URL or `sample:NAME`
  * @param publicSource the same for programs elsewhere: a URL
  * @param size the variant's, if it is known
+ * @param isUnsigned whether the server answers URLs without a signature; else the command that signs one stands for it
  */
-export function snippets({ base, recipe, source, publicSource, size, format }) {
+export function snippets({ base, recipe, source, publicSource, size, format, isUnsigned }) {
   const url = (text) => base + variantPath(text, source);
   const name = (publicSource.split(/[?#]/)[0].split("/").pop() || "picture").replace(/\.\w+$/, "");
   const isPrivate = /^https?:\/\/(127\.|localhost|\[::1\])/.test(publicSource);
   const extension = format === "jpeg" ? "jpg" : format || "img";
   const ratios = [1, 2, 3];
+  const sign = `pipectl sign variant ${shellText(recipe || "auto")} ${shellText(source)}`;
   const attributes = size ? ` width="${size.width}" height="${size.height}"` : "";
   return {
-    url: url(recipe),
+    url: isUnsigned ? url(recipe) : sign,
     html: [
       "<img", `  src="${htmlText(url(recipe))}"`,
       `  srcset="${ratios.map((ratio) => `${htmlText(ratio === 1 ? url(recipe) : url(dense(recipe, ratio)))} ${ratio}x`)

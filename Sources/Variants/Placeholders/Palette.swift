@@ -1,12 +1,10 @@
-import Variants
-
 /// The dominant colours of a picture, found by median cut (Heckbert 1982).
-enum Palette {
+package enum Palette {
     private typealias Colour = [UInt8]
 
     /// At most `count` colours as `rrggbb`, the most frequent first. Pixels less than half opaque do not count; similar
     /// colours are merged.
-    static func colours(of picture: PixelBuffer, count: Int = 5) -> [String] {
+    package static func colours(of picture: PixelBuffer, count: Int = 5) -> [String] {
         var pixels: [Colour] = []
         for at in stride(from: 0, to: picture.pixels.count, by: 4) where picture.pixels[at + 3] >= 128 {
             pixels.append(Array(picture.pixels[at..<(at + 3)]))

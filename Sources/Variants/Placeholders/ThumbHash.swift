@@ -1,12 +1,11 @@
 import Glibc
-import Variants
 
 /// A picture's ThumbHash: 5 to 25 bytes that decode to a blurred placeholder with about its aspect ratio and
 /// transparency.
 ///
 /// The hash holds the lowest coefficients of a discrete cosine transform of brightness, two colour differences and
 /// alpha. Source: the ThumbHash reference (evanw/thumbhash).
-enum ThumbHash {
+package enum ThumbHash {
     private struct Channel {
         var constant = 0.0
         /// The remaining coefficients, divided by `scale` and mapped to 0…1.
@@ -37,7 +36,7 @@ enum ThumbHash {
     }
 
     /// The hash of a picture of at most 100 × 100 pixels.
-    static func hash(of picture: PixelBuffer) -> [UInt8] {
+    package static func hash(of picture: PixelBuffer) -> [UInt8] {
         let (width, height) = (picture.width, picture.height)
         var mean = (0.0, 0.0, 0.0)
         var weight = 0.0

@@ -1,16 +1,15 @@
 import Glibc
-import Variants
 
 /// A picture's average colour and its BlurHash: a few dozen characters that decode to a blurred placeholder.
 ///
 /// The hash holds the lowest coefficients of a discrete cosine transform of the picture in linear light, quantised and
 /// written in base 83. Source: the BlurHash algorithm description (woltapp/blurhash, Algorithm.md).
-enum BlurHash {
+package enum BlurHash {
     private static let digits = Array(
         "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz#$%*+,-.:;=?@[]^_{|}~".utf8)
 
     /// The mean colour in linear light, weighted by alpha, as `rrggbb`; nil if every pixel is fully transparent.
-    static func averageColour(of picture: PixelBuffer) -> String? {
+    package static func averageColour(of picture: PixelBuffer) -> String? {
         var sum = (0.0, 0.0, 0.0)
         var weight = 0.0
         for pixel in stride(from: 0, to: picture.pixels.count, by: 4) {
@@ -28,7 +27,7 @@ enum BlurHash {
     }
 
     /// The hash with `across` × `down` components, each 1…9. The picture is composited onto white.
-    static func hash(of picture: PixelBuffer, across: Int = 4, down: Int = 3) -> String {
+    package static func hash(of picture: PixelBuffer, across: Int = 4, down: Int = 3) -> String {
         var factors: [(Double, Double, Double)] = []
         for row in 0..<down {
             for column in 0..<across { factors.append(factor(picture, column, row)) }

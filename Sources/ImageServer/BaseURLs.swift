@@ -1,0 +1,77 @@
+import PipelineFetching
+
+/// Names for URLs, so that a source may be written `name:path`.
+package struct BaseURLs: Sendable, Hashable {
+    /// Why a setting cannot be followed.
+    package struct Refusal: Error {
+        package let text: String
+    }
+
+    private struct Base: Sendable, Hashable {
+        /// Ends in `/`.
+        let url: String
+        /// Admits what lies below it, however an origin reads `..`, `//` and `%2F`.
+        let policy: HostPolicy
+    }
+
+    private let bases: [String: Base]
+
+    /// Names that mean something else before a colon.
+    private static let taken: Set<String> = ["http", "https", "b64", "file", "data", "id", "bytes"]
+
+    /// No names.
+    package static let none = BaseURLs()
+
+    private init() { bases = [:] }
+
+    /// - Parameter texts: http or https URLs by name, without credentials and query; a path is taken for a folder.
+    package init(_ texts: [String: String]) throws(Refusal) {
+        var bases: [String: Base] = [:]
+        for (name, text) in texts.sorted(by: { $0.key < $1.key }) {
+            guard Self.isName(name) else {
+                throw Refusal(
+                    text:
+                        "`\(name)` cannot name a base URL: a name has at most 32 letters, digits, `_` and `-`, begins "
+                        + "with a letter, and is none of \(Self.taken.sorted().joined(separator: ", "))")
+            }
+            var folder = text
+            while folder.hasSuffix("/") { folder.removeLast() }
+            // Only the reason is needed: the text is in the message already.
+            guard !folder.contains("*"), let pattern = try? HostPattern(folder),
+                let url = try? SourceURL(folder + "/")
+            else { throw Refusal(text: "`\(name)` is no http or https URL without credentials and query") }
+            bases[name] = Base(url: url.normalised, policy: HostPolicy(allow: [pattern]))
+        }
+        self.bases = bases
+    }
+
+    /// The URL that a source stands for; the source itself if it does not begin with one of the names.
+    ///
+    /// - Throws: `Problem`: 400 for a path that leads out of the base URL.
+    func url(for source: String) throws(Problem) -> String {
+        guard !bases.isEmpty, let colon = source.utf8.firstIndex(of: UInt8(ascii: ":")),
+            let base = bases[String(source[..<colon])]
+        else { return source }
+        let text = base.url + source[source.utf8.index(after: colon)...]
+        let url: SourceURL
+        do throws(SourceError) { url = try SourceURL(text) } catch {
+            throw Problem(.invalidSource, "what follows `\(source[...colon])` is no path of a URL")
+        }
+        guard base.policy.refusal(of: url) == nil else {
+            throw Problem(.invalidSource, "the path leads out of the base URL `\(source[..<colon])`")
+        }
+        return text
+    }
+
+    private static func isName(_ name: String) -> Bool {
+        guard let first = name.utf8.first, (0x61...0x7A).contains(first | 0x20), name.utf8.count <= 32,
+            !taken.contains(name.lowercased())
+        else { return false }
+        return name.utf8.allSatisfy { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "_"), UInt8(ascii: "-"): true
+            default: false
+            }
+        }
+    }
+}

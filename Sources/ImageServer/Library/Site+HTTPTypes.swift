@@ -1,0 +1,94 @@
+import HTTPCaching
+public import HTTPTypes
+
+extension Site {
+    /// Answers a request that carries no body, for a server of any kind.
+    public func respond(to request: HTTPRequest) async -> (HTTPResponse, AnswerBody) {
+        await respond(to: request, body: NoBody())
+    }
+
+    /// Answers a request, for a server of any kind. Whatever goes wrong is an answer too (RFC 9457).
+    ///
+    /// `Content-Length` is among the fields: what a GET carries, for HEAD too. Interim responses of origins are not passed
+    /// on. Cancelling the task ends work that no other caller waits for.
+    ///
+    /// - Parameters:
+    ///   - request: its `path` as the client sent it, percent-encoding and query included, `mountPoint` first.
+    ///   - body: what the request carries; it is read only for routes that take a body, at most `bodyLimit` bytes of it.
+    public func respond<Body: AsyncSequence & Sendable>(
+        to request: HTTPRequest, body: Body
+    ) async -> (HTTPResponse, AnswerBody) where Body.Element: Collection, Body.Element.Element == UInt8 {
+        let isHead = request.method == .head
+        let response: ServerResponse
+        do throws(Problem) {
+            var asked = try ServerRequest(request, mountPoint: settings.mountPoint)
+            if wantsBody(of: asked) { asked.body = try await Self.bytes(of: body, limit: settings.bodyLimit) }
+            response = await respond(to: asked)
+        } catch {
+            response = error.response(now: now())
+        }
+        return (HTTPResponse(response), AnswerBody(response, isHead: isHead))
+    }
+
+    private static func bytes<Body: AsyncSequence>(
+        of body: Body, limit: Int
+    ) async throws(Problem) -> [UInt8] where Body.Element: Collection, Body.Element.Element == UInt8 {
+        var bytes: [UInt8] = []
+        do {
+            for try await piece in body {
+                guard bytes.count + piece.count <= limit else {
+                    throw Problem(.bodyTooLarge, "at most \(limit) bytes are read (`server.bodyBytes`)")
+                }
+                bytes += piece
+            }
+        } catch let problem as Problem {
+            throw problem
+        } catch {
+            throw Problem(.malformedRequest, "its body ended early")
+        }
+        return bytes
+    }
+}
+
+/// The body of a request without one.
+private struct NoBody: AsyncSequence, AsyncIteratorProtocol {
+    func makeAsyncIterator() -> NoBody { self }
+    func next() async -> ArraySlice<UInt8>? { nil }
+}
+
+extension ServerRequest {
+    /// Throws a 404 for a path outside the mount point, a 414 or a 400 for one that is no path.
+    init(_ request: HTTPRequest, mountPoint: String) throws(Problem) {
+        let path = request.path ?? ""
+        guard path.utf8.count <= RequestAdmission.targetLimit + mountPoint.utf8.count else {
+            throw Problem(
+                .targetTooLong, "it has \(path.utf8.count) bytes, at most \(RequestAdmission.targetLimit) are taken")
+        }
+        guard path.hasPrefix(mountPoint), case let below = path.dropFirst(mountPoint.count), below.hasPrefix("/") else {
+            throw Problem(.unknownPath, "images are below \(mountPoint)/")
+        }
+        self.init(method: request.method.rawValue, target: try RequestAdmission.originForm(String(below)))
+        if let authority = request.authority { fields.append(HeaderField("Host", authority)) }
+        for field in request.headerFields {
+            // A text holds a byte beyond ASCII as the scalar of the same number (ISO-8859-1).
+            let value =
+                field.value.utf8.allSatisfy { $0 < 0x80 }
+                ? field.value
+                : field.withUnsafeBytesOfValue { String(String.UnicodeScalarView($0.map { UnicodeScalar($0) })) }
+            fields.append(HeaderField(field.name.rawName, value))
+        }
+    }
+}
+
+extension HTTPResponse {
+    fileprivate init(_ response: ServerResponse) {
+        self.init(status: Status(code: response.status))
+        for field in response.fields {
+            guard let name = HTTPField.Name(field.name) else { continue }
+            var value: [UInt8] = []
+            ServerResponse.append(field.value, to: &value)
+            headerFields.append(HTTPField(name: name, lenientValue: value))
+        }
+        if response.mayHaveBody { headerFields[.contentLength] = String(response.length) }
+    }
+}

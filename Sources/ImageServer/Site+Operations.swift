@@ -1,0 +1,94 @@
+import CoreMetrics
+import HTTPCaching
+import Pipeline
+import PipelineSupport
+import Synchronization
+
+/// Whether the server takes work, as `/ready` says. `/health` says only that it runs.
+package final class Readiness: Sendable {
+    private let value = Atomic(true)
+
+    package init() {}
+
+    package var isReady: Bool { value.load(ordering: .acquiring) }
+
+    /// From now on load balancers are told to go elsewhere.
+    package func end() { value.store(false, ordering: .releasing) }
+}
+
+/// What operators ask: health, readiness and metrics.
+extension Site {
+    func health() -> ServerResponse { text("ok\n") }
+
+    /// 200, or 503 once the server is asked to stop. Operators see what it is busy with, too.
+    func ready(_ request: ServerRequest) -> ServerResponse {
+        let isReady = settings.readiness.isReady
+        var object = JSONText()
+        object.add("ready", isReady)
+        if isOperator(request) {
+            let (work, workers) = (pipeline.workInProgress, pipeline.workerStatistics)
+            object.add("fetches", work.fetches)
+            object.add("renders", work.renders)
+            object.add("refused", work.refused)
+            if let workers {
+                object.add("workers") { inner in
+                    inner.add("started", workers.started)
+                    inner.add("crashed", workers.crashed)
+                    inner.add("killed", workers.killed)
+                }
+            }
+        }
+        return text(object.closed + "\n", type: "application/json", status: isReady ? 200 : 503)
+    }
+
+    /// The metrics of the whole program in Prometheus' text format.
+    func metrics(_ request: ServerRequest) async throws(Problem) -> ServerResponse {
+        guard isOperator(request) else {
+            throw Problem(
+                .forbidden, "metrics are for clients on this machine and for the server's `adminListen` address")
+        }
+        guard let metrics = settings.metrics else { throw Problem(.unknownPath, "this server keeps no metrics") }
+        pipeline.reportMetrics()
+        if let disk = await pipeline.diskStatistics() {
+            report(
+                metrics, "disk", [("original", disk.originals), ("variant", disk.variants), ("record", disk.records)])
+        }
+        return text(metrics.text, type: "text/plain; version=0.0.4; charset=utf-8")
+    }
+
+    /// What the cache folder has counted, over all processes that use it.
+    private func report(_ metrics: PrometheusMetrics, _ tier: String, _ parts: [(String, StoreCounters)]) {
+        for (part, counters) in parts {
+            let values: [(String, Double)] = [
+                ("entries", Double(counters.entries)), ("bytes", Double(counters.bytes)),
+                ("budget_bytes", Double(counters.budget)), ("evictions", Double(counters.evictions)),
+                ("saved_bytes", Double(counters.bytesSaved)), ("saved_seconds", counters.millisecondsSaved / 1000),
+            ]
+            for (name, value) in values {
+                Meter(
+                    label: "image_pipeline_folder_" + name, dimensions: [("part", part)], factory: metrics
+                ).set(value)
+            }
+        }
+    }
+
+    /// Whether the client is on this machine, or came by the address for operators. A proxy on this machine passes on
+    /// anybody's requests, and says so.
+    func isOperator(_ request: ServerRequest) -> Bool {
+        if request.isAdministrative { return true }
+        guard let client = request.client, client == "::1" || client.hasPrefix("127.") else { return false }
+        let passed = ["forwarded", "x-forwarded-for", "x-real-ip", "via"]
+        return !request.fields.contains { field in passed.contains { FieldLines.isSameName($0, field.name) } }
+    }
+
+    private func text(
+        _ text: String, type: String = "text/plain; charset=utf-8", status: Int = 200
+    ) -> ServerResponse {
+        let fields = [
+            HeaderField("Content-Type", type), HeaderField("Cache-Control", "no-store"),
+            HeaderField("X-Content-Type-Options", "nosniff"),
+            HeaderField("Date", HTTPDate.text(unixSeconds: Int(now()))),
+        ]
+        return ServerResponse(status: status, fields: fields, body: Array(text.utf8))
+    }
+}

@@ -1,0 +1,113 @@
+import ArgumentParser
+import ImageServer
+import PipelineSupport
+import Variants
+
+struct SignCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "sign",
+        abstract: "Print the signed path of a variant, an original or its description.",
+        discussion: """
+            The keys are those of the settings keys and keysFile (docs/signing.md). Source and recipe are percent-encoded
+            as one path segment each; the path is printed without the server's address.
+
+            Examples:
+              pipectl sign variant thumbnail:300,webp https://example.org/a.jpg
+              pipectl sign original https://example.org/a.jpg --key web --expires 1h
+            """,
+        subcommands: [SignVariant.self, SignOriginal.self, SignInfo.self])
+}
+
+struct SignVariant: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "variant", abstract: "Print the signed path of a variant.")
+
+    @Argument(help: "Recipe text.")
+    var recipe: String
+    @Argument(help: "An http or https URL, or NAME:PATH with a name of baseURLs.")
+    var source: String
+    @OptionGroup var signing: SigningOptions
+    @OptionGroup var common: CommonOptions
+
+    func run() throws {
+        // Presets are the server's to know.
+        if !recipe.contains("@") { _ = try Recipe(usage: recipe, presets: .none) }
+        print(try signing.path("variant", [recipe, source], common))
+    }
+}
+
+struct SignOriginal: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "original", abstract: "Print the signed path of an original.")
+
+    @Argument(help: "An http or https URL, or NAME:PATH with a name of baseURLs.")
+    var source: String
+    @OptionGroup var signing: SigningOptions
+    @OptionGroup var common: CommonOptions
+
+    func run() throws { print(try signing.path("original", [source], common)) }
+}
+
+struct SignInfo: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "info", abstract: "Print the signed path of an original's description.")
+
+    @Argument(help: "An http or https URL, or NAME:PATH with a name of baseURLs.")
+    var source: String
+    @OptionGroup var signing: SigningOptions
+    @OptionGroup var common: CommonOptions
+
+    func run() throws { print(try signing.path("info", [source], common)) }
+}
+
+struct SigningOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("Name of the key; needed if there are several.", valueName: "id"))
+    var key: String?
+    @Option(
+        help: ArgumentHelp(
+            "When the path expires: 90s, 15m, 1h or 7d from now, or Unix seconds.", valueName: "time"))
+    var expires: String?
+
+    func path(_ route: String, _ segments: [String], _ common: CommonOptions) throws -> String {
+        let keys = try common.settings().configuration(serves: true, only: ["keys"]).signingKeys()
+        let key = try Self.chosen(key, among: keys)
+        let expiry = try expires.map { try Self.expiry($0, now: SystemClock.unix.seconds) }
+        return key.path(route, segments.map(PercentText.segment), expiry: expiry)
+    }
+
+    static func chosen(_ id: String?, among keys: [SigningKey]) throws(CommandFailure) -> SigningKey {
+        let names = keys.map { "`\($0.id)`" }.joined(separator: ", ")
+        guard let id else {
+            guard let key = keys.first else {
+                throw CommandFailure(.usage, "there are no keys; set keysFile or keys (docs/signing.md)")
+            }
+            guard keys.count == 1 else { throw CommandFailure(.usage, "--key is needed: there are \(names)") }
+            return key
+        }
+        guard let key = keys.first(where: { $0.id == id }) else {
+            throw CommandFailure(
+                .usage, keys.isEmpty ? "there is no key `\(id)`" : "no key `\(id)`; there are \(names)")
+        }
+        return key
+    }
+
+    /// Unix seconds of a time given as a duration from now or as Unix seconds.
+    static func expiry(_ text: String, now: Double) throws(CommandFailure) -> Int {
+        let units: [Character: Int] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
+        let unit = text.last.flatMap { units[$0] }
+        let digits = unit == nil ? text[...] : text.dropLast()
+        guard (1...11).contains(digits.utf8.count), digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+            let number = Int(digits)
+        else {
+            throw CommandFailure(
+                .usage, "--expires takes a time from now such as 90s, 15m, 1h or 7d, or Unix seconds, not `\(text)`")
+        }
+        let expiry = unit.map { Int(now) + number * $0 } ?? number
+        guard Double(expiry) > now else {
+            throw CommandFailure(
+                .usage, "--expires \(text) has passed" + (unit == nil ? "; \(text) seconds from now are \(text)s" : ""))
+        }
+        guard expiry < 100_000_000_000 else { throw CommandFailure(.usage, "--expires \(text) is too far away") }
+        return expiry
+    }
+}

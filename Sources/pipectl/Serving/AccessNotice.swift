@@ -1,0 +1,42 @@
+import ImageServer
+import ImageServerNIO
+
+/// What `serve` says at its start about who may use it.
+enum AccessNotice {
+    /// Why it does not start: nothing could be asked of it. nil if something can.
+    static func refusal(_ site: ServerConfiguration) -> String? {
+        guard site.signature.keys.isEmpty, !site.signature.allowUnsigned else { return nil }
+        return
+            "serve needs keys for signed URLs: write `NAME: KEY` to a file, KEY from `openssl rand -hex 32`, and set "
+            + "keysFile to it (docs/signing.md); or set allowUnsigned=true to serve everybody who can connect"
+    }
+
+    /// Settings that together admit more than they seem to.
+    ///
+    /// - Parameters:
+    ///   - listen: where the server listens.
+    ///   - hasSources: whether `sources.allow` restricts the sources.
+    static func warnings(
+        _ site: ServerConfiguration, listen: ListenAddress, hasSources: Bool
+    ) -> [String] {
+        guard site.signature.allowUnsigned else { return [] }
+        var warnings: [String] = []
+        if !site.signature.keys.isEmpty {
+            warnings.append(
+                "unsigned URLs are served although there are keys (allowUnsigned): signatures protect nothing")
+        }
+        if !listen.isLoopback, !hasSources {
+            warnings.append(
+                "everybody who can connect can have any picture on the internet fetched (allowUnsigned, an address beyond "
+                    + "loopback, no sources.allow)")
+        }
+        return warnings.map { "pipectl: warning: " + $0 }
+    }
+}
+
+extension ListenAddress {
+    /// Whether only this machine can connect.
+    fileprivate var isLoopback: Bool {
+        ["127.", "localhost:", "[::1]:", "unix:"].contains { description.hasPrefix($0) }
+    }
+}

@@ -1,0 +1,143 @@
+import Foundation
+import Glibc
+import PipelineSupport
+import TestSupport
+import Testing
+
+@testable import pipectl
+
+extension CommandTests {
+    /// The same requests to every server that runs the library: `pipectl serve`, and an application of Hummingbird that
+    /// mounts it below `/images`.
+    @Suite struct MountedSite {
+        enum Server: String, CaseIterable, Sendable {
+            case pipectl, hummingbird
+
+            /// Where `swift build --package-path Examples` puts the application, or `IMAGE_APP` names it. With
+            /// `IMAGE_APP` set it must be there.
+            static let application =
+                getenv("IMAGE_APP").map { String(cString: $0) }
+                ?? Samples.folder + "/../Examples/.build/debug/image-app"
+
+            static let built = allCases.filter {
+                $0 == .pipectl || getenv("IMAGE_APP") != nil || access(application, X_OK) == 0
+            }
+        }
+
+        /// A server that answers, and what stands before the site's paths.
+        private struct Mounted: Sendable {
+            let port: Int
+            let prefix: String
+
+            func ask(
+                _ path: String, method: String = "GET", _ fields: KeyValuePairs<String, String> = [:]
+            ) async throws -> RawResponse {
+                let client = try await RawClient.connect(port)
+                client.send(RunningServer.head(prefix + path, method: method, fields, closes: true))
+                let bytes = await client.receivedToEnd()
+                return try #require(
+                    RawResponse.all(in: bytes, heads: method == "HEAD").first, "\(path): \(bytes.prefix(200))")
+            }
+        }
+
+        private static func with(_ server: Server, _ body: (Mounted) async throws -> Void) async throws {
+            switch server {
+            case .pipectl:
+                try await RunningServer.with { try await body(Mounted(port: $0.port, prefix: "")) }
+            case .hummingbird:
+                let folder = ScratchFolder()
+                let program = try HelperProgram([
+                    "env", "PORT=0", "LOOPBACK_ORIGINS=yes", "CACHE_FOLDER=" + folder("cache"), Server.application,
+                ])
+                defer { program.stop() }
+                let told = try #require(program.line(after: "listening on 127.0.0.1:"), "\(program.text)")
+                let port = try #require(Int(told.prefix { $0.isNumber }))
+                try await body(Mounted(port: port, prefix: "/images"))
+                program.terminate()
+                #expect(await program.end() == 0, "\(program.text)")
+            }
+        }
+
+        @Test(arguments: Server.built)
+        func `variants are made once, and HEAD, conditions and ranges have their answers`(server: Server) async throws {
+            let origin = try FolderOrigin(folder: Samples.folder + "/originals", maxAge: 3600)
+            defer { origin.stop() }
+            try await Self.with(server) { site in
+                let path = RunningServer.variant("thumbnail:64x64:fill,png", origin.url("/meadow-small.jpg"))
+                let first = try await site.ask(path)
+                #expect(first.status == 200 && first["content-type"] == "image/png")
+                #expect(first.values("content-length") == [String(first.body.count)])
+                #expect(first["etag"] == "\"\(sha256Hex(first.body))\"")
+                #expect(first["cache-status"]?.hasPrefix("pipeline; fwd=uri-miss") == true)
+                let second = try await site.ask(path)
+                #expect(second.body == first.body && second["etag"] == first["etag"])
+                #expect(second["cache-status"]?.hasSuffix("; detail=memory") == true)
+                let head = try await site.ask(path, method: "HEAD")
+                #expect(head.status == 200 && head.values("content-length") == [String(first.body.count)])
+                let tag = try #require(first["etag"])
+                let same = try await site.ask(path, ["If-None-Match": tag])
+                #expect(same.status == 304 && same["etag"] == tag && same.body.isEmpty)
+                let part = try await site.ask(path, ["Range": "bytes=2-5"])
+                #expect(part.status == 206 && part.body == Array(first.body[2...5]))
+                #expect(origin.requests.count == 1)
+            }
+        }
+
+        @Test(arguments: Server.built)
+        func `auto goes by Accept, and the source may be base64url`(server: Server) async throws {
+            let origin = try FolderOrigin(folder: Samples.folder + "/originals", maxAge: 3600)
+            defer { origin.stop() }
+            try await Self.with(server) { site in
+                let url = origin.url("/meadow-small.jpg")
+                let source =
+                    "b64:" + Data(url.utf8).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_")
+                let path = "/variant/unsigned/thumbnail:32/" + source
+                let webp = try await site.ask(path, ["Accept": "image/webp"])
+                #expect(webp["content-type"] == "image/webp" && webp["vary"] == "Accept")
+                let plain = try await site.ask(path)
+                #expect(plain["content-type"] == "image/jpeg" && plain["vary"] == "Accept")
+            }
+        }
+
+        @Test(arguments: Server.built)
+        func `originals keep repeated fields and bytes beyond ASCII, large ones too`(server: Server) async throws {
+            let large = (0..<20_000_000).map { UInt8(truncatingIfNeeded: $0 / 251 &+ $0) }
+            let origin = try LoopbackOrigin { request in
+                let body = request.path == "/large" ? large : Array("body".utf8)
+                var head = "HTTP/1.1 200 OK\r\nContent-Type: image/x\r\nCache-Control: max-age=600\r\n"
+                head += "Set-Cookie: a=1\r\nSet-Cookie: b=2\r\nContent-Length: \(body.count)\r\nX-Name: caf"
+                return OriginReply(
+                    parts: [.bytes(Array(head.utf8) + [0xE9] + Array("\r\n\r\n".utf8) + body)], keepsAlive: true)
+            }
+            defer { origin.stop() }
+            try await Self.with(server) { site in
+                for _ in 0..<2 {
+                    let small = try await site.ask(RunningServer.original(origin.url("/small")))
+                    #expect(small.status == 200 && small.text == "body")
+                    #expect(small.values("set-cookie") == ["a=1", "b=2"])
+                    // Hummingbird takes what is no UTF-8 for U+FFFD.
+                    #expect(small["x-name"]?.hasPrefix("caf") == true)
+                    if server == .pipectl { #expect(small["x-name"] == "caf\u{E9}") }
+                    let got = try await site.ask(RunningServer.original(origin.url("/large")))
+                    #expect(got.status == 200 && sha256Hex(got.body) == sha256Hex(large))
+                }
+            }
+        }
+
+        @Test(arguments: Server.built)
+        func `errors are problems, and say nothing of an image`(server: Server) async throws {
+            try await Self.with(server) { site in
+                #expect(try await site.ask("/health").text == "ok\n")
+                let recipe = try await site.ask(RunningServer.variant("thumbnial:3", "http://127.0.0.1:1/a.jpg"))
+                #expect(recipe.status == 400 && recipe.problem == "invalid-recipe")
+                #expect(recipe["content-type"] == "application/problem+json" && recipe["cache-control"] == "no-store")
+                let path = try await site.ask("/nothing")
+                #expect(path.status == 404 && path.problem == "unknown-path")
+                let origin = try await site.ask(RunningServer.variant("thumbnail:3", "http://127.0.0.1:1/a.jpg"))
+                #expect(origin.status == 502)
+                let slash = try await site.ask("/original/unsigned/http://127.0.0.1/a.jpg")
+                #expect(slash.status == 400 && slash.problem == "invalid-source")
+            }
+        }
+    }
+}

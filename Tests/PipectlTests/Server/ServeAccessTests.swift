@@ -1,0 +1,93 @@
+import TestSupport
+import Testing
+
+@testable import pipectl
+
+extension CommandTests {
+    @Suite struct ServeAccess {
+        private static func origin() throws -> FolderOrigin { try FolderOrigin(folder: Samples.folder, maxAge: 3600) }
+
+        @Test func `without keys and without leave for unsigned URLs it does not start, and one line says what to do`()
+            async throws
+        {
+            let folder = ScratchFolder()
+            let ended = try await ChildProgram.run(
+                ["serve", "--listen", "127.0.0.1:0", "--cache", folder("cache")], folder: folder.path)
+            #expect(ended.exit == 2 && ended.output.isEmpty && ended.errors.split(separator: "\n").count == 1)
+            #expect(ended.errors.contains("keysFile") && ended.errors.contains("allowUnsigned=true"), "\(ended.errors)")
+        }
+
+        @Test func `a server with keys that serves unsigned URLs warns at its start`() async throws {
+            let server = try await RunningServer.start([#"keys={"a":"00112233445566778899aabbccddeeff"}"#])
+            let ended = await server.stop()
+            #expect(ended.errors.contains("pipectl: warning: unsigned URLs are served"), "\(ended.errors)")
+            #expect(!ended.errors.contains("00112233"))
+        }
+
+        @Test func `a fallback picture takes the place of one that is missing or damaged, and is not kept`()
+            async throws
+        {
+            let origin = try Self.origin()
+            defer { origin.stop() }
+            let picture = Samples.original("balloon.gif")
+            try await RunningServer.with(["server.fallback=\(picture)"]) { server in
+                let bytes = ScratchFolder.bytes(at: picture)
+                for (path, status) in [("/nothing.jpg", 404), ("/broken/truncated.jpg", 422)] {
+                    let target = RunningServer.variant("thumbnail:20", origin.url(path))
+                    for _ in 0..<2 {
+                        let answer = try await server.ask(target)
+                        #expect(answer.status == status && answer.body == bytes, "\(path) \(answer.status)")
+                        #expect(answer["content-type"] == "image/gif" && answer["cache-control"] == "no-store")
+                        #expect(answer["etag"] == nil && answer["vary"] == "Accept")
+                    }
+                    let head = try await server.ask(target, method: "HEAD")
+                    #expect(head.status == status && head["content-length"] == bytes.map { String($0.count) })
+                }
+                // Requests that are wrong, and originals, keep their problems.
+                #expect(
+                    try await server.ask(RunningServer.variant("thumbnial", origin.url("/a"))).problem
+                        == "invalid-recipe")
+                #expect(try await server.ask(RunningServer.original(origin.url("/nothing.jpg"))).body != bytes)
+                #expect(try await server.ask("/nothing").problem == "unknown-path")
+            }
+        }
+
+        @Test func `one client's misses are limited, its hits are not`() async throws {
+            let origin = try Self.origin()
+            defer { origin.stop() }
+            try await RunningServer.with(["server.rate=0.001"]) { server in
+                let target = RunningServer.variant("thumbnail:20,png", origin.url("/originals/night-tiny.jpg"))
+                for _ in 0..<3 { #expect(try await server.ask(target).status == 200) }
+                let refused = try await server.ask(target.replacing(":20", with: ":21"))
+                #expect(refused.status == 429 && refused.problem == "too-many-requests")
+                #expect(refused["retry-after"].flatMap { Int($0) }.map { (900...1000).contains($0) } == true)
+                #expect(try await server.ask(target).status == 200)
+                #expect(origin.requests.count == 1)
+            }
+        }
+
+        @Test func `sources, presets, steps and sizes are the operator's to choose`() async throws {
+            let origin = try Self.origin()
+            defer { origin.stop() }
+            let base = origin.url("/originals/")
+            try await RunningServer.with([
+                "sources.allow=\(base)", #"baseURLs={"o":"\#(base)"}"#, #"presets={"card":"blur:1,png"}"#,
+                "recipes.steps=thumbnail,png", "sizes.steps=true",
+            ]) { server in
+                for _ in 0..<2 {
+                    let short = try await server.ask(RunningServer.variant("thumbnail:35,png", "o:night-tiny.jpg"))
+                    let long = try await server.ask(
+                        RunningServer.variant("thumbnail:40,png", origin.url("/originals/night-tiny.jpg")))
+                    #expect(short.status == 200 && short["etag"] == long["etag"])
+                    #expect(try await server.ask(RunningServer.variant("@card", "o:night-tiny.jpg")).status == 200)
+                    for (recipe, source, problem) in [
+                        ("blur:1,png", "o:night-tiny.jpg", "recipe-not-allowed"),
+                        ("thumbnail:40,png", "o:../broken/truncated.jpg", "invalid-source"),
+                        ("thumbnail:40,png", origin.url("/broken/truncated.jpg"), "source-refused"),
+                    ] { #expect(try await server.ask(RunningServer.variant(recipe, source)).problem == problem) }
+                }
+                #expect(origin.requests.count == 1)
+            }
+        }
+    }
+}
