@@ -83,6 +83,7 @@ package final class RequestLog: Sendable {
         case .health: return "/health"
         case .purge: return "/purge"
         case .source(let source, _): return "/source/" + redacted(source)
+        case .page: return String(target.prefix { $0 != "?" })
         case .ready: return "/ready"
         case .metrics: return "/metrics"
         case .info(_, let source): return "/info/" + redacted(source)

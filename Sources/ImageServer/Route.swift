@@ -3,7 +3,7 @@ import PipelineCaching
 /// What a request's path asks for.
 ///
 ///     /variant/{signature}/{recipe}/{source}    /original/{signature}/{source}    /info/{signature}/{source}
-///     /source/{source}    /purge    /health    /ready    /metrics
+///     /source/{source}    /purge    /health    /ready    /metrics    /    /page/…
 ///
 /// Recipe and source are one path segment each, percent-decoded exactly once. The signature is `Signature`'s to check, and
 /// so is `?exp=UNIX`, their only query.
@@ -15,6 +15,7 @@ enum Route: Sendable, Hashable {
     /// Everything stored of a source, and how to purge it if the query says so.
     case source(String, mode: PurgeMode?)
     case purge
+    case page(PageRoute)
 
     /// Methods of the routes that show something.
     static let methods = ["GET", "HEAD"]
@@ -24,7 +25,7 @@ enum Route: Sendable, Hashable {
         switch self {
         case .source: ["DELETE", "PURGE"]
         case .purge: ["POST"]
-        case .original, .variant, .info, .health, .ready, .metrics: Self.methods
+        case .original, .variant, .info, .health, .ready, .metrics, .page: Self.methods
         }
     }
 
@@ -40,6 +41,10 @@ enum Route: Sendable, Hashable {
         switch segments.first {
         case "health" where segments.count == 1:
             self = .health
+        case "" where path == "/":
+            self = .page(.document)
+        case "page":
+            self = .page(try PageRoute(segments.dropFirst()))
         case "ready" where segments.count == 1:
             self = .ready
         case "metrics" where segments.count == 1:
@@ -70,10 +75,11 @@ enum Route: Sendable, Hashable {
         case "purge" where segments.count == 1:
             self = .purge
         default:
-            throw Problem(
-                .unknownPath, "there is /variant/…, /original/…, /info/…, /source/…, /purge, /health and /ready")
+            throw Self.nothing
         }
     }
+
+    static let nothing = Problem(.unknownPath, "there is /variant/…, /original/…, /info/…, /health and /ready")
 
     private static let howToEncode =
         "the source as one path segment: percent-encode it, `/` as %2F, `?` as %3F and `%` as %25, "

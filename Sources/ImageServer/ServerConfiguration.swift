@@ -45,6 +45,8 @@ public struct ServerConfiguration: Sendable {
     /// The pipeline's own rules, from which answers derive their freshness.
     package var caching = CachingConfiguration()
 
+    /// Whether there is a page at `/` to try recipes and to look at the caches, and whether its samples are sources.
+    package var playground = false
     /// Whether the server takes work; ended when it is asked to stop.
     package var readiness = Readiness()
     /// What `/metrics` shows; nil if there are none.

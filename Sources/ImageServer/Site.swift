@@ -115,6 +115,8 @@ public struct Site: Sendable {
                 return try await purge(source, mode, request)
             case .purge:
                 return try await purge(request)
+            case .page(let page):
+                return try await self.page(page, request)
             case .ready:
                 return ready(request)
             case .metrics:
@@ -214,6 +216,7 @@ public struct Site: Sendable {
             let recipe = try settings.recipes.admitted(recipe, text: text)
             let url = try settings.baseURLs.url(for: source)
             var asked = ImageRequest(.url(url), recipe: recipe)
+            if settings.playground, let sample = PageSample(source: source) { asked.source = sample.imageSource }
             asked.gate = settings.rate?.gate(request.client, now)
             asked.fields = settings.forwarded.upstream(request.fields, isOriginal: false)
             if !settings.forwarded.areAll { asked.fields += LoopGuard.passedOn(request.fields) }

@@ -10,7 +10,7 @@ package final class DiskTier: CacheTier {
     package let store: DiskStore
     package let locks: KeyLocks
     /// Threads for look-ups, which answers wait for.
-    private let readers: OwnedThreads
+    let readers: OwnedThreads
     /// SQLite has one writer.
     private let writer = OwnedThreads(count: 1)
     /// Bytes of the longest body that is read into memory.

@@ -221,6 +221,9 @@ enum SettingCatalogue {
             "addresses, CIDR blocks and `unix`, whose Forwarded or X-Forwarded-For names the client; none, since clients can write them"
         ),
         Setting(
+            "server.playground", \.playground, .bool(usual: false),
+            "the page at /; unset: on if allowUnsigned is true and only this machine can connect"),
+        Setting(
             "server.drainSeconds", \.drainSeconds, .number(0...3600),
             "between /ready saying 503 and the end of listening, so that load balancers see it"),
         Setting(

@@ -9,7 +9,7 @@ extension ImageServerFuzzTests {
         "route",
         words: [
             "/variant/unsigned/", "/original/unsigned/", "/health", "/source/", "/purge", "?mode=hard", "b64:",
-            "aHR0cDovL2E", "aHR0cDovL2E=", "-_", "%2F",
+            "aHR0cDovL2E", "aHR0cDovL2E=", "-_", "%2F", "/page/samples/",
             "%25", "%", "%zz", "%C3%A9", "%FF", "+", "/", "?", "//", "=", "thumbnail:5,png", "\0",
             "/info/", "web.", "?exp=", "4102444800",
         ]
@@ -27,7 +27,7 @@ extension ImageServerFuzzTests {
         }
         guard let route = try? Route(text) else { return nil }
         switch route {
-        case .health, .ready, .metrics, .purge:
+        case .health, .ready, .metrics, .purge, .page:
             return nil
         case .source(let source, let mode):
             if source.isEmpty || source.hasPrefix("b64:") { return nil }
