@@ -24,7 +24,8 @@ import Testing
         #expect(lines.contains("seconds_bucket{stage=\"fetch\",le=\"0.005\"} 1"))
         #expect(lines.contains("seconds_bucket{stage=\"fetch\",le=\"30.0\"} 1"))
         #expect(lines.contains("seconds_bucket{stage=\"fetch\",le=\"+Inf\"} 2"))
-        #expect(lines.contains("seconds_count{stage=\"fetch\"} 2") && lines.contains("seconds_sum{stage=\"fetch\"} 60.003"))
+        #expect(
+            lines.contains("seconds_count{stage=\"fetch\"} 2") && lines.contains("seconds_sum{stage=\"fetch\"} 60.003"))
     }
 
     @Test func `a series is one, however often it is made, and there are only so many`() {

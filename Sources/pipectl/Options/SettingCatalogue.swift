@@ -166,6 +166,7 @@ enum SettingCatalogue {
             "file of further keys, a line `NAME: KEY` each; keeps secrets out of settings and environment"),
         Setting(
             "baseURLs", \.baseURLs, .texts, "name → URL of a folder, so that a source may be NAME:PATH"),
+        Setting(
             "adminToken", \.site.adminToken, .adminToken,
             "secret of at least 16 characters that purges carry; empty: purges are refused", isSecret: true),
         Setting(

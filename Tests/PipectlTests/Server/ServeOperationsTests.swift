@@ -36,7 +36,8 @@ extension CommandTests {
                 let path = RunningServer.variant("thumbnail:16,png", origin.url("/night-tiny.jpg"))
                 for _ in 0..<3 { #expect(try await server.ask(path).status == 200) }
                 let metrics = try await server.ask("/metrics")
-                #expect(metrics.status == 200 && metrics["content-type"]?.hasPrefix("text/plain; version=0.0.4") == true)
+                #expect(
+                    metrics.status == 200 && metrics["content-type"]?.hasPrefix("text/plain; version=0.0.4") == true)
                 let lines = metrics.text.split(separator: "\n")
                 #expect(lines.contains("image_pipeline_http_requests_total{route=\"variant\",status=\"200\"} 3"))
                 #expect(lines.contains("image_pipeline_request_seconds_count{result=\"hit\"} 2"))
