@@ -29,7 +29,7 @@ package struct AdminToken: Sendable {
         return Self.digest(values[0][space...].trimmingSpace()) == digest
     }
 
-    /// Throws a 403 if there is no token, since nobody can give it, and a 401 if the request does not carry it.
+    /// Throws a 403 if the server has no token, and a 401 if the request does not carry it.
     static func check(_ token: AdminToken?, _ fields: [HeaderField]) throws(Problem) {
         guard let token else {
             throw Problem(

@@ -53,7 +53,7 @@ public struct SizeSteps: Sendable, Hashable {
     /// Whether another size is refused rather than replaced by the next step.
     public var isStrict = false
 
-    /// The steps of many cameras, screens and layouts, design §6.
+    /// Edges that cover thumbnails, layouts and screens.
     public static let usual = SizeSteps(edges: [20, 40, 60, 120, 250, 330, 500, 960, 1280, 1920, 3840])
 
     private init(edges: [Int]) { self.edges = edges }

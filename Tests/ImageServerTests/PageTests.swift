@@ -136,7 +136,7 @@ import Variants
         ("127.0.0.1", "127.0.0.1", [HeaderField("Forwarded", "for=203.0.113.9")]),
         ("127.0.0.1", "127.0.0.1", [HeaderField("Via", "1.1 proxy")]),
     ])
-    func `nobody else sees the caches or what is in them`(
+    func `only operators see the caches and what they hold`(
         _ client: String?, _ host: String, _ fields: [HeaderField]
     ) async throws {
         let site = try Self.site()

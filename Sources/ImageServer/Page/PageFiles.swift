@@ -3,7 +3,7 @@
 
 extension PageFile {
     /// Changes with any of the files.
-    static let version = "d321e33137c3"
+    static let version = "eee4a9067e58"
 
     static let all: [PageFile] = [
 PageFile(name: "answer.js", type: "text/javascript; charset=utf-8", tag: "0496b16c5ed27298", text: #"""
@@ -855,7 +855,7 @@ export function tabList(container, tabs, choose) {
 /** Text in which backticks mark code, as the catalogue writes it. */
 export const marked = (text) => text.split("`").map((part, at) => (at % 2 ? h("code", {}, part) : part));
 """#),
-PageFile(name: "fields.js", type: "text/javascript; charset=utf-8", tag: "e889d1c18f6209dd", text: #"""
+PageFile(name: "fields.js", type: "text/javascript; charset=utf-8", tag: "ded8723683fd6a67", text: #"""
 // The controls of a step, one per slot of its grammar (`grammar.js`).
 import { freshID, h } from "./dom.js";
 
@@ -979,7 +979,7 @@ const controls = {
   },
 };
 
-/** A number with a slider beside it; with words (`lossless`) or a unit (`pct`) if the slot takes them. */
+/** A number with a slider beside it; also words (`lossless`) or a unit (`pct`) if the slot takes them. */
 function numeric(slot, value, set, title, unit) {
   const isShare = unit !== null && value.endsWith(unit);
   const number = slot.words.includes(value) ? "" : value.replace(/(pct|%)$/, "");
@@ -1211,7 +1211,7 @@ export class Catalogue {
 PageFile(name: "icon.svg", type: "image/svg+xml", tag: "0e15ed39812d49a1", text: #"""
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#3566c8"/><path d="M6 24l7-10 5 6 3-4 5 8z" fill="#fff"/><circle cx="21.5" cy="10" r="2.8" fill="#ffd479"/></svg>
 """#),
-PageFile(name: "index.html", type: "text/html; charset=utf-8", tag: "985e966fbc2d67e3", text: #"""
+PageFile(name: "index.html", type: "text/html; charset=utf-8", tag: "3582de800e7797b1", text: #"""
 <!doctype html>
 <html lang="en">
 <head>
@@ -1219,14 +1219,14 @@ PageFile(name: "index.html", type: "text/html; charset=utf-8", tag: "985e966fbc2
 <meta name="viewport" content="width=device-width,initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>Image Pipeline</title>
-<link rel="icon" href="page/d321e33137c3/icon.svg" type="image/svg+xml">
-<link rel="stylesheet" href="page/d321e33137c3/style.css">
-<script type="module" src="page/d321e33137c3/app.js"></script>
+<link rel="icon" href="page/eee4a9067e58/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="page/eee4a9067e58/style.css">
+<script type="module" src="page/eee4a9067e58/app.js"></script>
 </head>
 <body>
 <a class="skip" id="skip" href="#stage">To the picture</a>
 <header class="top">
-  <h1><img src="page/d321e33137c3/icon.svg" alt="" width="22" height="22"> Image Pipeline</h1>
+  <h1><img src="page/eee4a9067e58/icon.svg" alt="" width="22" height="22"> Image Pipeline</h1>
   <nav aria-label="Views">
     <a id="picture-link" href="#" aria-current="page">Picture</a>
     <a id="cache-link" href="#cache">Caches</a>

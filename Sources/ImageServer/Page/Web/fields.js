@@ -121,7 +121,7 @@ const controls = {
   },
 };
 
-/** A number with a slider beside it; with words (`lossless`) or a unit (`pct`) if the slot takes them. */
+/** A number with a slider beside it; also words (`lossless`) or a unit (`pct`) if the slot takes them. */
 function numeric(slot, value, set, title, unit) {
   const isShare = unit !== null && value.endsWith(unit);
   const number = slot.words.includes(value) ? "" : value.replace(/(pct|%)$/, "");
