@@ -58,6 +58,12 @@ extension Site {
         return text(metrics.text, type: "text/plain; version=0.0.4; charset=utf-8")
     }
 
+    static let folderPrefix = "image_pipeline_folder_"
+    static let folderMeanings = [
+        "entries": "entries", "bytes": "bytes", "budget_bytes": "budget", "evictions": "evictions so far",
+        "saved_bytes": "bytes served by hits so far", "saved_seconds": "time that hits have saved so far",
+    ]
+
     /// What the cache folder has counted, over all processes that use it.
     private func report(_ metrics: PrometheusMetrics, _ tier: String, _ parts: [(String, StoreCounters)]) {
         for (part, counters) in parts {
@@ -68,7 +74,7 @@ extension Site {
             ]
             for (name, value) in values {
                 Meter(
-                    label: "image_pipeline_folder_" + name, dimensions: [("part", part)], factory: metrics
+                    label: Self.folderPrefix + name, dimensions: [("part", part)], factory: metrics
                 ).set(value)
             }
         }

@@ -7,6 +7,11 @@ extension ImagePipeline {
     /// nothing.
     public func reportMetrics() { observe.metrics?.report(metricCounts) }
 
+    /// What each metric of a pipeline counts or measures, by name.
+    package static var metricMeanings: [String: String] {
+        Dictionary(uniqueKeysWithValues: PipelineMetric.all.map { ($0.name, $0.meaning) })
+    }
+
     /// What tiers, queues and workers have counted.
     var metricCounts: [MetricCount] {
         tiers.tierCounters.flatMap(Self.counts) + Self.counts(memoryStatistics)

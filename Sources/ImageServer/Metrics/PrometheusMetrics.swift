@@ -1,4 +1,5 @@
 public import CoreMetrics
+import Pipeline
 import Synchronization
 
 /// Keeps the metrics of a program in memory, and writes them as Prometheus' text format, version 0.0.4.
@@ -33,6 +34,21 @@ public final class PrometheusMetrics: MetricsFactory {
     private let state = Mutex(State())
 
     public init() {}
+
+    /// For the metrics of a pipeline and a server, with what they count or measure.
+    package static func describingAll() -> PrometheusMetrics {
+        let metrics = PrometheusMetrics()
+        let served = [
+            RequestMetrics.requests: "answers by route and status",
+            RequestMetrics.durations: "time from the head of a request to that of its answer",
+            RequestMetrics.bytes: "bytes of the bodies of answers",
+        ]
+        let folder = Site.folderMeanings.map { (Site.folderPrefix + $0.key, "the cache folder's " + $0.value) }
+        for (name, meaning) in Array(ImagePipeline.metricMeanings) + Array(served) + folder {
+            metrics.describe(name, meaning)
+        }
+        return metrics
+    }
 
     /// Says what a metric counts or measures, in the line `# HELP`.
     public func describe(_ name: String, _ meaning: String) { state.withLock { $0.help[name] = meaning } }

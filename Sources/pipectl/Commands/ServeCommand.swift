@@ -63,7 +63,7 @@ struct ServeCommand: AsyncParsableCommand {
         configuration.pipeline.fetch.loopEntry = site.loop.entry
         var caches = try configuration.pipelineConfiguration()
         if configuration.hasMetrics {
-            site.metrics = PrometheusMetrics()
+            site.metrics = .describingAll()
             caches.metrics = site.metrics
         }
         let pipeline = try ImagePipeline(caches)

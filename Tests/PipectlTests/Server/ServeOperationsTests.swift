@@ -16,7 +16,7 @@ extension CommandTests {
                 let path = "/info/unsigned/" + RunningServer.encoded(url)
                 let first = try await server.ask(path)
                 #expect(first.status == 200 && first["content-type"] == "application/json")
-                let known = try SettingValue.parsed(first.text)
+                let known = SettingValue.parsed(first.text)
                 #expect(known["source"] == .string(url) && known["format"] == .string("jpeg"))
                 #expect(known["palette"] != nil && known["blurhash"] != nil && known["freshness"] == nil)
                 #expect(first["cache-control"]?.hasPrefix("max-age=3") == true)
@@ -52,6 +52,21 @@ extension CommandTests {
             }
             try await RunningServer.with(["server.metrics=false"]) { server in
                 #expect(try await server.ask("/metrics").status == 404)
+            }
+        }
+
+        @Test(.enabled(if: access("/usr/bin/promtool", X_OK) == 0, "needs Debian's prometheus"))
+        func `promtool finds nothing to object to in the metrics`() async throws {
+            let folder = ScratchFolder()
+            try await RunningServer.with(folder: folder) { server in
+                for path in ["/health", "/no", RunningServer.variant("circle", "http://127.0.0.1:1/a.jpg")] {
+                    _ = try await server.ask(path)
+                }
+                let text = try await server.ask("/metrics").text
+                _ = folder.write(text, to: "metrics.txt")
+                let check = try HelperProgram(["sh", "-c", "promtool check metrics < \(folder("metrics.txt"))"])
+                let status = await check.end()
+                #expect(status == 0 && !text.isEmpty, "\(check.text)")
             }
         }
 
