@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The page in a browser: `page_test.py SERVER ORIGIN [--pictures FOLDER]`.
+"""The page in a browser: `page_test.py SERVER ORIGIN [--token TOKEN] [--pictures FOLDER]`.
 
-SERVER is the address of a running `pipectl serve` with `allowUnsigned`, ORIGIN that of a server which has
+SERVER is the address of a running `pipectl serve` with `allowUnsigned`, TOKEN its `adminToken`, ORIGIN that of a server which has
 `dunes-2mp.jpg` and `meadow.tiff` of samples/originals. With `--pictures` screenshots are written into a folder.
 Needs playwright and Debian's chromium (scripts/install-dependencies chromium).
 """
@@ -28,8 +28,9 @@ def check(action):
 class Visit:
     """A page in a window of its own, and what it did that it should not."""
 
-    def __init__(self, browser, server, width=1440, height=900, scheme="light", touch=False):
+    def __init__(self, browser, server, token=None, width=1440, height=900, scheme="light", touch=False):
         self.server = server
+        self.token = token
         self.context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=scheme, has_touch=touch,
             permissions=["clipboard-read", "clipboard-write"])
@@ -270,7 +271,7 @@ def snippets_can_be_copied(visit, origin):
 
 
 @check
-def the_caches_show(visit, origin):
+def the_caches_show_and_are_purged(visit, origin):
     source = origin + "/dunes-2mp.jpg"
     page = visit.open("thumbnail:90,webp", source)
     shows(page, "variant-image", 90)
@@ -303,6 +304,14 @@ def the_caches_show(visit, origin):
     card.get_by_role("button", name="Open").click()
     expect(visit.recipe()).to_have_value("thumbnail:90x90,webp")
     shows(page, "variant-image", 90)
+    if visit.token is None:
+        return
+    page.get_by_role("link", name="Caches").click()
+    page.get_by_role("textbox", name="Admin token").fill(visit.token)
+    page.get_by_role("button", name="Use").click()
+    card.get_by_role("button", name="Purge source").click()
+    card.get_by_role("button", name="Purge original and variants?").click()
+    expect(page.locator("figure", has=page.get_by_text(source))).to_have_count(0)
 
 
 def phones_and_colours(browser, server, pictures):
@@ -310,7 +319,7 @@ def phones_and_colours(browser, server, pictures):
     for name, width, height, scheme in (
             ("desk-light", 1440, 900, "light"), ("desk-dark", 1440, 900, "dark"),
             ("phone-light", 390, 844, "light"), ("phone-dark", 390, 844, "dark")):
-        visit = Visit(browser, server, width, height, scheme, touch=width < 500)
+        visit = Visit(browser, server, None, width, height, scheme, touch=width < 500)
         page = visit.open("thumbnail:600x400:fill:gravity=attention,rounded-mask:24,webp:80", "sample:dusk")
         shows(page, "variant-image", 600)
         for view in ("Picture", "Caches"):
@@ -329,6 +338,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("server")
     parser.add_argument("origin")
+    parser.add_argument("--token")
     parser.add_argument("--pictures")
     parser.add_argument("--only")
     given = parser.parse_args()
@@ -344,7 +354,7 @@ def main():
                 if action is phones_and_colours:
                     action(browser, given.server, given.pictures)
                 else:
-                    visit = Visit(browser, given.server)
+                    visit = Visit(browser, given.server, given.token)
                     action(visit, given.origin)
                     assert visit.troubles == [], visit.troubles
                     visit.context.close()

@@ -21,11 +21,12 @@ extension CommandTests {
         func `the page works in a browser`() async throws {
             let images = try FolderOrigin(folder: Samples.folder + "/originals", maxAge: 3600)
             defer { images.stop() }
-            try await RunningServer.with { server in
+            let token = "the-token-of-this-test"
+            try await RunningServer.with(environment: ["PIPECTL_ADMIN_TOKEN=" + token]) { server in
                 let origin = images.url("/x").dropLast(2)
                 let checks = try HelperProgram([
                     "timeout", "--kill-after=5", "600", Self.python, Self.repository + "/Tests/Page/page_test.py",
-                    "http://127.0.0.1:\(server.port)", String(origin),
+                    "http://127.0.0.1:\(server.port)", String(origin), "--token", token,
                 ])
                 let status = await checks.end()
                 #expect(status == 0, "\(checks.text)")
