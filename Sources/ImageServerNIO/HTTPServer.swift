@@ -27,7 +27,7 @@ package final class HTTPServer: Sendable {
     package static func start(
         _ site: Site, _ configuration: ListenerConfiguration, observers: RequestObservers = RequestObservers()
     ) async throws(StartError) -> HTTPServer {
-        let transport = try secureTransport(configuration)
+        let transport: SecureTransport? = try secureTransport(configuration)
         raiseDescriptorLimit()
         let group = MultiThreadedEventLoopGroup(numberOfThreads: processors)
         let connections = Connections(limit: configuration.connections)
