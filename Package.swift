@@ -89,6 +89,8 @@ let package = Package(
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
+            // Embedded by scripts/embed-page.
+            exclude: ["Page/Web"],
             swiftSettings: settings),
         .target(
             name: "ImageServerNIO",

@@ -85,11 +85,14 @@ package enum Freshness {
         return FreshnessLifetime(seconds: 0, basis: .none)
     }
 
-    /// Seconds of freshness left at `now` (Unix seconds); zero or negative when stale (RFC 9111 §4.2).
+    /// Seconds of freshness left at `now` (Unix seconds); zero or negative when stale (RFC 9111 §4.2), or after a soft
+    /// purge.
     package static func remaining(
         of response: StoredResponse, now: Double, configuration: CachingConfiguration = CachingConfiguration()
     ) -> Double {
-        lifetime(of: response, configuration: configuration).seconds - Age.current(of: response, now: now)
+        let remaining =
+            lifetime(of: response, configuration: configuration).seconds - Age.current(of: response, now: now)
+        return response.isSoftPurged ? min(remaining, 0) : remaining
     }
 
     private static func seconds(_ given: CacheControl.Seconds) -> Double? {

@@ -28,6 +28,7 @@ package enum Reuse {
     ///
     /// With `protocol`: a fresh response is reused, unless it has `no-cache` without field names; a stale one if the
     /// client's `max-stale` permits it or within `stale-while-revalidate`, unless forbidden; otherwise it is validated.
+    /// After a soft purge, what would be fresh is as if within `stale-while-revalidate`.
     /// The client's `no-cache`, `max-age` and `min-fresh` demand validation, except that a fresh `immutable` response
     /// satisfies any `max-age` (RFC 8246 §2.1). The other policies override the client and the origin.
     package static func decision(
@@ -40,7 +41,7 @@ package enum Reuse {
         let control = GoverningDirectives(fields: stored.fields, configuration: configuration).control
         let age = Age.current(of: stored, now: now)
         let remaining = Freshness.lifetime(of: stored, configuration: configuration).seconds - age
-        let isFresh = remaining > 0 && !control.forbidsReuse
+        let isFresh = remaining > 0 && !control.forbidsReuse && !stored.isSoftPurged
         if policy != .protocol { return isFresh ? .fresh : .stale }
         let asked = directives ?? RequestDirectives()
         var otherwise: ReuseDecision { asked.onlyIfCached ? .gatewayTimeout : toOrigin }
@@ -49,6 +50,9 @@ package enum Reuse {
         if let least = asked.minFresh, remaining < Double(least) { return otherwise }
         if isFresh { return .fresh }
         if forbidsStale(control, configuration: configuration) { return otherwise }
+        if stored.isSoftPurged, remaining > 0 {
+            return asked.maxAge == nil && asked.minFresh == nil ? .staleWhileRevalidate : otherwise
+        }
         if asked.permitsStale(by: -remaining) { return .stale }
         // A client that sends `max-age` or `min-fresh` does not want stale responses (RFC 9111 §5.2.1.1).
         if asked.maxAge == nil, asked.minFresh == nil,

@@ -26,10 +26,13 @@ public struct StoredResponse: Sendable, Hashable {
     public var assignedLifetime: Double?
     /// Seconds that the freshness lifetime never exceeds, whatever gives it, because the redirects on the way limit it.
     public var lifetimeLimit: Double?
+    /// Whether a soft purge has made it stale: it answers as if within `stale-while-revalidate`, until it is validated.
+    public var isSoftPurged: Bool
 
     public init(
         status: Int, fields: [HeaderField], requestTime: Double, responseTime: Double,
-        selecting: [String: String?] = [:], assignedLifetime: Double? = nil, lifetimeLimit: Double? = nil
+        selecting: [String: String?] = [:], assignedLifetime: Double? = nil, lifetimeLimit: Double? = nil,
+        isSoftPurged: Bool = false
     ) {
         self.status = status
         self.fields = fields
@@ -38,5 +41,6 @@ public struct StoredResponse: Sendable, Hashable {
         self.selecting = selecting
         self.assignedLifetime = assignedLifetime
         self.lifetimeLimit = lifetimeLimit
+        self.isSoftPurged = isSoftPurged
     }
 }

@@ -1,10 +1,10 @@
 import PipelineFetching
 
 /// Names for URLs, so that a source may be written `name:path`.
-package struct BaseURLs: Sendable, Hashable {
+public struct BaseURLs: Sendable, Hashable {
     /// Why a setting cannot be followed.
-    package struct Refusal: Error {
-        package let text: String
+    public struct Refusal: Error {
+        public let text: String
     }
 
     private struct Base: Sendable, Hashable {
@@ -20,12 +20,12 @@ package struct BaseURLs: Sendable, Hashable {
     private static let taken: Set<String> = ["http", "https", "b64", "file", "data", "id", "bytes"]
 
     /// No names.
-    package static let none = BaseURLs()
+    public static let none = BaseURLs()
 
     private init() { bases = [:] }
 
     /// - Parameter texts: http or https URLs by name, without credentials and query; a path is taken for a folder.
-    package init(_ texts: [String: String]) throws(Refusal) {
+    public init(_ texts: [String: String]) throws(Refusal) {
         var bases: [String: Base] = [:]
         for (name, text) in texts.sorted(by: { $0.key < $1.key }) {
             guard Self.isName(name) else {

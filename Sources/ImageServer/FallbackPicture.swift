@@ -1,13 +1,13 @@
 import HTTPCaching
-package import Variants
+public import Variants
 
 /// The setting `server.fallback`: a picture in place of one that is not there or cannot be made.
-package struct FallbackPicture: Sendable {
+public struct FallbackPicture: Sendable {
     private let bytes: [UInt8]
     private let mediaType: String
 
     /// - Throws: `RenderError` if the bytes are no picture.
-    package init(_ bytes: [UInt8]) throws(RenderError) {
+    public init(_ bytes: [UInt8]) throws(RenderError) {
         mediaType = try ImageHeader.probe(bytes).format.mediaType
         self.bytes = bytes
     }

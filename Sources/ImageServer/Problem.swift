@@ -53,6 +53,7 @@ package struct Problem: Error, Sendable, Hashable {
         ]
         if !allowed.isEmpty { fields.append(HeaderField("Allow", allowed.joined(separator: ", "))) }
         if variesByAccept { fields.append(HeaderField("Vary", "Accept")) }
+        if kind == .unauthorized { fields.append(HeaderField("WWW-Authenticate", "Bearer")) }
         if let seconds = retryAfter ?? (kind == .overloaded ? 1 : nil) {
             fields.append(HeaderField("Retry-After", String(seconds)))
         }
@@ -68,6 +69,8 @@ extension Problem.Kind {
     static let invalidRecipe = Self("invalid-recipe", .invalidRecipe, "The recipe does not parse")
     static let missingMask = Self(
         "missing-mask", .maskUnavailable, "The recipe names a mask or overlay this server does not have")
+    static let unauthorized = Self("unauthorized", 401, "The request does not carry the admin token")
+    static let adminOff = Self("admin-off", 403, "This server has no admin token")
     static let badSignature = Self("bad-signature", 403, "The URL is not signed for this server")
     static let forbidden = Self("forbidden", 403, "This is for the server's operators")
     static let recipeNotAllowed = Self("recipe-not-allowed", 403, "This server does not make that recipe")
@@ -101,8 +104,8 @@ extension Problem.Kind {
 
     /// Every kind, for the documentation.
     static let all: [Self] = [
-        malformedRequest, invalidSource, invalidRecipe, missingMask, badSignature, forbidden, recipeNotAllowed,
-        sourceRefused,
+        malformedRequest, invalidSource, invalidRecipe, missingMask, unauthorized, adminOff, badSignature, forbidden,
+        recipeNotAllowed, sourceRefused,
         unknownPath, notFound, methodNotAllowed, requestTimeout, preconditionFailed, bodyTooLarge, overLimit,
         targetTooLong, notAnImage,
         undecodable, renderFailed, renderCrashed, tooManyRequests, fieldsTooLarge, internalError, unknownCoding,
@@ -115,15 +118,13 @@ extension Problem.Kind {
 extension Problem {
     /// What a client learns of a pipeline's error. Messages about the source or the recipe are for the author of the URL;
     /// those about addresses, folders and libraries are for the log.
-    ///
-    /// - Parameter retryAfter: seconds until another request may succeed, if that is known.
-    init(_ error: PipelineError, retryAfter: Int? = nil) {
+    init(_ error: PipelineError) {
         guard let known = Self.byCode[error.code] else {
             self.init(.internalError)
             return
         }
         self.init(known.kind, known.showsMessage ? error.message : nil)
-        self.retryAfter = retryAfter ?? error.retryAfter
+        retryAfter = error.retryAfter
     }
 
     private static let byCode: [PipelineError.Code: (kind: Kind, showsMessage: Bool)] = [

@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// At most `2 × limit` clients are remembered: recent ones, and those before them, which are forgotten when there are
 /// `limit` recent ones. A client that is forgotten begins with a full bucket, as one that has been away does.
-package final class RateLimit: Sendable {
+public final class RateLimit: Sendable {
     private struct Bucket {
         var tokens: Double
         /// Unix seconds.
@@ -18,7 +18,7 @@ package final class RateLimit: Sendable {
     }
 
     /// Requests a second.
-    package let rate: Double
+    public let rate: Double
     private let capacity: Double
     private let limit: Int
     private let state = Mutex(State())
@@ -29,7 +29,7 @@ package final class RateLimit: Sendable {
     /// - Parameters:
     ///   - rate: requests a second, above 0.
     ///   - limit: recent clients that are remembered.
-    package init(rate: Double, limit: Int = 32_768) {
+    public init(rate: Double, limit: Int = 32_768) {
         self.rate = rate
         self.limit = limit
         capacity = max(1, rate * Self.burstSeconds)
@@ -78,30 +78,15 @@ package final class RateLimit: Sendable {
     }
 }
 
-extension Site {
-    /// The rate limit as one request meets it.
-    final class Gate: Sendable {
-        let work: WorkGate
-        private let refusal: Refusal
-
-        private final class Refusal: Sendable {
-            let seconds = Mutex<Int?>(nil)
+extension RateLimit {
+    /// The limit as one request meets it.
+    func gate(_ client: String?, _ now: @escaping @Sendable () -> Double) -> WorkGate {
+        WorkGate { () throws(PipelineError) in
+            guard let seconds = self.take(client, now: now()) else { return }
+            var error = PipelineError(
+                .rateLimited, "try again in \(seconds) s; what is cached is served without a limit")
+            error.retryAfter = seconds
+            throw error
         }
-
-        /// nil without a limit.
-        init?(_ limit: RateLimit?, _ request: ServerRequest, _ now: @escaping @Sendable () -> Double) {
-            guard let limit else { return nil }
-            let (client, refusal) = (request.client, Refusal())
-            self.refusal = refusal
-            work = WorkGate { () throws(PipelineError) in
-                guard let seconds = limit.take(client, now: now()) else { return }
-                refusal.seconds.withLock { $0 = seconds }
-                throw PipelineError(
-                    .rateLimited, "try again in \(seconds) s; what is cached is served without a limit")
-            }
-        }
-
-        /// Seconds until another request may succeed; nil if this one was not refused.
-        var retryAfter: Int? { refusal.seconds.withLock { $0 } }
     }
 }

@@ -1,19 +1,19 @@
-package import Variants
+public import Variants
 
 /// Which recipes a site makes of those that clients ask for. What the operator has written, presets and `recipes.allow`,
 /// is made as it is.
-package struct RecipeRules: Sendable {
+public struct RecipeRules: Sendable {
     /// Recipes that the site makes; nil if it makes all. In canonical form, presets expanded.
-    package var allowed: Set<Recipe>?
+    public var allowed: Set<Recipe>?
     /// Whether a client may ask for a preset (`@name`) alone, and for nothing that it has written itself.
-    package var presetsOnly = false
+    public var presetsOnly = false
     /// Names of the steps, load options and outputs that clients may write; nil if they may write all. Presets may use
     /// any.
-    package var steps: Set<String>?
+    public var steps: Set<String>?
     /// The sizes of `thumbnail`; nil if there is no rule.
-    package var sizes: SizeSteps?
+    public var sizes: SizeSteps?
 
-    package init() {}
+    public init() {}
 
     /// The recipe to make for a text that parses as `recipe`.
     ///
@@ -46,20 +46,20 @@ package struct RecipeRules: Sendable {
 }
 
 /// The sizes that `thumbnail` is made in, so that clients who ask for every width cannot fill the caches.
-package struct SizeSteps: Sendable, Hashable {
+public struct SizeSteps: Sendable, Hashable {
     /// Edges in pixels, ascending.
-    package let edges: [Int]
+    public let edges: [Int]
 
     /// Whether another size is refused rather than replaced by the next step.
-    package var isStrict = false
+    public var isStrict = false
 
-    /// The steps of many cameras, screens and layouts, design §6.
-    package static let usual = SizeSteps(edges: [20, 40, 60, 120, 250, 330, 500, 960, 1280, 1920, 3840])
+    /// Edges that cover thumbnails, layouts and screens.
+    public static let usual = SizeSteps(edges: [20, 40, 60, 120, 250, 330, 500, 960, 1280, 1920, 3840])
 
     private init(edges: [Int]) { self.edges = edges }
 
     /// - Parameter edges: pixels, 1…8192, in any order; nil without any.
-    package init?(_ edges: [Int]) {
+    public init?(_ edges: [Int]) {
         guard !edges.isEmpty, edges.allSatisfy({ (1...8192).contains($0) }) else { return nil }
         self.init(edges: Set(edges).sorted())
     }

@@ -81,6 +81,9 @@ package final class RequestLog: Sendable {
         }
         switch route {
         case .health: return "/health"
+        case .purge: return "/purge"
+        case .source(let source, _): return "/source/" + redacted(source)
+        case .page: return String(target.prefix { $0 != "?" })
         case .ready: return "/ready"
         case .metrics: return "/metrics"
         case .info(_, let source): return "/info/" + redacted(source)

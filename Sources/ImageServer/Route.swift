@@ -1,18 +1,33 @@
+import PipelineCaching
+
 /// What a request's path asks for.
 ///
 ///     /variant/{signature}/{recipe}/{source}    /original/{signature}/{source}    /info/{signature}/{source}
-///     /health    /ready    /metrics
+///     /source/{source}    /purge    /health    /ready    /metrics    /    /page/…
 ///
 /// Recipe and source are one path segment each, percent-decoded exactly once. The signature is `Signature`'s to check, and
-/// so is `?exp=UNIX`, the only query.
+/// so is `?exp=UNIX`, their only query.
 enum Route: Sendable, Hashable {
     case original(signature: String, source: String)
     case variant(signature: String, recipe: String, source: String)
     case info(signature: String, source: String)
     case health, ready, metrics
+    /// Everything stored of a source, and how to purge it if the query says so.
+    case source(String, mode: PurgeMode?)
+    case purge
+    case page(PageRoute)
 
-    /// Methods every route takes so far.
+    /// Methods of the routes that show something.
     static let methods = ["GET", "HEAD"]
+
+    /// Methods that this route takes.
+    var methods: [String] {
+        switch self {
+        case .source: ["DELETE", "PURGE"]
+        case .purge: ["POST"]
+        case .original, .variant, .info, .health, .ready, .metrics, .page: Self.methods
+        }
+    }
 
     /// Reads a target in origin form.
     ///
@@ -26,6 +41,10 @@ enum Route: Sendable, Hashable {
         switch segments.first {
         case "health" where segments.count == 1:
             self = .health
+        case "" where path == "/":
+            self = .page(.document)
+        case "page":
+            self = .page(try PageRoute(segments.dropFirst()))
         case "ready" where segments.count == 1:
             self = .ready
         case "metrics" where segments.count == 1:
@@ -47,14 +66,31 @@ enum Route: Sendable, Hashable {
             let source = try Self.source(segments[3...], hasQuery: hasQuery)
             let recipe = try Self.text(segments[2], of: .invalidRecipe, called: "recipe")
             self = .variant(signature: String(segments[1]), recipe: recipe, source: source)
+        case "source":
+            guard segments.count >= 2, !segments[1].isEmpty else {
+                throw Problem(.invalidSource, "expected /source/{source}, \(Self.howToEncode)")
+            }
+            let mode = try Self.mode(target[mark...].dropFirst())
+            self = .source(try Self.source(segments[1...], hasQuery: false), mode: mode)
+        case "purge" where segments.count == 1:
+            self = .purge
         default:
-            throw Problem(.unknownPath, "there is /variant/…, /original/…, /info/…, /health and /ready")
+            throw Self.nothing
         }
     }
+
+    static let nothing = Problem(.unknownPath, "there is /variant/…, /original/…, /info/…, /health and /ready")
 
     private static let howToEncode =
         "the source as one path segment: percent-encode it, `/` as %2F, `?` as %3F and `%` as %25, "
         + "or write `b64:` and its base64url"
+
+    private static func mode(_ query: Substring) throws(Problem) -> PurgeMode? {
+        if query.isEmpty { return nil }
+        for mode in [PurgeMode.hard, .soft] where query == "mode=\(mode.rawValue)" { return mode }
+        throw Problem(
+            .malformedRequest, "the query is `mode=soft` or `mode=hard`; in the source, write `?` as %3F")
+    }
 
     private static func source(_ segments: ArraySlice<Substring>, hasQuery: Bool) throws(Problem) -> String {
         guard segments.count == 1, let segment = segments.first else {

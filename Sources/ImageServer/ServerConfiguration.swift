@@ -10,18 +10,28 @@ public struct ServerConfiguration: Sendable {
         get { signature.allowUnsigned }
         set { signature.allowUnsigned = newValue }
     }
+    /// Keys whose signatures are accepted (docs/signing.md). Default none: with neither keys nor `allowUnsigned` every
+    /// picture is refused.
+    public var keys: [SigningKey] {
+        get { signature.keys }
+        set { signature.keys = newValue }
+    }
     /// Formats that `auto` may choose, best first; default JPEG XL, WebP.
     public var formats: [ImageFormat] = [.jxl, .webp]
-    /// Which recipes the site makes.
-    package var recipes = RecipeRules()
+    /// Which recipes the site makes; default all.
+    public var recipes = RecipeRules()
     /// Recipes that have names; default none.
     public var presets = RecipePresets.none
-    /// Names for URLs, so that a source may be `name:path`.
-    package var baseURLs = BaseURLs.none
-    /// How many requests that miss the caches each client may make; nil if there is no limit.
-    package var rate: RateLimit?
-    /// Sent with a 404 or 422 of a variant in place of the problem's text; nil if there is none.
-    package var fallback: FallbackPicture?
+    /// Names for URLs, so that a source may be `name:path`; default none.
+    public var baseURLs = BaseURLs.none
+    /// What operators prove themselves with; nil if purges are refused.
+    package var adminToken: AdminToken?
+    /// The fields that carry tags on variants.
+    package var tags = SentTags.off
+    /// How many requests that miss the caches each client may make; default nil: any number.
+    public var rate: RateLimit?
+    /// Sent with a 404 or 422 of a variant in place of the problem's text; default nil.
+    public var fallback: FallbackPicture?
     /// The client's fields that go to the origin.
     package var forwarded = ForwardedFields([])
     /// Methods besides GET and HEAD that go to the origin.
@@ -35,6 +45,8 @@ public struct ServerConfiguration: Sendable {
     /// The pipeline's own rules, from which answers derive their freshness.
     package var caching = CachingConfiguration()
 
+    /// Whether there is a page at `/` to try recipes and to look at the caches, and whether its samples are sources.
+    package var playground = false
     /// Whether the server takes work; ended when it is asked to stop.
     package var readiness = Readiness()
     /// What `/metrics` shows; nil if there are none.

@@ -67,21 +67,21 @@ package struct Signature: Sendable {
 }
 
 /// A key that signs paths, and checks their signatures.
-package struct SigningKey: Sendable {
+public struct SigningKey: Sendable {
     /// Why a key cannot be used.
-    package struct Refusal: Error {
-        package let text: String
+    public struct Refusal: Error {
+        public let text: String
     }
 
     /// The name that signatures refer to it by: `[A-Za-z0-9_-]{1,32}`.
-    package let id: String
+    public let id: String
     private let key: SymmetricKey
 
     /// The fewest bytes a key may have.
-    package static let leastBytes = 16
+    public static let leastBytes = 16
 
     /// - Parameter hex: at least 16 bytes, two hexadecimal digits each.
-    package init(id: String, hex: String) throws(Refusal) {
+    public init(id: String, hex: String) throws(Refusal) {
         guard (1...32).contains(id.utf8.count), id.utf8.allSatisfy(Self.isNameByte) else {
             throw Refusal(text: "a key's name has 1 to 32 letters, digits, `_` and `-`")
         }
@@ -108,6 +108,25 @@ package struct SigningKey: Sendable {
         let rest = segments.map { "/" + $0 }.joined() + (expiry.map { "?exp=\($0)" } ?? "")
         let code = HMAC<SHA256>.authenticationCode(for: Array("/\(route)\(rest)".utf8), using: key)
         return "/\(route)/\(id).\(PercentText.base64URL(Array(code)))\(rest)"
+    }
+
+    /// The signed path of a variant, below the mount point.
+    ///
+    /// - Parameters:
+    ///   - source: an http or https URL, or `name:path` with a name of `ServerConfiguration.baseURLs`.
+    ///   - expiry: Unix seconds from which the path is refused; nil, the default, for never.
+    public func variantPath(recipe: String, source: String, expiry: Int? = nil) -> String {
+        path("variant", [PercentText.segment(recipe), PercentText.segment(source)], expiry: expiry)
+    }
+
+    /// The signed path of an original; parameters as for `variantPath`.
+    public func originalPath(source: String, expiry: Int? = nil) -> String {
+        path("original", [PercentText.segment(source)], expiry: expiry)
+    }
+
+    /// The signed path of an original's description; parameters as for `variantPath`.
+    public func infoPath(source: String, expiry: Int? = nil) -> String {
+        path("info", [PercentText.segment(source)], expiry: expiry)
     }
 
     /// Takes the same time for every code of the right length.

@@ -8,8 +8,7 @@ extension Site {
         _ text: String, _ request: ServerRequest, _ grant: Signature.Grant
     ) async throws(Problem) -> ServerResponse {
         var asked = ImageRequest(.url(try settings.baseURLs.url(for: text)))
-        let gate = Gate(settings.rate, request, now)
-        asked.gate = gate?.work
+        asked.gate = settings.rate?.gate(request.client, now)
         asked.fields = settings.forwarded.upstream(request.fields, isOriginal: false)
         if !settings.forwarded.areAll { asked.fields += LoopGuard.passedOn(request.fields) }
         asked.policy = policy(request)
@@ -19,7 +18,7 @@ extension Site {
             // Clients would keep an answer without colours, so only what stays that way goes without.
             if let error = information.colourError, !Self.lasting.contains(error.code) { throw error }
         } catch {
-            throw Problem(error, retryAfter: gate?.retryAfter)
+            throw Problem(error)
         }
         var answer = information.response
         answer.bytes = Array((information.json(source: text, freshness: false) + "\n").utf8)
@@ -29,7 +28,8 @@ extension Site {
             original: answer.record.response.fields, forwarded: settings.forwarded, isNegotiated: false)
         return ConditionalAnswer.response(
             VariantAnswer.response(
-                answer, varying: varying, caching: settings.caching, expiry: grant.expiry, now: now()),
+                answer, varying: varying, naming: settings.tags.fields(of: answer.record), caching: settings.caching,
+                expiry: grant.expiry, now: now()),
             to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
     }
 

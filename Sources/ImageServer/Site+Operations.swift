@@ -46,7 +46,8 @@ extension Site {
     func metrics(_ request: ServerRequest) async throws(Problem) -> ServerResponse {
         guard isOperator(request) else {
             throw Problem(
-                .forbidden, "metrics are for clients on this machine and for the server's `adminListen` address")
+                .forbidden,
+                "metrics are for clients on this machine, for the server's `adminListen` address, and for `adminToken`")
         }
         guard let metrics = settings.metrics else { throw Problem(.unknownPath, "this server keeps no metrics") }
         pipeline.reportMetrics()
@@ -73,10 +74,10 @@ extension Site {
         }
     }
 
-    /// Whether the client is on this machine, or came by the address for operators. A proxy on this machine passes on
+    /// Whether the client has the admin token, is on this machine, or came by the address for operators. A proxy on this machine passes on
     /// anybody's requests, and says so.
     func isOperator(_ request: ServerRequest) -> Bool {
-        if request.isAdministrative { return true }
+        if request.isAdministrative || settings.adminToken?.isIn(request.fields) == true { return true }
         guard let client = request.client, client == "::1" || client.hasPrefix("127.") else { return false }
         let passed = ["forwarded", "x-forwarded-for", "x-real-ip", "via"]
         return !request.fields.contains { field in passed.contains { FieldLines.isSameName($0, field.name) } }

@@ -99,9 +99,9 @@ public struct Site: Sendable {
             // First, so that nothing of a path is decoded or done for those who may not ask.
             let grant = try settings.signature.grant(request.target, now: now())
             let route = try Route(request.target)
-            guard Route.methods.contains(request.method) || passesOn(request, route) else {
+            guard route.methods.contains(request.method) || passesOn(request, route) else {
                 var problem = Problem(.methodNotAllowed, "\(request.method) is not for this path")
-                problem.allowed = Route.methods
+                problem.allowed = route.methods
                 if case .original(let signature, _) = route {
                     problem.allowed = settings.methods.allowed(signature: signature)
                 }
@@ -111,6 +111,12 @@ public struct Site: Sendable {
             switch route {
             case .health:
                 return health()
+            case .source(let source, let mode):
+                return try await purge(source, mode, request)
+            case .purge:
+                return try await purge(request)
+            case .page(let page):
+                return try await self.page(page, request)
             case .ready:
                 return ready(request)
             case .metrics:
@@ -128,12 +134,13 @@ public struct Site: Sendable {
         }
     }
 
-    /// Whether the request goes to an origin with what it carries.
+    /// Whether the request goes to an origin with what it carries, or its body says what to purge.
     package func wantsBody(of request: ServerRequest) -> Bool {
         // Errors are answered by `respond(to:onInterim:)`, which meets them again.
         guard !Route.methods.contains(request.method), let route = try? Route(request.target),
             (try? settings.signature.grant(request.target, now: now())) != nil
         else { return false }
+        if case .purge = route { return request.method == "POST" && settings.adminToken?.isIn(request.fields) == true }
         return passesOn(request, route)
     }
 
@@ -186,13 +193,8 @@ public struct Site: Sendable {
             onInterim(ServerResponse(status: status, fields: kept))
         }
         let original: OriginalResponse
-        let gate = Gate(settings.rate, request, now)
-        asked.gate = gate?.work
-        do throws(PipelineError) {
-            original = try await pipeline.original(for: asked)
-        } catch {
-            throw Problem(error, retryAfter: gate?.retryAfter)
-        }
+        asked.gate = settings.rate?.gate(request.client, now)
+        do throws(PipelineError) { original = try await pipeline.original(for: asked) } catch { throw Problem(error) }
         let answer = OriginalAnswer.response(original)
         if !changes { prepare(original, request, grant) }
         if changes { return answer }
@@ -214,8 +216,8 @@ public struct Site: Sendable {
             let recipe = try settings.recipes.admitted(recipe, text: text)
             let url = try settings.baseURLs.url(for: source)
             var asked = ImageRequest(.url(url), recipe: recipe)
-            let gate = Gate(settings.rate, request, now)
-            asked.gate = gate?.work
+            if settings.playground, let sample = PageSample(source: source) { asked.source = sample.imageSource }
+            asked.gate = settings.rate?.gate(request.client, now)
             asked.fields = settings.forwarded.upstream(request.fields, isOriginal: false)
             if !settings.forwarded.areAll { asked.fields += LoopGuard.passedOn(request.fields) }
             asked.policy = policy(request)
@@ -227,12 +229,14 @@ public struct Site: Sendable {
             do throws(PipelineError) {
                 image = try await pipeline.respond(to: asked)
             } catch {
-                throw Problem(error, retryAfter: gate?.retryAfter)
+                throw Problem(error)
             }
             let varying = VariantAnswer.varying(
                 original: image.record.response.fields, forwarded: settings.forwarded, isNegotiated: isNegotiated)
             // A named mask is read for each request: it may have changed.
-            let naming = SourceFields.fields(of: url, image.format, isGiven: url == source)
+            let naming =
+                SourceFields.fields(of: url, image.format, isGiven: url == source)
+                + settings.tags.fields(of: image.record)
             if recipe.maskNames.isEmpty, recipe.overlayNames.isEmpty {
                 prepare(image, varying, naming, request, grant)
             }
@@ -287,8 +291,9 @@ public struct Site: Sendable {
         guard stored.responseTime <= now + LookUpStage.clockTolerance,
             Reuse.decision(stored: stored, now: now, policy: .protocol, configuration: settings.caching) == .fresh
         else { return nil }
-        let end = now + Freshness.remaining(of: stored, now: now, configuration: settings.caching)
-        return expiry.map { $0 > now ? now..<min(end, $0) : nil } ?? now..<end
+        let end = min(
+            now + Freshness.remaining(of: stored, now: now, configuration: settings.caching), expiry ?? .infinity)
+        return now < end ? now..<end : nil
     }
 
     /// HTTP's own rules, unless a client's `no-cache` is to be honoured and given (RFC 9111 §5.2.1.4 and §5.4).

@@ -14,7 +14,7 @@ enum SourceFields {
     static func fields(of source: String, _ format: ImageFormat, isGiven: Bool) -> [HeaderField] {
         guard let url = try? SourceURL(source) else { return [] }
         var fields = [HeaderField("Content-Disposition", disposition(url, format))]
-        // A URL with credentials is nobody else's canonical one.
+        // A URL with credentials is not for other clients.
         let canonical = url.normalised
         if isGiven, url.userinfo == nil,
             canonical.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ">") })

@@ -22,7 +22,7 @@ package struct TrustedProxies: Sendable, Hashable {
     private init() {}
 
     /// - Parameter texts: addresses, blocks of them (`10.0.0.0/8`), and `unix` for the peers of Unix sockets.
-    /// - Throws: `Malformed`, with the first text that is none of these.
+    /// - Throws: `Malformed`, with the first text that is not one of these.
     package init(_ texts: [String]) throws(Malformed) {
         self.texts = texts
         for text in texts {

@@ -9,7 +9,7 @@ enum VariantAnswer {
     /// - Parameters:
     ///   - image: what the pipeline gave.
     ///   - varying: request fields that this answer depended on, as `Vary` names them.
-    ///   - naming: fields that name the source.
+    ///   - naming: fields that name the source, tags included.
     ///   - expiry: Unix seconds from which the URL is refused, so that no cache in front keeps the answer for longer.
     ///   - now: Unix seconds.
     static func response(

@@ -23,7 +23,7 @@ package final class HTTPServer: Sendable {
 
     /// Starts listening.
     ///
-    /// - Parameter observers: are told of each request.
+    /// - Parameter observers: record each request.
     package static func start(
         _ site: Site, _ configuration: ListenerConfiguration, observers: RequestObservers = RequestObservers()
     ) async throws(StartError) -> HTTPServer {

@@ -1,6 +1,6 @@
 package import ImageServer
 
-/// Who is told of each request, once its answer begins.
+/// The log and the metrics, which record each request when its answer begins.
 package struct RequestObservers: Sendable {
     /// Gets a line for each; nil if requests are not logged.
     package var log: RequestLog?

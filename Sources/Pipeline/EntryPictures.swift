@@ -92,12 +92,13 @@ extension Tiers {
         return PixelBuffer(width: entry.value.width, height: entry.value.height, pixels: entry.body)
     }
 
-    /// Keeps decoded pixels, unless a purge came since `generation`.
+    /// Keeps decoded pixels, unless a purge of their original came since `generation`.
     func keep(
-        _ decoded: PixelBuffer, _ digest: String, of original: String, milliseconds: Double, generation: UInt64
+        _ decoded: PixelBuffer, _ digest: String, of original: OriginalRecord, milliseconds: Double, generation: UInt64
     ) {
         let size = DecodedVariant(width: decoded.width, height: decoded.height)
         pixels.insert(
-            size, body: decoded.pixels, for: digest, cost: milliseconds, generation: generation, name: original)
+            size, body: decoded.pixels, for: digest, cost: milliseconds, generation: generation, name: original.digest,
+            source: original.source)
     }
 }

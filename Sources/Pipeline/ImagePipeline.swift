@@ -366,7 +366,7 @@ public final class ImagePipeline: Sendable {
                 RenderJob(original: response.bytes, header: header, recipe: Recipe(), limits: limits))
             if response.isStorable {
                 tiers.keep(
-                    pixels, response.digest, of: response.record.digest,
+                    pixels, response.digest, of: response.record,
                     milliseconds: began.duration(to: .now).milliseconds, generation: generation)
             }
             return pixels
@@ -384,22 +384,44 @@ public final class ImagePipeline: Sendable {
 
     /// Removes a source's records, bodies and all their variants from disk and memory, including the memory of other
     /// processes that share the cache folder.
-    public func purge(_ source: ImageSource, sourceID: String? = nil) async throws(PipelineError) -> PurgeResult {
+    ///
+    /// - Parameter mode: whether all of it is removed, or only variants, or records are made stale.
+    public func purge(
+        _ source: ImageSource, sourceID: String? = nil, mode: PurgeMode = .hard
+    ) async throws(PipelineError) -> PurgeResult {
         var request = ImageRequest(source)
         request.sourceID = sourceID
-        return try await purge(name: AdmitStage.identify(request).source)
+        return try await purge(name: AdmitStage.identify(request).source, mode: mode)
     }
 
     /// Purges a source by its `OriginalRecord.source` name: a normalised URL, `file:` and an absolute path, `id:` and a
     /// `sourceID`, or `bytes:` and the SHA-256 of the given bytes.
-    public func purge(name: String) async throws(PipelineError) -> PurgeResult {
-        do throws(StoreError) { return try await tiers.purge(source: name) } catch { throw PipelineError(error) }
+    public func purge(name: String, mode: PurgeMode = .hard) async throws(PipelineError) -> PurgeResult {
+        do throws(StoreError) { return try await tiers.purge(source: name, mode: mode) } catch {
+            throw PipelineError(error)
+        }
     }
 
     /// Purges many sources at once, by URL prefix or by host. The time it takes grows with what it removes.
     /// Work in flight when it starts is not stored, whatever its source.
-    public func purge(_ selection: SourceSelection) async throws(PipelineError) -> PurgeResult {
-        do throws(StoreError) { return try await tiers.purge(selection) } catch { throw PipelineError(error) }
+    public func purge(
+        _ selection: SourceSelection, mode: PurgeMode = .hard
+    ) async throws(PipelineError) -> PurgeResult {
+        do throws(StoreError) { return try await tiers.purge(selection, mode: mode) } catch {
+            throw PipelineError(error)
+        }
+    }
+
+    /// Purges sources by name and by prefixes of names.
+    package func purge(
+        names: Set<String>, prefixes: [String], mode: PurgeMode
+    ) async throws(PipelineError) -> PurgeResult {
+        let matching = prefixes.isEmpty ? nil : SourceSelection(prefixes: prefixes)
+        do throws(StoreError) {
+            return try await tiers.purge(PurgeSelection(sources: names, matching: matching, mode: mode))
+        } catch {
+            throw PipelineError(error)
+        }
     }
 
     /// What the cache folder holds and has done; nil without a folder, or if it cannot be read.

@@ -109,7 +109,7 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
     public var message: String
     /// The error of the layer below, if any.
     public var cause: (any Error)?
-    /// Seconds after which it is worth to try again; nil unless `overloaded`.
+    /// Seconds after which it is worth to try again; nil unless `overloaded` or `rateLimited`.
     public var retryAfter: Int?
     /// The stage it came from, for the log.
     var stage: String?

@@ -77,7 +77,7 @@ extension ImagePipeline {
     /// What is known about an original; colours come from a thumbnail that is cached like any variant.
     ///
     /// - Parameter request: without a recipe.
-    /// - Throws: as `respond(to:)`; `notAnImage` for an original that is none.
+    /// - Throws: as `respond(to:)`; `notAnImage` if the original is not an image.
     package func information(for request: ImageRequest) async throws(PipelineError) -> SourceInformation {
         let response = try await respond(to: request)
         guard let header = response.record.header else {

@@ -24,7 +24,8 @@ public protocol CacheTier: Sendable {
     /// carries an older mark becomes visible. A record may be kept without its body.
     func store(_ changes: [EntryChange]) async throws(StoreError)
 
-    /// Removes everything that a selection covers, and voids changes whose marks are older.
+    /// Removes everything that a selection covers, and voids changes whose marks are older. Its `mode` may ask for less
+    /// than that; a tier may always remove more.
     func purge(_ selection: PurgeSelection) async throws(StoreError) -> PurgeResult
 
     /// What was purged since a mark, by this or any other user of the tier; without a mark, nothing but the mark of now.
@@ -113,6 +114,17 @@ public struct PurgeMark: Sendable, Hashable, Comparable {
     public static func < (left: PurgeMark, right: PurgeMark) -> Bool { left.rawValue < right.rawValue }
 }
 
+/// How much a purge removes.
+public enum PurgeMode: String, Sendable, Hashable, CaseIterable {
+    /// Everything, at once.
+    case hard
+    /// Nothing: records are made stale. Each is answered with once more while it is validated behind the answer, or
+    /// validated first if its directives demand that (`no-cache`, `must-revalidate`, …).
+    case soft
+    /// Variants only, at once; originals stay as they are.
+    case variantsOnly
+}
+
 /// What a purge removes: the records of these sources, their bodies unless another source's record names them, and all
 /// variants of every digest these sources are known to have had.
 public struct PurgeSelection: Sendable, Hashable {
@@ -122,19 +134,28 @@ public struct PurgeSelection: Sendable, Hashable {
     public var matching: SourceSelection?
     /// Further originals that belong to these sources, although no record of the tier may say so.
     public var digests: Set<String> = []
+    /// What to do with them.
+    public var mode = PurgeMode.hard
 
-    public init(sources: Set<String> = [], matching: SourceSelection? = nil, digests: Set<String> = []) {
+    public init(
+        sources: Set<String> = [], matching: SourceSelection? = nil, digests: Set<String> = [],
+        mode: PurgeMode = .hard
+    ) {
         self.sources = sources
         self.matching = matching
         self.digests = digests
+        self.mode = mode
     }
+
+    /// Removes nothing, and voids all work in flight, whatever its source: no source has this name.
+    static let workInFlight = PurgeSelection(sources: [""])
 }
 
 /// What a purge removed.
 public struct PurgeResult: Sendable, Hashable {
     /// Sources of which anything was stored.
     public var sources = 0
-    /// Records removed.
+    /// Records removed; those made stale by a soft purge.
     public var records = 0
     /// Bodies of originals removed.
     public var originals = 0

@@ -50,10 +50,18 @@ package enum Catalogue {
 
     /// The documentation of a step or an output.
     package struct Entry: Sendable, Hashable {
+        /// Where in a recipe it stands.
+        package enum Role: String, Sendable {
+            case load, ratio, operation, output
+        }
+
+        package var role: Role
         package var token: String
         package var grammar: String
         /// Ranges and defaults of its arguments; empty if it takes none.
         package var ranges: String
+        /// The words that keyed arguments take where the grammar has a letter, by key.
+        package var words: [String: [String]] = [:]
         package var summary: String
         package var example: String
     }
@@ -63,8 +71,8 @@ package enum Catalogue {
         LoadOption.allCases.map(\.entry)
         + operations.map { type in
             Entry(
-                token: type.token, grammar: type.grammar, ranges: type.ranges, summary: type.summary,
-                example: type.example)
+                role: .operation, token: type.token, grammar: type.grammar, ranges: type.ranges, words: type.words,
+                summary: type.summary, example: type.example)
         }
         + [PixelRatio.entry] + outputs.map { $0.entry } + OutputSpecification.chosenLater
 
@@ -137,7 +145,8 @@ extension OutputSpecification {
         let list = names.joined(separator: ", ") + (names.count > 1 ? " joined by `+`" : "")
         let ranges = (quality.map { "Q 1…100 (\($0)); " } ?? "") + "`max=` a size (`20kB`, `20KiB`), `keep=` " + list
         return Catalogue.Entry(
-            token: token, grammar: token + options + "[:max=SIZE][:keep=LIST]", ranges: ranges, summary: summary,
+            role: .output, token: token, grammar: token + options + "[:max=SIZE][:keep=LIST]", ranges: ranges,
+            words: ["keep": KeptMetadata.names.filter { holds.contains($0.value) }.map(\.name)], summary: summary,
             example: example)
     }
 }

@@ -93,6 +93,22 @@ extension CacheTierConformance {
             try await bench.keep(entry, body, of: original.source)
             bench.expect(try await bench.variant(entry.key, of: original.digest)?.body == body, "work begun after")
         },
+        Check("a soft purge leaves no record unmarked, and a purge of variants no variant") { bench in
+            let (a, b) = (sample(100, seed: 1), sample(100, seed: 2))
+            let entry = variant("v", of: digest(b), b)
+            for (name, body) in [("http://a/", a), ("http://b/", b)] { try await bench.keep(record(name, body), body) }
+            let before = try await bench.mark()
+            _ = try await bench.tier.purge(PurgeSelection(sources: ["http://a/"], mode: .soft))
+            var confirmed = record("http://a/", a)
+            confirmed.response.responseTime += 1
+            try await bench.tier.store([EntryChange(.freshened(confirmed), mark: before)])
+            let left = try await bench.records("http://a/")
+            bench.expect(left.allSatisfy(\.response.isSoftPurged), "a record that is fresh")
+            bench.expect(try await bench.records("http://b/").contains { !$0.response.isSoftPurged }, "another source")
+            try await bench.keep(entry, b, of: "http://b/")
+            _ = try await bench.tier.purge(PurgeSelection(sources: ["http://b/"], mode: .variantsOnly))
+            bench.expect(try await bench.variant(entry.key, of: entry.originalDigest) == nil, "the variant")
+        },
         Check("purges are told since a mark: their names, or that there were too many") { bench in
             try await bench.keep(record("http://a/", [1]), [1])
             let before = try await bench.mark()

@@ -31,6 +31,28 @@ struct ReuseTests {
         #expect(Reuse.decision(stored: stored(tagged), now: epoch + age, policy: policy) == expected)
     }
 
+    @Test(
+        arguments: [
+            ("max-age=60", 10.0, nil, ReuseDecision.staleWhileRevalidate), ("max-age=60", 100, nil, .mustValidate),
+            ("max-age=60, stale-while-revalidate=60", 100, nil, .staleWhileRevalidate),
+            ("max-age=60, must-revalidate", 10, nil, .mustValidate), ("max-age=60, no-cache", 10, nil, .mustValidate),
+            ("s-maxage=60", 10, nil, .mustValidate), ("max-age=60", 10, "max-stale", .staleWhileRevalidate),
+            ("max-age=60", 10, "max-age=30", .mustValidate), ("max-age=60", 10, "min-fresh=1", .mustValidate),
+        ] as [(String, Double, String?, ReuseDecision)])
+    func `what a soft purge has made stale is used while it is validated, unless that is forbidden`(
+        control: String, age: Double, asked: String?, expected: ReuseDecision
+    ) {
+        var response = stored(["Cache-Control": control, "ETag": "\"a\""])
+        response.isSoftPurged = true
+        let directives = asked.map { RequestDirectives(fields: [HeaderField("Cache-Control", $0)]) }
+        #expect(
+            Reuse.decision(stored: response, now: epoch + age, policy: .protocol, directives: directives) == expected)
+        #expect(Reuse.decision(stored: response, now: epoch + age, policy: .cacheElseLoad) == .stale)
+        #expect(Freshness.remaining(of: response, now: epoch + age) <= 0)
+        let confirmed = Validation.freshened(response, by: [], requestTime: epoch + age, responseTime: epoch + age)
+        #expect(!confirmed.isSoftPurged)
+    }
+
     @Test func `a stale response without validator is fetched again (RFC 9111 §4.3.1)`() {
         let response = stored(["Cache-Control": "max-age=60"])
         #expect(Reuse.decision(stored: response, now: epoch + 61, policy: .protocol) == .mustFetch)

@@ -399,7 +399,8 @@ import Variants
             #expect(head.contains("Access-Control-Allow-Origin: *\r\n") && !head.contains("Vary: Origin"))
             // What an operator's browser may read is not for the pages it shows.
             for target in ["/metrics", "/ready", "/health"] {
-                #expect(await bench.ask(target, [HeaderField("Origin", "https://x")])["access-control-allow-origin"] == nil)
+                #expect(
+                    await bench.ask(target, [HeaderField("Origin", "https://x")])["access-control-allow-origin"] == nil)
             }
         }
     }

@@ -54,7 +54,8 @@ import Testing
         ("/original/unsigned/b64:aHR0cDovL2gvYS8/eA", .invalidSource), ("/original/unsigned/", .invalidSource),
         ("/original/unsigned", .invalidSource), ("/variant/unsigned/png", .invalidSource),
         ("/original", .invalidSource),
-        ("/", .unknownPath), ("/nope", .unknownPath), ("//health", .unknownPath), ("/health/", .unknownPath),
+        ("/page", .unknownPath), ("/page/x", .unknownPath), ("/nope", .unknownPath), ("//health", .unknownPath),
+        ("/health/", .unknownPath),
         ("/Original/unsigned/x", .unknownPath),
     ])
     func `what leads nowhere says so`(_ target: String, _ kind: Problem.Kind) {

@@ -37,6 +37,13 @@ import Testing
         #expect(vectors.count >= 5)
         for (key, expiry, words, path) in vectors {
             #expect(key.path(words[0], words.dropFirst().map(PercentText.segment), expiry: expiry) == path)
+            let same =
+                switch words[0] {
+                case "variant": key.variantPath(recipe: words[1], source: words[2], expiry: expiry)
+                case "info": key.infoPath(source: words[1], expiry: expiry)
+                default: key.originalPath(source: words[1], expiry: expiry)
+                }
+            #expect(same == path)
             let signature = Signature(allowUnsigned: false, keys: [key])
             #expect(refusal(path, signature) == nil, "\(path)")
             #expect(try signature.grant(path, now: 0)?.expiry == expiry.map(Double.init))

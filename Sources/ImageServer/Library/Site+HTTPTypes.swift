@@ -3,8 +3,10 @@ public import HTTPTypes
 
 extension Site {
     /// Answers a request that carries no body, for a server of any kind.
-    public func respond(to request: HTTPRequest) async -> (HTTPResponse, AnswerBody) {
-        await respond(to: request, body: NoBody())
+    ///
+    /// - Parameter client: the client's address, for `ServerConfiguration.rate`.
+    public func respond(to request: HTTPRequest, client: String? = nil) async -> (HTTPResponse, AnswerBody) {
+        await respond(to: request, body: NoBody(), client: client)
     }
 
     /// Answers a request, for a server of any kind. Whatever goes wrong is an answer too (RFC 9457).
@@ -15,13 +17,15 @@ extension Site {
     /// - Parameters:
     ///   - request: its `path` as the client sent it, percent-encoding and query included, `mountPoint` first.
     ///   - body: what the request carries; it is read only for routes that take a body, at most `bodyLimit` bytes of it.
+    ///   - client: the client's address, for `ServerConfiguration.rate`.
     public func respond<Body: AsyncSequence & Sendable>(
-        to request: HTTPRequest, body: Body
+        to request: HTTPRequest, body: Body, client: String? = nil
     ) async -> (HTTPResponse, AnswerBody) where Body.Element: Collection, Body.Element.Element == UInt8 {
         let isHead = request.method == .head
         let response: ServerResponse
         do throws(Problem) {
             var asked = try ServerRequest(request, mountPoint: settings.mountPoint)
+            asked.client = client
             if wantsBody(of: asked) { asked.body = try await Self.bytes(of: body, limit: settings.bodyLimit) }
             response = await respond(to: asked)
         } catch {

@@ -88,7 +88,7 @@ public final class PrometheusMetrics: MetricsFactory {
         return state.withLock { state in
             if let known = state.families[name]?.series[labels] as? Made { return known }
             let made = make()
-            // Of another kind under the same name, or one too many: counted for nobody.
+            // Of another kind under the same name, or one too many: it is not written.
             guard state.count < Self.seriesLimit, state.families[name].map({ $0.kind == kind }) ?? true else {
                 return made
             }

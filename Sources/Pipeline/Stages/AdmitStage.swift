@@ -7,9 +7,10 @@ import Variants
 
 extension ImageSource {
     /// The name its records are stored under; nil if the source is invalid.
-    package var storedName: String? {
-        try? AdmitStage.identify(ImageRequest(self)).source
-    }
+    package var storedName: String? { try? recordName() }
+
+    /// The name its records are stored under.
+    package func recordName() throws(PipelineError) -> String { try AdmitStage.identify(ImageRequest(self)).source }
 
     /// Whether a text is such a name already, other than a URL.
     package static func isStoredName(_ text: String) -> Bool {

@@ -19,9 +19,13 @@ extension DiskStore {
     /// Removes a source's records, their bodies, and all variants of every digest the source has had, even if another
     /// source has the same bytes. A body stays if another source's record names it.
     ///
-    /// - Parameter digests: further originals known to belong to the source, although no record says so.
-    package func purge(source: String, digests: Set<String> = []) throws(StoreError) -> PurgeResult {
-        try DiskPurge(store: self).purge(source, digests)
+    /// - Parameters:
+    ///   - digests: further originals known to belong to the source, although no record says so.
+    ///   - mode: whether the source is removed, or only its variants, or only made stale.
+    package func purge(
+        source: String, digests: Set<String> = [], mode: PurgeMode = .hard
+    ) throws(StoreError) -> PurgeResult {
+        try DiskPurge(store: self, mode: mode).purge(source, digests)
     }
 
     /// Removes every source of a selection like `purge(source:)`, in transactions of 64 sources. The time it takes
@@ -29,20 +33,21 @@ extension DiskStore {
     ///
     /// Invalidates all in-flight work, including other sources', because the source names of in-flight work are
     /// unknown. Work that begins and is stored while this runs may be removed or stay.
-    package func purge(_ selection: SourceSelection) throws(StoreError) -> PurgeResult {
-        try DiskPurge(store: self).purge(selection)
+    package func purge(_ selection: SourceSelection, mode: PurgeMode = .hard) throws(StoreError) -> PurgeResult {
+        try DiskPurge(store: self, mode: mode).purge(selection)
     }
 
     /// Removes everything, without needing free space, and invalidates all in-flight work. Event counters stay.
     ///
     /// - Returns: what was removed, without sources and digests.
     @discardableResult
-    package func clear() throws(StoreError) -> PurgeResult { try DiskPurge(store: self).clear() }
+    package func clear() throws(StoreError) -> PurgeResult { try DiskPurge(store: self, mode: .hard).clear() }
 }
 
 /// Purges of one disk store.
 private struct DiskPurge {
     let store: DiskStore
+    let mode: PurgeMode
 
     /// The number of sources removed in one transaction.
     private static let sourcesAtOnce = 64
@@ -98,11 +103,17 @@ private struct DiskPurge {
                 guard !sources.isEmpty else { return nil }
                 let variants = limit < Self.sourcesAtOnce ? Self.variantsWhenShort : .max
                 var last: String?
-                var count = 0
+                var (count, marked) = (0, 0)
                 var removed = try transaction.counting { () throws(StoreError) in
                     var digests: Set<String> = []
                     for source in sources {
-                        let found = try transaction.remove(source, more, variants: variants)
+                        if mode == .soft {
+                            marked += try transaction.makeStale(source)
+                            (last, count) = (source, count + 1)
+                            continue
+                        }
+                        let found = try transaction.remove(
+                            source, more, variants: variants, keepsOriginals: mode == .variantsOnly)
                         digests.formUnion(found.digests)
                         // The next transaction removes the rest.
                         guard found.isWhole else { break }
@@ -111,10 +122,13 @@ private struct DiskPurge {
                     return digests
                 }
                 removed.sources = count
+                removed.records += marked
                 if announces, let last {
                     let generation = try transaction.nextGeneration()
                     removed.mark = PurgeMark(generation)
-                    try transaction.remember(removed.digests.union([last]), generation)
+                    // Work on an original that stays goes on.
+                    let names = mode == .variantsOnly ? removed.digests : removed.digests.union([last])
+                    try transaction.remember(names, generation)
                 }
                 return (removed, last)
             }
@@ -150,7 +164,7 @@ private struct DiskPurge {
 }
 
 extension PurgeResult {
-    mutating func add(_ other: PurgeResult) {
+    package mutating func add(_ other: PurgeResult) {
         sources += other.sources
         records += other.records
         originals += other.originals
@@ -158,6 +172,7 @@ extension PurgeResult {
         bytes += other.bytes
         digests.formUnion(other.digests)
         mark = max(mark, other.mark)
+        unconfirmed += other.unconfirmed.filter { !unconfirmed.contains($0) }
     }
 }
 
@@ -176,7 +191,7 @@ extension SQLiteConnection {
     }
 
     /// Stored names from `from` up to, but not including, `below`, sorted.
-    fileprivate func sources(from: String, below: [UInt8], limit: Int) throws(StoreError) -> [String] {
+    func sources(from: String, below: [UInt8], limit: Int) throws(StoreError) -> [String] {
         try rows(
             """
             SELECT source FROM links WHERE source >= ?1 AND source < CAST(?2 AS TEXT) \
@@ -189,10 +204,12 @@ extension SQLiteConnection {
 extension IndexTransaction {
     /// Removes what is stored of a source; a body that another source's record names stays.
     ///
-    /// - Parameter limit: the maximum number of variants removed; once it is reached, nothing else is removed.
+    /// - Parameters:
+    ///   - limit: the maximum number of variants removed; once it is reached, nothing else is removed.
+    ///   - keepsOriginals: whether only variants are removed.
     /// - Returns: every digest the source has had, and whether nothing of the source is left.
     fileprivate func remove(
-        _ source: String, _ more: Set<String> = [], variants limit: Int
+        _ source: String, _ more: Set<String> = [], variants limit: Int, keepsOriginals: Bool
     ) throws(StoreError) -> (digests: Set<String>, isWhole: Bool) {
         let linked = try connection.rows(
             "SELECT digest FROM links WHERE source = ?1 UNION SELECT digest FROM records WHERE source = ?1",
@@ -210,11 +227,21 @@ extension IndexTransaction {
             left -= variants.count
             if left == 0 { return (digests, false) }
         }
+        if keepsOriginals { return (digests, true) }
         let records = try connection.rows("SELECT id FROM records WHERE source = ?1", .text(source)) { $0.integer(0) }
         for id in records { try removeRow(.records, id) }
         for original in originals { try removeUnrecorded(original) }
         for table in ["links", "tags"] { try connection.run("DELETE FROM \(table) WHERE source = ?1", .text(source)) }
         return (digests, true)
+    }
+
+    /// Makes the records of a source stale.
+    ///
+    /// - Returns: how many there are.
+    fileprivate func makeStale(_ source: String) throws(StoreError) -> Int {
+        try connection.rows("UPDATE records SET validate_first = 1 WHERE source = ?1 RETURNING id", .text(source)) {
+            $0.integer(0)
+        }.count
     }
 
     /// Runs `body` and tells what it removed, by the sums of the tiers, with the digests it returns.

@@ -10,7 +10,8 @@ struct RecordRow {
     static let columns = """
         id, source, selecting, digest, length, status, request_time, response_time, fetch_milliseconds, fields, \
         media_type, width, height, details, final_url, assigned_lifetime, lifetime_limit, stored, last_access, accesses, \
-        EXISTS (SELECT 1 FROM bodies JOIN originals USING (id) WHERE \(DiskSchema.equal("bodies.digest", "records.digest")))
+        EXISTS (SELECT 1 FROM bodies JOIN originals USING (id) WHERE \(DiskSchema.equal("bodies.digest", "records.digest"))), \
+        validate_first
         """
 
     init(_ row: SQLiteRow) {
@@ -37,7 +38,7 @@ struct RecordRow {
             response: StoredResponse(
                 status: row.side(5), fields: fields, requestTime: row.real(6), responseTime: row.real(7),
                 selecting: selecting, assignedLifetime: row.isNull(15) ? nil : row.real(15),
-                lifetimeLimit: row.isNull(16) ? nil : row.real(16)),
+                lifetimeLimit: row.isNull(16) ? nil : row.real(16), isSoftPurged: row.integer(21) != 0),
             digest: digest.text, length: row.count(4), media: media, fetchMilliseconds: row.real(8),
             finalURL: row.isNull(14) ? nil : row.text(14))
     }

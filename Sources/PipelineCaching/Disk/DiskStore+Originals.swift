@@ -57,13 +57,17 @@ extension DiskStore {
     }
 
     /// Replaces the fields and times of a record after a 304 and keeps its body.
-    /// - Returns: false if there is no such record any more.
+    ///
+    /// - Parameter generation: `generationNow()` when the work began.
+    /// - Returns: false if there is no such record any more, or the source was purged since.
     @discardableResult
-    package func freshen(_ record: OriginalRecord) throws(StoreError) -> Bool {
+    package func freshen(_ record: OriginalRecord, generation: UInt64 = .max) throws(StoreError) -> Bool {
         try perform { index throws(StoreError) in
             try index.write { transaction throws(StoreError) in
                 let selecting = record.response.selecting
-                guard try transaction.connection.record(of: record.source, selecting) != nil else { return false }
+                guard try transaction.mayStore([record.source], generation: generation),
+                    try transaction.connection.record(of: record.source, selecting) != nil
+                else { return false }
                 return try transaction.replace(record)
             }
         }

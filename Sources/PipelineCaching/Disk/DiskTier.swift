@@ -10,7 +10,7 @@ package final class DiskTier: CacheTier {
     package let store: DiskStore
     package let locks: KeyLocks
     /// Threads for look-ups, which answers wait for.
-    private let readers: OwnedThreads
+    let readers: OwnedThreads
     /// SQLite has one writer.
     private let writer = OwnedThreads(count: 1)
     /// Bytes of the longest body that is read into memory.
@@ -67,7 +67,7 @@ package final class DiskTier: CacheTier {
         case .original(let record, let body):
             _ = try store.storeOriginal(record, content: body, generation: generation)
         case .freshened(let record):
-            try store.freshen(record)
+            try store.freshen(record, generation: generation)
         case .removedRecord(let source, let selecting):
             try store.removeRecord(source: source, selecting: selecting)
         case .variant(let entry, let body, let source):
@@ -79,8 +79,10 @@ package final class DiskTier: CacheTier {
     package func purge(_ selection: PurgeSelection) async throws(StoreError) -> PurgeResult {
         try await writer.result { [self] () throws(StoreError) in
             var result = PurgeResult()
-            for source in selection.sources { result.add(try store.purge(source: source, digests: selection.digests)) }
-            if let matching = selection.matching { result.add(try store.purge(matching)) }
+            for source in selection.sources {
+                result.add(try store.purge(source: source, digests: selection.digests, mode: selection.mode))
+            }
+            if let matching = selection.matching { result.add(try store.purge(matching, mode: selection.mode)) }
             return result
         }
     }
@@ -90,6 +92,13 @@ package final class DiskTier: CacheTier {
             guard let mark else { return PurgeLog(mark: PurgeMark(try store.generationNow()), names: []) }
             return try store.purges(since: mark.rawValue)
         }
+    }
+
+    /// Runs a part of a search on a thread of the look-ups.
+    func searching<Value: Sendable>(
+        _ job: @escaping @Sendable () throws(StoreError) -> Value
+    ) async throws(StoreError) -> Value {
+        try await readers.result(job)
     }
 
     package func statistics() async throws(StoreError) -> TierStatistics {

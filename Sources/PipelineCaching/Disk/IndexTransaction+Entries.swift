@@ -34,9 +34,9 @@ extension IndexTransaction {
                 """
                 INSERT INTO records (size, cost, accesses, clock, priority, last_access, source, selecting, digest, length, \
                 status, request_time, response_time, fetch_milliseconds, stored, media_type, width, height, details, \
-                fields, final_url, assigned_lifetime, lifetime_limit) \
+                fields, final_url, assigned_lifetime, lifetime_limit, validate_first) \
                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, \
-                ?22, ?23)
+                ?22, ?23, ?24)
                 """,
                 values: place.values + [
                     .text(record.source), .blob(selecting), .digest(digest), .integer(record.length),
@@ -49,6 +49,7 @@ extension IndexTransaction {
                     record.finalURL.map { .text($0) } ?? .null,
                     record.response.assignedLifetime.map { .real($0) } ?? .null,
                     record.response.lifetimeLimit.map { .real($0) } ?? .null,
+                    .integer(record.response.isSoftPurged ? 1 : 0),
                 ])
             let row = connection.lastInsertedRow
             try link(record.source, digest)

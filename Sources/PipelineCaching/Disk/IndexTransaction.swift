@@ -101,7 +101,7 @@ final class IndexTransaction {
     func mayStore(_ names: [String], generation: UInt64) throws(StoreError) -> Bool {
         guard generation >= floor else { return false }
         if generation >= lastPurge { return true }
-        for name in names {
+        for name in PurgeSelection.workInFlight.sources.union(names) {
             let purged = try connection.first("SELECT generation FROM purges WHERE name = ?1", .text(name)) {
                 $0.generation(0)
             }

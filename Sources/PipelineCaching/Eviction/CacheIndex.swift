@@ -62,6 +62,9 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         names.filter { matches($0.key) }.flatMap { $0.value.compactMap { values[Int($0)] } }
     }
 
+    /// Values for which `matches` holds; visits all.
+    func values(where matches: (Value) -> Bool) -> [Value] { values.compactMap(\.self).filter(matches) }
+
     // MARK: Changing
 
     /// Changes the value under a key; false if there is none. The size charged for it stays.

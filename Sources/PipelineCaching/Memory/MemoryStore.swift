@@ -10,7 +10,7 @@ package final class MemoryStore<Value: Sendable>: Sendable {
 
     private let shards: [MemoryShard]
     private let budget: Int
-    private let purges: PurgeCount
+    let purges: PurgeCount
 
     /// - Parameters:
     ///   - budget: bytes for bodies, keys and overhead together; 0 keeps nothing.
@@ -56,8 +56,8 @@ package final class MemoryStore<Value: Sendable>: Sendable {
         return nil
     }
 
-    /// The purge generation, to be passed to `insert`: a purge in between makes the insertion void.
-    package var generation: UInt64 { purges.value.load(ordering: .acquiring) }
+    /// The purge generation, to be passed to `insert`: a purge of its names in between makes the insertion void.
+    package var generation: UInt64 { purges.generation }
 
     /// Inserts an entry in place of any under the same key, keeping its access count, and evicts others to make room.
     /// The new entry itself is evicted if the policy values everything else more.
@@ -68,19 +68,22 @@ package final class MemoryStore<Value: Sendable>: Sendable {
     ///   - generation: value of `generation` when the work began; nil skips the check.
     ///   - name: the name by which `remove(named:)` finds it; several entries may share one. nil: it is found by its
     ///     key only.
+    ///   - source: a further name whose purge makes the insertion void.
     /// - Returns: false if it was refused as larger than its shard's budget (counted as refused), was evicted at once
-    ///   (counted as evicted), or was dropped because of a purge since `generation`. The previous entry is gone in
-    ///   every case but the last.
+    ///   (counted as evicted), or was dropped because of a purge of its key, name or source since `generation`. The
+    ///   previous entry is gone in every case but the last.
     @discardableResult
     package func insert(
         _ value: Value, body: [UInt8], for key: String, valueBytes: Int = 0, cost: Double = 1,
-        generation: UInt64? = nil, name: String? = nil
+        generation: UInt64? = nil, name: String? = nil, source: String? = nil
     ) -> Bool {
         let size = body.count + key.utf8.count + valueBytes + Self.entryOverhead
         let content = MemoryEntry(value: value, body: body).content
         return MemoryShard.shard(of: key, in: shards).state.withLock { state in
             // Checked under the lock: a purge raises the counter before it visits this shard.
-            if let generation, generation != purges.value.load(ordering: .acquiring) { return false }
+            if let generation, !purges.isCurrent([key, name, source].compactMap(\.self), since: generation) {
+                return false
+            }
             if size > state.index.budget { state.refused += 1 } else { state.insertions += 1 }
             return state.index.insert(key, content, size: size, cost: cost, name: name)
         }
@@ -100,36 +103,37 @@ package final class MemoryStore<Value: Sendable>: Sendable {
         MemoryShard.shard(of: key, in: shards).state.withLock { $0.index.remove(key) }
     }
 
-    /// Removes the entries under these keys, and voids insertions begun before.
+    /// Removes the entries under these keys, and voids insertions under them begun before.
     @discardableResult
     package func remove(_ keys: Set<String>) -> Int {
-        purges.value.add(1, ordering: .acquiringAndReleasing)
+        purges.begin(keys)
         return keys.count { remove($0) }
     }
 
-    /// Removes every entry for which `matches` holds, and voids insertions begun before. Visits all entries.
+    /// Removes every entry for which `matches` holds, and voids all insertions begun before. Visits all entries.
     @discardableResult
     package func remove(where matches: (_ value: Value) -> Bool) -> Int {
-        purges.value.add(1, ordering: .acquiringAndReleasing)
+        purges.begin(nil)
         return shards.reduce(0) { sum, shard in
             sum + shard.state.withLock { $0.index.remove { matches(MemoryEntry<Value>($1).value) } }
         }
     }
 
-    /// Removes the entries stored under any of these names, and voids insertions begun before. Visits no others.
+    /// Removes the entries stored under any of these names, and voids insertions under them begun before. Visits no
+    /// others.
     @discardableResult
     package func remove(named names: Set<String>) -> Int {
-        purges.value.add(1, ordering: .acquiringAndReleasing)
+        purges.begin(names)
         return shards.reduce(0) { sum, shard in
             sum + shard.state.withLock { state in names.reduce(0) { $0 + state.index.remove(named: $1).count } }
         }
     }
 
-    /// Removes the entries whose name is in a selection, and voids insertions begun before. Visits all names.
+    /// Removes the entries whose name is in a selection, and voids all insertions begun before. Visits all names.
     /// - Returns: the entries removed.
     @discardableResult
     func remove(namedIn selection: SourceSelection) -> [MemoryEntry<Value>] {
-        purges.value.add(1, ordering: .acquiringAndReleasing)
+        purges.begin(nil)
         return shards.flatMap { shard in
             shard.state.withLock { $0.index.remove(namedWhere: selection.contains) }.map { MemoryEntry($0) }
         }
@@ -143,7 +147,15 @@ package final class MemoryStore<Value: Sendable>: Sendable {
         }
     }
 
-    /// Removes everything, and voids insertions begun before.
+    /// The values for which `matches` holds. Visits all entries, shard by shard.
+    func values(where matches: (Value) -> Bool) -> [Value] {
+        shards.flatMap { shard in
+            shard.state.withLock { $0.index.values { matches(MemoryEntry<Value>($0).value) } }
+                .map { MemoryEntry<Value>($0).value }
+        }
+    }
+
+    /// Removes everything, and voids all insertions begun before.
     package func removeAll() {
         remove { _ in true }
     }
@@ -179,11 +191,6 @@ package final class MemoryStore<Value: Sendable>: Sendable {
         }
         return sum
     }
-}
-
-/// Counts removals from a store, or from stores that are purged together.
-final class PurgeCount: Sendable {
-    let value = Atomic<UInt64>(0)
 }
 
 /// One part of a `MemoryStore`, with a lock of its own.

@@ -145,14 +145,14 @@ package final class MemoryTier: Sendable {
     }
 
     package func storeVariant(_ entry: VariantEntry, body: [UInt8], generation: UInt64, source: String?) -> Bool {
-        keep(entry, body: body, generation: Self.split(generation).variants)
+        keep(entry, body: body, of: source, generation: Self.split(generation).variants)
     }
 
     @discardableResult
-    func keep(_ entry: VariantEntry, body: [UInt8], generation: UInt64) -> Bool {
+    func keep(_ entry: VariantEntry, body: [UInt8], of source: String?, generation: UInt64) -> Bool {
         variants.insert(
             entry, body: body, for: entry.key, valueBytes: entry.recipe.utf8.count, cost: entry.cost,
-            generation: generation, name: entry.originalDigest)
+            generation: generation, name: entry.originalDigest, source: source)
     }
 
     // MARK: The whole
@@ -166,17 +166,68 @@ package final class MemoryTier: Sendable {
 
     @discardableResult
     package func purge(source: String, digests: Set<String>) -> PurgeResult {
-        let known = peek(source: source) ?? []
-        return purging { result in
-            result.records = known.count
-            result.digests = digests.union(known.map(\.digest))
-            records.remove([source])
-            result.originals = originals.remove(result.digests)
-            result.variants = variants.remove(named: result.digests)
+        purge(PurgeSelection(sources: [source], digests: digests))
+    }
+
+    /// Removes what a selection covers, and voids in-flight work on it.
+    func purge(_ selection: PurgeSelection) -> PurgeResult {
+        switch selection.mode {
+        case .soft: return makeStale(selection)
+        case .variantsOnly:
+            let known = known(to: selection)
+            return purging { result in
+                result.sources = Set(known.map(\.source)).count
+                result.digests = selection.digests.union(known.map(\.digest))
+                result.variants = variants.remove(named: result.digests)
+            }
+        case .hard:
+            if let matching = selection.matching { return purge(matching, digests: selection.digests) }
+            let known = known(to: selection)
+            return purging { result in
+                result.sources = Set(known.map(\.source)).count
+                result.records = known.count
+                result.digests = selection.digests.union(known.map(\.digest))
+                records.remove(selection.sources)
+                result.originals = originals.remove(result.digests)
+                result.variants = variants.remove(named: result.digests.union(selection.sources))
+            }
         }
     }
 
-    /// Removes what these sources and digests name, and invalidates in-flight work.
+    /// The records that a selection covers.
+    private func known(to selection: PurgeSelection) -> [OriginalRecord] {
+        var sources = selection.sources
+        if let matching = selection.matching {
+            sources.formUnion(
+                (records.values(namedIn: matching) + originals.values(namedIn: matching)).joined()
+                    .map(\.source).filter(matching.contains))
+        }
+        return sources.flatMap { peek(source: $0) ?? [] }
+    }
+
+    private func makeStale(_ selection: PurgeSelection) -> PurgeResult {
+        // First, so that work in flight does not put fresh records back.
+        records.purges.begin(selection.matching == nil ? selection.sources : nil)
+        var result = PurgeResult()
+        for source in Set(known(to: selection).map(\.source)) {
+            updating.withLock { _ in
+                guard var all = peek(source: source) else { return }
+                for at in all.indices { all[at].response.isSoftPurged = true }
+                for record in all {
+                    originals.update(record.digest) { held in
+                        for at in held.indices where held[at].isSameSelection(as: record) { held[at] = record }
+                    }
+                }
+                keep(all, of: source, generation: nil)
+                result.sources += 1
+                result.records += all.count
+            }
+        }
+        result.mark = PurgeMark(generationNow())
+        return result
+    }
+
+    /// Removes what these sources and digests name, and invalidates in-flight work on them.
     ///
     /// - Returns: `names`, and the digests in the records of these sources.
     @discardableResult
@@ -201,6 +252,17 @@ package final class MemoryTier: Sendable {
     }
 
     package func purge(_ selection: SourceSelection) -> PurgeResult { purge(selection, digests: []) }
+
+    /// The sources of which a record matches. Visits all records.
+    func sources(where matches: (OriginalRecord) -> Bool) -> Set<String> {
+        let found = records.values { $0.contains(where: matches) } + originals.values { $0.contains(where: matches) }
+        return Set(found.joined().filter(matches).map(\.source))
+    }
+
+    /// The originals of which a variant's recipe matches. Visits all variants.
+    func originals(whereRecipe matches: (String) -> Bool) -> Set<String> {
+        Set(variants.values { matches($0.recipe) }.map(\.originalDigest))
+    }
 
     /// - Parameter digests: further originals known to belong to these sources.
     func purge(_ selection: SourceSelection, digests: Set<String>) -> PurgeResult {

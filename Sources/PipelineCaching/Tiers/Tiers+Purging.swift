@@ -28,10 +28,10 @@ extension Tiers {
 
     /// Removes everything that came from a source, in every tier; other processes on the folder find it gone at their
     /// next look-up.
-    package func purge(source: String) async throws(StoreError) -> PurgeResult {
+    package func purge(source: String, mode: PurgeMode = .hard) async throws(StoreError) -> PurgeResult {
         // Bytes supplied by a caller have no record; their source name contains their digest.
         let digests: Set<String> = source.hasPrefix("bytes:") ? [String(source.dropFirst(6))] : []
-        return try await purge(PurgeSelection(sources: [source], digests: digests))
+        return try await purge(PurgeSelection(sources: [source], digests: digests, mode: mode))
     }
 
     /// Purges a source that a request has changed. The request has been answered already, so errors are counted and
@@ -41,12 +41,14 @@ extension Tiers {
     }
 
     /// Purges every source of a selection; no work begun before is stored afterwards.
-    package func purge(_ selection: SourceSelection) async throws(StoreError) -> PurgeResult {
-        try await purge(PurgeSelection(matching: selection))
+    package func purge(
+        _ selection: SourceSelection, mode: PurgeMode = .hard
+    ) async throws(StoreError) -> PurgeResult {
+        try await purge(PurgeSelection(matching: selection, mode: mode))
     }
 
     /// Throws if the folder fails; other tiers that fail are in the result. Memory is purged in any case.
-    private func purge(_ selection: PurgeSelection) async throws(StoreError) -> PurgeResult {
+    package func purge(_ selection: PurgeSelection) async throws(StoreError) -> PurgeResult {
         var (selection, result) = (selection, PurgeResult())
         var failure: StoreError?
         for link in links { await link.distrust(selection, now: now()) }
@@ -63,11 +65,10 @@ extension Tiers {
         // What is stored from now on carries a mark from after the purge.
         await catchUp()
         for link in links { await link.catchUp { forget($0) } }
-        if let matching = selection.matching {
-            pixels.remove(named: memory.purge(matching, digests: selection.digests).digests)
-        } else {
-            forget(selection.sources.union(selection.digests))
-        }
+        // A soft purge of the folder has emptied memory of its names. What memory has of them by now is newer.
+        let inMemory = selection.mode == .soft && folder != nil ? PurgeResult() : memory.purge(selection)
+        if links.isEmpty { result = inMemory }
+        if selection.mode != .soft { pixels.remove(named: inMemory.digests.union(selection.sources)) }
         if let failure { throw failure }
         return result
     }

@@ -32,7 +32,7 @@ package final class Tiers: Sendable {
     /// The tiers behind memory, near to far.
     let links: [TierLink]
     /// Entries waiting to be stored in the nearest tier; until they are, this may be the only place that has them.
-    private let waiting = WaitingEntries()
+    private let waiting: WaitingEntries
     /// Bytes that a waiting file counts as: it takes no memory, but one of about a thousand file descriptors.
     private static let bytesOfWaitingFile = 1 << 20
     let warn: @Sendable (String) -> Void
@@ -45,6 +45,7 @@ package final class Tiers: Sendable {
         memory = MemoryTier(configuration.memory)
         originals = memory.originals
         variants = memory.variants
+        waiting = WaitingEntries(originals: originals.purges, variants: variants.purges)
         pixels = MemoryStore(budget: configuration.memory.pixels)
         let warn = configuration.warn
         (self.warn, now) = (warn, configuration.now)
@@ -68,7 +69,8 @@ package final class Tiers: Sendable {
     /// What each tier behind memory has done, near to far.
     package var tierCounters: [TierCounters] { links.map(\.counters) }
 
-    /// How far this process knew the purges when work began; if a purge came since, its result is not stored.
+    /// How far this process knew the purges when work began; if a purge of its source came since, its result is not
+    /// stored.
     package struct Marks: Sendable, Hashable {
         /// Of memory.
         package var originals: UInt64
@@ -116,7 +118,7 @@ package final class Tiers: Sendable {
             if links.isEmpty { return RecordLookup(records: [], marks: marks, tier: nil) }
         }
         let marks = await currentMarks()
-        let changes = waiting.records(of: source, generation: marks.originals)
+        let changes = waiting.records(of: source)
         var (stored, tier): ([OriginalRecord], Int?) = ([], nil)
         for (at, link) in links.enumerated() {
             guard case .records(let found)? = await link.find(.records(source: source), .description) else { continue }
@@ -151,7 +153,7 @@ package final class Tiers: Sendable {
         if !isMemoryCurrent { await catchUp() }
         if isMemoryCurrent {
             if let entry = originals.entry(for: digest) { return (.bytes(entry.body), .memory) }
-            if let body = waiting.body(digest, generation: originals.generation) { return (body, nearest) }
+            if let body = waiting.body(digest) { return (body, nearest) }
         }
         let marks = marks()
         for (at, link) in links.enumerated() {
@@ -168,7 +170,7 @@ package final class Tiers: Sendable {
     /// The tier that has the body of an original; nil if it is gone.
     package func tierOfOriginal(_ digest: String) async -> TierName? {
         if isMemoryCurrent, originals.peek(digest) != nil { return .memory }
-        if waiting.body(digest, generation: originals.generation) != nil { return nearest }
+        if waiting.body(digest) != nil { return nearest }
         for link in links where await link.find(.original(digest), .description) != nil { return link.name }
         return nil
     }
@@ -186,7 +188,7 @@ package final class Tiers: Sendable {
             if !again || variants.peek(key) != nil, let found = variants.entry(for: key) {
                 return (StoredVariant(entry: found.value, body: found.body), .memory)
             }
-            if let variant = waiting.variant(key, generation: variants.generation) { return (variant, .memory) }
+            if let variant = waiting.variant(key) { return (variant, .memory) }
         }
         let marks = marks()
         for (at, link) in links.enumerated() {
@@ -194,7 +196,7 @@ package final class Tiers: Sendable {
             guard case .variant(let entry, let body?)? = await link.find(.variant(key, of: original), .body) else {
                 continue
             }
-            memory.keep(entry, body: body, generation: marks.variants)
+            memory.keep(entry, body: body, of: source, generation: marks.variants)
             promote(.variant(entry, body: body, source: source), from: at, bytes: body.count, marks)
             return (StoredVariant(entry: entry, body: body), link.name)
         }
@@ -213,7 +215,10 @@ package final class Tiers: Sendable {
         // Added before the record becomes visible, so that a look-up that finds the record also finds its body.
         let waitingBody =
             isBehind
-            ? body.map { waiting.add(.body($0), under: .body(record.digest), generation: marks.originals) } : nil
+            ? body.map {
+                waiting.add(
+                    .body($0), under: .body(record.digest), of: record.source, generation: marks.originals)
+            } : nil
         if storage.contains(.originalsInMemory) {
             _ = memory.update(record, known: known, generation: marks.originals)
             if case .bytes(let bytes)? = body { memory.keep(bytes, under: record, generation: marks.originals) }
@@ -256,10 +261,13 @@ package final class Tiers: Sendable {
     package func store(
         _ entry: VariantEntry, body: [UInt8], of source: String, storage: StorageOptions, marks: Marks
     ) {
-        if storage.contains(.variantsInMemory) { memory.keep(entry, body: body, generation: marks.variants) }
+        if storage.contains(.variantsInMemory) {
+            memory.keep(entry, body: body, of: source, generation: marks.variants)
+        }
         guard storage.contains(.variantsOnDisk), !links.isEmpty else { return }
         let end = waiting.add(
-            .variant(StoredVariant(entry: entry, body: body)), under: .variant(entry.key), generation: marks.variants)
+            .variant(StoredVariant(entry: entry, body: body)), under: .variant(entry.key), of: source,
+            generation: marks.variants)
         writeBehind(.variant(entry, body: body, source: source), bytes: body.count, marks, end: end)
     }
 
@@ -267,7 +275,7 @@ package final class Tiers: Sendable {
     private func wait(_ new: OriginalRecord?, of record: OriginalRecord, _ generation: UInt64) -> @Sendable () -> Void {
         waiting.add(
             .record(new, selecting: record.response.selecting), under: .records(source: record.source),
-            generation: generation)
+            of: record.source, generation: generation)
     }
 
     private func queued(_ body: EntryBody) -> Int {

@@ -3,8 +3,8 @@ import Synchronization
 
 /// Entries waiting to be stored, which look-ups find meanwhile: memory may be too small for them, or switched off.
 ///
-/// Each has the purge generation of its memory tier. After a later purge it is no longer found, and the store will
-/// refuse it.
+/// Each has the purge generation of its memory tier. After a later purge of its names it is no longer found, and the
+/// store will refuse it.
 final class WaitingEntries: Sendable {
     enum Key: Hashable, Sendable {
         case variant(String)
@@ -22,6 +22,8 @@ final class WaitingEntries: Sendable {
     private struct Waiting {
         var item: Item
         var generation: UInt64
+        /// The names whose purge makes it void.
+        var names: [String]
         var serial: UInt64
     }
 
@@ -32,12 +34,30 @@ final class WaitingEntries: Sendable {
     }
 
     private let state = Mutex(State())
+    private let originals: PurgeCount
+    private let variants: PurgeCount
 
+    /// - Parameters:
+    ///   - originals: purges that concern records and bodies.
+    ///   - variants: purges that concern variants.
+    init(originals: PurgeCount, variants: PurgeCount) { (self.originals, self.variants) = (originals, variants) }
+
+    /// - Parameters:
+    ///   - generation: that of its memory tier when the work began.
+    ///   - source: where it came from.
     /// - Returns: a closure that removes the item again.
-    func add(_ item: Item, under key: Key, generation: UInt64) -> @Sendable () -> Void {
+    func add(_ item: Item, under key: Key, of source: String, generation: UInt64) -> @Sendable () -> Void {
+        var names = [source]
+        switch (item, key) {
+        case (.variant(let variant), _): names += [variant.entry.key, variant.entry.originalDigest]
+        case (.body, .body(let digest)): names.append(digest)
+        case (.record(let record, _), _): if let record { names.append(record.digest) }
+        case (.body, _): break
+        }
         let serial = state.withLock { state in
             state.serial += 1
-            state.items[key, default: []].append(Waiting(item: item, generation: generation, serial: state.serial))
+            state.items[key, default: []].append(
+                Waiting(item: item, generation: generation, names: names, serial: state.serial))
             return state.serial
         }
         return { [self] in end(key, serial) }
@@ -53,25 +73,25 @@ final class WaitingEntries: Sendable {
         withExtendedLifetime(gone) {}
     }
 
-    private func items(_ key: Key, _ generation: UInt64) -> [Item] {
-        state.withLock { $0.items[key] ?? [] }.filter { $0.generation == generation }.map(\.item)
+    private func items(_ key: Key) -> [Item] {
+        let purges = if case .variant = key { variants } else { originals }
+        return state.withLock { $0.items[key] ?? [] }
+            .filter { purges.isCurrent($0.names, since: $0.generation) }.map(\.item)
     }
 
-    func variant(_ key: String, generation: UInt64) -> Tiers.StoredVariant? {
-        guard case .variant(let variant)? = items(.variant(key), generation).last else { return nil }
+    func variant(_ key: String) -> Tiers.StoredVariant? {
+        guard case .variant(let variant)? = items(.variant(key)).last else { return nil }
         return variant
     }
 
-    func body(_ digest: String, generation: UInt64) -> EntryBody? {
-        guard case .body(let body)? = items(.body(digest), generation).last else { return nil }
+    func body(_ digest: String) -> EntryBody? {
+        guard case .body(let body)? = items(.body(digest)).last else { return nil }
         return body
     }
 
     /// The waiting changes to a source's records, oldest first. To be read before the tiers are: a change stored in
     /// between is then found in both, and none is missed.
-    func records(of source: String, generation: UInt64) -> RecordChanges {
-        RecordChanges(items: items(.records(source: source), generation))
-    }
+    func records(of source: String) -> RecordChanges { RecordChanges(items: items(.records(source: source))) }
 
     /// Changes that a tier does not show yet.
     struct RecordChanges {

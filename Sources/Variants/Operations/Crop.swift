@@ -2,6 +2,7 @@ struct Crop: ResizingOperation {
     static let token = "crop"
     static let grammar = "crop:WxH[+X+Y][:gravity=G]"
     static let ranges = "W, H 1…65535, X, Y 0…65535, pixels; G `centre`"
+    static let words = ["gravity": Gravity.allCases.map(\.rawValue)]
     static let summary = "Cuts out a rectangle, clipped to the picture."
     static let example = "crop:640x480+10+20"
 

@@ -3,6 +3,7 @@ struct Overlay: VariantOperation {
     static let grammar = "overlay:NAME[:gravity=G][:opacity=F][:scale=F]"
     static let ranges =
         "NAME as for masks; G `centre`, one of the nine places; opacity 0…1 (1); scale 0.01…100 (1), times its own size"
+    static let words = ["gravity": Gravity.places.map(\.rawValue)]
     static let summary = "Lays a named picture from the overlay folder over this one."
     static let example = "overlay:logo:gravity=south-east:opacity=0.8"
 

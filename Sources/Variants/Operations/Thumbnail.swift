@@ -5,6 +5,9 @@ struct Thumbnail: ResizingOperation {
         SIZE `WxH`, `Wx`, `xH` or `N` (= `NxN`), edges 1…8192; mode `fit`; G `centre`; X, Y 0…1; \
         Q `fast`, `balanced`, `best` (default: the setting `render.quality`)
         """
+    static let words = [
+        "gravity": Gravity.allCases.map(\.rawValue), "resample": RenderQuality.allCases.map(\.rawValue),
+    ]
     static let summary = "Resizes to a box; never enlarges unless `up`."
     static let example = "thumbnail:300x200:fill:gravity=attention"
 

@@ -8,6 +8,8 @@ package protocol VariantOperation: Sendable {
     static var grammar: String { get }
     /// What the letters of the grammar stand for, with ranges and defaults; empty if the step takes no arguments.
     static var ranges: String { get }
+    /// The words that a keyed argument takes where the grammar has a letter, by key.
+    static var words: [String: [String]] { get }
     /// What the step does, in one sentence.
     static var summary: String { get }
     /// A step that parses, canonically written.
@@ -70,6 +72,7 @@ package enum AlphaEffect: Sendable, Hashable {
 
 extension VariantOperation {
     package static var ranges: String { "" }
+    package static var words: [String: [String]] { [:] }
     package var explanation: String { Self.summary }
     package var alphaEffect: AlphaEffect { .keeps }
     package var differenceGain: Double { 1 }

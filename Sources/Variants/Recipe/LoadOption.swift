@@ -35,18 +35,18 @@ enum LoadOption: String, CaseIterable {
         switch self {
         case .orient:
             Catalogue.Entry(
-                token: rawValue, grammar: "orient:off", ranges: "",
+                role: .load, token: rawValue, grammar: "orient:off", ranges: "",
                 summary: "Leaves the picture as stored; otherwise the EXIF orientation is applied first.",
                 example: "orient:off")
         case .profile:
             Catalogue.Entry(
-                token: rawValue, grammar: "profile:keep", ranges: "",
+                role: .load, token: rawValue, grammar: "profile:keep", ranges: "",
                 summary:
                     "Keeps the colour space (except CMYK) and implies `keep=icc`; otherwise colours are converted to sRGB.",
                 example: "profile:keep")
         case .frames:
             Catalogue.Entry(
-                token: rawValue, grammar: "frames:first|all|N",
+                role: .load, token: rawValue, grammar: "frames:first|all|N",
                 ranges: "`first`; N 1…100000, within the limits in force",
                 summary: "Frames of an animation that are decoded.", example: "frames:all")
         }
@@ -62,7 +62,7 @@ enum PixelRatio {
     }
 
     static let entry = Catalogue.Entry(
-        token: token, grammar: "dpr:F", ranges: "F 0.1…8",
+        role: .ratio, token: token, grammar: "dpr:F", ranges: "F 0.1…8",
         summary: "Multiplies sizes, crops, radii, margins, widths and blurs after it; absent from the canonical text.",
         example: "dpr:2,thumbnail:300x200")
 }

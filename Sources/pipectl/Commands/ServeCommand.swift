@@ -15,7 +15,9 @@ struct ServeCommand: AsyncParsableCommand {
               /variant/{signature}/{recipe}/{source}   a picture derived from the source
               /original/{signature}/{source}           the source as the origin sent it
               /info/{signature}/{source}               what is known about the original, as JSON
+              /source/{source} /purge                  DELETE, PURGE and POST: purges, with the setting adminToken
               /health /ready /metrics                  for load balancers and operators
+              /                                        a page to try recipes (setting server.playground)
 
             The source is one path segment, percent-encoded, or b64: and its base64url. `pipectl sign` prints signed
             paths; the signature may be the word unsigned if the setting allowUnsigned permits it.
@@ -104,7 +106,9 @@ struct ServeCommand: AsyncParsableCommand {
         let isSecure = configuration.listener.tls != nil
         let server = try await HTTPServer.start(site, configuration.listener, observers: observers)
         for address in server.addresses {
-            Console.error("listening on \(shown(address, isSecure: isSecure))", .info)
+            let shown = shown(address, isSecure: isSecure)
+            Console.error("listening on \(shown)", .info)
+            if configuration.isPlayground, case .tcp = address { Console.error("try recipes at \(shown)/", .info) }
         }
         guard let address = configuration.adminListen else { return [server] }
         var listener = configuration.listener

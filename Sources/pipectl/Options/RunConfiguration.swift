@@ -22,6 +22,8 @@ struct RunConfiguration: Sendable {
     var listener = ListenerConfiguration()
     /// Texts of the recipes that the server makes; empty: all.
     var allowedRecipes: [String] = []
+    /// nil to decide by the other settings (`isPlayground`).
+    var playground: Bool?
     /// Names of steps that clients may write; empty: all.
     var recipeSteps: [String] = []
     var strictSizes = false
@@ -102,6 +104,7 @@ struct RunConfiguration: Sendable {
             throw CommandFailure(.usage, "\(settings.origin("forwardMethods")): \(error.text)")
         }
         site.caching = pipeline.caching
+        site.playground = isPlayground
         return site
     }
 }

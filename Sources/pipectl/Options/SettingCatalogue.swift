@@ -167,6 +167,11 @@ enum SettingCatalogue {
         Setting(
             "baseURLs", \.baseURLs, .texts, "name → URL of a folder, so that a source may be NAME:PATH"),
         Setting(
+            "adminToken", \.site.adminToken, .adminToken,
+            "secret of at least 16 characters that purges carry; empty: purges are refused", isSecret: true),
+        Setting(
+            "tags", \.site.tags, .choice, "fields with tags on variants, by which caches in front purge them"),
+        Setting(
             "auto", \.site.formats, .formats(among: Negotiation.offered),
             "formats negotiated by `auto`, in order of preference: jxl, webp, avif"),
         Setting(
@@ -216,6 +221,9 @@ enum SettingCatalogue {
             "server.trustedProxies", \.listener.proxies, .proxies,
             "addresses, CIDR blocks and `unix`, whose Forwarded or X-Forwarded-For names the client; none, since clients can write them"
         ),
+        Setting(
+            "server.playground", \.playground, .bool(usual: false),
+            "the page at /; unset: on if allowUnsigned is true and only this machine can connect"),
         Setting(
             "server.drainSeconds", \.drainSeconds, .number(0...3600),
             "between /ready saying 503 and the end of listening, so that load balancers see it"),

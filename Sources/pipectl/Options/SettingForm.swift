@@ -21,6 +21,13 @@ extension SettingForm where Value == Bool {
     static var bool: Self { Self(kind: .bool, read: { $0.value == .bool(true) }, write: { .bool($0) }) }
 }
 
+extension SettingForm where Value == Bool? {
+    /// A choice whose default depends on other settings; `usual` is shown for it.
+    static func bool(usual: Bool) -> Self {
+        Self(kind: .bool, read: { $0.value == .bool(true) }, write: { .bool($0 ?? usual) })
+    }
+}
+
 extension SettingForm where Value == Int {
     static func integer(_ range: ClosedRange<Int>) -> Self {
         Self(kind: .integer(range), read: { $0.value.integer }, write: { .int($0) })

@@ -1,3 +1,4 @@
+import PipelineCaching
 import TestSupport
 
 @testable import ImageServer
@@ -7,7 +8,8 @@ extension ImageServerFuzzTests {
     static let routeTarget = FuzzTarget(
         "route",
         words: [
-            "/variant/unsigned/", "/original/unsigned/", "/health", "b64:", "aHR0cDovL2E", "aHR0cDovL2E=", "-_", "%2F",
+            "/variant/unsigned/", "/original/unsigned/", "/health", "/source/", "/purge", "?mode=hard", "b64:",
+            "aHR0cDovL2E", "aHR0cDovL2E=", "-_", "%2F", "/page/samples/",
             "%25", "%", "%zz", "%C3%A9", "%FF", "+", "/", "?", "//", "=", "thumbnail:5,png", "\0",
             "/info/", "web.", "?exp=", "4102444800",
         ]
@@ -25,8 +27,13 @@ extension ImageServerFuzzTests {
         }
         guard let route = try? Route(text) else { return nil }
         switch route {
-        case .health, .ready, .metrics:
+        case .health, .ready, .metrics, .purge, .page:
             return nil
+        case .source(let source, let mode):
+            if source.isEmpty || source.hasPrefix("b64:") { return nil }
+            let query = mode.map { "?mode=\($0.rawValue)" } ?? ""
+            let again = try? Route("/source/\(encoded(Array(source.utf8)))\(query)")
+            return again == route ? nil : "`\(route)` becomes `\(again.map { "\($0)" } ?? "nothing")`"
         case .original(let signature, let source), .info(let signature, let source):
             if SignedPath(text) == nil, text.hasPrefix("/") { return "`\(text)` needs no signature" }
             // From `b64:`; there is no other way to write these.

@@ -189,4 +189,61 @@ struct SharedPurgeTests {
         await other.shutdown()
         await pipeline.shutdown()
     }
+
+    @Test func `a purge of one source leaves work on others in memory, and finds their waiting writes`() async throws {
+        let fields: KeyValuePairs<String, String> = ["Content-Type": "image/jpeg", "Cache-Control": "max-age=600"]
+        let (asked, asks) = AsyncStream<Void>.makeStream()
+        let door = Gate()
+        let bench = try PipelineBench { _ in picture("meadow-small.jpg", fields) }
+        let pipeline = try bench.pipeline { $0.transport = GatedTransport(asks: asks, door: door) }
+        let bare = try bench.pipeline { $0.memory = .init(originals: 0, variants: 0) }
+        let other = try bench.pipeline()
+        let (a, b) = (try bench.request("/a.jpg"), try bench.request("/b.jpg"))
+        let running = Task { try await pipeline.respond(to: b) }
+        for await _ in asked { break }
+        _ = try await other.purge(a.source)
+        _ = try await pipeline.purge(a.source)
+        door.open()
+        #expect(try await running.value.outcome == .rendered)
+        #expect(try await pipeline.respond(to: b).outcome == .memory)
+        let statistics = pipeline.memoryStatistics
+        #expect(statistics.records.entries == 1 && statistics.originals.entries == 1)
+
+        let c = try bench.request("/c.jpg")
+        let stall = Stall()
+        stall.hold(bare.tiers)
+        #expect(try await bare.respond(to: c).outcome == .rendered)
+        let before = bench.origin.requests.count
+        _ = try await other.purge(a.source)
+        let waiting = try await bare.respond(to: c)
+        #expect(waiting.outcome == .memory && bench.origin.requests.count == before)
+        _ = try await other.purge(c.source)
+        stall.open()
+        #expect(try await bare.respond(to: c).outcome == .rendered)
+        bench.origin.stop()
+        for each in [other, bare, pipeline] { await each.shutdown() }
+    }
+}
+
+/// Which purges void which work.
+@Suite struct PurgeCountTests {
+    @Test func `work is void after a purge of one of its names, of everything, or if that is not known any more`() {
+        let purges = PurgeCount()
+        let before = purges.generation
+        #expect(purges.isCurrent(["a"], since: before))
+        purges.begin(["b", "c"])
+        #expect(purges.isCurrent(["a", "d"], since: before) && !purges.isCurrent(["a", "c"], since: before))
+        let between = purges.generation
+        #expect(purges.isCurrent(["c"], since: between))
+        purges.begin(nil)
+        #expect(!purges.isCurrent(["a"], since: between) && purges.isCurrent(["a"], since: purges.generation))
+        let late = purges.generation
+        for number in 0..<64 { purges.begin(["\(number)"]) }
+        #expect(purges.isCurrent(["a"], since: late) && !purges.isCurrent(["0"], since: late))
+        purges.begin(["64"])
+        #expect(!purges.isCurrent(["a"], since: late) && purges.isCurrent(["a"], since: late + 1))
+        purges.begin(Set((0..<10_001).map { "many \($0)" }))
+        #expect(!purges.isCurrent(["a"], since: late + 1))
+        #expect(purges.isCurrent(["a"], since: purges.generation))
+    }
 }

@@ -174,20 +174,31 @@ private final class Record: Sendable {
         } handler: { _ in
             picture("night-tiny.jpg", ["Content-Type": "image/jpeg", "Cache-Control": "max-age=600"])
         } _: { bench, pipeline in
-            let waiting = WaitingEntries()
+            let purges = PurgeCount()
+            let waiting = WaitingEntries(originals: PurgeCount(), variants: purges)
             let entry = variant("a", of: digest([]), [1])
             func add(_ body: [UInt8]) -> @Sendable () -> Void {
-                waiting.add(.variant(.init(entry: entry, body: body)), under: .variant(entry.key), generation: 1)
+                waiting.add(
+                    .variant(.init(entry: entry, body: body)), under: .variant(entry.key), of: "http://a/",
+                    generation: purges.generation)
             }
             let end = add([1])
-            #expect(waiting.variant(entry.key, generation: 1)?.body == [1])
-            #expect(waiting.variant(entry.key, generation: 2) == nil)
+            #expect(waiting.variant(entry.key)?.body == [1])
+            purges.begin(["http://b/"])
+            #expect(waiting.variant(entry.key)?.body == [1])
+            for names in [["http://a/"], [entry.key], [entry.originalDigest], nil] as [Set<String>?] {
+                let end = add([3])
+                #expect(waiting.variant(entry.key)?.body == [3])
+                purges.begin(names)
+                #expect(waiting.variant(entry.key) == nil)
+                end()
+            }
             // A later one of the same key is not taken out by the end of the one before.
             let endLater = add([2])
             end()
-            #expect(waiting.variant(entry.key, generation: 1)?.body == [2])
+            #expect(waiting.variant(entry.key)?.body == [2])
             endLater()
-            #expect(waiting.variant(entry.key, generation: 1) == nil)
+            #expect(waiting.variant(entry.key) == nil)
             _ = try await pipeline.respond(to: bench.request())
             _ = try await pipeline.purge(try bench.request().source)
             let anew = try await pipeline.respond(to: bench.request())

@@ -8,12 +8,15 @@ struct CachePurge: AsyncParsableCommand {
         discussion: """
             Variants are removed even if another source has the same bytes; they are rendered again on demand. A prefix is normalised as \
             a URL and then compared as text (`https://a.example/img` covers `/img.jpg` and `/imgs/1`), a host is that host \
-            alone, with any scheme and port. It is not an error if nothing is stored.
+            alone, with any scheme and port. A tag is one that the origin has sent in Cache-Tag or Surrogate-Key; all records
+            are searched for it. It is not an error if nothing is stored. --soft removes nothing: each record is used once more
+            and validated behind the answer, or validated first if its directives demand that.
 
             Examples:
               pipectl cache purge https://example.org/photo.jpg
               pipectl cache purge --prefix https://example.org/albums/7/
               pipectl cache purge --host example.org
+              pipectl cache purge --tag product-17 --soft
             """)
 
     @Argument(help: ArgumentHelp("An http(s) URL, a file, or a name as printed by `list`.", valueName: "source"))
@@ -22,13 +25,18 @@ struct CachePurge: AsyncParsableCommand {
     var prefix: String?
     @Option(help: ArgumentHelp("Every http(s) source on exactly this host.", valueName: "host"))
     var host: String?
+    @Option(help: ArgumentHelp("Every source whose response has this tag.", valueName: "tag"))
+    var tag: String?
+    @Flag(help: "Make records stale instead of removing anything.")
+    var soft = false
     @Flag(help: "One JSON object.")
     var json = false
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
-        guard [source, prefix, host].count(where: { $0 != nil }) == 1 else {
-            throw ValidationError("give exactly one of a source, --prefix and --host; `cache clear` removes everything")
+        guard [source, prefix, host, tag].count(where: { $0 != nil }) == 1, tag != "" else {
+            throw ValidationError(
+                "give exactly one of a source, --prefix, --host and --tag; `cache clear` removes everything")
         }
     }
 
@@ -36,21 +44,28 @@ struct CachePurge: AsyncParsableCommand {
         let selection = try SourceOptions.selection(prefix: prefix, host: host)
         try common.existingCache(common.settings())
         let result = try await common.withPipeline(common.configuration()) { pipeline in
-            if let selection { return try await pipeline.purge(selection) }
-            if let source, ImageSource.isStoredName(source) { return try await pipeline.purge(name: source) }
-            return try await pipeline.purge(ImageSource(source ?? ""))
+            let mode: PurgeMode = soft ? .soft : .hard
+            if let selection { return try await pipeline.purge(selection, mode: mode) }
+            if let tag { return try await pipeline.purge(tags: [tag], mode: mode) }
+            if let source, ImageSource.isStoredName(source) {
+                return try await pipeline.purge(name: source, mode: mode)
+            }
+            return try await pipeline.purge(ImageSource(source ?? ""), mode: mode)
         }
         if json {
             var object = JSONText()
             object.add("source", source)
             object.add("prefix", prefix)
             object.add("host", host)
+            object.add("tag", tag)
+            if soft { object.add("mode", PurgeMode.soft.rawValue) }
             object.add("sources", result.sources)
             result.add(to: &object)
             print(object.closed)
         } else {
             let sources = Readable.count(result.sources, "source", "sources") + ": "
-            print("removed " + (source == nil ? sources : "") + result.text)
+            let what = soft ? Readable.count(result.records, "record", "records") : result.text
+            print((soft ? "made stale " : "removed ") + (source == nil ? sources : "") + what)
         }
     }
 }

@@ -1,0 +1,44 @@
+import Crypto
+import HTTPCaching
+
+/// The secret by which an operator proves to be one: the setting `adminToken`. Requests carry it as
+/// `Authorization: Bearer` (RFC 6750 §2.1).
+package struct AdminToken: Sendable {
+    /// Bytes of the shortest token that is accepted.
+    package static let leastBytes = 16
+
+    /// Compared in place of the token: two digests compare in constant time, whatever the lengths.
+    private let digest: SHA256.Digest
+
+    /// nil if it is shorter than `leastBytes`, or holds what a field's value cannot: visible ASCII only.
+    package init?(_ text: String) {
+        guard text.utf8.count >= Self.leastBytes, text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            return nil
+        }
+        digest = Self.digest(text)
+    }
+
+    private static func digest(_ text: String) -> SHA256.Digest { SHA256.hash(data: Array(text.utf8)) }
+
+    /// Whether a request carries it, in a single field.
+    func isIn(_ fields: [HeaderField]) -> Bool {
+        let values = fields.values(of: "authorization")
+        guard values.count == 1, let space = values[0].firstIndex(of: " "),
+            FieldLines.isSameName(String(values[0][..<space]), "Bearer")
+        else { return false }
+        return Self.digest(values[0][space...].trimmingSpace()) == digest
+    }
+
+    /// Throws a 403 if the server has no token, and a 401 if the request does not carry it.
+    static func check(_ token: AdminToken?, _ fields: [HeaderField]) throws(Problem) {
+        guard let token else {
+            throw Problem(
+                .adminOff,
+                "set `adminToken` (in the settings file, or PIPECTL_ADMIN_TOKEN) to at least \(leastBytes) characters "
+                    + "and start the server again")
+        }
+        guard token.isIn(fields) else {
+            throw Problem(.unauthorized, "send `Authorization: Bearer` and the server's `adminToken`")
+        }
+    }
+}

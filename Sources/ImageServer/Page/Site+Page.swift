@@ -1,0 +1,88 @@
+import HTTPCaching
+import Pipeline
+import PipelineSupport
+import Variants
+
+extension Site {
+    /// The page at `/` and what it reads.
+    func page(_ route: PageRoute, _ request: ServerRequest) async throws(Problem) -> ServerResponse {
+        guard settings.playground else { throw Route.nothing }
+        let answer: ServerResponse
+        switch route {
+        case .document:
+            guard let file = PageFile.named("index.html") else { throw Route.nothing }
+            answer = pageAnswer(file, control: "no-cache")
+        case .file(let name):
+            guard let file = PageFile.named(name), name != "index.html" else { throw Route.nothing }
+            answer = pageAnswer(file, control: "public, max-age=31536000, immutable")
+        case .sample(let name):
+            guard let sample = PageSample.all.first(where: { $0.file == name }) else { throw Route.nothing }
+            answer = pageAnswer(
+                sample.bytes, type: sample.type, tag: sample.digest, control: "public, max-age=3600")
+        case .catalogue:
+            let text = catalogueText
+            answer = pageAnswer(
+                Array(text.utf8), type: "application/json", tag: sha256Hex(text), control: "no-cache")
+        case .cache:
+            try admitOperator(request)
+            answer = pageAnswer(
+                Array(await cacheText().utf8), type: "application/json", tag: nil, control: "no-store")
+        case .variant(let key, let original):
+            try admitOperator(request)
+            guard let (entry, body) = await pipeline.storedVariant(key, of: original) else {
+                throw Problem(.unknownPath, "the variant is not stored any more")
+            }
+            answer = pageAnswer(body, type: entry.mediaType, tag: entry.digest, control: "no-store")
+        }
+        return ConditionalAnswer.response(
+            answer, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
+    }
+
+    private func pageAnswer(_ file: PageFile, control: String) -> ServerResponse {
+        pageAnswer(file.bytes, type: file.type.description, tag: file.tag.description, control: control)
+    }
+
+    /// - Parameter tag: what the `ETag` quotes; nil for none.
+    private func pageAnswer(_ body: [UInt8], type: String, tag: String?, control: String) -> ServerResponse {
+        var fields = [
+            HeaderField("Content-Type", type), HeaderField("Cache-Control", control),
+            HeaderField("X-Content-Type-Options", "nosniff"),
+            HeaderField("Content-Security-Policy", Self.pagePolicy), HeaderField("Referrer-Policy", "same-origin"),
+            HeaderField("Cross-Origin-Resource-Policy", "same-origin"),
+            HeaderField("Date", HTTPDate.text(unixSeconds: Int(now()))),
+        ]
+        if let tag { fields.append(HeaderField("ETag", "\"\(tag)\"")) }
+        return ServerResponse(status: 200, fields: fields, body: body, note: "page")
+    }
+
+    /// Nothing but the server's own files, and pictures that the page has fetched from it (`blob:`).
+    private static let pagePolicy =
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
+        + "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+    /// Throws a 403 unless the request comes from an operator, or with the admin token.
+    private func admitOperator(_ request: ServerRequest) throws(Problem) {
+        // A page elsewhere may have pointed a name of its own at this machine's address (DNS rebinding).
+        guard
+            request.isAdministrative || settings.adminToken?.isIn(request.fields) == true
+                || isOperator(request) && request.isForThisMachine
+        else {
+            throw Problem(
+                .forbidden,
+                "the caches are shown to clients on this machine that ask for it as `localhost` or 127.0.0.1, "
+                    + "by the server's `adminListen` address, and with the admin token")
+        }
+    }
+}
+
+extension ServerRequest {
+    /// Whether `Host` is a loopback address, or the name of one.
+    fileprivate var isForThisMachine: Bool {
+        guard let host = combined("host") else { return true }
+        let name = host.hasPrefix("[") ? host.prefix { $0 != "]" } + "]" : host.prefix { $0 != ":" }
+        if name == "localhost" || name == "[::1]" { return true }
+        // Not a name that begins like an address.
+        let parts = name.split(separator: ".", omittingEmptySubsequences: false)
+        return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
+    }
+}

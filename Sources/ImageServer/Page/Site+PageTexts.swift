@@ -1,0 +1,103 @@
+import Pipeline
+import PipelineCaching
+import PipelineSupport
+import Variants
+
+extension Site {
+    /// What recipes may be made of, and what there is to try them on.
+    var catalogueText: String {
+        var json = JSONText()
+        json.add("version", PageFile.version)
+        json.add("unsigned", settings.signature.allowUnsigned)
+        json.add(
+            "samples",
+            raw: JSONText.list(PageSample.all) { sample, json in
+                json.add("name", sample.name)
+                json.add("title", sample.title)
+                json.add("path", sample.path)
+            })
+        json.add(
+            "presets",
+            raw: JSONText.list(settings.presets.names) { name, json in
+                json.add("name", name)
+                json.add("recipe", settings.presets[name])
+            })
+        json.add(
+            "entries",
+            raw: JSONText.list(Catalogue.entries) { entry, json in
+                json.add("name", entry.token)
+                json.add("role", entry.role.rawValue)
+                json.add("grammar", entry.grammar)
+                json.add("summary", entry.summary)
+                json.add("ranges", entry.ranges)
+                json.add("example", entry.example)
+                json.add("words") { json in
+                    for (key, words) in entry.words.sorted(by: { $0.key < $1.key }) {
+                        json.add(key, raw: "[" + words.map(JSONText.quoted).joined(separator: ",") + "]")
+                    }
+                }
+            })
+        return json.closed
+    }
+
+    /// How full each tier is, and the variants stored last.
+    func cacheText() async -> String {
+        let memory = pipeline.memoryStatistics
+        let disk = await pipeline.diskStatistics()
+        var tiers = [
+            ("memory", "variants", memory.variants), ("memory", "originals", memory.originals),
+            ("memory", "records", memory.records),
+        ]
+        if let disk {
+            tiers += [
+                ("disk", "variants", disk.variants), ("disk", "originals", disk.originals),
+                ("disk", "records", disk.records),
+            ]
+        }
+        let recent = await pipeline.recentVariants(Self.recentCount)
+        var json = JSONText()
+        json.add(
+            "tiers",
+            raw: JSONText.list(tiers) { tier, json in
+                json.add("tier", tier.0)
+                json.add("kind", tier.1)
+                json.add("bytes", tier.2.bytes)
+                json.add("budget", tier.2.budget)
+                json.add("entries", tier.2.entries)
+                json.add("hits", tier.2.hits)
+                json.add("misses", tier.2.misses)
+                json.add("evictions", tier.2.evictions)
+            })
+        json.add(
+            "recent",
+            raw: JSONText.list(recent) { variant, json in
+                let entry = variant.entry
+                json.add("key", entry.key)
+                json.add("original", entry.originalDigest)
+                json.add("recipe", entry.recipe)
+                json.add(
+                    "source",
+                    variant.source ?? PageSample.all.first { $0.digest == entry.originalDigest }?.source)
+                json.add("type", entry.mediaType)
+                json.add("width", entry.width)
+                json.add("height", entry.height)
+                json.add("bytes", entry.length)
+                json.add("created", entry.created)
+            })
+        return json.closed
+    }
+
+    private static let recentCount = 24
+}
+
+extension JSONText {
+    /// An array of objects.
+    fileprivate static func list<Value>(_ values: [Value], _ add: (Value, inout JSONText) -> Void) -> String {
+        let objects = values.map { value in
+            var json = JSONText()
+            add(value, &json)
+            return json.closed
+        }
+        return "[" + objects.joined(separator: ",") + "]"
+    }
+}

@@ -1,0 +1,117 @@
+// Requests to the server, and what their fields say.
+
+/** A failed request: the members of `application/problem+json`, or what little is known. */
+export class Failure extends Error {
+  constructor(title, detail, status, type) {
+    super(detail ?? title);
+    Object.assign(this, { title, detail, status, type });
+  }
+
+  static async of(response) {
+    try {
+      const problem = await response.json();
+      return new Failure(problem.title, problem.detail, response.status, problem.type);
+    } catch {
+      return new Failure(`The server answered ${response.status} ${response.statusText}`.trim(), null, response.status);
+    }
+  }
+}
+
+/** Where the site is mounted; this file is at `page/VERSION/answer.js` below it. */
+export const root = new URL("../../", import.meta.url);
+
+/** `fetch` of a path below the mount point, that throws a `Failure` for whatever is no success. */
+export async function ask(path, options = {}) {
+  let response;
+  try {
+    response = await fetch(new URL(path, root), options);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Failure("The server cannot be reached", "Is it still running?");
+  }
+  if (!response.ok) throw await Failure.of(response);
+  return response;
+}
+
+/** A picture as it came. */
+export async function picture(path, options) {
+  const began = performance.now();
+  const response = await ask(path, options);
+  const blob = await response.blob();
+  return {
+    blob, status: response.status, type: response.headers.get("content-type") ?? "", fields: [...response.headers],
+    seconds: (performance.now() - began) / 1000, cacheStatus: response.headers.get("cache-status"),
+    timings: serverTimings(response.headers.get("server-timing") ?? ""),
+  };
+}
+
+/** Width and height; null if this browser does not decode the format. */
+export async function dimensions(url) {
+  const image = new Image();
+  image.src = url;
+  try {
+    await image.decode();
+    return { width: image.naturalWidth, height: image.naturalHeight };
+  } catch {
+    return null;
+  }
+}
+
+/** Entries of `Server-Timing`: `[{ name, title, milliseconds }]`. */
+export function serverTimings(text) {
+  return [...text.matchAll(/([\w-]+)((?:\s*;\s*[\w-]+=(?:"[^"]*"|[^;,]*))*)/g)].map(([, name, rest]) => {
+    const parameters = Object.fromEntries(
+      [...rest.matchAll(/([\w-]+)=(?:"([^"]*)"|([^;,]*))/g)].map(([, key, quoted, plain]) => [key, quoted ?? plain]));
+    return { name, title: parameters.desc ?? "", milliseconds: Number(parameters.dur ?? 0) };
+  });
+}
+
+/**
+ * What `Cache-Status` (RFC 9211) says, in a sentence.
+ *
+ * @param isSample the source is the server's own, so nothing is asked of an origin, and nothing expires
+ */
+export function cacheSentence(text, isSample) {
+  if (!text) return "The answer has no Cache-Status.";
+  const parameters = Object.fromEntries(
+    text.split(";").slice(1).map((part) => part.trim().split("=")).map(([key, value]) => [key, value ?? true]));
+  const fresh = parameters.ttl === undefined || isSample ? ""
+    : Number(parameters.ttl) >= 0 ? `, fresh for ${parameters.ttl} s` : ", no longer fresh";
+  if (parameters.hit) {
+    const detail = { memory: "memory", disk: "the disk", rendered: "a stored original" }[parameters.detail];
+    if (parameters.detail === "rendered" && isSample) return "Rendered of the server's own sample.";
+    if (parameters.detail === "rendered") return `The original was cached, the variant was rendered${fresh}.`;
+    return `Hit: answered from ${detail ?? parameters.detail ?? "the cache"}${fresh}.`;
+  }
+  const reasons = {
+    "uri-miss": "Miss: the origin was asked", stale: "The stored original was stale, so the origin was asked",
+    "vary-miss": "Miss: no stored selection fits", bypass: "The cache was bypassed",
+    request: "The request asked for a new answer", method: "The method goes to the origin",
+  };
+  return [
+    reasons[parameters.fwd] ?? "The origin was asked", parameters.collapsed && ", together with other requests",
+    parameters.stored && ", the answer is stored", fresh, ".",
+  ].filter(Boolean).join("");
+}
+
+const probes = {
+  avif: ["image/avif",
+    "AAAAHGZ0eXBhdmlmAAAAAGF2aWZtaWYxbWlhZgAAAOptZXRhAAAAAAAAACFoZGxyAAAAAAAAAABwaWN0AAAAAAAAAAAAAAAAAAAAAA5waXRt"
+    + "AAAAAAABAAAAImlsb2MAAAAAREAAAQABAAAAAAEOAAEAAAAAAAAAGAAAACNpaW5mAAAAAAABAAAAFWluZmUCAAAAAAEAAGF2MDEAAAAA"
+    + "amlwcnAAAABLaXBjbwAAABNjb2xybmNseAACAAIABoAAAAAMYXYxQ4EADAAAAAAUaXNwZQAAAAAAAAABAAAAAQAAABBwaXhpAAAAAAMICAgA"
+    + "AAAXaXBtYQAAAAAAAAABAAEEgYIDhAAAACBtZGF0EgAKCBgABggQEDQgMgofkD///8QAAK/c"],
+  jxl: ["image/jxl", "/woAkAFAEwgDAKwAAXIJAIAKlVHGDV7O9Xz5ocNi2sZ1hrbatrAkUWQcm6QTOCSJgwJkMriSBA=="],
+  webp: ["image/webp", "UklGRiQAAABXRUJQVlA4IBgAAAAwAQCdASoBAAEADMDOJaQAA3AA/uuEAAA="],
+};
+
+/** The media types that this browser decodes, as a value of `Accept`, since `fetch` sends none of its own. */
+export async function acceptedTypes() {
+  const found = [];
+  for (const [type, base64] of Object.values(probes)) {
+    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+    const url = URL.createObjectURL(new Blob([bytes], { type }));
+    if (await dimensions(url)) found.push(type);
+    URL.revokeObjectURL(url);
+  }
+  return [...found, "image/*", "*/*;q=0.8"].join(",");
+}

@@ -1,0 +1,384 @@
+// The page: a source, a recipe made of the catalogue's steps, and the variant that the server makes of them.
+import { Failure, acceptedTypes, ask, cacheSentence, dimensions, picture, root } from "./answer.js";
+import { CacheView } from "./cache.js";
+import { Comparison } from "./compare.js";
+import { byID, bytesText, debounced, freshID, h, icon, marked, millisecondsText, tabList } from "./dom.js";
+import { stepFields } from "./fields.js";
+import { Catalogue, exampleStep, parseRecipe, stepText } from "./grammar.js";
+import { segment, snippets, variantPath } from "./snippets.js";
+
+const START = "thumbnail:600x400:fill:gravity=attention,rounded-mask:24,auto";
+
+class Page {
+  constructor(catalogue, accept) {
+    this.catalogue = catalogue;
+    this.accept = accept;
+    this.steps = [];
+    this.output = parseRecipe("auto", catalogue)[0];
+    this.source = "";
+    this.comparison = new Comparison();
+    this.cache = new CacheView((recipe, source) => {
+      location.hash = "";
+      this.take(recipe, source);
+    });
+    this.update = debounced(250, () => this.request());
+    this.buildSource();
+    this.buildRecipe();
+    this.tabs = tabList(byID("snippet-tabs"), [
+      ["url", "URL"], ...(catalogue.unsigned ? [["html", "HTML"]] : []), ["pipectl", "pipectl"], ["swift", "Swift"],
+    ], (name) => {
+      this.snippet = name;
+      this.showSnippet();
+    });
+    byID("copy").addEventListener("click", () => this.copy());
+    byID("accept").addEventListener("change", () => this.request());
+    byID("skip").addEventListener("click", (event) => {
+      // The fragment is the page's state.
+      event.preventDefault();
+      byID("divider").focus();
+    });
+    window.addEventListener("hashchange", () => this.navigate());
+    byID("unsigned-off").hidden = catalogue.unsigned;
+    const state = new URLSearchParams(location.hash.replace(/^#/, ""));
+    this.take(state.get("recipe") ?? START, state.get("source") ?? `sample:${catalogue.samples[0]?.name ?? ""}`);
+    this.navigate();
+  }
+
+  // Views
+
+  navigate() {
+    const isCache = location.hash === "#cache";
+    byID("picture-view").hidden = isCache;
+    byID("cache-view").hidden = !isCache;
+    for (const [id, isHere] of [["picture-link", !isCache], ["cache-link", isCache]]) {
+      if (isHere) byID(id).setAttribute("aria-current", "page"); else byID(id).removeAttribute("aria-current");
+    }
+    if (!isCache && location.hash.includes("recipe=")) {
+      const state = new URLSearchParams(location.hash.slice(1));
+      if (state.get("recipe") !== this.recipe || state.get("source") !== this.source) {
+        this.take(state.get("recipe") ?? "", state.get("source") ?? this.source);
+      }
+    }
+    this.cache.isShown = isCache;
+  }
+
+  remember() {
+    if (location.hash === "#cache") return;
+    const state = new URLSearchParams({ source: this.source, recipe: this.recipe });
+    history.replaceState(null, "", `#${state}`);
+    byID("picture-link").href = `#${state}`;
+  }
+
+  // Source
+
+  buildSource() {
+    const group = byID("samples");
+    for (const sample of this.catalogue.samples) {
+      const id = freshID();
+      group.append(
+        h("input", {
+          type: "radio", name: "sample", id, value: `sample:${sample.name}`, class: "hidden-radio",
+          onchange: (event) => this.choose(event.target.value),
+        }),
+        h("label", { for: id, class: "sample" },
+          h("img", { src: new URL(sample.path, root).href, alt: "", loading: "lazy" }), h("span", {}, sample.title)));
+    }
+    byID("source-form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      const url = byID("source").value.trim();
+      if (url) this.choose(url);
+    });
+  }
+
+  choose(source) {
+    this.source = source;
+    byID("source").value = source.startsWith("sample:") ? "" : source;
+    for (const input of document.querySelectorAll("input[name=sample]")) input.checked = input.value === source;
+    this.request();
+  }
+
+  get sample() {
+    return this.catalogue.samples.find((sample) => `sample:${sample.name}` === this.source);
+  }
+
+  // Recipe
+
+  buildRecipe() {
+    const add = byID("add-step");
+    const groups = [
+      ["Presets", "preset"], ["Steps", "operation"], ["Before the steps", "ratio"], ["Loading", "load"],
+    ];
+    for (const [title, role] of groups) {
+      const entries = this.catalogue.ofRole(role);
+      if (entries.length === 0) continue;
+      add.append(h("optgroup", { label: title },
+        entries.map((entry) => h("option", { value: entry.name, title: entry.summary }, entry.name))));
+    }
+    add.addEventListener("change", () => {
+      if (add.value) this.add(add.value);
+      add.value = "";
+    });
+    byID("recipe").addEventListener("input", (event) => {
+      this.read(event.target.value);
+      this.render();
+      this.changed({ keepsText: true });
+    });
+  }
+
+  take(recipe, source) {
+    this.read(recipe);
+    this.render();
+    byID("recipe").value = this.recipe;
+    this.choose(source);
+  }
+
+  read(recipe) {
+    const steps = parseRecipe(recipe, this.catalogue);
+    const isOutput = (step) => step && this.catalogue.entry(step.name)?.role === "output";
+    this.output = isOutput(steps.at(-1)) ? steps.pop() : null;
+    this.steps = steps;
+  }
+
+  get recipe() {
+    return [...this.steps.filter((step) => !step.isOff), this.output].filter(Boolean).map(stepText).filter(Boolean)
+      .join(",");
+  }
+
+  add(name) {
+    const entry = this.catalogue.entry(name);
+    const step = exampleStep(entry, this.catalogue);
+    // The grammar has what is about loading first, then the ratio that all sizes are multiplied by.
+    const rank = (own) => ["load", "ratio"].indexOf(this.catalogue.entry(own.name)?.role);
+    const before = { load: [0], ratio: [0, 1] }[entry.role];
+    const at = before ? this.steps.findLastIndex((own) => before.includes(rank(own))) + 1 : this.steps.length;
+    this.steps.splice(at, 0, step);
+    this.render(at);
+    this.changed();
+  }
+
+  /** Makes the cards of all steps again. */
+  render(focused) {
+    byID("steps").replaceChildren(...this.steps.map((step, at) => this.card(step, at)));
+    byID("steps-empty").hidden = this.steps.length > 0;
+    this.renderOutput();
+    if (focused !== undefined) byID("steps").children[focused]?.querySelector("input, select, button")?.focus();
+  }
+
+  card(step, at) {
+    const entry = this.catalogue.entry(step.name);
+    const move = (by) => {
+      const to = at + by;
+      [this.steps[at], this.steps[to]] = [this.steps[to], this.steps[at]];
+      this.render();
+      byID("steps").children[to].querySelector(by < 0 ? ".up" : ".down")?.focus();
+      this.changed();
+    };
+    const remove = () => {
+      this.steps.splice(at, 1);
+      this.render();
+      (byID("steps").children[Math.min(at, this.steps.length - 1)]?.querySelector(".remove") ?? byID("add-step")).focus();
+      this.changed();
+    };
+    const id = freshID();
+    const button = (name, title, action, isOff) => h("button", {
+      type: "button", class: `quiet ${name}`, "aria-label": `${title} ${step.name}`, title, disabled: isOff,
+      onclick: action,
+    }, icon(name));
+    return h("li", { class: `card step${step.isOff ? " off" : ""}`, "data-step": step.name },
+      h("header", {},
+        h("input", {
+          type: "checkbox", id, checked: !step.isOff, title: "Use this step", "aria-label": `use ${step.name}`,
+          onchange: (event) => {
+            step.isOff = !event.target.checked;
+            event.target.closest("li").classList.toggle("off", step.isOff);
+            this.changed();
+          },
+        }),
+        h("h3", {}, step.name),
+        button("up", "Move up", () => move(-1), at === 0),
+        button("down", "Move down", () => move(1), at === this.steps.length - 1),
+        button("remove", "Remove", remove)),
+      h("p", { class: "soft summary", title: entry?.ranges ?? "" }, marked(entry?.summary ?? "Not in this server's catalogue.")),
+      h("div", { class: "fields" }, stepFields(step, () => this.changed())));
+  }
+
+  renderOutput() {
+    const outputs = this.catalogue.ofRole("output");
+    const id = freshID();
+    const choice = h("select", {
+      id, class: "format",
+      onchange: (event) => {
+        const name = event.target.value;
+        this.output = name ? parseRecipe(name, this.catalogue)[0] : null;
+        this.renderOutput();
+        this.changed();
+        byID("output").querySelector("select").focus();
+      },
+    },
+    h("option", { value: "" }, "none (auto)"),
+    outputs.map((entry) => h("option", { value: entry.name, selected: this.output?.name === entry.name }, entry.name)));
+    const entry = this.output && this.catalogue.entry(this.output.name);
+    byID("output").replaceChildren(
+      h("div", { class: "field" }, h("label", { for: id }, "format"), choice),
+      entry ? h("p", { class: "soft summary" }, marked(entry.summary)) : "",
+      h("div", { class: "fields" }, this.output ? stepFields(this.output, () => this.changed()) : []));
+  }
+
+  changed({ keepsText = false } = {}) {
+    if (!keepsText) byID("recipe").value = this.recipe;
+    this.update();
+  }
+
+  // The answer
+
+  async request() {
+    this.remember();
+    this.running?.abort();
+    const abort = new AbortController();
+    this.running = abort;
+    const { recipe, source } = this;
+    const accept = byID("accept").value || this.accept;
+    this.showSnippet();
+    if (!this.catalogue.unsigned) return;
+    byID("stage").setAttribute("aria-busy", "true");
+    const options = { headers: { Accept: accept }, signal: abort.signal };
+    try {
+      // The original first: the variant's answer then says what it took without waiting for the same fetch.
+      if (this.shownSource !== source) await this.loadOriginal(source, abort.signal);
+      const variant = await picture(variantPath(recipe, source), options);
+      const url = URL.createObjectURL(variant.blob);
+      variant.size = await dimensions(url);
+      variant.isSample = source.startsWith("sample:");
+      if (abort.signal.aborted) return URL.revokeObjectURL(url);
+      this.variant = variant;
+      this.comparison.show(null, url);
+      this.showFailure(variant.size ? null : new Failure(
+        "This browser cannot show the format", `The answer is ${variant.type}; it can be saved from its URL.`));
+      this.showFacts();
+      this.showSnippet();
+    } catch (error) {
+      if (abort.signal.aborted) return;
+      this.showFailure(error);
+    } finally {
+      if (this.running === abort) byID("stage").removeAttribute("aria-busy");
+    }
+  }
+
+  async loadOriginal(source, signal) {
+    const path = this.sample?.path ?? `original/unsigned/${segment(source)}`;
+    const original = await picture(path, { signal });
+    let url = URL.createObjectURL(original.blob);
+    original.size = await dimensions(url);
+    original.isShown = original.size !== null;
+    if (!original.isShown) {
+      // Browsers show no TIFF, for example; the server can.
+      URL.revokeObjectURL(url);
+      const shown = await picture(variantPath("png", source), { signal });
+      url = URL.createObjectURL(shown.blob);
+      original.size = await dimensions(url);
+    }
+    if (signal.aborted) return URL.revokeObjectURL(url);
+    this.original = original;
+    this.shownSource = source;
+    this.comparison.show(url, null);
+  }
+
+  showFailure(error) {
+    const place = byID("failure");
+    place.hidden = error === null;
+    byID("stage").classList.toggle("failed", error !== null);
+    byID("panels").classList.toggle("stale", error !== null);
+    for (const card of document.querySelectorAll(".step.faulty")) card.classList.remove("faulty");
+    if (error === null) return place.replaceChildren();
+    const isOurs = error instanceof Failure;
+    place.replaceChildren(
+      h("strong", {}, isOurs ? error.title : "The page has a problem"),
+      h("p", {}, isOurs ? error.detail ?? "" : String(error)),
+      isOurs && error.type ? h("code", {}, `${error.status} ${error.type}`) : "");
+    const number = /^step (\d+)/.exec((isOurs && error.detail) || "")?.[1];
+    if (number) {
+      const on = [...byID("steps").children].filter((_, at) => !this.steps[at].isOff);
+      on[number - 1]?.classList.add("faulty");
+    }
+  }
+
+  showFacts() {
+    const { original, variant } = this;
+    const size = (answer) => answer.size ? `${answer.size.width} × ${answer.size.height}` : "–";
+    const format = (answer) => answer.type.replace("image/", "").split(";")[0] || "–";
+    const rows = [
+      ["bytes", bytesText(original.blob.size), bytesText(variant.blob.size)],
+      ["dimensions", size(original), size(variant)], ["format", format(original), format(variant)],
+    ];
+    byID("facts").replaceChildren(...rows.map(([name, before, after]) =>
+      h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, before), h("td", {}, after))));
+    const share = variant.blob.size / original.blob.size;
+    byID("saved").textContent = share <= 1
+      ? `${Math.round((1 - share) * 100)} % fewer bytes` : `${share.toFixed(1)} times the bytes`;
+    byID("cache-sentence").textContent = cacheSentence(variant.cacheStatus, variant.isSample);
+    byID("cache-status").textContent = variant.cacheStatus ?? "";
+    this.showTimings(variant);
+    byID("fields").replaceChildren(...variant.fields.map(([name, value]) =>
+      h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+  }
+
+  /** One bar for each stage, beginning where the previous one ended. */
+  showTimings(variant) {
+    const total = variant.timings.reduce((sum, entry) => sum + entry.milliseconds, 0);
+    const seen = variant.seconds * 1000;
+    const scale = Math.max(total, seen, 0.001);
+    let begin = 0;
+    const bars = variant.timings.map((entry) => {
+      const row = timingRow(entry.name, entry.title, begin / scale, entry.milliseconds / scale, entry.milliseconds);
+      begin += entry.milliseconds;
+      return row;
+    });
+    byID("timings").replaceChildren(
+      ...bars, timingRow("in this browser", "from the request to the last byte", 0, seen / scale, seen, "whole"));
+  }
+
+  // Copying
+
+  showSnippet() {
+    if (!this.catalogue) return;
+    const isSample = this.sample !== undefined;
+    this.snippets = snippets({
+      base: root.href, recipe: this.recipe, source: this.source,
+      publicSource: isSample ? root.href + this.sample.path : this.source,
+      isUnsigned: this.catalogue.unsigned, size: this.variant?.size, format: this.variant?.type.replace("image/", ""),
+    });
+    byID("snippet").textContent = this.snippets[this.snippet ?? "url"];
+  }
+
+  async copy() {
+    const text = byID("snippet").textContent;
+    const told = byID("copy-state");
+    try {
+      await navigator.clipboard.writeText(text);
+      told.textContent = "Copied.";
+    } catch {
+      // Without TLS, other hosts than this one may not write to the clipboard.
+      getSelection().selectAllChildren(byID("snippet"));
+      told.textContent = "Selected; press Ctrl C.";
+    }
+    setTimeout(() => { told.textContent = ""; }, 2500);
+  }
+}
+
+function timingRow(name, title, begin, length, milliseconds, style = "") {
+  const bar = h("div", { class: "bar" });
+  bar.style.marginInlineStart = `${begin * 100}%`;
+  bar.style.width = `${Math.max(length * 100, 0.4)}%`;
+  return h("li", { class: style, title },
+    h("span", { class: "name" }, name), h("div", { class: "track" }, bar),
+    h("span", { class: "number" }, millisecondsText(milliseconds)));
+}
+
+try {
+  const [answer, accept] = await Promise.all([ask("page/catalogue.json"), acceptedTypes()]);
+  new Page(new Catalogue(await answer.json()), accept);
+} catch (error) {
+  byID("failure").hidden = false;
+  byID("failure").replaceChildren(
+    h("strong", {}, error.title ?? "The page could not start"), h("p", {}, error.detail ?? String(error)));
+}

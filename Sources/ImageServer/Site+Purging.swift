@@ -1,0 +1,158 @@
+import HTTPCaching
+import Pipeline
+import PipelineCaching
+import PipelineSupport
+
+/// `/source/{source}` and `/purge`: what is stored is removed, or made stale. For the operator alone.
+extension Site {
+    /// `DELETE` removes at once; `PURGE` makes stale, unless the query asks for more.
+    func purge(_ source: String, _ mode: PurgeMode?, _ request: ServerRequest) async throws(Problem) -> ServerResponse {
+        try AdminToken.check(settings.adminToken, request.fields)
+        var order = PurgeOrder()
+        try order.add(source: source, settings.baseURLs)
+        if request.method == "DELETE" {
+            guard mode != .soft else {
+                throw Problem(.malformedRequest, "DELETE removes at once; PURGE makes stale (`mode=soft`)")
+            }
+            order.mode = .hard
+        } else {
+            order.mode = mode ?? .soft
+        }
+        return try await purge(order)
+    }
+
+    /// `POST /purge` with what to purge as JSON.
+    func purge(_ request: ServerRequest) async throws(Problem) -> ServerResponse {
+        try AdminToken.check(settings.adminToken, request.fields)
+        return try await purge(try PurgeOrder(json: request.body, settings.baseURLs))
+    }
+
+    private func purge(_ order: PurgeOrder) async throws(Problem) -> ServerResponse {
+        let result: PurgeResult
+        do throws(PipelineError) { result = try await order.carryOut(pipeline) } catch { throw Problem(error) }
+        var json = JSONText()
+        json.add("mode", order.mode.rawValue)
+        json.add("sources", result.sources)
+        json.add("records", result.records)
+        json.add("originals", result.originals)
+        json.add("variants", result.variants)
+        json.add("bytes", result.bytes)
+        if !result.unconfirmed.isEmpty {
+            json.add(
+                "unconfirmed",
+                raw: "[" + result.unconfirmed.map { JSONText.quoted($0.description) }.joined(separator: ",") + "]")
+        }
+        let fields = [
+            HeaderField("Content-Type", "application/json"), HeaderField("Cache-Control", "no-store"),
+            HeaderField("X-Content-Type-Options", "nosniff"),
+            HeaderField("Date", HTTPDate.text(unixSeconds: Int(now()))),
+        ]
+        return ServerResponse(
+            status: 200, fields: fields, body: Array((json.closed + "\n").utf8), note: "\(order.mode.rawValue) purge")
+    }
+}
+
+/// What is to be purged.
+struct PurgeOrder: Sendable {
+    private(set) var sources: Set<String> = []
+    private(set) var prefixes: [String] = []
+    private(set) var tags: Set<String> = []
+    private(set) var masks: Set<String> = []
+    private(set) var overlays: Set<String> = []
+    var mode = PurgeMode.soft
+
+    init() {}
+
+    /// Reads `{"sources":[…],"prefixes":[…],"hosts":[…],"tags":[…],"mode":"soft|hard","variantsOnly":false}`.
+    ///
+    /// Throws a 400 for everything else, so that a slip of the pen does not purge something else, or nothing.
+    ///
+    /// - Parameter baseURLs: names with which sources may begin.
+    init(json bytes: [UInt8], _ baseURLs: BaseURLs = .none) throws(Problem) {
+        let value: JSONValue
+        do throws(JSONParser.Malformed) { value = try JSONParser.parse(bytes) } catch { throw Self.bad("\(error)") }
+        guard case .object(let members) = value else { throw Self.bad("it is no object") }
+        for member in members {
+            switch (member.name, member.value) {
+            case ("mode", .string("soft")): mode = mode == .variantsOnly ? mode : .soft
+            case ("mode", .string("hard")): mode = mode == .variantsOnly ? mode : .hard
+            case ("variantsOnly", .bool(let isSet)): if isSet { mode = .variantsOnly }
+            case ("sources", let value): for text in try Self.texts(value, member) { try add(source: text, baseURLs) }
+            case ("prefixes", let value): for text in try Self.texts(value, member) { try add(prefix: text) }
+            case ("hosts", let value): for text in try Self.texts(value, member) { try add(host: text) }
+            case ("tags", let value): tags.formUnion(try Self.texts(value, member))
+            default:
+                throw Self.bad(
+                    "`\(member.name)`: there are sources, prefixes, hosts, tags (lists of texts), mode (soft or hard) "
+                        + "and variantsOnly (true or false)")
+            }
+        }
+        guard tags.count <= Self.mostTags else { throw Self.bad("more than \(Self.mostTags) tags") }
+        guard !(sources.isEmpty && prefixes.isEmpty && tags.isEmpty && masks.isEmpty && overlays.isEmpty) else {
+            throw Self.bad("it names nothing to purge")
+        }
+    }
+
+    /// Each is looked for in every record.
+    private static let mostTags = 100
+
+    private static func bad(_ what: String) -> Problem {
+        Problem(.malformedRequest, "the body is not what /purge takes: \(what)")
+    }
+
+    private static func texts(_ value: JSONValue, _ member: JSONValue.Member) throws(Problem) -> [String] {
+        guard case .list(let values) = value else { throw bad("`\(member.name)` is no list") }
+        var texts: [String] = []
+        for value in values {
+            guard case .string(let text) = value, !text.isEmpty else {
+                throw bad("`\(member.name)` holds something else than texts")
+            }
+            texts.append(text)
+        }
+        return texts
+    }
+
+    /// - Parameter text: an http(s) URL, or `mask:` or `overlay:` and a name.
+    mutating func add(source text: String, _ baseURLs: BaseURLs) throws(Problem) {
+        if text.hasPrefix("mask:") {
+            masks.insert(String(text.dropFirst(5)))
+        } else if text.hasPrefix("overlay:") {
+            overlays.insert(String(text.dropFirst(8)))
+        } else {
+            let url = try baseURLs.url(for: text)
+            do throws(PipelineError) { sources.insert(try ImageSource.url(url).recordName()) } catch {
+                throw Problem(error)
+            }
+        }
+    }
+
+    private mutating func add(prefix text: String) throws(Problem) {
+        // Anything else would be a path on this machine.
+        guard ["http://", "https://"].contains(where: { text.lowercased().hasPrefix($0) }) else {
+            throw Problem(.invalidSource, "the prefix `\(text)` is no http(s) URL")
+        }
+        do throws(PipelineError) { prefixes += try SourceSelection(prefix: text).prefixes } catch {
+            throw Problem(error)
+        }
+    }
+
+    private mutating func add(host text: String) throws(Problem) {
+        do throws(PipelineError) { prefixes += try SourceSelection(host: text).prefixes } catch {
+            throw Problem(error)
+        }
+    }
+
+    /// The purges, one after the other, and what all of them removed.
+    func carryOut(_ pipeline: ImagePipeline) async throws(PipelineError) -> PurgeResult {
+        var result = PurgeResult()
+        if !sources.isEmpty || !prefixes.isEmpty {
+            result.add(try await pipeline.purge(names: sources, prefixes: prefixes, mode: mode))
+        }
+        if !tags.isEmpty { result.add(try await pipeline.purge(tags: tags, mode: mode)) }
+        // A variant has no freshness of its own, so a mask is purged in one way.
+        if !masks.isEmpty || !overlays.isEmpty {
+            result.add(try await pipeline.purge(masks: masks, overlays: overlays))
+        }
+        return result
+    }
+}

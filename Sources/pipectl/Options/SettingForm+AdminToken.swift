@@ -1,0 +1,18 @@
+import ImageServer
+
+extension SettingForm where Value == AdminToken? {
+    /// A secret; an empty text means none. No message contains it.
+    static var adminToken: Self {
+        Self(
+            kind: .text,
+            read: { (given) throws(SettingError) in
+                guard case .string(let text) = given.value, !text.isEmpty else { return nil }
+                guard let token = AdminToken(text) else {
+                    throw given.bad(
+                        "needs at least \(AdminToken.leastBytes) characters, visible ASCII without spaces; "
+                            + "`openssl rand -hex 32` makes one")
+                }
+                return token
+            }, write: { .string($0 == nil ? "" : "(secret)") })
+    }
+}

@@ -1,0 +1,359 @@
+#!/usr/bin/env python3
+"""The page in a browser: `page_test.py SERVER ORIGIN [--pictures FOLDER]`.
+
+SERVER is the address of a running `pipectl serve` with `allowUnsigned`, ORIGIN that of a server which has
+`dunes-2mp.jpg` and `meadow.tiff` of samples/originals. With `--pictures` screenshots are written into a folder.
+Needs playwright and Debian's chromium (scripts/install-dependencies chromium).
+"""
+import argparse
+import contextlib
+import re
+import sys
+import time
+import urllib.parse
+
+from playwright.sync_api import expect, sync_playwright
+
+TIMEOUT = 60_000
+expect.set_options(timeout=TIMEOUT)
+checks = []
+
+
+def check(action):
+    """Registers a check; its name is printed when it has passed."""
+    checks.append(action)
+    return action
+
+
+class Visit:
+    """A page in a window of its own, and what it did that it should not."""
+
+    def __init__(self, browser, server, width=1440, height=900, scheme="light", touch=False):
+        self.server = server
+        self.context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, has_touch=touch,
+            permissions=["clipboard-read", "clipboard-write"])
+        self.context.set_default_timeout(TIMEOUT)
+        self.page = self.context.new_page()
+        self.troubles = []
+        self.expected = []
+        self.page.on("console", self.told)
+        self.page.on("pageerror", lambda error: self.troubles.append(f"exception: {error}"))
+        self.page.on("request", self.asked)
+
+    def told(self, message):
+        # The browser reports each answer that is an error by itself.
+        if message.type in ("error", "warning") and not any(text in message.text for text in self.expected):
+            self.troubles.append(f"console: {message.text}")
+
+    def asked(self, request):
+        if not request.url.startswith((self.server + "/", "blob:" + self.server)):
+            self.troubles.append(f"a request left the host: {request.url}")
+
+    def open(self, recipe=None, source=None):
+        state = {key: value for key, value in (("recipe", recipe), ("source", source)) if value is not None}
+        self.page.goto(self.server + "/" + ("#" + urllib.parse.urlencode(state) if state else ""))
+        return self.page
+
+    def facts(self, name):
+        return self.page.locator("#facts tr", has=self.page.get_by_role("rowheader", name=name)).locator("td")
+
+    def recipe(self):
+        return self.page.locator("#recipe")
+
+
+def shows(page, image, width):
+    page.wait_for_function(
+        "([id, width]) => { const i = document.getElementById(id); return i.complete && i.naturalWidth === width; }",
+        arg=[image, width])
+
+
+@check
+def pictures_decode(visit, origin):
+    page = visit.open()
+    shows(page, "original-image", 960)
+    shows(page, "variant-image", 600)
+    expect(visit.facts("dimensions").nth(0)).to_have_text("960 × 540")
+    expect(visit.facts("dimensions").nth(1)).to_have_text("600 × 400")
+    expect(page.locator("#timings li")).not_to_have_count(0)
+    for label, width in (("Meadow", 640), ("Balloon", 240)):
+        page.get_by_text(label, exact=True).click()
+        shows(page, "original-image", width)
+    page.get_by_label("or the URL of a picture").fill(origin + "/dunes-2mp.jpg")
+    page.get_by_role("button", name="Load").click()
+    shows(page, "original-image", 1600)
+    expect(page.locator("#cache-status")).to_contain_text("pipeline;")
+    # A browser shows no TIFF: the server makes a picture of it.
+    page.get_by_label("or the URL of a picture").fill(origin + "/meadow.tiff")
+    page.keyboard.press("Enter")
+    shows(page, "original-image", 400)
+    expect(visit.facts("format").nth(0)).to_have_text("tiff")
+
+
+@check
+def every_step_has_a_form_and_works(visit, origin):
+    page = visit.open("png", "sample:balloon")
+    shows(page, "variant-image", 240)
+    entries = page.evaluate("""async () => {
+        const own = document.querySelector("script[type=module]").src;
+        const { Catalogue, exampleStep, stepText } = await import(new URL("grammar.js", own));
+        const { root } = await import(new URL("answer.js", own));
+        const catalogue = new Catalogue(await (await fetch(new URL("page/catalogue.json", root))).json());
+        return catalogue.entries.map((entry) => {
+            const step = exampleStep(entry, catalogue);
+            return { ...entry, text: stepText(step), kinds: step.slots?.map((slot) => slot.kind) ?? null };
+        });
+    }""")
+    assert len(entries) > 30, len(entries)
+    offered = page.locator("#add-step option").evaluate_all("options => options.map((option) => option.value)")
+    outputs = page.locator("#output select.format option").evaluate_all("all => all.map((option) => option.value)")
+    for entry in entries:
+        name = entry["name"]
+        assert entry["kinds"] is not None, f"{name}: the grammar {entry['grammar']} gives no form"
+        assert entry["text"] in entry["example"].split(","), f"{name}: {entry['example']} becomes {entry['text']}"
+        arguments = len(re.findall(r":(?!\w*\])", entry["grammar"]))
+        assert len(entry["kinds"]) >= min(arguments, 1), f"{name}: {entry['kinds']} for {entry['grammar']}"
+        assert name in (outputs if entry["role"] == "output" else offered), f"{name} is not offered"
+    visit.expected.append("400 (Bad Request)")
+    for entry in (entry for entry in entries if entry["role"] != "output"):
+        page.locator("#recipe").fill("png")
+        page.locator("#add-step").select_option(entry["name"])
+        expect(visit.recipe()).to_have_value(f"{entry['text']},png")
+        card = page.locator(f"li[data-step='{entry['name']}']")
+        expect(card.locator(".fields .field")).to_have_count(len([kind for kind in entry["kinds"] if kind != "constant"]))
+        failure = page.locator("#failure")
+        page.wait_for_function("() => location.hash.includes(encodeURIComponent('%s'))" % entry["text"])
+        expect(page.locator("#stage")).not_to_have_attribute("aria-busy", "true")
+        if entry["name"] in ("mask", "overlay"):
+            expect(failure).to_contain_text("missing-mask")
+        else:
+            expect(failure).to_be_hidden()
+
+
+@check
+def controls_change_the_recipe(visit, origin):
+    page = visit.open("thumbnail:300x200:fill,webp", "sample:dusk")
+    shows(page, "variant-image", 300)
+    card = page.locator("li[data-step=thumbnail]")
+    card.get_by_label("thumbnail size width").fill("240")
+    expect(visit.recipe()).to_have_value("thumbnail:240x200:fill,webp")
+    shows(page, "variant-image", 240)
+    card.get_by_label("thumbnail gravity").select_option("north-east")
+    card.get_by_label("up", exact=True).check()
+    expect(visit.recipe()).to_have_value("thumbnail:240x200:fill:up:gravity=north-east,webp")
+    page.locator("#add-step").select_option("rounded-mask")
+    rounded = page.locator("li[data-step=rounded-mask]")
+    rounded.get_by_label("rounded-mask radius, unit").select_option("")
+    rounded.get_by_label("radius", exact=True).fill("30")
+    expect(visit.recipe()).to_have_value("thumbnail:240x200:fill:up:gravity=north-east,rounded-mask:30,webp")
+    page.locator("#add-step").select_option("tint")
+    page.get_by_label("tint colour, colour picker").fill("#336699")
+    expect(visit.recipe()).to_have_value(
+        "thumbnail:240x200:fill:up:gravity=north-east,rounded-mask:30,tint:336699,webp")
+    page.get_by_label("Move up tint").click()
+    expect(page.get_by_label("Move up tint")).to_be_focused()
+    page.get_by_label("use rounded-mask").uncheck()
+    expect(visit.recipe()).to_have_value("thumbnail:240x200:fill:up:gravity=north-east,tint:336699,webp")
+    page.get_by_label("format", exact=True).select_option("jpeg")
+    page.get_by_label("quality", exact=True).fill("40")
+    page.get_by_label("progressive").check()
+    page.get_by_label("jpeg keep icc").check()
+    page.get_by_label("Remove tint").click()
+    page.get_by_label("Remove rounded-mask").click()
+    expect(visit.recipe()).to_have_value("thumbnail:240x200:fill:up:gravity=north-east,jpeg:40:progressive:keep=icc")
+    expect(visit.facts("format").nth(1)).to_have_text("jpeg")
+    # The address holds it all.
+    page.wait_for_function("() => location.hash.includes('progressive')")
+    page.reload()
+    expect(visit.recipe()).to_have_value("thumbnail:240x200:fill:up:gravity=north-east,jpeg:40:progressive:keep=icc")
+    shows(page, "variant-image", 240)
+
+
+@check
+def errors_show(visit, origin):
+    visit.expected += ["400 (Bad Request)", "404 (Not Found)", "502 (Bad Gateway)"]
+    page = visit.open("thumbnail:300,webp", "sample:meadow")
+    shows(page, "variant-image", 300)
+    visit.recipe().fill("thumbnail:300,blurr:2,webp")
+    failure = page.get_by_role("alert")
+    expect(failure).to_contain_text("did you mean `blur`")
+    expect(failure).to_contain_text("urn:image-pipeline:problem:invalid-recipe")
+    expect(page.locator("li[data-step=blurr]")).to_have_class(re.compile("faulty"))
+    page.locator("li[data-step=blurr]").get_by_label("step as text").fill("blur:2")
+    expect(failure).to_be_hidden()
+    page.get_by_label("or the URL of a picture").fill(origin + "/nothing.jpg")
+    page.keyboard.press("Enter")
+    expect(failure).to_contain_text("404")
+    page.get_by_text("Meadow", exact=True).click()
+    expect(failure).to_be_hidden()
+
+
+@check
+def the_divider_moves(visit, origin):
+    page = visit.open("thumbnail:300,webp", "sample:meadow")
+    shows(page, "variant-image", 300)
+    divider = page.get_by_role("slider", name="Divider")
+    expect(divider).to_have_attribute("aria-valuenow", "50")
+    divider.focus()
+    page.keyboard.press("ArrowRight")
+    expect(divider).to_have_attribute("aria-valuenow", "52")
+    page.keyboard.press("Home")
+    expect(divider).to_have_attribute("aria-valuenow", "0")
+    box = page.locator("#stage").bounding_box()
+    page.mouse.move(box["x"] + 20, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + 60, steps=4)
+    page.mouse.up()
+    expect(divider).to_have_attribute("aria-valuenow", "75")
+    page.mouse.move(box["x"] + 20, box["y"] + 60)
+    expect(divider).to_have_attribute("aria-valuenow", "75")
+    page.get_by_role("tab", name="Side by side").click()
+    expect(divider).to_be_hidden()
+    page.keyboard.press("ArrowLeft")
+    expect(divider).to_be_visible()
+
+
+@check
+def everything_can_be_reached_and_has_a_name(visit, origin):
+    page = visit.open("thumbnail:300,rounded-mask:10,tint:336699,auto", "sample:meadow")
+    shows(page, "variant-image", 300)
+    nameless = page.evaluate("""() => [...document.querySelectorAll("input, select, textarea, button, a, [role=slider]")]
+        .filter((element) => element.checkVisibility())
+        .filter((element) => !(element.labels?.length || element.getAttribute("aria-label") || element.innerText?.trim()))
+        .map((element) => element.outerHTML)""")
+    assert nameless == [], nameless
+    total = page.evaluate("""() => [...document.querySelectorAll("input, select, textarea, button, a, [tabindex]")]
+        .filter((element) => element.checkVisibility() && !element.disabled && element.tabIndex >= 0
+            && !(element.type === "radio" && !element.checked)).length""")
+    seen, bare = set(), set()
+    page.evaluate("document.activeElement.blur()")
+    for _ in range(total + 6):
+        page.keyboard.press("Tab")
+        found = page.evaluate("""() => {
+            const element = document.activeElement;
+            const drawn = [element, element.nextElementSibling].filter(Boolean)
+                .flatMap((own) => [getComputedStyle(own), getComputedStyle(own, "::after")])
+                .some((style) => style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2);
+            return element === document.body ? null
+                : { html: element.outerHTML.slice(0, 200), isDrawn: drawn };
+        }""")
+        if found is None:
+            continue
+        seen.add(found["html"])
+        if not found["isDrawn"]:
+            bare.add(found["html"])
+    assert bare == set(), f"no focus ring: {bare}"
+    assert any('id="divider"' in html for html in seen) and any('id="copy"' in html for html in seen), seen
+    assert len(seen) > 25, len(seen)
+
+
+@check
+def snippets_can_be_copied(visit, origin):
+    page = visit.open("thumbnail:300,webp", origin + "/dunes-2mp.jpg")
+    shows(page, "variant-image", 300)
+    snippet = page.locator("#snippet")
+    url = snippet.inner_text()
+    answer = page.request.get(url)
+    assert answer.ok and answer.headers["content-type"] == "image/webp", url
+    page.get_by_role("button", name="Copy").click()
+    expect(page.locator("#copy-state")).to_have_text("Copied.")
+    assert page.evaluate("navigator.clipboard.readText()") == url
+    page.get_by_role("tab", name="HTML").click()
+    expect(snippet).to_contain_text("dpr:2,thumbnail:300,webp")
+    expect(snippet).to_contain_text('width="300"')
+    page.get_by_role("tab", name="pipectl").click()
+    expect(snippet).to_contain_text(f"pipectl get {origin}/dunes-2mp.jpg")
+    page.keyboard.press("ArrowRight")
+    expect(snippet).to_contain_text('recipe: "thumbnail:300,webp"')
+    page.get_by_text("Header fields of the answer").click()
+    expect(page.locator("#fields")).to_contain_text("content-security-policy")
+
+
+@check
+def the_caches_show(visit, origin):
+    source = origin + "/dunes-2mp.jpg"
+    page = visit.open("thumbnail:90,webp", source)
+    shows(page, "variant-image", 90)
+    page.get_by_role("link", name="Caches").click()
+    expect(page.get_by_role("meter")).to_have_count(6)
+    card = page.locator("figure", has=page.get_by_text("thumbnail:90x90,webp"))
+    expect(card).to_contain_text(source)
+    page.wait_for_function("() => [...document.querySelectorAll('#recent img')].every((image) => image.naturalWidth > 0)")
+    # The bars follow.
+    misses = page.get_by_role("meter", name="memory variants").locator("xpath=..").locator("dd").nth(2)
+    before = int(misses.inner_text())
+    # A size that no earlier run against the same caches has asked for.
+    edge = 100 + int(time.time()) % 900
+    page.evaluate(
+        "(path) => fetch(path)", f"/variant/unsigned/thumbnail:{edge},webp/" + urllib.parse.quote(source, safe=""))
+    expect(misses).not_to_have_text(str(before))
+    expect(page.locator("figure", has=page.get_by_text(f"thumbnail:{edge}x{edge},webp"))).to_be_visible()
+    # Without the token nothing is purged, and the page says why.
+    visit.expected += ["401 (Unauthorized)", "403 (Forbidden)", "404 (Not Found)"]
+    card.get_by_role("button", name="Purge source").click()
+    card.get_by_role("button", name="Purge original and variants?").click()
+    expect(card.locator(".note")).not_to_have_text("")
+    page.get_by_role("textbox", name="Admin token").fill("secret-of-the-test")
+    page.get_by_role("button", name="Use").click()
+    expect(page.locator("#token-state")).to_contain_text("until this tab closes")
+    kept = page.evaluate("[JSON.stringify(sessionStorage), JSON.stringify(localStorage), document.cookie, location.href]")
+    assert "secret-of-the-test" in kept[0] and not any("secret" in text for text in kept[1:]), kept
+    page.get_by_role("button", name="Forget").click()
+    assert "secret-of-the-test" not in page.evaluate("JSON.stringify(sessionStorage)")
+    card.get_by_role("button", name="Open").click()
+    expect(visit.recipe()).to_have_value("thumbnail:90x90,webp")
+    shows(page, "variant-image", 90)
+
+
+def phones_and_colours(browser, server, pictures):
+    colours = set()
+    for name, width, height, scheme in (
+            ("desk-light", 1440, 900, "light"), ("desk-dark", 1440, 900, "dark"),
+            ("phone-light", 390, 844, "light"), ("phone-dark", 390, 844, "dark")):
+        visit = Visit(browser, server, width, height, scheme, touch=width < 500)
+        page = visit.open("thumbnail:600x400:fill:gravity=attention,rounded-mask:24,webp:80", "sample:dusk")
+        shows(page, "variant-image", 600)
+        for view in ("Picture", "Caches"):
+            page.get_by_role("link", name=view, exact=True).click()
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{name}: {view} is too wide"
+        page.get_by_role("link", name="Picture", exact=True).click()
+        colours.add((scheme, page.evaluate("getComputedStyle(document.body).backgroundColor")))
+        if pictures:
+            page.screenshot(path=f"{pictures}/{name}.png")
+        assert visit.troubles == [], visit.troubles
+        visit.context.close()
+    assert len(colours) == 2, colours
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("server")
+    parser.add_argument("origin")
+    parser.add_argument("--pictures")
+    parser.add_argument("--only")
+    given = parser.parse_args()
+    failed = False
+    with sync_playwright() as playwright, contextlib.closing(playwright.chromium.launch(
+            executable_path="/usr/bin/chromium",
+            args=["--no-sandbox", "--disable-background-networking", "--disable-component-update",
+                  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--proxy-server=direct://"])) as browser:
+        for action in checks + [phones_and_colours]:
+            if given.only and given.only != action.__name__:
+                continue
+            try:
+                if action is phones_and_colours:
+                    action(browser, given.server, given.pictures)
+                else:
+                    visit = Visit(browser, given.server)
+                    action(visit, given.origin)
+                    assert visit.troubles == [], visit.troubles
+                    visit.context.close()
+                print("passed", action.__name__, flush=True)
+            except Exception as error:  # noqa: BLE001: each failure is a line of the report
+                failed = True
+                print("failed", action.__name__, str(error)[:1500], flush=True)
+    print("done", flush=True)
+    sys.exit(failed)
+
+
+main()

@@ -1,0 +1,69 @@
+import Glibc
+import ImageServer
+import ImageServerNIO
+import TestSupport
+import Testing
+
+@testable import pipectl
+
+extension CommandTests {
+    /// The page at `/`, and when there is one.
+    @Suite struct Page {
+        static let repository = Samples.folder + "/.."
+        /// Made by `scripts/install-dependencies chromium`.
+        static let python = repository + "/.build/page-tests/bin/python3"
+
+        /// `Tests/Page/page_test.py` has the checks.
+        @Test(
+            .enabled(
+                if: access("/usr/bin/chromium", X_OK) == 0 && access(python, X_OK) == 0,
+                "needs Debian's chromium and playwright (scripts/install-dependencies chromium)"))
+        func `the page works in a browser`() async throws {
+            let images = try FolderOrigin(folder: Samples.folder + "/originals", maxAge: 3600)
+            defer { images.stop() }
+            try await RunningServer.with { server in
+                let origin = images.url("/x").dropLast(2)
+                let checks = try HelperProgram([
+                    "timeout", "--kill-after=5", "600", Self.python, Self.repository + "/Tests/Page/page_test.py",
+                    "http://127.0.0.1:\(server.port)", String(origin),
+                ])
+                let status = await checks.end()
+                #expect(status == 0, "\(checks.text)")
+                #expect(checks.text.split(separator: "\n").last == "done")
+            }
+        }
+
+        @Test func `the page is there if anybody on this machine may ask, unless it is switched off`() async throws {
+            try await RunningServer.with { server in
+                let page = try await server.ask("/")
+                #expect(page.status == 200)
+                let posted = try await server.ask("/", method: "POST")
+                #expect(posted.status == 405)
+                // The request's host is not this machine.
+                let caches = try await server.ask("/page/cache.json")
+                #expect(caches.status == 403)
+            }
+            try await RunningServer.with(["server.playground=false"]) { server in
+                let page = try await server.ask("/")
+                #expect(page.status == 404)
+            }
+        }
+
+        @Test(
+            arguments: [
+                ("127.0.0.1:8080", true, nil, true), ("[::1]:8080", true, nil, true), ("localhost:1", true, nil, true),
+                ("0.0.0.0:8080", true, nil, false), ("192.0.2.1:80", true, nil, false), ("[::]:80", true, nil, false),
+                ("127.0.0.1:8080", false, nil, false), ("0.0.0.0:8080", false, true, true),
+                ("127.0.0.1:8080", true, false, false),
+            ] as [(String, Bool, Bool?, Bool)])
+        func `an unset server.playground follows from who can ask`(
+            _ listen: String, _ allowUnsigned: Bool, _ set: Bool?, _ isOn: Bool
+        ) throws {
+            var configuration = RunConfiguration()
+            configuration.listener.listen = try #require(.init(listen))
+            configuration.site.signature.allowUnsigned = allowUnsigned
+            configuration.playground = set
+            #expect(configuration.isPlayground == isOn)
+        }
+    }
+}

@@ -1,0 +1,122 @@
+import Dispatch
+import Glibc
+import TestSupport
+import Testing
+
+@testable import pipectl
+
+extension CommandTests {
+    /// `/info`, `/metrics`, `/ready`, and a server with as much to do as it takes.
+    @Suite struct ServeOperations {
+        @Test func `info tells what is known, with a validator, and asks the origin once`() async throws {
+            let origin = try FolderOrigin(folder: Samples.folder + "/originals", maxAge: 3600)
+            defer { origin.stop() }
+            try await RunningServer.with { server in
+                let url = origin.url("/meadow-small.jpg")
+                let path = "/info/unsigned/" + RunningServer.encoded(url)
+                let first = try await server.ask(path)
+                #expect(first.status == 200 && first["content-type"] == "application/json")
+                let known = try SettingValue.parsed(first.text)
+                #expect(known["source"] == .string(url) && known["format"] == .string("jpeg"))
+                #expect(known["palette"] != nil && known["blurhash"] != nil && known["freshness"] == nil)
+                #expect(first["cache-control"]?.hasPrefix("max-age=3") == true)
+                let tag = try #require(first["etag"])
+                #expect(try await server.ask(path, ["If-None-Match": tag]).status == 304)
+                #expect(try await server.ask(path, method: "HEAD")["content-length"] == first["content-length"])
+                #expect(origin.requests.count == 1)
+                let missing = try await server.ask("/info/unsigned/" + RunningServer.encoded(origin.url("/no.jpg")))
+                #expect(missing.status == 404 && missing.problem == "not-found")
+            }
+        }
+
+        @Test func `metrics are for operators, and count what was answered`() async throws {
+            let origin = try FolderOrigin(folder: Samples.folder + "/originals", maxAge: 3600)
+            defer { origin.stop() }
+            try await RunningServer.with { server in
+                let path = RunningServer.variant("thumbnail:16,png", origin.url("/night-tiny.jpg"))
+                for _ in 0..<3 { #expect(try await server.ask(path).status == 200) }
+                let metrics = try await server.ask("/metrics")
+                #expect(
+                    metrics.status == 200 && metrics["content-type"]?.hasPrefix("text/plain; version=0.0.4") == true)
+                let lines = metrics.text.split(separator: "\n")
+                #expect(lines.contains("image_pipeline_http_requests_total{route=\"variant\",status=\"200\"} 3"))
+                #expect(lines.contains("image_pipeline_request_seconds_count{result=\"hit\"} 2"))
+                #expect(lines.contains("image_pipeline_request_seconds_count{result=\"rendered\"} 1"))
+                #expect(lines.contains { $0.hasPrefix("image_pipeline_folder_entries{part=\"variant\"}") })
+                #expect(lines.contains("image_pipeline_work{kind=\"renders\"} 0"))
+                // Somebody else's request, passed on by a proxy on this machine.
+                let passed = try await server.ask("/metrics", ["X-Forwarded-For": "192.0.2.1"])
+                #expect(passed.status == 403 && passed.problem == "forbidden")
+                #expect(try await server.ask("/ready", ["Via": "1.1 proxy"]).text == "{\"ready\":true}\n")
+                #expect(try await server.ask("/ready").text.contains("\"renders\":0"))
+            }
+            try await RunningServer.with(["server.metrics=false"]) { server in
+                #expect(try await server.ask("/metrics").status == 404)
+            }
+        }
+
+        @Test func `beyond the bound clients are told when to come again, and hits go on`() async throws {
+            let (asked, asks) = AsyncStream<Void>.makeStream()
+            let gate = DispatchSemaphore(value: 0)
+            let body = try #require(ScratchFolder.bytes(at: Samples.folder + "/originals/night-tiny.jpg"))
+            let origin = try LoopbackOrigin { request in
+                if request.path.hasPrefix("/held") {
+                    asks.yield()
+                    gate.wait()
+                    // One after the other goes through.
+                    gate.signal()
+                }
+                return .response(200, ["Content-Type": "image/jpeg", "Cache-Control": "max-age=600"], body: body)
+            }
+            defer {
+                gate.signal()
+                origin.stop()
+            }
+            try await RunningServer.with(["server.queue=2"]) { server in
+                let known = RunningServer.variant("thumbnail:16,png", origin.url("/known.jpg"))
+                #expect(try await server.ask(known).status == 200)
+                try await withThrowingTaskGroup(of: Int.self) { group in
+                    for number in 0..<2 {
+                        group.addTask {
+                            try await server.ask(RunningServer.original(origin.url("/held\(number)"))).status
+                        }
+                    }
+                    var arrived = 0
+                    for await _ in asked {
+                        arrived += 1
+                        if arrived == 2 { break }
+                    }
+                    let refused = try await server.ask(RunningServer.original(origin.url("/more")))
+                    #expect(refused.status == 503 && refused.problem == "overloaded")
+                    #expect(refused["retry-after"].flatMap { Int($0) }.map { $0 >= 1 } == true)
+                    #expect(try await server.ask(known).status == 200)
+                    #expect(try await server.ask("/health").status == 200)
+                    let metrics = try await server.ask("/metrics").text
+                    #expect(metrics.contains("image_pipeline_work{kind=\"fetches\"} 2"))
+                    #expect(metrics.contains("image_pipeline_work_refused_total{kind=\"fetches\"} 1"))
+                    gate.signal()
+                    for try await status in group { #expect(status == 200) }
+                }
+                #expect(try await server.ask(RunningServer.original(origin.url("/more"))).status == 200)
+            }
+        }
+
+        @Test func `ready turns false before the listener closes`() async throws {
+            let server = try await RunningServer.start(["server.drainSeconds=3600", "server.adminListen=127.0.0.1:0"])
+            let told = await server.child.tells("for operators on http://127.0.0.1:")
+            let mark = try #require(told.firstRange(of: "for operators on http://127.0.0.1:"))
+            let port = try #require(Int(told[mark.upperBound...].prefix { $0.isNumber }))
+            let operators = RunningServer(folder: server.folder, child: server.child, port: port)
+            #expect(try await operators.ask("/metrics", ["Via": "1.1 proxy"]).status == 200)
+            #expect(try await server.ask("/ready").status == 200)
+            server.child.signal(SIGTERM)
+            var answer = try await server.ask("/ready")
+            while answer.status == 200 { answer = try await server.ask("/ready") }
+            #expect(answer.status == 503 && answer.text.contains("\"ready\":false"))
+            #expect(try await server.ask("/health").status == 200)
+            // The second ends it at once.
+            server.child.signal(SIGTERM)
+            #expect(await server.child.end.exit == 130)
+        }
+    }
+}
