@@ -17,7 +17,9 @@ extension CommandTests {
         @Test func `a Unix socket is listened on, made again after a crash, and removed at the end`() async throws {
             let folder = ScratchFolder()
             let path = folder("s.sock")
-            let arguments = ["serve", "--listen", "unix:" + path, "--cache", folder("cache")]
+            let arguments = [
+                "serve", "--listen", "unix:" + path, "--set", "allowUnsigned=true", "--cache", folder("cache"),
+            ]
             let ask = ["--unix-socket", path, "http://anything/health"]
             var child = try ChildProgram(arguments, folder: folder.path)
             #expect(await child.tells("listening on unix:\(path)").contains("listening on unix:\(path)"))
@@ -43,7 +45,8 @@ extension CommandTests {
             let path = folder("kept")
             _ = folder.write("x", to: "kept")
             let ended = try await ChildProgram.run(
-                ["serve", "--listen", "unix:" + path, "--cache", folder("cache")], folder: folder.path)
+                ["serve", "--listen", "unix:" + path, "--set", "allowUnsigned=true", "--cache", folder("cache")],
+                folder: folder.path)
             #expect(ended.exit == 2 && ended.errors.contains("not a socket"), "\(ended.errors)")
             #expect(ScratchFolder.bytes(at: path) == Array("x".utf8))
         }
@@ -74,7 +77,8 @@ extension CommandTests {
                 let early = try await RawClient.connect(port)
                 early.send(RunningServer.head("/health", closes: true))
                 let child = try ChildProgram(
-                    ["serve", "--cache", folder("cache")] + arguments, folder: folder.path, passing: descriptor)
+                    ["serve", "--set", "allowUnsigned=true", "--cache", folder("cache")] + arguments,
+                    folder: folder.path, passing: descriptor)
                 #expect(await child.tells("listening on").contains("listening on http://127.0.0.1:\(port)"))
                 #expect(RawResponse.all(in: await early.receivedToEnd()).map(\.text) == ["ok\n"])
                 child.signal(SIGTERM)
@@ -85,7 +89,8 @@ extension CommandTests {
         @Test func `what is no listening socket is refused`() async throws {
             let folder = ScratchFolder()
             let ended = try await ChildProgram.run(
-                ["serve", "--listen", "fd:9", "--cache", folder("cache")], folder: folder.path)
+                ["serve", "--listen", "fd:9", "--set", "allowUnsigned=true", "--cache", folder("cache")],
+                folder: folder.path)
             #expect(ended.exit == 2 && ended.errors.contains("fd:9"), "\(ended.errors)")
         }
 

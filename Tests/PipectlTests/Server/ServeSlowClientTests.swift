@@ -90,7 +90,7 @@ extension CommandTests {
                 }
                 #expect(answered == 12)
                 let taken = try #require(server.child.processorSeconds) - before
-                #expect(taken < 0.5, "\(taken) s")
+                #expect(taken < 0.25, "\(taken) s")
                 try server.child.limitOpenFiles(to: 1024)
             }
         }

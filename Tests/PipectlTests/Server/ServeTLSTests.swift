@@ -173,7 +173,8 @@ import Testing
                     let folder = ScratchFolder()
                     let ended = try await ChildProgram.run(
                         [
-                            "serve", "--listen", "127.0.0.1:0", "--cache", folder("cache"), "--set",
+                            "serve", "--listen", "127.0.0.1:0", "--set", "allowUnsigned=true", "--cache",
+                            folder("cache"), "--set",
                             Self.settings(files)[0],
                         ], folder: folder.path)
                     #expect(ended.exit == 2 && ended.errors.contains(expected), "\(ended.errors)")
