@@ -17,7 +17,7 @@ public struct BaseURLs: Sendable, Hashable {
     private let bases: [String: Base]
 
     /// Names that mean something else before a colon.
-    private static let taken: Set<String> = ["http", "https", "b64", "file", "data", "id", "bytes"]
+    private static let taken: Set<String> = ["http", "https", "b64", "file", "data", "id", "bytes", "sample"]
 
     /// No names.
     public static let none = BaseURLs()
