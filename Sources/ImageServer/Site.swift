@@ -137,10 +137,9 @@ public struct Site: Sendable {
     /// Whether the request goes to an origin with what it carries, or its body says what to purge.
     package func wantsBody(of request: ServerRequest) -> Bool {
         // Errors are answered by `respond(to:onInterim:)`, which meets them again.
-        guard !Route.methods.contains(request.method), let route = try? Route(request.target),
-            (try? settings.signature.grant(request.target, now: now())) != nil
-        else { return false }
+        guard !Route.methods.contains(request.method), let route = try? Route(request.target) else { return false }
         if case .purge = route { return request.method == "POST" && settings.adminToken?.isIn(request.fields) == true }
+        guard (try? settings.signature.grant(request.target, now: now())) != nil else { return false }
         return passesOn(request, route)
     }
 
