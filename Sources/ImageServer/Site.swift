@@ -138,9 +138,9 @@ public struct Site: Sendable {
     package func wantsBody(of request: ServerRequest) -> Bool {
         // Errors are answered by `respond(to:onInterim:)`, which meets them again.
         guard !Route.methods.contains(request.method), let route = try? Route(request.target) else { return false }
+        // It has no signature, and so no grant.
         if case .purge = route { return request.method == "POST" && settings.adminToken?.isIn(request.fields) == true }
-        guard (try? settings.signature.grant(request.target, now: now())) != nil else { return false }
-        return passesOn(request, route)
+        return passesOn(request, route) && (try? settings.signature.grant(request.target, now: now())) != nil
     }
 
     /// Leave for a route that needs it; a path without a signature has none.
