@@ -220,7 +220,7 @@ import Variants
         "server.trustedProxies": "10.0.0.0/8",
         "memory.originals": "7%", "memory.records": "7%", "memory.variants": "7%", "keys": #"{"a":null}"#,
         "keysFile": "/k", "baseURLs": #"{"a":"https://a.test"}"#, "recipes.steps": "circle", "sizes.steps": "[20,40]",
-        "server.fallback": "/f.png", "server.adminListen": "[::1]:2",
+        "server.fallback": "/f.png",
     ]
     /// What is given for the secret `null`s above.
     private static let secrets = ["hosts": "{}", "keys": #""00112233445566778899aabbccddeeff""#]
