@@ -13,7 +13,7 @@ package final class Readiness: Sendable {
 
     package var isReady: Bool { value.load(ordering: .acquiring) }
 
-    /// From now on load balancers are told to go elsewhere.
+    /// Makes `/ready` answer 503, so that load balancers send no more requests.
     package func end() { value.store(false, ordering: .releasing) }
 }
 

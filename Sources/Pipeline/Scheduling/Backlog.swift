@@ -71,7 +71,7 @@ final class Backlog: Sendable {
                 state.interval += (seconds - state.interval) / 16
             }
             state.count -= 1
-            // The time until the next end says nothing of the work once there is none.
+            // An idle time is not part of the average.
             state.lastEnd = state.count == 0 ? nil : now
         }
     }

@@ -28,7 +28,7 @@ extension PixelBox {
 }
 
 extension Catalogue {
-    /// The name that a step, load option or output is listed by, for a step as it is written; nil if there is none.
+    /// The catalogue name of a step, load option or output; nil if the catalogue has no such name.
     package static func listedName(ofStep text: some StringProtocol) -> String? {
         let token = String(text.prefix { $0 != ":" })
         let format = ImageFormat(rawValue: token) ?? ImageFormat(fileExtension: token)

@@ -2,8 +2,7 @@ import ImageServer
 import ImageServerNIO
 
 extension RunConfiguration {
-    /// Whether the page is served. A server that answers anybody's URLs, but only on this machine, is one that somebody is
-    /// trying out.
+    /// Whether the server has the page: by default if it takes unsigned URLs and listens on a loopback address only.
     var isPlayground: Bool { playground ?? (site.signature.allowUnsigned && listener.listen.isOfThisMachine) }
 }
 
