@@ -15,6 +15,8 @@ package struct Signature: Sendable {
     static let unsigned = "unsigned"
     /// The setting `allowUnsigned`.
     package var allowUnsigned: Bool
+    /// Whether they are served to clients on this machine alone: what a server without keys does that only listens there.
+    package var servesThisMachine = false
     /// Keys whose signatures are accepted. Several, so that a key can be replaced while paths that it signed are in use.
     package var keys: [SigningKey]
 
@@ -39,7 +41,7 @@ package struct Signature: Sendable {
     func grant(_ target: String, now: Double) throws(Problem) -> Grant? {
         guard let path = SignedPath(target) else { return nil }
         if path.signature.elementsEqual(Self.unsigned.utf8) {
-            guard allowUnsigned else {
+            guard allowUnsigned || servesThisMachine else {
                 throw Problem(
                     .badSignature,
                     "unsigned URLs are off; sign this one, or the operator of this server can set `allowUnsigned`")

@@ -24,6 +24,9 @@ public struct Site: Sendable {
         self.now = now
     }
 
+    /// Whether there is a page at `/`.
+    package var hasPage: Bool { settings.playground }
+
     /// A fresh answer that memory holds, without suspending: for a server's event loops. nil if the request is to be
     /// answered by `respond(to:onInterim:)`.
     ///
@@ -33,7 +36,10 @@ public struct Site: Sendable {
     ///   - fields: all of the request, `Host` included.
     /// - Returns: an answer for an HTTP/1.1 connection that stays open.
     public func hit(method: String, target: String, fields: [HeaderField]) -> PreparedAnswer? {
-        guard let query = HitQuery(method: method, fields: fields, settings) else { return nil }
+        // Where it matters who asks, the stages are asked.
+        guard !settings.signature.servesThisMachine,
+            let query = HitQuery(method: method, fields: fields, settings)
+        else { return nil }
         let key = key(target, query)
         guard let entry = prepared.entry(for: key) else { return nil }
         let now = now()
@@ -94,8 +100,14 @@ public struct Site: Sendable {
     private func answer(
         to request: ServerRequest, _ onInterim: @escaping @Sendable (ServerResponse) -> Void
     ) async -> ServerResponse {
-        if let hit = await storedHit(request) { return hit }
         do throws(Problem) {
+            if settings.signature.servesThisMachine, SignedPath(request.target) != nil, !isOnThisMachine(request) {
+                throw Problem(
+                    .badSignature,
+                    "this server has no keys, so it serves clients on its own machine alone, and none that a proxy passes on"
+                )
+            }
+            if let hit = await storedHit(request) { return hit }
             // First, so that nothing of a path is decoded or done for those who may not ask.
             let grant = try settings.signature.grant(request.target, now: now())
             let route = try Route(request.target)

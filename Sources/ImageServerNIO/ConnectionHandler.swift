@@ -36,13 +36,12 @@ final class ConnectionHandler: ChannelDuplexHandler {
         case refusal(Problem)
     }
 
-    private let site: Site
-    private let configuration: ListenerConfiguration
+    private let inForce: SetupInForce
+    /// That of the last request.
+    private var setup: ConnectionSetup
     private let progress: HeadProgress
-    private let observers: RequestObservers
     private let isTurnedAway: Bool
     private let sendsFiles: Bool
-    private let idle: TimeAmount
 
     private var context: ChannelHandlerContext?
     private var state = State.waiting
@@ -76,14 +75,12 @@ final class ConnectionHandler: ChannelDuplexHandler {
     /// - Parameters:
     ///   - isTurnedAway: whether the client is only told that there are too many.
     ///   - sendsFiles: whether the kernel can send files over the connection.
-    init(_ setup: ConnectionSetup, progress: HeadProgress, isTurnedAway: Bool, sendsFiles: Bool) {
-        site = setup.site
-        configuration = setup.configuration
-        observers = setup.observers
+    init(_ setup: SetupInForce, progress: HeadProgress, isTurnedAway: Bool, sendsFiles: Bool) {
+        inForce = setup
+        self.setup = setup.now
         self.progress = progress
         self.isTurnedAway = isTurnedAway
         self.sendsFiles = sendsFiles
-        idle = setup.configuration.idle
     }
 
     // MARK: Events of the channel
@@ -155,7 +152,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
             switch error {
             case .headerOverflow:
                 progress.hasRequestLine
-                    ? Problem(.fieldsTooLarge, "at most \(configuration.headerBytes) bytes and 100 fields are taken")
+                    ? Problem(
+                        .fieldsTooLarge, "at most \(setup.configuration.headerBytes) bytes and 100 fields are taken")
                     : Problem(.targetTooLong, "at most \(RequestAdmission.targetLimit) bytes are taken")
             case .invalidVersion: Problem(.unsupportedVersion)
             // Not told apart from what is no request at all.
@@ -200,7 +198,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         case .part(.body(let bytes)):
             guard case .receiving(let admission, let count) = state else { return }
             let total = count + bytes.readableBytes
-            let limit = configuration.bodyBytes
+            let limit = setup.configuration.bodyBytes
             guard total <= limit else {
                 return refuse(Problem(.bodyTooLarge, "at most \(limit) bytes are read (`server.bodyBytes`)"))
             }
@@ -211,20 +209,23 @@ final class ConnectionHandler: ChannelDuplexHandler {
         }
     }
 
+    private var idle: TimeAmount { setup.configuration.idle }
+
     private func begin(_ head: HTTPRequestHead) {
-        if observers.isActive { began = .now }
+        setup = inForce.now
+        if setup.observers.isActive { began = .now }
         let method = Self.name(of: head.method)
         let fields = head.headers.map { HeaderField($0.name, $0.value.trimmingSpace()) }
         if head.version == .http1_1, !isDraining,
-            let hit = site.hit(method: method, target: head.uri, fields: fields)
+            let hit = setup.site.hit(method: method, target: head.uri, fields: fields)
         {
             return send(hit, head, fields)
         }
         do throws(Problem) {
             var admission = try RequestAdmission(
                 method: method, target: head.uri, version: (head.version.major, head.version.minor), fields: fields,
-                bodyLimit: configuration.bodyBytes)
-            if admission.readsBody || admission.leavesBody, site.wantsBody(of: admission.request) {
+                bodyLimit: setup.configuration.bodyBytes)
+            if admission.readsBody || admission.leavesBody, setup.site.wantsBody(of: admission.request) {
                 isBodyWanted = true
                 if admission.leavesBody {
                     admission.takeBody()
@@ -252,18 +253,18 @@ final class ConnectionHandler: ChannelDuplexHandler {
         deadline = nil
         endsAfterAnswer = !admission.keepsAlive
         lingers = admission.leavesBody
-        let site = site
+        let setup = setup
         let loop = context.eventLoop
         let handler = NIOLoopBound(self, eventLoop: loop)
         var request = admission.request
         request.body = incoming
         request.client = client(request.fields)
-        request.isAdministrative = configuration.isAdministrative
+        request.isAdministrative = setup.configuration.isAdministrative
         (isBodyWanted, incoming) = (false, [])
         answers += 1
         let answer = answers
         let task = Task { [request] in
-            let response = await site.respond(to: request) { interim in
+            let response = await setup.site.respond(to: request) { interim in
                 loop.execute { handler.value.pass(interim, of: answer) }
             }
             loop.execute { handler.value.answered(response) }
@@ -295,7 +296,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         endsAfterAnswer = true
         lingers = true
         queue.removeAll()
-        let response = problem.response(now: site.now())
+        let response = problem.response(now: setup.site.now())
         log(nil, response)
         send(response, isHead: isHead, keepsAlive: false, announcesKeepAlive: false)
     }
@@ -303,7 +304,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     // MARK: Answers
 
     private func send(_ hit: PreparedAnswer, _ head: HTTPRequestHead, _ fields: [HeaderField]) {
-        if observers.isActive {
+        if setup.observers.isActive {
             let request = ServerRequest(method: Self.name(of: head.method), target: head.uri, fields: fields)
             log(request, status: hit.status, bytes: hit.length, note: hit.note)
         }
@@ -466,7 +467,9 @@ final class ConnectionHandler: ChannelDuplexHandler {
         case .waiting where !progress.hasBegun: close()
         case .waiting, .receiving:
             refuse(
-                Problem(.requestTimeout, "it was not complete within \(JSONText.number(configuration.idleSeconds)) s"))
+                Problem(
+                    .requestTimeout, "it was not complete within \(JSONText.number(setup.configuration.idleSeconds)) s")
+            )
         case .sending: abort()
         case .lingering: close()
         case .answering, .closed: break
@@ -478,11 +481,11 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
 
     private func log(_ request: ServerRequest?, status: Int, bytes: Int, note: String?) {
-        guard observers.isActive else { return }
+        guard setup.observers.isActive else { return }
         let duration = request == nil ? Duration.zero : began.duration(to: .now)
-        observers.metrics?.count(
+        setup.observers.metrics?.count(
             request?.target, status: status, bytes: bytes, nanoseconds: Int64(duration / .nanoseconds(1)))
-        guard let log = observers.log else { return }
+        guard let log = setup.observers.log else { return }
         log.write(
             RequestLog.Entry(
                 client: client(request?.fields ?? []) ?? "-", request: request, status: status, bytes: bytes,
@@ -490,6 +493,6 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
 
     private func client(_ fields: [HeaderField]) -> String? {
-        configuration.proxies.client(peer: context?.remoteAddress?.ipAddress, fields: fields)
+        setup.configuration.proxies.client(peer: context?.remoteAddress?.ipAddress, fields: fields)
     }
 }

@@ -11,14 +11,12 @@ package final class HTTPServer: Sendable {
 
     private let listeners: [Listener]
     private let connections: Connections
-    private let observers: RequestObservers
+    private let setup: SetupInForce
 
-    private init(
-        listeners: [Listener], connections: Connections, observers: RequestObservers
-    ) {
+    private init(listeners: [Listener], connections: Connections, setup: SetupInForce) {
         self.listeners = listeners
         self.connections = connections
-        self.observers = observers
+        self.setup = setup
     }
 
     /// Starts listening.
@@ -27,14 +25,13 @@ package final class HTTPServer: Sendable {
     package static func start(
         _ site: Site, _ configuration: ListenerConfiguration, observers: RequestObservers = RequestObservers()
     ) async throws(StartError) -> HTTPServer {
-        let transport: SecureTransport? = try secureTransport(configuration)
+        let setup = SetupInForce(try ConnectionSetup(site, configuration, observers))
         raiseDescriptorLimit()
         let group = MultiThreadedEventLoopGroup(numberOfThreads: processors)
         let connections = Connections(limit: configuration.connections)
         // The Swift 6.3 runtime can crash where two threads need a nested generic type for the first time (one start in
         // a hundred, with 30 clients at once). One thread makes the decoder's before there is a connection.
         _ = ConnectionSetup.requestDecoder(configuration)
-        let setup = ConnectionSetup(site: site, configuration: configuration, observers: observers)
         let bootstrap = {
             ServerBootstrap(group: group)
                 .serverChannelOption(.backlog, value: 1024)
@@ -46,7 +43,7 @@ package final class HTTPServer: Sendable {
                 // One read of the socket at a time: what a client pipelines beyond it waits in its own buffers.
                 .childChannelOption(.maxMessagesPerRead, value: 1)
                 .childChannelInitializer { channel in
-                    channel.eventLoop.makeCompletedFuture { try prepare(channel, setup, transport, connections) }
+                    channel.eventLoop.makeCompletedFuture { try prepare(channel, setup, connections) }
                 }
         }
         var listeners: [Listener] = []
@@ -62,7 +59,21 @@ package final class HTTPServer: Sendable {
                 throw StartError(message: "cannot listen on \(place): \(reason(error))")
             }
         }
-        return HTTPServer(listeners: listeners, connections: connections, observers: observers)
+        return HTTPServer(listeners: listeners, connections: connections, setup: setup)
+    }
+
+    /// Makes ready to answer by another site and configuration. Where the server listens, how many connections it
+    /// takes, and whether they are operators', stays. A connection keeps the TLS that it began with.
+    ///
+    /// - Returns: what puts them in force, for every request that begins after it.
+    /// - Throws: what is wrong with a changed certificate or key; nothing has changed then.
+    package func reload(
+        _ site: Site, _ configuration: ListenerConfiguration
+    ) throws(StartError) -> @Sendable () -> Void {
+        var configuration = configuration
+        configuration.isAdministrative = setup.now.configuration.isAdministrative
+        let changed = try ConnectionSetup(site, configuration, setup.now.observers)
+        return { [setup] in setup.replace(with: changed) }
     }
 
     /// Where it listens, with the port the system chose where none was given.
@@ -83,12 +94,12 @@ package final class HTTPServer: Sendable {
             await connections.allClosed()
         }
         // The loops end with the program: a task that is being cancelled may still want to report to one.
-        await observers.log?.flush()
+        await setup.now.observers.log?.flush()
         return isFinished
     }
 
     /// nil for plain HTTP.
-    private static func secureTransport(
+    static func secureTransport(
         _ configuration: ListenerConfiguration
     ) throws(StartError) -> SecureTransport? {
         guard let files = configuration.tls else { return nil }
@@ -102,18 +113,14 @@ package final class HTTPServer: Sendable {
     }
 
     private static func prepare(
-        _ channel: any Channel, _ setup: ConnectionSetup, _ transport: SecureTransport?, _ connections: Connections
+        _ channel: any Channel, _ setup: SetupInForce, _ connections: Connections
     ) throws {
         let admission = connections.admit(channel)
         guard admission != .dropped else {
             channel.close(promise: nil)
             return
         }
-        let isTurnedAway = admission == .turnedAway
-        #if TLS
-            if let transport { return try transport.prepare(channel, setup, isTurnedAway: isTurnedAway) }
-        #endif
-        try setup.addHTTP1(to: channel, isTurnedAway: isTurnedAway, sendsFiles: true)
+        try setup.prepare(channel, isTurnedAway: admission == .turnedAway)
     }
 
     /// Whether the parser reads a method; a request with any other is answered 400.

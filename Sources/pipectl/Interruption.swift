@@ -2,9 +2,11 @@ import PipelineSupport
 import Glibc
 import Synchronization
 
-/// Turns SIGINT and SIGTERM into events: the first requests a clean stop, the second terminates the process.
+/// Turns signals into events. The first SIGINT or SIGTERM requests a clean stop, the second terminates the process; SIGHUP
+/// requests a reload, for programs that ask for that.
 enum Interruption {
     private static let handlers = Mutex<(next: Int, waiting: [(number: Int, call: @Sendable () -> Void)])>((0, []))
+    private static let reloads = Mutex<(@Sendable () -> Void)?>(nil)
     private static let arrived = Atomic<Bool>(false)
     /// Ends of the pipe. They are plain memory, which a signal handler may read, and set before the handler and thread
     /// exist.
@@ -24,10 +26,20 @@ enum Interruption {
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         (reader, writer) = (ends[0], ends[1])
         guard startThread({ wait() }) else { return }
+        catchSignals([SIGINT, SIGTERM])
+    }
+
+    /// Calls `handler` at each SIGHUP from now on, which otherwise terminates the process; nil ignores further ones.
+    static func onReload(_ handler: (@Sendable () -> Void)?) {
+        reloads.withLock { $0 = handler }
+        if writer >= 0 { catchSignals([SIGHUP]) }
+    }
+
+    private static func catchSignals(_ numbers: [Int32]) {
         var action = sigaction()
-        action.__sigaction_handler = .init(sa_handler: { _ in
+        action.__sigaction_handler = .init(sa_handler: { number in
             let saved = errno
-            var byte: UInt8 = 0
+            var byte = UInt8(truncatingIfNeeded: number)
             _ = write(Interruption.writer, &byte, 1)
             errno = saved
         })
@@ -35,9 +47,9 @@ enum Interruption {
         // A parent process may have blocked the signals; a child inherits the mask.
         var signals = sigset_t()
         sigemptyset(&signals)
-        for signal in [SIGINT, SIGTERM] {
-            sigaction(signal, &action, nil)
-            sigaddset(&signals, signal)
+        for number in numbers {
+            sigaction(number, &action, nil)
+            sigaddset(&signals, number)
         }
         pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     }
@@ -61,6 +73,10 @@ enum Interruption {
     private static func wait() {
         var byte: UInt8 = 0
         while uninterrupted({ read(reader, &byte, 1) }) == 1 {
+            if byte == UInt8(SIGHUP) {
+                reloads.withLock { $0 }?()
+                continue
+            }
             if arrived.exchange(true, ordering: .acquiringAndReleasing) { _exit(ProgramExit.interrupted.rawValue) }
             let waiting = handlers.withLock { $0.waiting.map(\.call) }
             for handler in waiting { handler() }

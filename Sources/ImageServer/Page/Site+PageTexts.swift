@@ -8,7 +8,7 @@ extension Site {
     var catalogueText: String {
         var json = JSONText()
         json.add("version", PageFile.version)
-        json.add("unsigned", settings.signature.allowUnsigned)
+        json.add("unsigned", settings.signature.allowUnsigned || settings.signature.servesThisMachine)
         json.add(
             "samples",
             raw: JSONText.list(PageSample.all) { sample, json in

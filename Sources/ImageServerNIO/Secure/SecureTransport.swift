@@ -37,10 +37,10 @@
         }
 
         /// Gives a connection its handlers: those of TLS now, those of HTTP once the protocol is known.
-        func prepare(_ channel: any Channel, _ setup: ConnectionSetup, isTurnedAway: Bool) throws {
+        func prepare(_ channel: any Channel, _ setup: SetupInForce, isTurnedAway: Bool) throws {
             let pipeline = channel.pipeline.syncOperations
             try pipeline.addHandler(NIOSSLServerHandler(context: context))
-            try pipeline.addHandler(HandshakeWatch(setup.configuration.idle))
+            try pipeline.addHandler(HandshakeWatch(setup.now.configuration.idle))
             try pipeline.addHandler(
                 ApplicationProtocolNegotiationHandler { result, channel in
                     channel.eventLoop.makeCompletedFuture {
@@ -53,8 +53,8 @@
                 })
         }
 
-        private static func addHTTP2(to channel: any Channel, _ setup: ConnectionSetup, isTurnedAway: Bool) throws {
-            let limit = setup.configuration.headerBytes + RequestAdmission.targetLimit
+        private static func addHTTP2(to channel: any Channel, _ setup: SetupInForce, isTurnedAway: Bool) throws {
+            let limit = setup.now.configuration.headerBytes + RequestAdmission.targetLimit
             var connection = NIOHTTP2Handler.ConnectionConfiguration()
             connection.initialSettings = [
                 HTTP2Setting(parameter: .maxConcurrentStreams, value: 100),
@@ -64,7 +64,7 @@
             let manager = NIOHTTP2ServerConnectionManagementHandler(
                 eventLoop: channel.eventLoop,
                 configuration: .init(
-                    maxIdleTime: setup.configuration.idle, maxAge: nil, maxGraceTime: nil, keepalive: nil))
+                    maxIdleTime: setup.now.configuration.idle, maxAge: nil, maxGraceTime: nil, keepalive: nil))
             let peer = channel.remoteAddress?.ipAddress
             _ = try pipeline.configureHTTP2Pipeline(
                 mode: .server, connectionConfiguration: connection, streamConfiguration: .init(),
@@ -73,10 +73,10 @@
                 stream.eventLoop.makeCompletedFuture {
                     let pipeline = stream.pipeline.syncOperations
                     try pipeline.addHandler(HTTP2FramePayloadToHTTP1ServerCodec())
-                    try pipeline.addHandler(StreamHandler(setup, peer: peer, isTurnedAway: isTurnedAway))
+                    try pipeline.addHandler(StreamHandler(setup.now, peer: peer, isTurnedAway: isTurnedAway))
                 }
             }
-            try pipeline.addHandler(ConnectionWatch(setup.configuration.idle + .seconds(2)))
+            try pipeline.addHandler(ConnectionWatch(setup.now.configuration.idle + .seconds(2)))
             try pipeline.addHandler(manager)
             // The connection is active already; only this starts the timer of one that never asks for anything.
             manager.channelActive(context: try pipeline.context(handler: manager))

@@ -20,17 +20,19 @@ struct ServeCommand: AsyncParsableCommand {
               /                                        a page to try recipes (setting server.playground)
 
             The source is one path segment, percent-encoded, or b64: and its base64url. `pipectl sign` prints signed
-            paths; the signature may be the word unsigned if the setting allowUnsigned permits it.
+            paths; the signature may be the word unsigned if the setting allowUnsigned permits it, or if there are no keys
+            and the client is on this machine.
 
             Examples:
+              pipectl serve
               pipectl serve --set keysFile=keys.txt
-              pipectl serve --set allowUnsigned=true
               pipectl serve --listen 127.0.0.1:0 --config pipectl.yaml -v
               pipectl serve --set allowUnsigned=true --set 'sources.allow=["example.org"]'
               server=http://127.0.0.1:8080 source=https%3A%2F%2Fexample.org%2Fa.jpg
               curl $server/variant/unsigned/thumbnail:300/$source -o a.jpg
 
             SIGTERM and SIGINT stop the server after the requests in progress, for at most ten seconds; a second signal stops it at once.
+            SIGHUP reads the settings' files again, and those they name (docs/running.md).
             """)
 
     @Option(
@@ -46,7 +48,8 @@ struct ServeCommand: AsyncParsableCommand {
     private static let patience = Duration.seconds(10)
 
     func run() async throws {
-        let settings = try common.settings(flags: listen.map { [("--listen", "listen", $0)] } ?? [])
+        let settings = try read()
+        let reloads = Self.reloads()
         var configuration = try settings.configuration(serves: true)
         if !settings.isSet("listen") {
             configuration.listener.passed = PassedSockets.descriptors(settings.environment, process: getpid())
@@ -85,7 +88,9 @@ struct ServeCommand: AsyncParsableCommand {
             await pipeline.shutdown()
             throw CommandFailure(.usage, error.message)
         }
-        await Self.interrupted()
+        var reload = ServerReload(
+            pipeline: pipeline, servers: servers, passed: configuration.listener.passed, site: site, settings: settings)
+        for await _ in reloads { for line in reload(read) { Console.error(line.text, line.level) } }
         site.readiness.end()
         // Load balancers need time to see it. Nothing cancels this task; a second signal ends the program.
         if configuration.drainSeconds > 0 { try? await Task.sleep(for: .seconds(configuration.drainSeconds)) }
@@ -108,7 +113,7 @@ struct ServeCommand: AsyncParsableCommand {
         for address in server.addresses {
             let shown = shown(address, isSecure: isSecure)
             Console.error("listening on \(shown)", .info)
-            if configuration.isPlayground, case .tcp = address { Console.error("try recipes at \(shown)/", .info) }
+            if site.hasPage, case .tcp = address { Console.error("try recipes at \(shown)/", .info) }
         }
         guard let address = configuration.adminListen else { return [server] }
         var listener = configuration.listener
@@ -143,11 +148,19 @@ struct ServeCommand: AsyncParsableCommand {
         }
     }
 
-    /// Returns when SIGINT or SIGTERM requests a stop.
-    private static func interrupted() async {
-        let (requests, request) = AsyncStream<Void>.makeStream()
-        let handler = Interruption.onRequest { request.finish() }
-        for await _ in requests {}
-        Interruption.remove(handler)
+    /// The settings as they are now.
+    private func read() throws(SettingError) -> Settings {
+        try common.settings(flags: listen.map { [("--listen", "listen", $0)] } ?? [])
+    }
+
+    /// An element for each SIGHUP, or for several that come close together, until SIGINT or SIGTERM requests a stop.
+    private static func reloads() -> AsyncStream<Void> {
+        let (requests, request) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        Interruption.onReload { request.yield() }
+        Interruption.onRequest {
+            Interruption.onReload(nil)
+            request.finish()
+        }
+        return requests
     }
 }

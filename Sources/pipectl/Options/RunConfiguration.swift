@@ -22,7 +22,7 @@ struct RunConfiguration: Sendable {
     var listener = ListenerConfiguration()
     /// Texts of the recipes that the server makes; empty: all.
     var allowedRecipes: [String] = []
-    /// nil to decide by the other settings (`isPlayground`).
+    /// nil to decide by the other settings: on if only this machine can connect, and may have unsigned URLs.
     var playground: Bool?
     /// Names of steps that clients may write; empty: all.
     var recipeSteps: [String] = []
@@ -104,7 +104,11 @@ struct RunConfiguration: Sendable {
             throw CommandFailure(.usage, "\(settings.origin("forwardMethods")): \(error.text)")
         }
         site.caching = pipeline.caching
-        site.playground = isPlayground
+        site.signature.servesThisMachine =
+            site.signature.keys.isEmpty && !settings.isSet("allowUnsigned") && isForThisMachine
+        site.playground =
+            playground
+            ?? (isForThisMachine && (site.signature.allowUnsigned || site.signature.servesThisMachine))
         return site
     }
 }

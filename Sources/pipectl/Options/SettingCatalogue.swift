@@ -7,7 +7,11 @@ import Variants
 enum SettingCatalogue {
     private static let positive = 1...Int.max
 
-    static let all: [Setting] = pipeline + serving
+    static let all: [Setting] = pipeline + starting + serving
+
+    /// The settings that `serve` reads again on SIGHUP: what its site answers, to whom, and what it takes from a
+    /// connection. The others fill what lives as long as the process.
+    static let reloaded = Set(serving.map(\.key) + ["presets"])
 
     /// The settings that every command fills, in this order: a folder before shares of its file system.
     static let pipeline: [Setting] = general + sourcesAndFetching + caching + rendering
@@ -150,13 +154,35 @@ enum SettingCatalogue {
         Setting("limits.steps", \.stepLimit, .integer(1...32), "steps of a recipe"),
     ]
 
-    /// The settings that only `serve` fills.
-    private static let serving: [Setting] = [
+    /// The settings that only `serve` fills, at its start.
+    private static let starting: [Setting] = [
         Setting(
             "listen", \.listener.listen, .listenAddress,
             "HOST:PORT, unix:PATH, or fd:NUMBER for a socket that was passed; loopback only, unless you choose otherwise"
         ),
-        Setting("allowUnsigned", \.site.signature.allowUnsigned, .bool, "serve URLs without a signature"),
+        Setting("server.connections", \.listener.connections, .integer(1...1_000_000), "clients at once"),
+        Setting(
+            "server.drainSeconds", \.drainSeconds, .number(0...3600),
+            "between /ready saying 503 and the end of listening, so that load balancers see it"),
+        Setting(
+            "server.adminListen", \.adminListen, .optionalListenAddress,
+            "address for operators: every request to it may read /metrics; empty: none"),
+        Setting("server.metrics", \.hasMetrics, .bool, "count and time requests for /metrics"),
+        Setting(
+            "heif.trusted", \.trustsHEIF, .bool,
+            "suppress the warning about an old libheif, if your distribution has patched it"),
+        Setting(
+            "log.level", \.logLevel, .choice, "what serve logs; info logs each request, which is expensive under load"),
+        Setting(
+            "log.format", \.logFormat, .choice,
+            "format of serve's log: text for people, json for log collectors"),
+    ]
+
+    /// The settings that only `serve` fills, at its start and at each reload.
+    private static let serving: [Setting] = [
+        Setting(
+            "allowUnsigned", \.site.signature.allowUnsigned, .bool,
+            "serve URLs without a signature; unset and without keys: to clients on this machine alone"),
         Setting(
             "keys", \.keys, .signingKeys,
             "name → key that signs URLs, at least 16 bytes in hexadecimal digits; several, so that keys can be replaced",
@@ -197,7 +223,6 @@ enum SettingCatalogue {
         Setting(
             "honourClientNoCache", \.site.honoursClientNoCache, .bool,
             "off, so that clients cannot force requests to the origin"),
-        Setting("server.connections", \.listener.connections, .integer(1...1_000_000), "clients at once"),
         Setting("server.headerBytes", \.listener.headerBytes, .size(atLeast: 1024), "of one request's head"),
         Setting(
             "server.bodyBytes", \.listener.bodyBytes, .size(),
@@ -223,22 +248,7 @@ enum SettingCatalogue {
         ),
         Setting(
             "server.playground", \.playground, .bool(usual: false),
-            "the page at /; unset: on if allowUnsigned is true and only this machine can connect"),
-        Setting(
-            "server.drainSeconds", \.drainSeconds, .number(0...3600),
-            "between /ready saying 503 and the end of listening, so that load balancers see it"),
-        Setting(
-            "server.adminListen", \.adminListen, .optionalListenAddress,
-            "address for operators: every request to it may read /metrics; empty: none"),
-        Setting("server.metrics", \.hasMetrics, .bool, "count and time requests for /metrics"),
-        Setting(
-            "heif.trusted", \.trustsHEIF, .bool,
-            "suppress the warning about an old libheif, if your distribution has patched it"),
-        Setting(
-            "log.level", \.logLevel, .choice, "what serve logs; info logs each request, which is expensive under load"),
-        Setting(
-            "log.format", \.logFormat, .choice,
-            "format of serve's log: text for people, json for log collectors"),
+            "the page at /; unset: on if unsigned URLs are served and only this machine can connect"),
     ]
 
     static let byKey: [String: Setting] = Dictionary(uniqueKeysWithValues: all.map { ($0.key, $0) })
@@ -256,12 +266,14 @@ extension SettingCatalogue {
         let rows = all.map { setting in
             let cells = [
                 "`\(setting.key)`", setting.kind.expectation, "`\(setting.fallback.json)`", setting.reason,
-                setting.departure?.text ?? "",
+                setting.departure?.text ?? "", reloaded.contains(setting.key) ? "yes" : "",
             ]
             return "| " + cells.map { $0.split(separator: "|").joined(separator: "\\|") }.joined(separator: " | ")
                 + " |"
         }
-        let head = ["| setting | takes | default | what and why | another default |", "|---|---|---|---|---|"]
+        let head = [
+            "| setting | takes | default | what and why | another default | reload |", "|---|---|---|---|---|---|",
+        ]
         return (head + rows).joined(separator: "\n") + "\n"
     }
 }

@@ -113,6 +113,18 @@ struct Settings: Sendable {
 
     func origin(_ key: String) -> SettingOrigin { entries[key]?.origin ?? .builtIn }
 
+    /// These settings, but some of them as `other` has them.
+    func taking(_ keys: Set<String>, from other: Settings) -> Settings {
+        var result = self
+        for key in keys { result.entries[key] = other.entries[key] }
+        return result
+    }
+
+    /// The names of settings whose values differ, sorted.
+    func changes(in other: Settings) -> [String] {
+        SettingCatalogue.all.map(\.key).filter { value($0) != other.value($0) }.sorted()
+    }
+
     /// The configuration that the settings lead to.
     ///
     /// - Parameters:

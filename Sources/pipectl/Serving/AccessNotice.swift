@@ -5,11 +5,15 @@ import ImageServerNIO
 enum AccessNotice {
     /// Why it does not start: nothing could be asked of it. nil if something can.
     static func refusal(_ site: ServerConfiguration) -> String? {
-        guard site.signature.keys.isEmpty, !site.signature.allowUnsigned else { return nil }
-        return
-            "serve needs keys for signed URLs: write `NAME: KEY` to a file, KEY from `openssl rand -hex 32`, and set "
-            + "keysFile to it (docs/signing.md); or set allowUnsigned=true to serve everybody who can connect"
+        guard site.signature.keys.isEmpty, !site.signature.allowUnsigned, !site.signature.servesThisMachine else {
+            return nil
+        }
+        return "serve needs keys for signed URLs: \(remedy)"
     }
+
+    private static let remedy =
+        "write `NAME: KEY` to a file, KEY from `openssl rand -hex 32`, and set keysFile to it (docs/signing.md); or set "
+        + "allowUnsigned=true to serve everybody who can connect"
 
     /// Settings that together admit more than they seem to.
     ///
@@ -19,6 +23,11 @@ enum AccessNotice {
     static func warnings(
         _ site: ServerConfiguration, listen: ListenAddress, hasSources: Bool
     ) -> [String] {
+        if site.signature.servesThisMachine {
+            return [
+                "pipectl: there are no keys, so only this machine is served, and not through a proxy; to open it up, \(remedy)"
+            ]
+        }
         guard site.signature.allowUnsigned else { return [] }
         var warnings: [String] = []
         if !site.signature.keys.isEmpty {

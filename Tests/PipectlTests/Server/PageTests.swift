@@ -60,11 +60,11 @@ extension CommandTests {
         func `an unset server.playground follows from who can ask`(
             _ listen: String, _ allowUnsigned: Bool, _ set: Bool?, _ isOn: Bool
         ) throws {
-            var configuration = RunConfiguration()
-            configuration.listener.listen = try #require(.init(listen))
-            configuration.site.signature.allowUnsigned = allowUnsigned
-            configuration.playground = set
-            #expect(configuration.isPlayground == isOn)
+            let settings = try Settings(
+                assignments: ["listen=\(listen)", "allowUnsigned=\(allowUnsigned)"]
+                    + (set.map { ["server.playground=\($0)"] } ?? []))
+            let site = try settings.configuration(serves: true).serverConfiguration(settings)
+            #expect(site.playground == isOn)
         }
     }
 }

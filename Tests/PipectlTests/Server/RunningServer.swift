@@ -15,13 +15,19 @@ struct RunningServer: Sendable {
     /// - Parameters:
     ///   - settings: further settings, `key=VALUE`; unsigned URLs, loopback origins and patient renders are set.
     ///   - environment: variables, each `NAME=value`.
+    ///   - unsigned: the setting `allowUnsigned`; nil leaves it unset.
+    ///   - config: a settings file.
     static func start(
-        _ settings: [String] = [], folder: ScratchFolder = ScratchFolder(), environment: [String] = []
+        _ settings: [String] = [], folder: ScratchFolder = ScratchFolder(), environment: [String] = [],
+        unsigned: Bool? = true, config: String? = nil
     ) async throws -> RunningServer {
         let patience = ["limits.seconds=120", "limits.encodeSeconds=120"]
-        let all = ["allowUnsigned=true", "allowPrivateAddresses=true", "retries=0"] + patience + settings
+        let all =
+            (unsigned.map { ["allowUnsigned=\($0)"] } ?? []) + ["allowPrivateAddresses=true", "retries=0"] + patience
+            + settings
         let child = try ChildProgram(
-            ["serve", "--listen", "127.0.0.1:0", "--cache", folder("cache")] + all.flatMap { ["--set", $0] },
+            ["serve", "--listen", "127.0.0.1:0", "--cache", folder("cache")] + (config.map { ["--config", $0] } ?? [])
+                + all.flatMap { ["--set", $0] },
             folder: folder.path, environment: environment)
         let mark =
             all.contains { $0.hasPrefix("server.tls=") }

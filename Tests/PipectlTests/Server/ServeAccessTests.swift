@@ -7,14 +7,41 @@ extension CommandTests {
     @Suite struct ServeAccess {
         private static func origin() throws -> FolderOrigin { try FolderOrigin(folder: Samples.folder, maxAge: 3600) }
 
-        @Test func `without keys and without leave for unsigned URLs it does not start, and one line says what to do`()
+        @Test
+        func
+            `without keys and without leave for unsigned URLs it starts on loopback only, and one line says what to do`()
             async throws
         {
             let folder = ScratchFolder()
-            let ended = try await ChildProgram.run(
-                ["serve", "--listen", "127.0.0.1:0", "--cache", folder("cache")], folder: folder.path)
-            #expect(ended.exit == 2 && ended.output.isEmpty && ended.errors.split(separator: "\n").count == 1)
-            #expect(ended.errors.contains("keysFile") && ended.errors.contains("allowUnsigned=true"), "\(ended.errors)")
+            for arguments in [
+                ["--listen", "0.0.0.0:0"], ["--listen", "unix:" + folder("s")],
+                ["--listen", "127.0.0.1:0", "--set", "allowUnsigned=false"],
+            ] {
+                let ended = try await ChildProgram.run(
+                    ["serve", "--cache", folder("cache")] + arguments, folder: folder.path)
+                #expect(ended.exit == 2 && ended.output.isEmpty && ended.errors.split(separator: "\n").count == 1)
+                #expect(
+                    ended.errors.contains("keysFile") && ended.errors.contains("allowUnsigned=true"), "\(ended.errors)")
+            }
+        }
+
+        @Test func `without keys this machine is served, and what a proxy passes on is refused, hits too`()
+            async throws
+        {
+            let origin = try Self.origin()
+            defer { origin.stop() }
+            let server = try await RunningServer.start(unsigned: nil)
+            let target = RunningServer.variant("thumbnail:20,png", origin.url("/originals/night-tiny.jpg"))
+            for _ in 0..<2 {
+                #expect(try await server.ask(target).status == 200)
+                for field in ["Forwarded": "for=192.0.2.1", "X-Forwarded-For": "192.0.2.1", "Via": "1.1 a"] {
+                    let answer = try await server.ask(target, [field.key: field.value])
+                    #expect(answer.status == 403 && answer.problem == "bad-signature", "\(field)")
+                }
+            }
+            #expect(try await server.ask("/").status == 200)
+            let ended = await server.stop()
+            #expect(ended.errors.contains("only this machine is served") && ended.errors.contains("keysFile"))
         }
 
         @Test func `a server with keys that serves unsigned URLs warns at its start`() async throws {

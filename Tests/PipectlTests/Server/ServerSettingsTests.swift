@@ -73,8 +73,13 @@ import Variants
         #expect(found.map(\.value) == [.list([.int(20), .int(40)])])
     }
 
-    @Test func `a server without keys does not start, and one that checks nothing says so`() throws {
-        #expect(AccessNotice.refusal(try read([]).site)?.contains("keysFile") == true)
+    @Test func `a server without keys does not start where others can connect, and one that checks nothing says so`()
+        throws
+    {
+        for closed in [["listen=0.0.0.0:80"], ["listen=unix:/s"], ["allowUnsigned=false"]] {
+            #expect(AccessNotice.refusal(try read(closed).site)?.contains("keysFile") == true, "\(closed)")
+        }
+        #expect(AccessNotice.refusal(try read([]).site) == nil)
         func warnings(_ assignments: [String]) throws -> [String] {
             let (configuration, site) = try read(assignments)
             #expect(AccessNotice.refusal(site) == nil)
@@ -82,6 +87,7 @@ import Variants
                 site, listen: configuration.listener.listen,
                 hasSources: !configuration.pipeline.fetch.sources.allow.isEmpty)
         }
+        #expect(try warnings([]).map { $0.contains("only this machine is served") } == [true])
         let key = #"keys={"a":"00112233445566778899aabbccddeeff"}"#
         #expect(try warnings([key, "listen=0.0.0.0:80"]).isEmpty && warnings(["allowUnsigned=true"]).isEmpty)
         #expect(try warnings([key, "allowUnsigned=true"]).count == 1)

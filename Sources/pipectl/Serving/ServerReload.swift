@@ -1,0 +1,66 @@
+import ImageServer
+import ImageServerNIO
+import Pipeline
+import PipelineSupport
+
+/// Puts settings in force that have changed while the server runs: what SIGHUP asks for.
+struct ServerReload {
+    let pipeline: ImagePipeline
+    let servers: [HTTPServer]
+    /// The sockets that were passed at the start.
+    let passed: [Int32]
+    /// The configuration at the start, of which readiness, metrics and the guard against loops live on.
+    let site: ServerConfiguration
+    /// The settings in force.
+    private(set) var settings: Settings
+
+    init(
+        pipeline: ImagePipeline, servers: [HTTPServer], passed: [Int32], site: ServerConfiguration, settings: Settings
+    ) {
+        self.pipeline = pipeline
+        self.servers = servers
+        self.passed = passed
+        self.site = site
+        self.settings = settings
+    }
+
+    /// Reads the settings' files again and puts in force what can be; if anything is wrong with them, nothing changes.
+    ///
+    /// - Returns: what to tell the operator, line by line.
+    mutating func callAsFunction(_ read: () throws -> Settings) -> [(text: String, level: LogLine.Level)] {
+        do {
+            let changed = try read()
+            let merged = settings.taking(SettingCatalogue.reloaded, from: changed)
+            var configuration = try merged.configuration(serves: true)
+            configuration.listener.passed = passed
+            var site = try configuration.serverConfiguration(merged)
+            if let refusal = AccessNotice.refusal(site) { throw CommandFailure(.usage, refusal) }
+            (site.readiness, site.metrics, site.loop) = (self.site.readiness, self.site.metrics, self.site.loop)
+            let next = Site(pipeline: pipeline, settings: site, now: { SystemClock.unix.seconds })
+            var switches: [@Sendable () -> Void] = []
+            for server in servers {
+                do throws(HTTPServer.StartError) {
+                    switches.append(try server.reload(next, configuration.listener))
+                } catch {
+                    throw CommandFailure(.usage, error.message)
+                }
+            }
+            for puts in switches { puts() }
+            let names = settings.changes(in: merged)
+            settings = merged
+            let waiting = settings.changes(in: changed)
+            return [("reloaded" + (names.isEmpty ? "" : ": " + names.joined(separator: ", ")), .info)]
+                + (waiting.isEmpty
+                    ? []
+                    : [
+                        (
+                            "pipectl: changed, but in force after a restart only: " + waiting.joined(separator: ", "),
+                            .warning
+                        )
+                    ])
+        } catch {
+            let reason = CommandFailure(error)?.message ?? "\(error)"
+            return [("pipectl: not reloaded, the settings in force stay: \(reason)", .error)]
+        }
+    }
+}
