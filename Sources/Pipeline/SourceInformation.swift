@@ -45,6 +45,8 @@ package struct SourceInformation: Sendable {
         object.add("bitDepth", details.bitDepth)
         object.add("profile", header.profileBytes > 0)
         object.add("profileName", details.profileName)
+        object.add("gainMap", details.hasGainMap)
+        object.add("contentCredentials", details.hasContentCredentials)
         if let exif = details.exif {
             object.add("exif") { inner in
                 inner.add("camera", exif.camera)

@@ -39,6 +39,16 @@ struct ByteReader {
         return true
     }
 
+    /// Whether the text (ASCII) occurs anywhere.
+    func contains(_ text: StaticString) -> Bool {
+        var at = 0
+        while let found = firstOffset(of: text.utf8Start[0], from: at) {
+            if matches(text, at: found) { return true }
+            at = found + 1
+        }
+        return false
+    }
+
     /// Four bytes as text, with unprintable ones as `.`; for chunk and box types and for messages.
     func fourCharacters(_ offset: Int) -> String? {
         guard contains(offset, 4) else { return nil }

@@ -47,7 +47,11 @@ enum GIFDecoder: OriginalDecoder {
         return ImageHeader(format: .gif, width: width, height: height, pages: frames, hasAlpha: hasAlpha)
     }
 
-    static func details(_ file: ByteReader) -> ImageDetails { ImageDetails(colourSpace: .rgb, bitDepth: 8) }
+    static func details(_ file: ByteReader) -> ImageDetails {
+        var details = ImageDetails(colourSpace: .rgb, bitDepth: 8)
+        details.hasContentCredentials = file.contains("\u{0B}C2PA_GIF")
+        return details
+    }
 
     static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)] { [("n", .int(frames))] }
 

@@ -42,7 +42,15 @@ enum HEIFHeader {
     /// Reads depth and channels from `pixi`, the profile's name from `colr`, EXIF from its item (23008-12 §A.2).
     static func details(_ reader: ByteReader) -> ImageDetails {
         var details = ImageDetails(colourSpace: .rgb)
-        guard let (meta, _, own) = properties(reader) else { return details }
+        // The identifier of the box that C2PA has in files of this family.
+        let credentials: [UInt8] = [
+            0xD8, 0xFE, 0xC3, 0xD6, 0x1B, 0x0E, 0x48, 0x3C, 0x92, 0x97, 0x58, 0x28, 0x87, 0x7E, 0xC4, 0x81,
+        ]
+        details.hasContentCredentials = boxes(reader).contains { $0.type == "uuid" && $0.data.matches(credentials) }
+        guard let (meta, all, own) = properties(reader) else { return details }
+        details.hasGainMap =
+            itemID("tmap", meta) != nil
+            || all.contains { $0.type == "auxC" && $0.data.matches("urn:com:apple:photo:2020:aux:hdrgainmap", at: 4) }
         for box in own {
             if box.type == "pixi" {
                 details.bitDepth = box.data.byte(5).map(Int.init)
@@ -51,7 +59,7 @@ enum HEIFHeader {
                 details.profileName = ProfileName.read(profile)
             }
         }
-        if let item = exifItem(meta), let place = location(of: item, in: meta) {
+        if let item = itemID("Exif", meta), let place = location(of: item, in: meta) {
             let block = reader.part(place.offset, place.length)
             // The first four bytes give the offset of the TIFF header, counted from their end.
             if let skipped = block.uint32(0) { details.exif = EXIFSummary(block.part(4 + skipped)) }
@@ -59,12 +67,12 @@ enum HEIFHeader {
         return details
     }
 
-    /// The ID of the item that `iinf` lists with type `Exif` (14496-12 §8.11.6, entries of version 2 or 3).
-    private static func exifItem(_ meta: ByteReader) -> Int? {
+    /// The ID of the first item that `iinf` lists with a type (14496-12 §8.11.6, entries of version 2 or 3).
+    private static func itemID(_ type: StaticString, _ meta: ByteReader) -> Int? {
         guard let items = child("iinf", of: meta), let version = items.byte(0) else { return nil }
         for box in boxes(items.part(version == 0 ? 6 : 8)) where box.type == "infe" {
             let idBytes = box.data.byte(0) == 2 ? 2 : 4
-            guard box.data.matches("Exif", at: 4 + idBytes + 2) else { continue }
+            guard box.data.matches(type, at: 4 + idBytes + 2) else { continue }
             return idBytes == 2 ? box.data.uint16(4) : box.data.uint32(4)
         }
         return nil

@@ -15,6 +15,11 @@ package struct ImageDetails: Sendable, Hashable {
     package var bitDepth: Int?
     package var profileName: String?
     package var exif: EXIFSummary?
+    /// Whether a map beside the picture makes it brighter on HDR displays (ISO 21496-1, and its forerunners of Adobe and
+    /// Apple). Variants are made from the picture alone.
+    package var hasGainMap = false
+    /// Whether the file says who made it and how (C2PA 2.1 §11.3). No variant carries that on: its pixels are others.
+    package var hasContentCredentials = false
 
     /// Reads the details of a file whose header has already been read. Safe on any bytes; damaged details are nil.
     package static func read(_ bytes: [UInt8], _ header: ImageHeader) -> ImageDetails {

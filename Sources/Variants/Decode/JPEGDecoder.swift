@@ -56,6 +56,16 @@ enum JPEGDecoder: OriginalDecoder {
             } else if marker == 0xE2, segment.matches("ICC_PROFILE\0"), segment.byte(12) == 1 {
                 // The profile's name is in the first of its segments.
                 details.profileName = ProfileName.read(segment.part(14))
+            } else if marker == 0xE2, segment.matches("urn:iso:std:iso:ts:21496:-1\0") {
+                details.hasGainMap = true
+            } else if marker == 0xE2, segment.matches("MPF\0") {
+                // Further pictures follow this one; Apple's say in their metadata what they are.
+                if file.contains("urn:com:apple:photo:2020:aux:hdrgainmap") { details.hasGainMap = true }
+            } else if marker == 0xE1, segment.matches("http://ns.adobe.com/xap/1.0/\0") {
+                if segment.contains("http://ns.adobe.com/hdr-gain-map/1.0/") { details.hasGainMap = true }
+            } else if marker == 0xEB, segment.matches("JP"), segment.matches("jumb", at: 12) {
+                // The first part of a JUMBF box, behind its length (ISO/IEC 19566-5 §D.2).
+                if isCredentials(segment.part(16)) { details.hasContentCredentials = true }
             }
             return marker != 0xDA
         }

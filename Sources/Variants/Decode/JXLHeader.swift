@@ -32,9 +32,15 @@ enum JXLHeader {
             details.colourSpace = found.isGrey ? .grey : .rgb
             details.bitDepth = found.bitDepth
         }
-        for box in boxes(reader) where box.type == "Exif" {
-            // The first four bytes give the offset of the TIFF header, counted from their end.
-            if let skipped = box.data.uint32(0) { details.exif = EXIFSummary(box.data.part(4 + skipped)) }
+        for box in boxes(reader) {
+            switch box.type {
+            case "Exif":
+                // The first four bytes give the offset of the TIFF header, counted from their end.
+                if let skipped = box.data.uint32(0) { details.exif = EXIFSummary(box.data.part(4 + skipped)) }
+            case "jhgm": details.hasGainMap = true
+            case "jumb": if JXLDecoder.isCredentials(box.data) { details.hasContentCredentials = true }
+            default: break
+            }
         }
         return details
     }

@@ -47,6 +47,11 @@ extension OriginalDecoder {
     static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)] { [] }
     static func checkMemory(_ image: Image) throws(RenderError) {}
 
+    /// Whether the content of a JUMBF superbox begins with the description of content credentials.
+    static func isCredentials(_ superbox: ByteReader) -> Bool {
+        superbox.matches("jumd", at: 4) && superbox.matches("c2pa", at: 8)
+    }
+
     static func accepts(_ image: Image, for header: ImageHeader, shrink: Int, frames: Int) -> Bool {
         isSize(of: image, header.width, header.height, shrink: shrink, frames: frames)
     }

@@ -41,6 +41,7 @@ enum PNGDecoder: OriginalDecoder {
             case "eXIf": details.exif = EXIFSummary(data)
             // The profile is compressed, but its name precedes it in plain text.
             case "iCCP": details.profileName = data.text(0, limit: 79)
+            case "caBX": details.hasContentCredentials = true
             case "sRGB": if details.profileName == nil { details.profileName = "sRGB" }
             default: break
             }

@@ -38,6 +38,7 @@ enum TIFFDecoder: OriginalDecoder {
             }
         details.bitDepth = directories.short(258) ?? 1
         details.exif = EXIFSummary(file)
+        details.hasContentCredentials = directories.block(52545) != nil
         details.profileName = directories.block(34675).flatMap { ProfileName.read($0) }
         return details
     }

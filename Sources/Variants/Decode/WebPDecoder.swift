@@ -20,6 +20,7 @@ enum WebPDecoder: OriginalDecoder {
         forEachChunk(file) { type, _, data in
             switch type {
             case "EXIF": details.exif = EXIFSummary(data.withoutExifPrefix)
+            case "C2PA": details.hasContentCredentials = true
             case "ICCP": details.profileName = ProfileName.read(data)
             default: break
             }

@@ -55,6 +55,8 @@ struct InfoCommand: AsyncParsableCommand {
             [details.profileName, size].compactMap { $0 }.joined(separator: ", ").nonEmpty
                 ?? (details.colourSpace == .cmyk
                     ? "none (a default CMYK profile is assumed)" : "none (sRGB is assumed)"))
+        if details.hasGainMap { table.add("gain map", "yes, for HDR displays; variants do without") }
+        if details.hasContentCredentials { table.add("credentials", "yes, not verified; variants do without") }
         if let exif = details.exif {
             let place = position ? exif.position.map { "\($0.latitude), \($0.longitude)" } : nil
             let rows = [

@@ -42,6 +42,47 @@ struct ImageDetailsTests {
         }
     }
 
+    @Test func `gain maps and content credentials are noticed where formats have them`() throws {
+        let ascii = HandmadeImages.ascii
+        func jpeg(_ marker: UInt8, _ data: [UInt8], _ after: [UInt8] = []) -> [UInt8] {
+            HandmadeImages.jpeg(width: 8, height: 8, extra: HandmadeImages.segment(marker, data)) + after
+        }
+        let description = [0, 0, 0, 40] + ascii("jumdc2pa") + [0, 0x11, 0, 0x10, 0x80, 0]
+        let jumbf = [0, 0, 0, 60] + ascii("jumb") + description
+        func box(_ type: String, _ data: [UInt8]) -> [UInt8] {
+            [0, 0, 0, UInt8(8 + data.count)] + ascii(type) + data
+        }
+        let jxl = [0, 0, 0, 12] + ascii("JXL ") + [13, 10, 0x87, 10]
+        let identifier: [UInt8] = [
+            0xD8, 0xFE, 0xC3, 0xD6, 0x1B, 0x0E, 0x48, 0x3C, 0x92, 0x97, 0x58, 0x28, 0x87, 0x7E, 0xC4, 0x81,
+        ]
+        let avif = try ProbeSampleTests.read("originals/forest.avif")
+        let gif = try ProbeSampleTests.read("originals/balloon.gif")
+        let extended = HandmadeImages.vp8x(0, width: 8, height: 8)
+        let xmp = ascii("http://ns.adobe.com/xap/1.0/\0<x:xmpmeta ")
+        let apple = "urn:com:apple:photo:2020:aux:hdrgainmap"
+        let files: [(format: ImageFormat, bytes: [UInt8], map: Bool, credentials: Bool)] = [
+            (.jpeg, jpeg(0xE2, ascii("urn:iso:std:iso:ts:21496:-1\0\0")), true, false),
+            (.jpeg, jpeg(0xE1, xmp + ascii("xmlns:hdrgm=\"http://ns.adobe.com/hdr-gain-map/1.0/\"")), true, false),
+            (.jpeg, jpeg(0xE2, ascii("MPF\0"), ascii(apple)), true, false),
+            (.jpeg, jpeg(0xEB, ascii("JP") + [0, 1, 0, 0, 0, 1] + jumbf), false, true),
+            (.png, HandmadeImages.png(width: 8, height: 8, extra: HandmadeImages.pngChunk("caBX", jumbf)), false, true),
+            (.webp, HandmadeImages.webp([extended, ("C2PA", jumbf)]), false, true),
+            (.gif, gif.dropLast() + [0x21, 0xFF, 0x0B] + ascii("C2PA_GIF") + [1, 0, 0, 0, 0x3B], false, true),
+            (.avif, avif + box("uuid", identifier + [0]), false, true),
+            (.jxl, jxl + box("jhgm", [0]), true, false),
+            (.jxl, jxl + box("jumb", description), false, true),
+            // None of these.
+            (.jpeg, jpeg(0xE1, xmp), false, false), (.jpeg, jpeg(0xE2, ascii("MPF\0")), false, false),
+            (.jpeg, jpeg(0xEB, ascii("JP")), false, false), (.avif, avif, false, false), (.gif, gif, false, false),
+            (.jxl, jxl + box("jumb", ascii("c2pa")), false, false),
+        ]
+        for (number, file) in files.enumerated() {
+            let details = ImageDetails.read(file.bytes, ImageHeader(format: file.format, width: 8, height: 8))
+            #expect(details.hasGainMap == file.map && details.hasContentCredentials == file.credentials, "\(number)")
+        }
+    }
+
     @Test func `an AVIF's EXIF is found where its boxes say`() async throws {
         let plain = try await RenderFixture.renderer.render(
             RenderSamples.job("meadow-small.jpg", "thumbnail:40x40,avif")
