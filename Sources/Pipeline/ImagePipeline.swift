@@ -382,48 +382,6 @@ public final class ImagePipeline: Sendable {
     @discardableResult
     public func reduceMemory(to share: Double = 0) -> Int { tiers.reduceMemory(to: share) }
 
-    /// Removes a source's records, bodies and all their variants from disk and memory, including the memory of other
-    /// processes that share the cache folder.
-    ///
-    /// - Parameter mode: whether all of it is removed, or only variants, or records are made stale.
-    public func purge(
-        _ source: ImageSource, sourceID: String? = nil, mode: PurgeMode = .hard
-    ) async throws(PipelineError) -> PurgeResult {
-        var request = ImageRequest(source)
-        request.sourceID = sourceID
-        return try await purge(name: AdmitStage.identify(request).source, mode: mode)
-    }
-
-    /// Purges a source by its `OriginalRecord.source` name: a normalised URL, `file:` and an absolute path, `id:` and a
-    /// `sourceID`, or `bytes:` and the SHA-256 of the given bytes.
-    public func purge(name: String, mode: PurgeMode = .hard) async throws(PipelineError) -> PurgeResult {
-        do throws(StoreError) { return try await tiers.purge(source: name, mode: mode) } catch {
-            throw PipelineError(error)
-        }
-    }
-
-    /// Purges many sources at once, by URL prefix or by host. The time it takes grows with what it removes.
-    /// Work in flight when it starts is not stored, whatever its source.
-    public func purge(
-        _ selection: SourceSelection, mode: PurgeMode = .hard
-    ) async throws(PipelineError) -> PurgeResult {
-        do throws(StoreError) { return try await tiers.purge(selection, mode: mode) } catch {
-            throw PipelineError(error)
-        }
-    }
-
-    /// Purges sources by name and by prefixes of names.
-    package func purge(
-        names: Set<String>, prefixes: [String], mode: PurgeMode
-    ) async throws(PipelineError) -> PurgeResult {
-        let matching = prefixes.isEmpty ? nil : SourceSelection(prefixes: prefixes)
-        do throws(StoreError) {
-            return try await tiers.purge(PurgeSelection(sources: names, matching: matching, mode: mode))
-        } catch {
-            throw PipelineError(error)
-        }
-    }
-
     /// What the cache folder holds and has done; nil without a folder, or if it cannot be read.
     public func diskStatistics() async -> TierStatistics? {
         // A disk error has been counted and reported already; there is nothing to return.

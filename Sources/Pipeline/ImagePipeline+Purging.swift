@@ -1,0 +1,91 @@
+import HTTPCaching
+public import PipelineCaching
+import PipelineSupport
+import Variants
+
+extension ImagePipeline {
+    /// Removes a source's records, bodies and all their variants from disk and memory, including the memory of other
+    /// processes that share the cache folder.
+    ///
+    /// - Parameter mode: whether all of it is removed, or only variants, or records are made stale.
+    public func purge(
+        _ source: ImageSource, sourceID: String? = nil, mode: PurgeMode = .hard
+    ) async throws(PipelineError) -> PurgeResult {
+        var request = ImageRequest(source)
+        request.sourceID = sourceID
+        return try await purge(name: AdmitStage.identify(request).source, mode: mode)
+    }
+
+    /// Purges a source by its `OriginalRecord.source` name: a normalised URL, `file:` and an absolute path, `id:` and a
+    /// `sourceID`, or `bytes:` and the SHA-256 of the given bytes.
+    public func purge(name: String, mode: PurgeMode = .hard) async throws(PipelineError) -> PurgeResult {
+        do throws(StoreError) { return try await tiers.purge(source: name, mode: mode) } catch {
+            throw PipelineError(error)
+        }
+    }
+
+    /// Purges many sources at once, by URL prefix or by host. The time it takes grows with what it removes.
+    /// Work in flight when it starts is not stored, whatever its source.
+    public func purge(
+        _ selection: SourceSelection, mode: PurgeMode = .hard
+    ) async throws(PipelineError) -> PurgeResult {
+        do throws(StoreError) { return try await tiers.purge(selection, mode: mode) } catch {
+            throw PipelineError(error)
+        }
+    }
+
+    /// Purges sources by name and by prefixes of names.
+    package func purge(
+        names: Set<String>, prefixes: [String], mode: PurgeMode
+    ) async throws(PipelineError) -> PurgeResult {
+        let matching = prefixes.isEmpty ? nil : SourceSelection(prefixes: prefixes)
+        do throws(StoreError) {
+            return try await tiers.purge(PurgeSelection(sources: names, matching: matching, mode: mode))
+        } catch {
+            throw PipelineError(error)
+        }
+    }
+
+    /// Purges every source of which a stored response has one of these tags, in its `Cache-Tag` or `Surrogate-Key`
+    /// fields, and those with a tag `src-` and the first 16 hexadecimal digits of the SHA-256 of their name.
+    ///
+    /// Searches all records of the cache folder and of memory; a source whose record has been evicted is found by its
+    /// own tag only. Work in flight when it starts is not stored, whatever its source.
+    public func purge(tags: Set<String>, mode: PurgeMode = .hard) async throws(PipelineError) -> PurgeResult {
+        let own = tags.filter(SourceTags.isOwn)
+        var result = PurgeResult()
+        do throws(StoreError) {
+            if !own.isEmpty {
+                result.add(try await tiers.purge(mode: mode) { own.contains(SourceTags.own($0)) })
+            }
+            if !tags.isEmpty {
+                result.add(
+                    try await tiers.purge(recordsContaining: tags.sorted(), mode: mode) { record in
+                        SourceTags.named(in: record.response.fields).contains(where: tags.contains)
+                    })
+            }
+        } catch {
+            throw PipelineError(error)
+        }
+        return result
+    }
+
+    /// Removes the variants of every original of which a stored variant uses one of these masks or overlays; originals
+    /// stay. A changed mask never meets an old variant, so this is for masks whose variants should not be stored at all.
+    ///
+    /// Searches all variants of the cache folder and of memory. Work in flight when it starts is not stored.
+    public func purge(masks: Set<String>, overlays: Set<String> = []) async throws(PipelineError) -> PurgeResult {
+        let names = masks.union(overlays)
+        do throws(StoreError) {
+            return try await tiers.purge { text in
+                guard names.contains(where: { text.contains($0) }) else { return false }
+                // A recipe that does not parse may use one: rendering it again does no harm.
+                guard let recipe = try? Recipe(text) else { return true }
+                return recipe.maskNames.contains(where: masks.contains)
+                    || recipe.overlayNames.contains(where: overlays.contains)
+            }
+        } catch {
+            throw PipelineError(error)
+        }
+    }
+}
