@@ -46,14 +46,12 @@ struct ServeCommand: AsyncParsableCommand {
     private static let patience = Duration.seconds(10)
 
     func run() async throws {
-        let settings = try common.settings(flags: listen.map { [("--listen", "listen", $0)] } ?? [])
-        var configuration = try settings.configuration(serves: true)
+        let settings = common.collectedSettings(flags: listen.map { [("--listen", "listen", $0)] } ?? [])
+        var (configuration, site) = try settings.serving()
         if !settings.isSet("listen") {
             configuration.listener.passed = PassedSockets.descriptors(settings.environment, process: getpid())
         }
         Console.beginLog(configuration.logFormat)
-        var site = try configuration.serverConfiguration(settings)
-        if let refusal = AccessNotice.refusal(site) { throw CommandFailure(.usage, refusal) }
         for warning in AccessNotice.warnings(
             site, listen: configuration.listener.passed.first.map { .descriptor($0) } ?? configuration.listener.listen,
             hasSources: !configuration.pipeline.fetch.sources.allow.isEmpty)

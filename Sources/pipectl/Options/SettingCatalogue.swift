@@ -244,9 +244,11 @@ enum SettingCatalogue {
     static let byKey: [String: Setting] = Dictionary(uniqueKeysWithValues: all.map { ($0.key, $0) })
 
     /// The setting, or an error that names the nearest one.
-    static func setting(_ key: String, _ origin: SettingOrigin) throws(SettingError) -> Setting {
+    static func setting(_ key: String, _ origin: SettingOrigin) throws(SettingErrors) -> Setting {
         if let setting = byKey[key] { return setting }
-        throw SettingError(.unknownKey, origin, "unknown setting `\(key)`" + NearestName.hint(key, in: all.map(\.key)))
+        throw SettingErrors(
+            SettingError(
+                .unknownKey, origin, "unknown setting `\(key)`" + NearestName.hint(key, in: all.map(\.key))))
     }
 }
 
