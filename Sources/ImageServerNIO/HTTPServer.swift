@@ -83,7 +83,7 @@ package final class HTTPServer: Sendable {
             await connections.allClosed()
         }
         // The loops end with the program: a task that is being cancelled may still want to report to one.
-        await observers.log?.flush()
+        await observers.flush(patience: .seconds(1))
         return isFinished
     }
 

@@ -74,7 +74,7 @@ struct ServeCommand: AsyncParsableCommand {
         }
         let observers = RequestObservers(
             log: verbose.isOn || configuration.logLevel.includesRequests ? .console() : nil,
-            metrics: site.metrics.map { RequestMetrics($0) })
+            accessLog: configuration.accessLog.requests, metrics: site.metrics.map { RequestMetrics($0) })
         let servers: [HTTPServer]
         do throws(HTTPServer.StartError) {
             servers = try await Self.start(

@@ -42,6 +42,7 @@ struct RunConfiguration: Sendable {
     var trustsHEIF = false
     var logLevel = LogLine.Threshold.warning
     var logFormat = LogFormat.text
+    var accessLog = AccessLog.off
 
     static let processors = Int(max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
 

@@ -230,6 +230,9 @@ enum SettingCatalogue {
         Setting(
             "server.adminListen", \.adminListen, .optionalListenAddress,
             "address for operators: every request to it may read /metrics; empty: none"),
+        Setting(
+            "server.accessLog", \.accessLog, .choice,
+            "a line on stdout for each request; off, because it is expensive under load"),
         Setting("server.metrics", \.hasMetrics, .bool, "count and time requests for /metrics"),
         Setting(
             "heif.trusted", \.trustsHEIF, .bool,
