@@ -164,8 +164,9 @@ let package = Package(
             name: "ImageServerTests",
             dependencies: [
                 "HTTPCaching", "ImageServer", "ImageServerNIO", "Pipeline", "PipelineCaching", "PipelineSupport",
-                "TestSupport",
-                "Variants",
+                "TestSupport", "Variants",
+                .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
+                .product(name: "Tracing", package: "swift-distributed-tracing"),
             ],
             swiftSettings: settings),
         .testTarget(

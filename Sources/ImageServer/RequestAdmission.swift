@@ -14,6 +14,8 @@ package struct RequestAdmission: Sendable, Hashable {
     package var readsBody: Bool
     /// Whether a body may follow that is not read: the client waits for leave to send it (RFC 9110 §10.1.1).
     package var leavesBody: Bool
+    /// `HTTP/1.1`.
+    package let version: String
     private var mayKeepAlive: Bool
 
     /// The longest target taken, in bytes: as long as the longest source (RFC 9110 §4.1 asks for at least 8,000).
@@ -34,6 +36,7 @@ package struct RequestAdmission: Sendable, Hashable {
         guard target.utf8.count <= Self.targetLimit else {
             throw Problem(.targetTooLong, "it has \(target.utf8.count) bytes, at most \(Self.targetLimit) are taken")
         }
+        self.version = "HTTP/\(version.major).\(version.minor)"
         let isOld = version == (1, 0)
         let hosts = Self.values("host", fields)
         guard hosts.count <= 1, isOld || hosts.count == 1, hosts.allSatisfy(Self.isHost) else {

@@ -2,8 +2,8 @@ import PipelineFetching
 import PipelineSupport
 import Synchronization
 
-/// A line for each request. A thread of its own writes the lines: stderr may be a pipe that its reader does not empty,
-/// and the event loops must not wait for it. Lines beyond those waiting are dropped and counted.
+/// A line for each request. A thread of its own writes the lines: stderr and stdout may be pipes that their readers do not
+/// empty, and the event loops must not wait for them. Lines beyond those waiting are dropped and counted.
 package final class RequestLog: Sendable {
     package struct Entry: Sendable {
         /// The client's address.
@@ -14,6 +14,12 @@ package final class RequestLog: Sendable {
         package var bytes: Int
         package var note: String?
         package var milliseconds: Double
+        /// When the answer began, in Unix seconds.
+        package var time = 0.0
+        /// `HTTP/1.1`; nil if what came was not a valid request.
+        package var version: String?
+        /// The trace's identifier; nil if only the request may tell it.
+        package var traceID: String?
 
         package init(
             client: String, request: ServerRequest?, status: Int, bytes: Int, note: String? = nil, milliseconds: Double

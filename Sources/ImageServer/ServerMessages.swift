@@ -45,6 +45,8 @@ package struct ServerResponse: Sendable, Hashable {
     package var file: FilePart?
     /// What the log says beside the status: how the caches dealt with it, or an error's code.
     package var note: String?
+    /// The trace's, for the log, if a tracer has told it.
+    package var traceID: String?
 
     package init(status: Int, fields: [HeaderField] = [], body: some Collection<UInt8> = [UInt8](), note: String? = nil)
     {

@@ -87,9 +87,11 @@ public struct Site: Sendable {
     package func respond(
         to request: ServerRequest, onInterim: @escaping @Sendable (ServerResponse) -> Void = { _ in }
     ) async -> ServerResponse {
-        let rule = Self.mayBeShared(request.target) ? settings.crossOrigin : .none
-        if let answer = rule.preflight(request, now: now()) { return answer }
-        return rule.applied(to: await answer(to: request, onInterim), origin: request.fields.first("origin"))
+        await traced(request) {
+            let rule = Self.mayBeShared(request.target) ? settings.crossOrigin : .none
+            if let answer = rule.preflight(request, now: now()) { return answer }
+            return rule.applied(to: await answer(to: request, onInterim), origin: request.fields.first("origin"))
+        }
     }
 
     /// Whether pages of other origins may be allowed to read an answer: not one that depends on where the client is.

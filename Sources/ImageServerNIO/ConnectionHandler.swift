@@ -285,7 +285,9 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private func answered(_ response: ServerResponse) {
         guard case .answering(let admission, _) = state else { return }
         if isDraining { endsAfterAnswer = true }
-        log(admission.request, response)
+        log(
+            admission.request, admission.version, status: response.status, bytes: response.length, note: response.note,
+            traceID: response.traceID)
         send(
             response, isHead: admission.request.isHead, keepsAlive: !endsAfterAnswer,
             announcesKeepAlive: admission.announcesKeepAlive && !endsAfterAnswer)
@@ -297,7 +299,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         lingers = true
         queue.removeAll()
         let response = problem.response(now: setup.site.now())
-        log(nil, response)
+        log(nil, nil, status: response.status, bytes: isHead ? 0 : response.length, note: response.note)
         send(response, isHead: isHead, keepsAlive: false, announcesKeepAlive: false)
     }
 
@@ -306,7 +308,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private func send(_ hit: PreparedAnswer, _ head: HTTPRequestHead, _ fields: [HeaderField]) {
         if setup.observers.isActive {
             let request = ServerRequest(method: Self.name(of: head.method), target: head.uri, fields: fields)
-            log(request, status: hit.status, bytes: hit.length, note: hit.note)
+            log(request, "HTTP/1.1", status: hit.status, bytes: hit.length, note: hit.note)
         }
         state = .sending
         let body = hit.body[...]
@@ -476,20 +478,18 @@ final class ConnectionHandler: ChannelDuplexHandler {
         }
     }
 
-    private func log(_ request: ServerRequest?, _ response: ServerResponse) {
-        log(request, status: response.status, bytes: response.length, note: response.note)
-    }
-
-    private func log(_ request: ServerRequest?, status: Int, bytes: Int, note: String?) {
+    private func log(
+        _ request: ServerRequest?, _ version: String?, status: Int, bytes: Int, note: String?, traceID: String? = nil
+    ) {
         guard setup.observers.isActive else { return }
         let duration = request == nil ? Duration.zero : began.duration(to: .now)
-        setup.observers.metrics?.count(
-            request?.target, status: status, bytes: bytes, nanoseconds: Int64(duration / .nanoseconds(1)))
-        guard let log = setup.observers.log else { return }
-        log.write(
-            RequestLog.Entry(
+        setup.observers.record(request?.target, status: status, bytes: bytes, duration) {
+            var entry = RequestLog.Entry(
                 client: client(request?.fields ?? []) ?? "-", request: request, status: status, bytes: bytes,
-                note: note, milliseconds: duration / .milliseconds(1)))
+                note: note, milliseconds: duration / .milliseconds(1))
+            (entry.time, entry.version, entry.traceID) = (setup.site.now(), version, traceID)
+            return entry
+        }
     }
 
     private func client(_ fields: [HeaderField]) -> String? {

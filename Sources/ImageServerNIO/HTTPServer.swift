@@ -94,7 +94,7 @@ package final class HTTPServer: Sendable {
             await connections.allClosed()
         }
         // The loops end with the program: a task that is being cancelled may still want to report to one.
-        await setup.now.observers.log?.flush()
+        await setup.now.observers.flush(patience: .seconds(1))
         return isFinished
     }
 

@@ -92,7 +92,7 @@ struct CommandFailure: Error {
         switch error {
         case let failure as CommandFailure: self = failure
         case let error as PipelineError: self.init(ProgramExit(error.code), error.message)
-        case let error as SettingError: self.init(.usage, error.description)
+        case let errors as SettingErrors: self.init(.usage, errors.lines.joined(separator: "\npipectl: "))
         case let error as StoreError: self.init(.cacheUnavailable, error.description)
         case let error as FileError: self.init(.outputFailed, error.description)
         default: return nil

@@ -62,7 +62,7 @@ private func fetch(_ assignments: String...) throws -> FetchConfiguration {
         (#"hosts={"a":{"trace":"yes"}}"#, "true or false"),
     ])
     func `what does not fit is an error that says why and shows no secret`(assignment: String, hint: String) throws {
-        let error = #expect(throws: SettingError.self) { _ = try fetch(assignment) }
+        let error = #expect(throws: SettingErrors.self) { _ = try fetch(assignment) }
         let text = error.map { "\($0)" } ?? ""
         #expect(text.contains(hint), "\(text)")
         #expect(!text.contains("geheim"))

@@ -38,7 +38,7 @@ package final class RequestMetrics: Sendable {
     }
 
     /// The name of the route that a target belongs to.
-    private static func route(_ target: String) -> String {
+    static func route(_ target: String) -> String {
         let names = ["variant", "original", "info", "source", "purge", "health", "ready", "metrics", "page"]
         let path = target.utf8.dropFirst()
         return names.first { name in

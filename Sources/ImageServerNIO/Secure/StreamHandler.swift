@@ -133,7 +133,9 @@
 
         private func answered(_ response: ServerResponse) {
             guard case .answering(let admission, _) = state else { return }
-            log(admission.request, status: response.status, bytes: response.length, note: response.note)
+            log(
+                admission.request, status: response.status, bytes: response.length, note: response.note,
+                traceID: response.traceID)
             send(response, isHead: admission.request.isHead)
         }
 
@@ -217,15 +219,17 @@
             }
         }
 
-        private func log(_ request: ServerRequest?, status: Int, bytes: Int, note: String?) {
+        private func log(_ request: ServerRequest?, status: Int, bytes: Int, note: String?, traceID: String? = nil) {
             guard setup.observers.isActive else { return }
             let duration = request == nil ? Duration.zero : began.duration(to: .now)
-            setup.observers.metrics?.count(
-                request?.target, status: status, bytes: bytes, nanoseconds: Int64(duration / .nanoseconds(1)))
-            setup.observers.log?.write(
-                RequestLog.Entry(
+            setup.observers.record(request?.target, status: status, bytes: bytes, duration) {
+                var entry = RequestLog.Entry(
                     client: client(request?.fields ?? []) ?? "-", request: request, status: status, bytes: bytes,
-                    note: note, milliseconds: duration / .milliseconds(1)))
+                    note: note, milliseconds: duration / .milliseconds(1))
+                (entry.time, entry.traceID) = (setup.site.now(), traceID)
+                entry.version = request == nil ? nil : "HTTP/2.0"
+                return entry
+            }
         }
 
         private func client(_ fields: [HeaderField]) -> String? {

@@ -29,7 +29,8 @@ final class Observer: Sendable {
 
     let logger: Logger
     let metrics: MetricHandles?
-    private let tracer: (any Tracer)?
+    /// nil if there is none.
+    let tracer: (any Tracer)?
     private let isActive: Bool
 
     /// - Parameters:
@@ -128,9 +129,11 @@ final class Observer: Sendable {
         logger.warning("\(message)", metadata: stage.map { ["stage": "\($0.rawValue)"] })
     }
 
-    /// The fields that carry the current trace context to an origin, in the tracer's format (W3C with most tracers).
+    /// The fields that carry the current trace context to an origin: in the tracer's format (W3C with most tracers), or
+    /// without one as the client of a server sent them.
     var traceFields: [HeaderField] {
-        guard let tracer, let context = InstrumentationContext.current else { return [] }
+        guard let context = InstrumentationContext.current else { return [] }
+        guard let tracer else { return context[ReceivedTrace.self] ?? [] }
         var fields: [HeaderField] = []
         tracer.inject(context, into: &fields, using: FieldInjector())
         return fields

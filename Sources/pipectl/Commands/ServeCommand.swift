@@ -48,15 +48,12 @@ struct ServeCommand: AsyncParsableCommand {
     private static let patience = Duration.seconds(10)
 
     func run() async throws {
-        let settings = try read()
+        let settings = read()
         let reloads = Self.reloads()
-        var configuration = try settings.configuration(serves: true)
-        if !settings.isSet("listen") {
-            configuration.listener.passed = PassedSockets.descriptors(settings.environment, process: getpid())
-        }
+        let passed =
+            settings.isSet("listen") ? [] : PassedSockets.descriptors(settings.environment, process: getpid())
+        var (configuration, site) = try settings.serving(passed)
         Console.beginLog(configuration.logFormat)
-        var site = try configuration.serverConfiguration(settings)
-        if let refusal = AccessNotice.refusal(site) { throw CommandFailure(.usage, refusal) }
         for warning in AccessNotice.warnings(
             site, listen: configuration.listener.passed.first.map { .descriptor($0) } ?? configuration.listener.listen,
             hasSources: !configuration.pipeline.fetch.sources.allow.isEmpty)
@@ -79,7 +76,7 @@ struct ServeCommand: AsyncParsableCommand {
         }
         let observers = RequestObservers(
             log: verbose.isOn || configuration.logLevel.includesRequests ? .console() : nil,
-            metrics: site.metrics.map { RequestMetrics($0) })
+            accessLog: configuration.accessLog.requests, metrics: site.metrics.map { RequestMetrics($0) })
         let servers: [HTTPServer]
         do throws(HTTPServer.StartError) {
             servers = try await Self.start(
@@ -149,8 +146,8 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     /// The settings as they are now.
-    private func read() throws(SettingError) -> Settings {
-        try common.settings(flags: listen.map { [("--listen", "listen", $0)] } ?? [])
+    private func read() -> Settings {
+        common.collectedSettings(flags: listen.map { [("--listen", "listen", $0)] } ?? [])
     }
 
     /// An element for each SIGHUP, or for several that come close together, until SIGINT or SIGTERM requests a stop.

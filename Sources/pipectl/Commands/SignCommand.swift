@@ -69,7 +69,7 @@ struct SigningOptions: ParsableArguments {
     var expires: String?
 
     func path(_ route: String, _ segments: [String], _ common: CommonOptions) throws -> String {
-        let keys = try common.settings().configuration(serves: true, only: ["keys"]).signingKeys()
+        let keys = try common.collectedSettings().signingKeys()
         let key = try Self.chosen(key, among: keys)
         let expiry = try expires.map { try Self.expiry($0, now: SystemClock.unix.seconds) }
         return key.path(route, segments.map(PercentText.segment), expiry: expiry)

@@ -28,10 +28,18 @@ struct CommonOptions: ParsableArguments {
     /// The settings in force: a flag overrides the environment, which overrides the file, which overrides the default.
     ///
     /// - Parameter flags: settings given by a command's own flags: flag, setting, value.
+    /// - Throws: all that is wrong with them, as far as it shows without making a configuration of them.
     func settings(
         flags: [(flag: String, key: String, value: String)] = []
-    ) throws(SettingError) -> Settings {
-        try Settings(
+    ) throws(SettingErrors) -> Settings {
+        let settings = collectedSettings(flags: flags)
+        try settings.errors.check()
+        return settings
+    }
+
+    /// The same, whatever is wrong: making a configuration of them throws it, with what it finds itself.
+    func collectedSettings(flags: [(flag: String, key: String, value: String)] = []) -> Settings {
+        .collected(
             assignments: assignments, flags: flags + (cache.map { [("--cache", "cache", $0)] } ?? []),
             environment: Self.environment(), file: config)
     }
@@ -39,8 +47,8 @@ struct CommonOptions: ParsableArguments {
     /// The configuration that the settings lead to in a command other than `serve`.
     ///
     /// - Parameter prefixes: only settings whose names begin with one of these.
-    func configuration(only prefixes: [String] = [""]) throws(SettingError) -> RunConfiguration {
-        try settings().configuration(only: prefixes)
+    func configuration(only prefixes: [String] = [""]) throws(SettingErrors) -> RunConfiguration {
+        try collectedSettings().configuration(only: prefixes)
     }
 
     /// Runs `work` with a pipeline, by default for one request at a time, and shuts it down however `work` ends.

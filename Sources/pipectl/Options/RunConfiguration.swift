@@ -42,6 +42,7 @@ struct RunConfiguration: Sendable {
     var trustsHEIF = false
     var logLevel = LogLine.Threshold.warning
     var logFormat = LogFormat.text
+    var accessLog = AccessLog.off
 
     static let processors = Int(max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
 
@@ -79,36 +80,81 @@ struct RunConfiguration: Sendable {
         }
     }
 
-    /// The configuration of the server; settings that depend on each other are checked here.
-    func serverConfiguration(_ settings: Settings) throws(CommandFailure) -> ServerConfiguration {
-        var site = site
-        site.presets = try recipePresets()
-        if !allowedRecipes.isEmpty {
-            var recipes: Set<Recipe> = []
-            for text in allowedRecipes {
-                do throws(RecipeError) {
-                    recipes.insert(try Recipe(text, presets: site.presets))
-                } catch {
-                    let origin = settings.origin("recipes.allow")
-                    throw CommandFailure(.usage, "\(origin): recipe `\(text)`: \(error.description)")
-                }
+    /// Checks what every command would meet later.
+    ///
+    /// - Parameters:
+    ///   - prefixes: of the settings that matter.
+    func check(_ settings: Settings, _ prefixes: [String], _ errors: inout SettingErrors) {
+        if prefixes.contains(where: "presets".hasPrefix) {
+            let given = settings.given("presets")
+            for (name, fault) in RecipePresets.faults(in: presets, stepLimit: stepLimit) {
+                var fault = fault
+                // It is the preset's name that was parsed, as the only step.
+                fault.step = nil
+                errors.add(given.bad(fault.description, member: given.index(of: name)))
             }
-            site.recipes.allowed = recipes
         }
-        try fillAccess(of: &site, settings)
+        if prefixes.contains(where: "limits.workerMemory".hasPrefix), isolation == .workers {
+            do throws(RenderError) { try workers.checkMemory() } catch {
+                errors.add(
+                    settings.given("limits.workerMemory").bad(error.message), following: "limits.workerMemory",
+                    "render.isolation")
+            }
+        }
+    }
+
+    /// The configuration of the server, whatever is wrong: what cannot be used is left out.
+    ///
+    /// - Parameter errors: those found so far; further ones are added, also of settings that depend on each other.
+    func serverConfiguration(_ settings: Settings, _ errors: inout SettingErrors) -> ServerConfiguration {
+        var site = site
+        // Faulty presets are among the errors.
+        site.presets = (try? recipePresets()) ?? .none
+        fillAccess(of: &site, settings, &errors)
+        fillRecipes(of: &site, settings, &errors)
         site.forwarded = ForwardedFields(forwardFields)
-        do throws(ForwardedMethods.Refusal) {
-            site.methods = try ForwardedMethods(
-                forwardMethods, fields: site.forwarded, isKnown: HTTPServer.reads(method:))
-        } catch {
-            throw CommandFailure(.usage, "\(settings.origin("forwardMethods")): \(error.text)")
-        }
+        site.methods = methods(site.forwarded, settings, &errors)
         site.caching = pipeline.caching
         site.signature.servesThisMachine =
             site.signature.keys.isEmpty && !settings.isSet("allowUnsigned") && isForThisMachine
         site.playground =
             playground
             ?? (isForThisMachine && (site.signature.allowUnsigned || site.signature.servesThisMachine))
+        if let refusal = AccessNotice.refusal(site) {
+            errors.add(
+                SettingErrors(SettingError(.badValue, .builtIn, refusal)), following: "keys", "keysFile",
+                "allowUnsigned")
+        }
         return site
+    }
+
+    private func methods(
+        _ fields: ForwardedFields, _ settings: Settings, _ errors: inout SettingErrors
+    ) -> ForwardedMethods {
+        func read(_ names: [String]?) throws(ForwardedMethods.Refusal) -> ForwardedMethods {
+            try ForwardedMethods(names, fields: fields, isKnown: HTTPServer.reads(method:))
+        }
+        for (index, name) in (forwardMethods ?? []).enumerated() {
+            do throws(ForwardedMethods.Refusal) { _ = try read([name]) } catch {
+                errors.add(settings.given("forwardMethods").bad(error.text, member: index))
+            }
+        }
+        // What is refused is among the errors.
+        return (try? read(forwardMethods)) ?? site.methods
+    }
+}
+
+extension Settings {
+    /// The configuration of `serve`.
+    ///
+    /// - Parameter passed: listening sockets that the process was started with.
+    /// - Throws: all that is wrong with the settings.
+    func serving(_ passed: [Int32] = []) throws(SettingErrors) -> (RunConfiguration, ServerConfiguration) {
+        var errors = errors
+        var configuration = configuration(serves: true, &errors)
+        configuration.listener.passed = passed
+        let site = configuration.serverConfiguration(self, &errors)
+        try errors.check()
+        return (configuration, site)
     }
 }

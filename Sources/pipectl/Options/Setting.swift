@@ -16,7 +16,7 @@ struct Setting: Sendable {
     let isSecret: Bool
     let departure: Departure?
     let value: @Sendable (RunConfiguration) -> SettingValue
-    let fill: @Sendable (GivenSetting, inout RunConfiguration) throws(SettingError) -> Void
+    let fill: @Sendable (GivenSetting, inout RunConfiguration) throws(SettingErrors) -> Void
 
     /// Declares a setting that fills the property at `path`.
     ///
@@ -38,7 +38,7 @@ struct Setting: Sendable {
                 }
             } ?? departure.map { Departure(text: $0) }
         value = { form.write($0[keyPath: path]) }
-        fill = { (given, configuration) throws(SettingError) in configuration[keyPath: path] = try form.read(given) }
+        fill = { (given, configuration) throws(SettingErrors) in configuration[keyPath: path] = try form.read(given) }
     }
 
     /// The default, as the table of settings shows it.
@@ -74,14 +74,53 @@ struct OtherDefault<Value: Sendable>: Sendable {
     }
 }
 
-/// A setting that was set: its value, of the setting's kind, and the settings around it.
+/// A setting that was set: its value, of the setting's kind, and where it is from.
 struct GivenSetting {
     let key: String
-    let value: SettingValue
-    let settings: Settings
+    let entry: Settings.Entry
+    let environment: [String: String]
+    /// The folder whose file system shares are of.
+    var cacheFolder = ""
 
-    func bad(_ problem: String) -> SettingError {
-        SettingError(.badValue, settings.origin(key), "`\(key)`: \(problem)")
+    var value: SettingValue { entry.value }
+
+    /// - Parameter member: the position of the element or member that is at fault, whose line is then named.
+    func bad(_ problem: String, member: Int? = nil) -> SettingErrors {
+        SettingErrors(SettingError(.badValue, origin(of: member), "`\(key)`: \(problem)", key: key))
+    }
+
+    func origin(of member: Int?) -> SettingOrigin {
+        guard let member, entry.lines.indices.contains(member), case .file(let path, _) = entry.origin else {
+            return entry.origin
+        }
+        return .file(path, line: entry.lines[member])
+    }
+
+    /// The position of a member of a map.
+    func index(of name: String) -> Int? {
+        guard case .map(let members) = value else { return nil }
+        return members.lastIndex { $0.name == name }
+    }
+
+    /// What `read` makes of each text of a list. Each that it refuses is an error of its own.
+    func each<Element>(_ read: (String) throws(SettingErrors) -> Element) throws(SettingErrors) -> [Element] {
+        var elements: [Element] = []
+        var errors = SettingErrors()
+        for (index, text) in texts.enumerated() {
+            errors.collect(at: origin(of: index)) { () throws(SettingErrors) in elements.append(try read(text)) }
+        }
+        try errors.check()
+        return elements
+    }
+
+    /// Calls `read` for each member of a map. Each that it refuses is an error of its own.
+    func eachMember(_ read: (SettingMember) throws(SettingErrors) -> Void) throws(SettingErrors) {
+        guard case .map(let members) = value else { return }
+        var errors = SettingErrors()
+        for (index, member) in members.enumerated() {
+            errors.collect(at: origin(of: index)) { () throws(SettingErrors) in try read(member) }
+        }
+        try errors.check()
     }
 
     var texts: [String] {
@@ -91,10 +130,10 @@ struct GivenSetting {
 
     /// Resolves a path: `~/` is the home folder; a relative path in a settings file is relative to that file's folder.
     func resolved(_ path: String) -> String {
-        if path.hasPrefix("~/"), let home = settings.environment["HOME"], !home.isEmpty {
+        if path.hasPrefix("~/"), let home = environment["HOME"], !home.isEmpty {
             return home + path.dropFirst()
         }
-        guard case .file(let file, _) = settings.origin(key) else { return path }
+        guard case .file(let file, _) = entry.origin else { return path }
         return path.relative(toFolderOf: file)
     }
 }

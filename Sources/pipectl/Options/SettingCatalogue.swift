@@ -167,6 +167,9 @@ enum SettingCatalogue {
         Setting(
             "server.adminListen", \.adminListen, .optionalListenAddress,
             "address for operators: every request to it may read /metrics; empty: none"),
+        Setting(
+            "server.accessLog", \.accessLog, .choice,
+            "a line on stdout for each request; off, because it is expensive under load"),
         Setting("server.metrics", \.hasMetrics, .bool, "count and time requests for /metrics"),
         Setting(
             "heif.trusted", \.trustsHEIF, .bool,
@@ -254,9 +257,11 @@ enum SettingCatalogue {
     static let byKey: [String: Setting] = Dictionary(uniqueKeysWithValues: all.map { ($0.key, $0) })
 
     /// The setting, or an error that names the nearest one.
-    static func setting(_ key: String, _ origin: SettingOrigin) throws(SettingError) -> Setting {
+    static func setting(_ key: String, _ origin: SettingOrigin) throws(SettingErrors) -> Setting {
         if let setting = byKey[key] { return setting }
-        throw SettingError(.unknownKey, origin, "unknown setting `\(key)`" + NearestName.hint(key, in: all.map(\.key)))
+        throw SettingErrors(
+            SettingError(
+                .unknownKey, origin, "unknown setting `\(key)`" + NearestName.hint(key, in: all.map(\.key))))
     }
 }
 

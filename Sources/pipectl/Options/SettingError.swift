@@ -1,13 +1,14 @@
 /// Where the value of a setting came from; every error about the setting names it.
 enum SettingOrigin: Sendable, Hashable, CustomStringConvertible {
-    case flag(String)
+    /// - position: among the flags given, from 0.
+    case flag(String, position: Int)
     case environment(String)
     case file(String, line: Int?)
     case builtIn
 
     var description: String {
         switch self {
-        case .flag(let flag): flag
+        case .flag(let flag, _): flag
         case .environment(let name): "environment variable \(name)"
         case .file(let path, let line): line.map { "\(path), line \($0)" } ?? path
         case .builtIn: "default"
@@ -15,8 +16,8 @@ enum SettingOrigin: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// An unusable setting; the program exits with code 2.
-struct SettingError: Error, Sendable, Hashable, CustomStringConvertible {
+/// One thing that is wrong with the settings. They are thrown as `SettingErrors`.
+struct SettingError: Sendable, Hashable, CustomStringConvertible {
     enum Code: String, Sendable {
         case unknownKey
         /// The value is of the wrong kind or out of range.
@@ -29,11 +30,29 @@ struct SettingError: Error, Sendable, Hashable, CustomStringConvertible {
     var code: Code
     var origin: SettingOrigin
     var message: String
-    var description: String { "\(origin): \(message)" }
+    /// The setting; nil for an unknown one.
+    var key: String?
+    /// Whether it follows from several settings, or from a file that one of them names.
+    var isCombined = false
 
-    init(_ code: Code, _ origin: SettingOrigin, _ message: String) {
+    /// Names the origin, except where the setting has its default.
+    var description: String { origin == .builtIn ? message : "\(origin): \(message)" }
+
+    init(_ code: Code, _ origin: SettingOrigin, _ message: String, key: String? = nil) {
         self.code = code
         self.origin = origin
         self.message = message
+        self.key = key
+    }
+
+    /// What errors are ordered by.
+    var place: (group: Int, number: Int, name: String) {
+        if isCombined { return (3, 0, "") }
+        switch origin {
+        case .file(_, let line): return (0, line ?? 0, "")
+        case .environment(let name): return (1, 0, name)
+        case .flag(_, let position): return (2, position, "")
+        case .builtIn: return (3, 0, "")
+        }
     }
 }

@@ -5,7 +5,7 @@ extension SettingForm where Value == [SigningKey] {
     /// Keys by name. Written without the keys, which are secret.
     static var signingKeys: Self {
         Self(
-            kind: .map, read: { (given) throws(SettingError) in try given.signingKeys() },
+            kind: .map, read: { (given) throws(SettingErrors) in try given.signingKeys() },
             write: { .map($0.map(\.id).sorted().map { SettingMember(name: $0, value: .null) }) })
     }
 }
@@ -32,10 +32,9 @@ extension SettingForm where Value == SizeSteps? {
 
 extension GivenSetting {
     /// No message contains a key.
-    fileprivate func signingKeys() throws(SettingError) -> [SigningKey] {
-        guard case .map(let members) = value else { return [] }
+    fileprivate func signingKeys() throws(SettingErrors) -> [SigningKey] {
         var keys: [SigningKey] = []
-        for member in members {
+        try eachMember { (member) throws(SettingErrors) in
             guard case .string(let hex) = member.value else {
                 throw bad(
                     "`\(member.name)` is \(member.value.kindName); expected hexadecimal digits, in quotes if they are "

@@ -5,7 +5,7 @@ extension SettingForm where Value == AdminToken? {
     static var adminToken: Self {
         Self(
             kind: .text,
-            read: { (given) throws(SettingError) in
+            read: { (given) throws(SettingErrors) in
                 guard case .string(let text) = given.value, !text.isEmpty else { return nil }
                 guard let token = AdminToken(text) else {
                     throw given.bad(

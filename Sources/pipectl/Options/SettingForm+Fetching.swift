@@ -5,8 +5,8 @@ extension SettingForm where Value == [HostPattern] {
     static var patterns: Self {
         Self(
             kind: .list,
-            read: { (given) throws(SettingError) in
-                try given.texts.map { text throws(SettingError) in
+            read: { (given) throws(SettingErrors) in
+                try given.each { text throws(SettingErrors) in
                     do throws(HostPatternError) { return try HostPattern(text) } catch {
                         throw given.bad(error.message)
                     }
@@ -19,10 +19,10 @@ extension SettingForm where Value == AddressRule {
     static var addresses: Self {
         Self(
             kind: .either([.bool, .list]),
-            read: { (given) throws(SettingError) in
+            read: { (given) throws(SettingErrors) in
                 if case .bool(let areAll) = given.value { return areAll ? .all : .none }
                 return .list(
-                    try given.texts.map { text throws(SettingError) in
+                    try given.each { text throws(SettingErrors) in
                         if let rule = AddressRule.Entry(text) { return rule }
                         throw given.bad("`\(text)` is not an address or CIDR with an optional port")
                     })
@@ -37,7 +37,7 @@ extension SettingForm where Value == AddressRule {
 extension SettingForm where Value == BreakerConfiguration? {
     static var breaker: Self {
         Self(
-            kind: .either([.bool, .map]), read: { (given) throws(SettingError) in try given.breaker() },
+            kind: .either([.bool, .map]), read: { (given) throws(SettingErrors) in try given.breaker() },
             write: { breaker in
                 guard let breaker, breaker != BreakerConfiguration() else { return .bool(breaker != nil) }
                 return .map([
@@ -52,36 +52,31 @@ extension SettingForm where Value == [HostOrigin: HostSettings] {
     /// Written without what each host holds, which is secret.
     static var hosts: Self {
         Self(
-            kind: .map, read: { (given) throws(SettingError) in try given.hosts() },
+            kind: .map, read: { (given) throws(SettingErrors) in try given.hosts() },
             write: { .map($0.keys.map(\.description).sorted().map { SettingMember(name: $0, value: .null) }) })
     }
 }
 
 extension GivenSetting {
-    fileprivate func breaker() throws(SettingError) -> BreakerConfiguration? {
+    fileprivate func breaker() throws(SettingErrors) -> BreakerConfiguration? {
+        if value == .bool(false) { return nil }
         var breaker = BreakerConfiguration()
-        switch value {
-        case .bool(false): return nil
-        case .map(let members):
-            for member in members {
-                switch (member.name, member.value) {
-                case ("failures", .int(let count)) where count >= 1: breaker.failures = count
-                case ("seconds", .int(let seconds)) where seconds > 0: breaker.seconds = Double(seconds)
-                case ("seconds", .double(let seconds)) where seconds > 0: breaker.seconds = seconds
-                case ("failures", _), ("seconds", _):
-                    throw bad("`\(member.name)` is \(member.value.json); expected a number above zero")
-                default: throw unknown(member.name, of: ["failures", "seconds"])
-                }
+        try eachMember { (member) throws(SettingErrors) in
+            switch (member.name, member.value) {
+            case ("failures", .int(let count)) where count >= 1: breaker.failures = count
+            case ("seconds", .int(let seconds)) where seconds > 0: breaker.seconds = Double(seconds)
+            case ("seconds", .double(let seconds)) where seconds > 0: breaker.seconds = seconds
+            case ("failures", _), ("seconds", _):
+                throw bad("`\(member.name)` is \(member.value.json); expected a number above zero")
+            default: throw unknown(member.name, of: ["failures", "seconds"])
             }
-            return breaker
-        default: return breaker
         }
+        return breaker
     }
 
-    fileprivate func hosts() throws(SettingError) -> [HostOrigin: HostSettings] {
-        guard case .map(let members) = value else { return [:] }
+    fileprivate func hosts() throws(SettingErrors) -> [HostOrigin: HostSettings] {
         var hosts: [HostOrigin: HostSettings] = [:]
-        for member in members {
+        try eachMember { (member) throws(SettingErrors) in
             let host: HostOrigin
             do throws(HostPatternError) { host = try HostOrigin(member.name) } catch { throw bad(error.message) }
             guard hosts[host] == nil else { throw bad("\(host) appears twice") }
@@ -91,34 +86,41 @@ extension GivenSetting {
     }
 
     /// Parses one entry of `hosts`. Its values are secrets, so no message contains them.
-    private func settings(of host: HostOrigin, _ value: SettingValue) throws(SettingError) -> HostSettings {
+    private func settings(of host: HostOrigin, _ value: SettingValue) throws(SettingErrors) -> HostSettings {
         guard case .map(let members) = value else {
             throw bad(host, "is \(value.kindName); expected a map of headers, basic, bearer, ca, insecure and trace")
         }
         var settings = HostSettings()
+        var errors = SettingErrors()
         for member in members {
-            switch (member.name, member.value) {
-            case ("headers", .map(let fields)): settings.fields = try self.fields(fields, host)
-            case ("basic", .string(let text)), ("bearer", .string(let text)):
-                guard settings.credentials == nil else { throw bad(host, "has both basic and bearer, or one twice") }
-                settings.credentials = try credentials(member.name, text, host)
-            case ("ca", .string):
-                settings.authoritiesFile = try authoritiesFile(member.value, host)
-            case ("insecure", .bool(let isInsecure)): settings.isInsecure = isInsecure
-            case ("trace", .bool(let isSent)): settings.sendsTraceContext = isSent
-            case ("headers", _), ("basic", _), ("bearer", _), ("ca", _), ("insecure", _), ("trace", _):
-                let kinds = ["headers": "a map", "insecure": "true or false", "trace": "true or false"]
-                throw bad(
-                    host,
-                    "`\(member.name)` is \(member.value.kindName); expected \(kinds[member.name] ?? "text")")
-            default:
-                throw unknown(member.name, of: ["headers", "basic", "bearer", "ca", "insecure", "trace"])
-            }
+            errors.collect { () throws(SettingErrors) in try fill(&settings, of: host, member) }
         }
+        try errors.check()
         return settings
     }
 
-    private func fields(_ members: [SettingMember], _ host: HostOrigin) throws(SettingError) -> [HeaderField] {
+    private func fill(
+        _ settings: inout HostSettings, of host: HostOrigin, _ member: SettingMember
+    ) throws(SettingErrors) {
+        switch (member.name, member.value) {
+        case ("headers", .map(let fields)): settings.fields = try self.fields(fields, host)
+        case ("basic", .string(let text)), ("bearer", .string(let text)):
+            guard settings.credentials == nil else { throw bad(host, "has both basic and bearer, or one twice") }
+            settings.credentials = try credentials(member.name, text, host)
+        case ("ca", .string):
+            settings.authoritiesFile = try authoritiesFile(member.value, host)
+        case ("insecure", .bool(let isInsecure)): settings.isInsecure = isInsecure
+        case ("trace", .bool(let isSent)): settings.sendsTraceContext = isSent
+        case ("headers", _), ("basic", _), ("bearer", _), ("ca", _), ("insecure", _), ("trace", _):
+            let kinds = ["headers": "a map", "insecure": "true or false", "trace": "true or false"]
+            throw bad(
+                host, "`\(member.name)` is \(member.value.kindName); expected \(kinds[member.name] ?? "text")")
+        default:
+            throw unknown(member.name, of: ["headers", "basic", "bearer", "ca", "insecure", "trace"])
+        }
+    }
+
+    private func fields(_ members: [SettingMember], _ host: HostOrigin) throws(SettingErrors) -> [HeaderField] {
         var fields: [HeaderField] = []
         for member in members {
             let text: String
@@ -138,7 +140,7 @@ extension GivenSetting {
 
     private func credentials(
         _ kind: String, _ text: String, _ host: HostOrigin
-    ) throws(SettingError) -> HostSettings.Credentials {
+    ) throws(SettingErrors) -> HostSettings.Credentials {
         guard !text.isEmpty, HostSettings.mayHold(HeaderField("Authorization", text)) else {
             throw bad(host, "`\(kind)` is empty or contains a line break")
         }
@@ -147,7 +149,7 @@ extension GivenSetting {
         return .basic(user: String(text[..<colon]), password: String(text[text.index(after: colon)...]))
     }
 
-    private func authoritiesFile(_ value: SettingValue, _ host: HostOrigin) throws(SettingError) -> String {
+    private func authoritiesFile(_ value: SettingValue, _ host: HostOrigin) throws(SettingErrors) -> String {
         guard case .string(let written) = value, !written.isEmpty else { throw bad(host, "`ca` is empty") }
         let path = resolved(written)
         guard access(path, R_OK) == 0 else {
@@ -156,9 +158,9 @@ extension GivenSetting {
         return path
     }
 
-    private func bad(_ host: HostOrigin, _ problem: String) -> SettingError { bad("\(host): \(problem)") }
+    private func bad(_ host: HostOrigin, _ problem: String) -> SettingErrors { bad("\(host): \(problem)") }
 
-    private func unknown(_ name: String, of names: [String]) -> SettingError {
+    private func unknown(_ name: String, of names: [String]) -> SettingErrors {
         bad("unknown member `\(name)`" + NearestName.hint(name, in: names))
     }
 }

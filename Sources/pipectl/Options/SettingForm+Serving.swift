@@ -7,10 +7,10 @@ extension SettingForm where Value == TLSFiles? {
     static var tlsFiles: Self {
         Self(
             kind: .map,
-            read: { (given) throws(SettingError) in
-                guard case .map(let members) = given.value, !members.isEmpty else { return nil }
+            read: { (given) throws(SettingErrors) in
+                guard given.value != .map([]) else { return nil }
                 var paths: [String: String] = [:]
-                for member in members {
+                try given.eachMember { (member) throws(SettingErrors) in
                     guard ["certificate", "key"].contains(member.name) else {
                         throw given.bad(
                             "unknown member `\(member.name)`"
@@ -46,12 +46,14 @@ extension SettingForm where Value == TrustedProxies {
     static var proxies: Self {
         Self(
             kind: .list,
-            read: { (given) throws(SettingError) in
-                do throws(TrustedProxies.Malformed) {
-                    return try TrustedProxies(given.texts)
-                } catch {
-                    throw given.bad("`\(error.text)` is not an address, a CIDR block or `unix`")
+            read: { (given) throws(SettingErrors) in
+                func read(_ texts: [String]) throws(SettingErrors) -> TrustedProxies {
+                    do throws(TrustedProxies.Malformed) { return try TrustedProxies(texts) } catch {
+                        throw given.bad("`\(error.text)` is not an address, a CIDR block or `unix`")
+                    }
                 }
+                _ = try given.each { text throws(SettingErrors) in try read([text]) }
+                return try read(given.texts)
             }, write: { .list($0.texts.map { .string($0) }) })
     }
 }
@@ -60,12 +62,14 @@ extension SettingForm where Value == CrossOriginRule {
     static var origins: Self {
         Self(
             kind: .list,
-            read: { (given) throws(SettingError) in
-                do throws(CrossOriginRule.Malformed) {
-                    return try CrossOriginRule(given.texts)
-                } catch {
-                    throw given.bad("`\(error.text)` is not an origin such as https://example.org, nor *")
+            read: { (given) throws(SettingErrors) in
+                func read(_ texts: [String]) throws(SettingErrors) -> CrossOriginRule {
+                    do throws(CrossOriginRule.Malformed) { return try CrossOriginRule(texts) } catch {
+                        throw given.bad("`\(error.text)` is not an origin such as https://example.org, nor *")
+                    }
                 }
+                _ = try given.each { text throws(SettingErrors) in try read([text]) }
+                return try read(given.texts)
             }, write: { .list($0.texts.map { .string($0) }) })
     }
 }

@@ -7,7 +7,7 @@ import Variants
 struct SettingForm<Value: Sendable>: Sendable {
     var kind: SettingKind
     /// Converts a value that `kind` has accepted.
-    var read: @Sendable (GivenSetting) throws(SettingError) -> Value
+    var read: @Sendable (GivenSetting) throws(SettingErrors) -> Value
     var write: @Sendable (Value) -> SettingValue
 
     func text(_ value: Value) -> String {
@@ -81,7 +81,7 @@ extension SettingForm where Value: RawRepresentable & CaseIterable, Value.RawVal
     static var choice: Self {
         Self(
             kind: .choice(Value.allCases.map(\.rawValue)),
-            read: { (given) throws(SettingError) in
+            read: { (given) throws(SettingErrors) in
                 guard case .string(let word) = given.value, let value = Value(rawValue: word) else {
                     throw given.bad("no such value")
                 }
@@ -117,7 +117,7 @@ extension SettingForm where Value == ListenAddress {
     static var listenAddress: Self {
         Self(
             kind: .text,
-            read: { (given) throws(SettingError) in
+            read: { (given) throws(SettingErrors) in
                 guard case .string(let text) = given.value, let address = ListenAddress(text) else {
                     throw given.bad(
                         "\(given.value.json) is not HOST:PORT, unix:PATH or fd:NUMBER; write for example 127.0.0.1:8080, [::1]:8080, 0.0.0.0:8080 or unix:/run/pipectl.sock"
@@ -138,7 +138,7 @@ extension SettingForm where Value == ListenAddress? {
         let form = SettingForm<ListenAddress>.listenAddress
         return Self(
             kind: .text,
-            read: { (given) throws(SettingError) in given.value == .string("") ? nil : try form.read(given) },
+            read: { (given) throws(SettingErrors) in given.value == .string("") ? nil : try form.read(given) },
             write: { .string($0?.description ?? "") })
     }
 }
@@ -163,12 +163,10 @@ extension SettingForm where Value == [ImageFormat] {
     static func formats(among known: [ImageFormat]) -> Self {
         Self(
             kind: .list,
-            read: { (given) throws(SettingError) in
-                try given.texts.map { name throws(SettingError) in
+            read: { (given) throws(SettingErrors) in
+                try given.each { name throws(SettingErrors) in
                     if let format = ImageFormat(name: name, among: known) { return format }
-                    let names = known.map(\.rawValue).joined(separator: ", ")
-                    throw SettingError(
-                        .badValue, given.settings.origin(given.key), "`\(given.key)` takes \(names), not `\(name)`")
+                    throw given.bad("takes \(known.map(\.rawValue).joined(separator: ", ")), not `\(name)`")
                 }
             }, write: { .list($0.map { .string($0.rawValue) }) })
     }
@@ -178,7 +176,7 @@ extension SettingForm where Value == Set<ImageFormat> {
     static func formats(among known: [ImageFormat]) -> Self {
         let list = SettingForm<[ImageFormat]>.formats(among: known)
         return Self(
-            kind: .list, read: { (given) throws(SettingError) in Set(try list.read(given)) },
+            kind: .list, read: { (given) throws(SettingErrors) in Set(try list.read(given)) },
             write: { formats in list.write(known.filter(formats.contains)) })
     }
 }
@@ -209,7 +207,7 @@ extension GivenSetting {
         case (.string(let text), .memory): return (SettingSize(text) ?? .bytes(0)).bytes(of: MachineMemory.bytes)
         case (.string(let text), .fileSystem):
             return (SettingSize(text) ?? .bytes(0)).bytes(
-                of: SizedResource.fileSystemBytes(holding: settings.cacheFolder))
+                of: SizedResource.fileSystemBytes(holding: cacheFolder))
         default: return 0
         }
     }

@@ -4,76 +4,97 @@ enum SettingsFile {
         var key: String
         var value: SettingValue
         var origin: SettingOrigin
+        /// The line of each element or member, if the value is a list or a map.
+        var lines: [Int] = []
     }
 
     /// Reads and flattens the file; names are checked by `Settings`.
-    static func read(_ path: String) throws(SettingError) -> [Found] {
+    static func read(_ path: String, _ errors: inout SettingErrors) -> [Found] {
         let text: String
-        do {
+        do throws(FileError) {
             text = try FileText.read(path, limit: 4 << 20)
         } catch {
-            throw SettingError(.badFile, .file(path, line: nil), error.message)
+            errors.add([SettingError(.badFile, .file(path, line: nil), error.message)])
+            return []
         }
-        return try parse(text, path: path)
+        return parse(text, path: path, &errors)
     }
 
-    static func parse(_ text: String, path: String) throws(SettingError) -> [Found] {
+    static func parse(_ text: String, path: String, _ errors: inout SettingErrors) -> [Found] {
         let document: YAMLDocument
         do throws(YAMLDocument.ParseError) {
             document = try YAMLDocument(text)
         } catch {
-            throw SettingError(.badFile, .file(path, line: error.line), "not YAML: \(error.message)")
+            errors.add([SettingError(.badFile, .file(path, line: error.line), "not YAML: \(error.message)")])
+            return []
         }
         guard let root = document.root else { return [] }
         switch root.content {
         case .scalar(_, .null): return []
         case .mapping(let mapping):
             var found: [Found] = []
-            try flatten(mapping, prefix: "", path: path, into: &found)
+            flatten(mapping, prefix: "", path: path, into: &found, &errors)
             return found
-        default: throw SettingError(.badFile, .file(path, line: root.line), "expected a map of settings")
+        default:
+            errors.add([SettingError(.badFile, .file(path, line: root.line), "expected a map of settings")])
+            return []
         }
     }
 
     private static func flatten(
         _ mapping: [(name: YAMLDocument.Node, value: YAMLDocument.Node)], prefix: String, path: String,
-        into found: inout [Found]
-    ) throws(SettingError) {
+        into found: inout [Found], _ errors: inout SettingErrors
+    ) {
         for (name, node) in mapping {
             let origin = SettingOrigin.file(path, line: name.line)
             guard case .scalar(let text, _) = name.content else {
-                throw SettingError(.badFile, origin, "the name of a setting must be text")
+                errors.add([SettingError(.unknownKey, origin, "the name of a setting must be text")])
+                continue
             }
             let key = prefix + text
             let isGroup =
                 SettingCatalogue.byKey[key] == nil
                 && SettingCatalogue.all.contains { $0.key.hasPrefix(key + ".") }
             if isGroup, case .mapping(let inner) = node.content {
-                try flatten(inner, prefix: key + ".", path: path, into: &found)
-            } else {
-                found.append(Found(key: key, value: try value(node, origin), origin: origin))
+                flatten(inner, prefix: key + ".", path: path, into: &found, &errors)
+            } else if let value = value(node, path, key, &errors) {
+                found.append(Found(key: key, value: value, origin: origin, lines: lines(node)))
             }
         }
     }
 
+    private static func lines(_ node: YAMLDocument.Node) -> [Int] {
+        switch node.content {
+        case .scalar: []
+        case .sequence(let elements): elements.map(\.line)
+        case .mapping(let mapping): mapping.map(\.name.line)
+        }
+    }
+
+    /// nil with an error for each name in a map that is not text.
     private static func value(
-        _ node: YAMLDocument.Node, _ origin: SettingOrigin
-    ) throws(SettingError) -> SettingValue {
+        _ node: YAMLDocument.Node, _ path: String, _ key: String, _ errors: inout SettingErrors
+    ) -> SettingValue? {
         switch node.content {
         case .scalar(_, let value): return value
         case .sequence(let elements):
-            var values: [SettingValue] = []
-            for element in elements { values.append(try value(element, origin)) }
-            return .list(values)
+            let values = elements.map { value($0, path, key, &errors) }
+            return values.contains(nil) ? nil : .list(values.compactMap { $0 })
         case .mapping(let mapping):
             var members: [SettingMember] = []
             for (name, element) in mapping {
                 guard case .scalar(let text, _) = name.content else {
-                    throw SettingError(.badFile, origin, "a name in a map must be text")
+                    errors.add([
+                        SettingError(
+                            .badValue, .file(path, line: name.line), "`\(key)`: a name in a map must be text", key: key)
+                    ])
+                    continue
                 }
-                members.append(SettingMember(name: text, value: try value(element, origin)))
+                if let value = value(element, path, key, &errors) {
+                    members.append(SettingMember(name: text, value: value))
+                }
             }
-            return .map(members)
+            return members.count == mapping.count ? .map(members) : nil
         }
     }
 }

@@ -5,32 +5,20 @@ extension RunConfiguration {
     /// The largest fallback picture, in bytes.
     private static let fallbackLimit = 10 << 20
 
-    /// Fills in who may use the server, and for what.
-    func fillAccess(of site: inout ServerConfiguration, _ settings: Settings) throws(CommandFailure) {
-        site.signature.keys = try signingKeys()
-        func bad(_ key: String, _ problem: String) -> CommandFailure {
-            CommandFailure(.usage, "\(settings.origin(key)): `\(key)`: \(problem)")
-        }
-        if site.recipes.presetsOnly, presets.isEmpty {
-            throw bad("recipes.presetsOnly", "there are no presets, so nothing could be rendered; set `presets`")
-        }
-        if !recipeSteps.isEmpty {
-            for name in recipeSteps where !Catalogue.listedNames.contains(name) {
-                throw bad(
-                    "recipes.steps", "there is no step `\(name)`" + NearestName.hint(name, in: Catalogue.listedNames))
+    /// Fills in who may use the server, and what for.
+    func fillAccess(of site: inout ServerConfiguration, _ settings: Settings, _ errors: inout SettingErrors) {
+        site.signature.keys = signingKeys(settings, &errors)
+        let given = settings.given("baseURLs")
+        errors.collect { () throws(SettingErrors) in
+            try given.eachMember { (member) throws(SettingErrors) in
+                guard case .string(let url) = member.value else { return }
+                do throws(BaseURLs.Refusal) { _ = try BaseURLs([member.name: url]) } catch {
+                    throw given.bad(error.text)
+                }
             }
-            site.recipes.steps = Set(recipeSteps)
         }
-        if strictSizes {
-            guard site.recipes.sizes != nil else {
-                throw bad(
-                    "sizes.strict", "there are no sizes to be strict about; set `sizes.steps`, for example to true")
-            }
-            site.recipes.sizes?.isStrict = true
-        }
-        do throws(BaseURLs.Refusal) { site.baseURLs = try BaseURLs(baseURLs) } catch {
-            throw bad("baseURLs", error.text)
-        }
+        // What is refused is among the errors.
+        site.baseURLs = (try? BaseURLs(baseURLs)) ?? .none
         if requestRate > 0 { site.rate = RateLimit(rate: requestRate) }
         if let fallback {
             do throws(FileError) {
@@ -39,8 +27,47 @@ extension RunConfiguration {
                     throw FileError("use", fallback, error.message)
                 }
             } catch {
-                throw bad("server.fallback", error.description)
+                errors.add(settings.given("server.fallback").bad(error.description))
             }
         }
+    }
+
+    /// Fills in which recipes the server makes.
+    func fillRecipes(of site: inout ServerConfiguration, _ settings: Settings, _ errors: inout SettingErrors) {
+        if !allowedRecipes.isEmpty {
+            let given = settings.given("recipes.allow")
+            var recipes: Set<Recipe> = []
+            for (index, text) in allowedRecipes.enumerated() {
+                // What a faulty preset stands for is not known.
+                if text.contains("@"), errors.concern("presets") { continue }
+                do throws(RecipeError) {
+                    recipes.insert(try Recipe(text, presets: site.presets))
+                } catch {
+                    errors.add(given.bad("recipe `\(text)`: \(error.description)", member: index))
+                }
+            }
+            site.recipes.allowed = recipes
+        }
+        if !recipeSteps.isEmpty {
+            let given = settings.given("recipes.steps")
+            for (index, name) in recipeSteps.enumerated() where !Catalogue.listedNames.contains(name) {
+                let hint = NearestName.hint(name, in: Catalogue.listedNames)
+                errors.add(given.bad("there is no step `\(name)`" + hint, member: index))
+            }
+            site.recipes.steps = Set(recipeSteps)
+        }
+        if site.recipes.presetsOnly, presets.isEmpty {
+            errors.add(
+                settings.given("recipes.presetsOnly").bad(
+                    "there are no presets, so nothing could be rendered; set `presets`"),
+                following: "recipes.presetsOnly", "presets")
+        }
+        if strictSizes, site.recipes.sizes == nil {
+            errors.add(
+                settings.given("sizes.strict").bad(
+                    "there are no sizes to be strict about; set `sizes.steps`, for example to true"),
+                following: "sizes.strict", "sizes.steps")
+        }
+        if strictSizes { site.recipes.sizes?.isStrict = true }
     }
 }

@@ -27,14 +27,11 @@ struct ServerReload {
     /// Reads the settings' files again and puts in force what can be; if anything is wrong with them, nothing changes.
     ///
     /// - Returns: what to tell the operator, line by line.
-    mutating func callAsFunction(_ read: () throws -> Settings) -> [(text: String, level: LogLine.Level)] {
+    mutating func callAsFunction(_ read: () -> Settings) -> [(text: String, level: LogLine.Level)] {
         do {
-            let changed = try read()
+            let changed = read()
             let merged = settings.taking(SettingCatalogue.reloaded, from: changed)
-            var configuration = try merged.configuration(serves: true)
-            configuration.listener.passed = passed
-            var site = try configuration.serverConfiguration(merged)
-            if let refusal = AccessNotice.refusal(site) { throw CommandFailure(.usage, refusal) }
+            var (configuration, site) = try merged.serving(passed)
             (site.readiness, site.metrics, site.loop) = (self.site.readiness, self.site.metrics, self.site.loop)
             let next = Site(pipeline: pipeline, settings: site, now: { SystemClock.unix.seconds })
             var switches: [@Sendable () -> Void] = []
@@ -49,15 +46,14 @@ struct ServerReload {
             let names = settings.changes(in: merged)
             settings = merged
             let waiting = settings.changes(in: changed)
-            return [("reloaded" + (names.isEmpty ? "" : ": " + names.joined(separator: ", ")), .info)]
-                + (waiting.isEmpty
-                    ? []
-                    : [
-                        (
-                            "pipectl: changed, but in force after a restart only: " + waiting.joined(separator: ", "),
-                            .warning
-                        )
-                    ])
+            var lines = [
+                (names.isEmpty ? "reloaded" : "reloaded: \(names.joined(separator: ", "))", LogLine.Level.info)
+            ]
+            if !waiting.isEmpty {
+                let names = waiting.joined(separator: ", ")
+                lines.append(("pipectl: changed, but in force after a restart only: \(names)", .warning))
+            }
+            return lines
         } catch {
             let reason = CommandFailure(error)?.message ?? "\(error)"
             return [("pipectl: not reloaded, the settings in force stay: \(reason)", .error)]

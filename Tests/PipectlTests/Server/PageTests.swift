@@ -63,7 +63,9 @@ extension CommandTests {
             let settings = try Settings(
                 assignments: ["listen=\(listen)", "allowUnsigned=\(allowUnsigned)"]
                     + (set.map { ["server.playground=\($0)"] } ?? []))
-            let site = try settings.configuration(serves: true).serverConfiguration(settings)
+            // Whether it starts is another matter.
+            var errors = SettingErrors()
+            let site = settings.configuration(serves: true, &errors).serverConfiguration(settings, &errors)
             #expect(site.playground == isOn)
         }
     }

@@ -27,9 +27,9 @@ struct CacheCommand: AsyncParsableCommand {
 /// Access to the folder's store without a pipeline around it, for the `cache` commands.
 extension CommonOptions {
     func withStore<Value>(_ work: (DiskStore) throws -> Value) throws -> Value {
-        let settings = try settings()
-        let folder = try existingCache(settings)
+        let settings = collectedSettings()
         let disk = try settings.configuration(only: ["disk."]).pipeline.disk
+        let folder = try existingCache(settings)
         let store = try DiskStore(folder: folder, configuration: disk)
         defer { store.close() }
         return try work(store)

@@ -42,8 +42,10 @@ struct CachePurge: AsyncParsableCommand {
 
     func run() async throws {
         let selection = try SourceOptions.selection(prefix: prefix, host: host)
-        try common.existingCache(common.settings())
-        let result = try await common.withPipeline(common.configuration()) { pipeline in
+        let settings = common.collectedSettings()
+        let configuration = try settings.configuration()
+        try common.existingCache(settings)
+        let result = try await common.withPipeline(configuration) { pipeline in
             let mode: PurgeMode = soft ? .soft : .hard
             if let selection { return try await pipeline.purge(selection, mode: mode) }
             if let tag { return try await pipeline.purge(tags: [tag], mode: mode) }
