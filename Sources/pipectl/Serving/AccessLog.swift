@@ -38,7 +38,7 @@ enum AccessLog: String, Sendable, CaseIterable {
             do throws(FileError) {
                 try Console.write(Array((line + "\n").utf8))
             } catch {
-                // Once: whoever was to read the lines is gone, and every further one fails in the same way.
+                // Once: the reader of the lines is gone, and every further line fails in the same way.
                 let isFirst = hasFailed.withLock { hasFailed in
                     defer { hasFailed = true }
                     return !hasFailed

@@ -117,7 +117,7 @@ extension CommandTests {
                     == #"{"ts":"2026-11-25T02:19:54.000Z","client":"-","status":400,"bytes":7,"milliseconds":0.5}"#)
         }
 
-        @Test func `a stdout that nobody reads holds up neither answers nor the end`() async throws {
+        @Test func `a stdout that is not read holds up neither answers nor the end`() async throws {
             let folder = ScratchFolder()
             let fifo = folder("fifo")
             #expect(mkfifo(fifo, 0o600) == 0)
