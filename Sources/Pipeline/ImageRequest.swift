@@ -75,11 +75,6 @@ public struct ImageRequest: Sendable {
     public var source: ImageSource
     /// nil asks for the original's own bytes.
     public var recipe: Recipe?
-    /// Other recipes requested of the same source at the same time, in requests of their own; none by default. The
-    /// original is then decoded once, at the size the largest needs, for all recipes that can share a decode
-    /// (docs/workers.md lists them). Keys and sizes stay the same; colour differences are imperceptible. Naming recipes
-    /// that are stored already, or never requested, costs a larger decode.
-    public var companions: [Recipe] = []
     /// The formats that the client accepts for an `auto` output, best first; empty keeps the original's family.
     public var negotiated: [ImageFormat] = []
     /// How far stored responses are trusted; HTTP's own rules by default.

@@ -1,38 +1,37 @@
 import PipelineSupport
 import Synchronization
 
-/// Runs renders that share a decode on threads of this process: one after another on the thread of the first, so that
-/// each reuses the pictures left by the previous ones.
+/// Renders that wait for a thread of this process. Those that share a decode run one after another on one thread, so
+/// that each reuses the pictures left by the previous ones.
 final class GatheredRenders: Sendable {
-    typealias Work = @Sendable (SharedPictures) -> Void
+    typealias Work = @Sendable (RenderJob, SharedPictures) -> Void
 
-    /// Waiting renders by the decode they share. A group has an entry as long as a thread is working on it.
-    private let waiting = Mutex<[SharedDecode: [Work]]>([:])
+    private struct Waiting: GatheringRender {
+        var job: RenderJob
+        let shareable: ShareableDecode?
+        let work: Work
 
-    /// Runs `work` on one of `threads`, after earlier renders that share its decode.
-    func submit(_ shared: SharedDecode?, to threads: OwnedThreads, _ work: @escaping Work) {
-        guard let shared else { return threads.submit { work(SharedPictures()) } }
-        let isFirst = waiting.withLock { waiting in
-            waiting[shared]?.append(work)
-            guard waiting[shared] == nil else { return false }
-            waiting[shared] = [work]
-            return true
-        }
-        guard isFirst else { return }
-        threads.submit { [self] in
-            let pictures = SharedPictures()
-            while let next = next(shared) { next(pictures) }
-        }
+        mutating func share(_ decode: SharedDecode) { job.shared = decode }
     }
 
-    private func next(_ shared: SharedDecode) -> Work? {
-        waiting.withLock { waiting in
-            guard let first = waiting[shared]?.first else {
-                waiting[shared] = nil
-                return nil
+    private let queue = Mutex(RenderQueue<Waiting>())
+
+    var waiting: Int { queue.withLock { $0.count } }
+
+    /// Runs `work` on one of `threads`, with the job and the decode that it may then share.
+    func submit(_ job: RenderJob, to threads: OwnedThreads, _ work: @escaping Work) {
+        let waiting = Waiting(job: job, shareable: job.shareable, work: work)
+        let priority = Task.currentPriority.rawValue
+        queue.withLock { $0.push(waiting, id: 0, priority: priority) }
+        // One for each render; those whose render was taken along find less to do.
+        threads.submit { [self] in
+            guard let (first, others) = queue.withLock({ $0.popGathering() }) else { return }
+            let pictures = SharedPictures()
+            var (next, left) = (Optional(first), others)
+            while let render = next {
+                render.work(render.job, pictures)
+                next = left.pop()
             }
-            waiting[shared]?.removeFirst()
-            return first
         }
     }
 }

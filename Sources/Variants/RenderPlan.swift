@@ -13,10 +13,13 @@ struct RenderPlan: Sendable, Hashable {
     var shared: SharedDecode.Target?
     /// Whether the original has alpha, as its header says.
     let hasAlpha: Bool
+    /// Whether its decoder leaves out what is less than a whole square of pixels that it averages.
+    let cropsAveragedSquares: Bool
 
     init(_ job: RenderJob) {
         let header = job.header
         hasAlpha = header.hasAlpha
+        cropsAveragedSquares = header.format.decoder?.cropsAveragedSquares ?? false
         let stored = PixelSize(width: header.width, height: header.height)
         orientation = job.recipe.orients ? header.orientation : 1
         size = orientation >= 5 ? stored.swapped : stored

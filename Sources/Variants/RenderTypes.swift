@@ -164,9 +164,11 @@ public struct RenderJob: Sendable {
     /// Encoded bytes of the named masks and overlays that the recipe uses: masks under their names, overlays under
     /// `Recipe.overlayKey(_:)`, because a mask of the same name may be another picture.
     public var masks: [String: [UInt8]]
-    /// The decode it may share with renders of the same original that are requested at the same time; nil, the default,
-    /// if it is rendered alone. A renderer may render it alone nevertheless.
-    package var shared: SharedDecode?
+    /// The digest of the original's bytes. Renders of one digest that wait at the same time share a decode if they can;
+    /// nil, the default, for a decode of its own.
+    package var digest: String?
+    /// The decode that it shares, decided when it is taken up together with the others; nil if it is rendered alone.
+    var shared: SharedDecode?
 
     /// A render of bytes in memory. For an `auto` output, `negotiated` has the formats that the client accepts, best
     /// first; after them comes the original's format.

@@ -29,6 +29,9 @@ public final class InProcessRenderer: Rendering {
         deadlines.close()
     }
 
+    /// Renders that no thread has taken.
+    var waiting: Int { gathered.waiting }
+
     public func render(_ job: RenderJob) async throws(RenderError) -> RenderedVariant {
         try await run(job) { render throws(RenderError) in try render.variant() }
     }
@@ -52,13 +55,13 @@ public final class InProcessRenderer: Rendering {
         }
         let outcome: Result<Value, RenderError> = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                gathered.submit(job.shared, to: threads) { pictures in
+                gathered.submit(prepared, to: threads) { job, pictures in
                     deadlines.add(control, seconds: job.limits.seconds)
                     let outcome = Result { () throws(RenderError) in
                         try control.check()
                         try VipsLibrary.load()
-                        return try prepared.original.bytes().withUnsafeBytes { bytes in
-                            Result { () throws(RenderError) in try body(Render(prepared, bytes, control, pictures)) }
+                        return try job.original.bytes().withUnsafeBytes { bytes in
+                            Result { () throws(RenderError) in try body(Render(job, bytes, control, pictures)) }
                         }.get()
                     }
                     deadlines.remove(control)

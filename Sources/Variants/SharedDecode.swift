@@ -1,9 +1,9 @@
 /// What several renders of one original have in common: they decode it once, as large as the largest of them needs, and
 /// shrink it for all.
 ///
-/// It determines the pixels of each of them, whatever happens to the others: a render with the same job gives the same
-/// bytes whether its companions were cancelled, failed, were stored already, or were rendered by another worker. Only
-/// pixels as decoded and shrunk are shared; each recipe does everything after that by itself.
+/// It determines the pixels of each of them, whatever happens to the others: a render gives the same bytes whether those
+/// it shares with are then cancelled, fail, or are rendered by another worker. Only pixels as decoded and shrunk are
+/// shared; each recipe does everything after that by itself.
 package struct SharedDecode: Sendable, Hashable {
     struct Target: Sendable, Hashable {
         var size: PixelSize
@@ -49,17 +49,16 @@ package struct SharedDecode: Sendable, Hashable {
 }
 
 extension SharedDecode {
-    /// Selects those of `jobs`, all of one original, that can be made from one decode: they begin by shrinking one
-    /// frame, and then neither choose by looking at it (`trim`, `gravity=attention`) nor amplify differences
-    /// (`sharpen`, `contrast:3`). Only the sixteen smallest sizes take part, with at most 16,000,000 pixels together.
+    /// Selects those renders of one original that can be made from one decode: they begin by shrinking one frame, and
+    /// then neither choose by looking at it (`trim`, `gravity=attention`) nor amplify differences (`sharpen`,
+    /// `contrast:3`). Only the sixteen smallest sizes take part, with at most 16,000,000 pixels together.
     ///
     /// - Parameters:
-    ///   - jobs: renders that are wanted together.
+    ///   - plans: of the renders, each alone.
     ///   - name: identifies the original: the digest of its bytes.
     /// - Returns: nil if fewer than two of them can.
-    package init?(of jobs: [RenderJob], named name: String) {
-        let plans = jobs.map(RenderPlan.init(alone:)).filter { $0.reduction != nil }
-            .sorted { ($0.area, $0.shrink) < ($1.area, $1.shrink) }
+    init?(of plans: [RenderPlan], named name: String) {
+        let plans = plans.filter { $0.reduction != nil }.sorted { ($0.area, $0.shrink) < ($1.area, $1.shrink) }
         var taken: [RenderPlan] = []
         var pixels = 0
         for plan in plans {
@@ -70,7 +69,7 @@ extension SharedDecode {
         }
         let shrink = taken.map(\.shrink).min() ?? 1
         self.init(
-            name: name, shrink: shrink, crops: jobs.first?.header.format.decoder?.cropsAveragedSquares ?? false,
+            name: name, shrink: shrink, crops: plans.first?.cropsAveragedSquares ?? false,
             targets: taken.reversed().compactMap { Self.target($0, shrink) }, members: 0)
         let members = plans.count { target(of: $0) != nil }
         guard members > 1 else { return nil }
@@ -83,8 +82,8 @@ extension SharedDecode {
         return target
     }
 
-    /// Whether a render takes part; if not, it is rendered alone, whatever its job says.
-    package func includes(_ job: RenderJob) -> Bool { target(of: RenderPlan(alone: job)) != nil }
+    /// Whether the render with this plan takes part; if not, it is rendered alone, whatever its job says.
+    func includes(_ plan: RenderPlan) -> Bool { target(of: plan) != nil }
 
     /// The larger target that a target can be shrunk from, in a fraction of the time and with little difference; nil to
     /// shrink it from the decoded rows. It is the largest target without averaging, if it has at least two pixels along
@@ -121,10 +120,23 @@ extension SharedDecode {
     }
 }
 
+/// What a render can share with others of its original: its plan when rendered alone.
+struct ShareableDecode: Sendable {
+    let digest: String
+    let plan: RenderPlan
+}
+
 extension RenderJob {
-    /// `jobs`, all of one original, with one decode shared as the pipeline shares it; nil if fewer than two of them can.
+    /// What it can share; nil if its original has no name, it needs a decode of its own, or its decode is decided.
+    var shareable: ShareableDecode? {
+        guard let digest, shared == nil else { return nil }
+        let plan = RenderPlan(self)
+        return plan.reduction == nil ? nil : ShareableDecode(digest: digest, plan: plan)
+    }
+
+    /// `jobs`, all of one original, with the decode that they share if they wait together; nil if fewer than two can.
     @_spi(Benchmarks) public static func sharing(_ jobs: [RenderJob], named name: String) -> [RenderJob]? {
-        guard let shared = SharedDecode(of: jobs, named: name) else { return nil }
+        guard let shared = SharedDecode(of: jobs.map(RenderPlan.init(alone:)), named: name) else { return nil }
         return jobs.map { job in
             var job = job
             job.shared = shared

@@ -92,7 +92,7 @@ struct ScriptedRenderer: BatchRendering {
         let state = Mutex(State())
     }
 
-    func render(source: BatchSource, recipe: String, companions: [String]) async -> BatchOutcome {
+    func render(source: BatchSource, recipe: String) async -> BatchOutcome {
         log.state.withLock { state in
             state.seen.append(source.source + "|" + recipe)
             state.running += 1

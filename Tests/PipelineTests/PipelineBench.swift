@@ -10,14 +10,10 @@ import Variants
 final class CountingRenderer: Rendering {
     private let inner = InProcessRenderer(threads: 2)
     private let count = Atomic<Int>(0)
-    private let sharedCount = Atomic<Int>(0)
     var renders: Int { count.load(ordering: .relaxed) }
-    /// Those of them that were to share a decode.
-    var shared: Int { sharedCount.load(ordering: .relaxed) }
 
     func render(_ job: RenderJob) async throws(RenderError) -> RenderedVariant {
         count.add(1, ordering: .relaxed)
-        if job.shared != nil { sharedCount.add(1, ordering: .relaxed) }
         return try await inner.render(job)
     }
 

@@ -39,9 +39,7 @@ struct RenderStage: Sendable {
         var job = RenderJob(
             original: Self.encoded(original.body), header: plan.header, recipe: plan.recipe, output: plan.output,
             quality: quality, limits: limits, masks: admitted.masks.mapValues(\.bytes))
-        if !admitted.request.companions.isEmpty {
-            job.shared = shared(by: job, admitted.request, original.record.digest)
-        }
+        job.digest = original.record.digest
         let began = ContinuousClock.now
         let rendered = try await backlog.run(admitted.request.priority) { [job] () async throws(PipelineError) in
             do throws(RenderError) { return try await renderer.render(job) } catch {
@@ -104,18 +102,6 @@ struct RenderStage: Sendable {
         do throws(RenderError) { return try ImageHeader.probe(bytes) } catch {
             throw PipelineError(error, source: admitted.displayName)
         }
-    }
-
-    /// The decode that the job shares with its companions. It depends neither on which of them are stored already nor
-    /// on their order, so that the same requests always give the same bytes.
-    private func shared(by job: RenderJob, _ request: ImageRequest, _ digest: String) -> SharedDecode? {
-        var seen: Set<String> = []
-        let jobs = ([job.recipe] + request.companions).filter { seen.insert($0.description).inserted }.map { recipe in
-            RenderJob(
-                original: [], header: job.header, recipe: recipe, negotiated: request.negotiated, quality: quality)
-        }
-        guard let shared = SharedDecode(of: jobs, named: digest), shared.includes(job) else { return nil }
-        return shared
     }
 
     /// A body in a file is read when its render begins, so that queued renders take no memory.

@@ -19,16 +19,8 @@ final class PoolCore: Sendable {
         var isIdle = false
         var hasWorker = false
         var running: UInt64?
-        /// The decode that its renders share, while more of them may come.
-        var gathering: SharedDecode?
-        /// The shared decode that its worker may still hold pictures of.
-        var shared: SharedDecode?
-    }
-
-    /// Renders that share a decode: the leader is in the queue or with a worker, and the others follow it there.
-    private struct Gathering {
-        var leader: UInt64
-        var followers = RenderQueue<PendingRender>()
+        /// Renders that share the decode of its last one, and follow it on its worker.
+        var gathered = RenderQueue<PendingRender>()
     }
 
     /// The one render that a slow original may have at a time, and those that wait for it to end.
@@ -39,7 +31,6 @@ final class PoolCore: Sendable {
 
     private struct State {
         var queue = RenderQueue<PendingRender>()
-        var gatherings: [SharedDecode: Gathering] = [:]
         /// Slots whose threads have not ended, by number, from 0.
         var slots: [Int: Slot] = [:]
         var lastSlot = -1
@@ -84,19 +75,11 @@ final class PoolCore: Sendable {
         let refusal = state.withLock { state -> RenderError? in
             if pending.isCancelled { return PendingRender.cancelled }
             if state.isClosing { return RenderError(.workerUnavailable, "the render workers have been shut down") }
-            let shared = pending.job.shared
-            if let shared, let leader = state.gatherings[shared]?.leader {
-                state.gatherings[shared]?.followers.push(pending, id: pending.id, priority: pending.priority)
-                state.queue.raise(id: leader, to: pending.priority)
-                return nil
-            }
-            if let shared { state.gatherings[shared] = Gathering(leader: pending.id) }
             state.queue.push(pending, id: pending.id, priority: pending.priority)
-            if Self.wakeIdle(&state, for: shared) { return nil }
+            if Self.wakeIdle(&state) { return nil }
             if state.slots.count < count { addSlot(&state) }
             guard !state.slots.isEmpty else {
                 _ = state.queue.remove(id: pending.id)
-                if let shared { state.gatherings[shared] = nil }
                 return RenderError(
                     .workerUnavailable, "render workers cannot be started: the system cannot create a thread")
             }
@@ -105,13 +88,10 @@ final class PoolCore: Sendable {
         if let refusal { pending.finish(.failure(refusal)) }
     }
 
-    private static func wakeIdle(_ state: inout State, for shared: SharedDecode?) -> Bool {
-        // Prefer the worker that has decoded it, then a slot with a worker, then one that has to start a worker.
+    private static func wakeIdle(_ state: inout State) -> Bool {
+        // Prefer a slot with a worker to one that has to start a worker.
         let idle = state.slots.filter { $0.value.isIdle }
-        let familiar = shared.flatMap { shared in idle.first { $0.value.hasWorker && $0.value.shared == shared } }
-        guard let (index, chosen) = familiar ?? idle.first(where: { $0.value.hasWorker }) ?? idle.first else {
-            return false
-        }
+        guard let (index, chosen) = idle.first(where: { $0.value.hasWorker }) ?? idle.first else { return false }
         state.slots[index]?.isIdle = false
         chosen.slot.wake()
         return true
@@ -121,21 +101,15 @@ final class PoolCore: Sendable {
     func cancel(_ pending: PendingRender) {
         pending.cancel()
         let waiting = state.withLock { state -> PendingRender? in
-            let shared = pending.job.shared
             if let waiting = state.queue.remove(id: pending.id) {
                 if let turn = state.turns.first(where: { $0.value.holder == pending.id }) {
                     Self.passTurn(&state, turn.key)
                 }
-                guard let shared else { return waiting }
-                if let next = state.gatherings[shared]?.followers.pop() {
-                    state.gatherings[shared]?.leader = next.id
-                    state.queue.push(next, id: next.id, priority: next.priority)
-                } else {
-                    state.gatherings[shared] = nil
-                }
                 return waiting
             }
-            if let shared, let waiting = state.gatherings[shared]?.followers.remove(id: pending.id) { return waiting }
+            for index in state.slots.keys {
+                if let waiting = state.slots[index]?.gathered.remove(id: pending.id) { return waiting }
+            }
             for (original, turn) in state.turns {
                 guard let index = turn.waiting.firstIndex(where: { $0.id == pending.id }) else { continue }
                 return state.turns[original]?.waiting.remove(at: index)
@@ -191,7 +165,7 @@ final class PoolCore: Sendable {
     var running: Int { state.withLock { $0.slots.values.count { $0.running != nil } } }
     var waiting: Int {
         state.withLock { state in
-            state.gatherings.values.reduce(state.queue.count) { $0 + $1.followers.count }
+            state.slots.values.reduce(state.queue.count) { $0 + $1.gathered.count }
                 + state.turns.values.reduce(0) { $0 + $1.waiting.count }
         }
     }
@@ -241,17 +215,16 @@ final class PoolCore: Sendable {
         }
     }
 
-    /// The next render for a slot: one that shares the decode of its last, or else the next in the queue.
+    /// The next render for a slot: one that shares the decode of its last, or else the next in the queue, with those that
+    /// then share its decode.
     private static func take(_ state: inout State, _ index: Int) -> PendingRender? {
-        if let shared = state.slots[index]?.gathering {
-            if let next = state.gatherings[shared]?.followers.pop() { return next }
-            state.gatherings[shared] = nil
-            state.slots[index]?.gathering = nil
+        if let next = state.slots[index]?.gathered.pop() {
+            state.statistics.shared += 1
+            return next
         }
-        guard let pending = state.queue.pop() else { return nil }
-        state.slots[index]?.gathering = pending.job.shared
-        state.slots[index]?.shared = pending.job.shared
-        return pending
+        guard let (next, others) = state.queue.popGathering() else { return nil }
+        state.slots[index]?.gathered = others
+        return next
     }
 
     /// Removes a slot whose thread ends, so it is not woken any more. The last one returns the waiting callers.
@@ -362,6 +335,9 @@ final class PoolCore: Sendable {
                 return (entry, .admitted(nil))
             }
             if let turn, turn.holder != pending.id {
+                // If it is cancelled, it is not looked for here any more; its slot ends it.
+                if pending.isCancelled { return (nil, .admitted(nil)) }
+                pending.shareNothing()
                 state.turns[original]?.waiting.append(pending)
                 return (nil, .waits)
             }
@@ -397,7 +373,7 @@ final class PoolCore: Sendable {
         turn.holder = next.id
         state.turns[original] = turn
         state.queue.push(next, id: next.id, priority: next.priority)
-        _ = wakeIdle(&state, for: nil)
+        _ = wakeIdle(&state)
     }
 
     /// Prevents a failed render from being retried for a while.

@@ -85,6 +85,8 @@ public struct WorkerStatistics: Sendable, Hashable {
     public var recycled = 0
     /// Renders refused because the variant, or its original, is quarantined.
     public var refused = 0
+    /// Renders that a worker took to make them from the decode of another one, which had waited at the same time.
+    public var shared = 0
     package init() {}
 }
 
@@ -94,20 +96,37 @@ enum RenderedOutput: Sendable {
 }
 
 /// A submitted render, in the queue or with a worker.
-final class PendingRender: Sendable {
+final class PendingRender: GatheringRender, Sendable {
     typealias Outcome = Result<RenderedOutput, RenderError>
 
     let id: UInt64
     let kind: WorkerRequest.Kind
-    let job: RenderJob
     let priority: UInt8
-    private let state = Mutex<(continuation: CheckedContinuation<Outcome, Never>?, isCancelled: Bool)>((nil, false))
+    let shareable: ShareableDecode?
+    private let state: Mutex<State>
+
+    private struct State {
+        var job: RenderJob
+        var continuation: CheckedContinuation<Outcome, Never>?
+        var isCancelled = false
+    }
 
     init(id: UInt64, kind: WorkerRequest.Kind, job: RenderJob, priority: UInt8) {
         self.id = id
         self.kind = kind
-        self.job = job
         self.priority = priority
+        // Decided here, since the pool compares what waits while it holds its lock.
+        shareable = job.shareable
+        state = Mutex(State(job: job))
+    }
+
+    var job: RenderJob { state.withLock { $0.job } }
+
+    func share(_ decode: SharedDecode) { state.withLock { $0.job.shared = decode } }
+
+    /// Has it wait again for others to share a decode with.
+    func shareNothing() {
+        if shareable != nil { state.withLock { $0.job.shared = nil } }
     }
 
     func attach(_ continuation: CheckedContinuation<Outcome, Never>) {

@@ -6,10 +6,8 @@ import Variants
 protocol BatchRendering: Sendable {
     /// Renders one item. Never throws: a failure is an outcome like any other.
     ///
-    /// - Parameters:
-    ///   - recipe: the recipe's canonical text.
-    ///   - companions: the source's other recipes, which are requested at the same time.
-    func render(source: BatchSource, recipe: String, companions: [String]) async -> BatchOutcome
+    /// - Parameter recipe: the recipe's canonical text.
+    func render(source: BatchSource, recipe: String) async -> BatchOutcome
 }
 
 /// A rendered variant that is about to be written to a file.
@@ -109,8 +107,7 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
                         }
                         running[first, default: 0] += 1
                         group.addTask {
-                            let outcome = await renderer.render(
-                                source: item.source, recipe: item.canonical, companions: item.companions)
+                            let outcome = await renderer.render(source: item.source, recipe: item.canonical)
                             return .rendered(number, first, item, outcome)
                         }
                     }
@@ -138,8 +135,6 @@ struct BatchItem: Sendable {
     var written: String
     var canonical: String
     var hasSeveralRecipes: Bool
-    /// Canonical texts of the source's other recipes that are rendered at the same time.
-    var companions: [String] = []
     /// Set when there is nothing to render.
     var failure: BatchFailure?
 }
@@ -185,12 +180,8 @@ final class BatchProducer: @unchecked Sendable {
                 expand(source, recipes)
             }
         }
-        var items = Array(pending.prefix(Self.recipesAtOnce))
+        let items = Array(pending.prefix(Self.recipesAtOnce))
         pending.removeFirst(items.count)
-        let texts = items.filter { $0.failure == nil }.map(\.canonical)
-        for index in items.indices where items[index].failure == nil {
-            items[index].companions = texts.filter { $0 != items[index].canonical }
-        }
         return items
     }
 

@@ -89,12 +89,11 @@ private struct PipelineBatch: BatchRendering {
     let pipeline: ImagePipeline
     let policy: CachePolicy
 
-    func render(source: BatchSource, recipe text: String, companions: [String]) async -> BatchOutcome {
+    func render(source: BatchSource, recipe text: String) async -> BatchOutcome {
         do {
             // The canonical text has its presets expanded already.
             var request = ImageRequest(ImageSource(source.source), recipe: try Recipe(text))
             request.policy = policy
-            request.companions = companions.compactMap { try? Recipe($0) }
             let response = try await pipeline.answer(request)
             var item = ItemJSON(source: source.source, recipe: text, outcome: .failed)
             item.fill(response)

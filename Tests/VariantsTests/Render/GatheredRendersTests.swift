@@ -1,5 +1,6 @@
 import PipelineSupport
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Variants
@@ -13,64 +14,116 @@ import Testing
         }
     }
 
-    @Test func `what shares a decode runs on the thread of the first and decodes once`() async throws {
+    /// Jobs of one original that may share a decode if they meet.
+    private static func jobs(_ name: String, _ recipes: [String] = SharedDecodeTests.recipes) throws -> [RenderJob] {
+        try recipes.map { recipe in
+            var job = try RenderSamples.job(name, recipe + ",png", quality: .balanced)
+            job.digest = name
+            return job
+        }
+    }
+
+    /// Submits jobs while the renderer's one thread is held, so that they wait together.
+    private static func meeting(
+        _ jobs: [RenderJob], meanwhile: ([Task<Result<Int, RenderError>, Never>]) -> Void = { _ in }
+    ) async throws -> [Task<Result<Int, RenderError>, Never>] {
+        let renderer = InProcessRenderer(threads: 1)
+        let gate = BlockingGate()
+        defer { gate.open() }
+        var first = try RenderSamples.job("night-tiny.jpg", "thumbnail:5,png")
+        let bytes = try first.original.bytes()
+        let began = Flag()
+        first.original = EncodedBytes(count: bytes.count) {
+            began.set()
+            gate.pass()
+            return bytes
+        }
+        let holding = Task { [first] in await outcome(renderer, first) }
+        try await waitWhile { !began.isSet }
+        var tasks: [Task<Result<Int, RenderError>, Never>] = []
+        for job in jobs {
+            tasks.append(Task { await outcome(renderer, job) })
+            try await waitWhile { renderer.waiting < tasks.count }
+        }
+        meanwhile(tasks)
+        gate.open()
+        _ = await holding.value
+        return tasks
+    }
+
+    @Test func `what waits together runs on one thread and decodes once`() async throws {
         try VipsLibrary.load()
-        let jobs = try SharedDecodeTests.jobs("dusk-2mp.jpg")
+        let jobs = try Self.jobs("dusk-2mp.jpg")
         let threads = OwnedThreads(count: 2)
         let gathered = GatheredRenders()
         let results = Mutex<[(width: Int, decodes: Int)]>([])
-        let gate = Mutex(())
-        // The first cannot begin before the last is there.
+        let gate = BlockingGate()
+        for _ in 0..<2 { threads.submit { gate.pass() } }
         await withCheckedContinuation { continuation in
-            gate.withLock { _ in
-                for job in jobs {
-                    gathered.submit(job.shared, to: threads) { pictures in
-                        gate.withLock { _ in }
-                        let width = (try? SharedDecodeTests.render(job, pictures))?.width ?? 0
-                        let count = results.withLock { results in
-                            results.append((width, pictures.decodes))
-                            return results.count
-                        }
-                        if count == jobs.count { continuation.resume() }
+            for job in jobs {
+                gathered.submit(job, to: threads) { job, pictures in
+                    let width = (try? SharedDecodeTests.render(job, pictures))?.width ?? 0
+                    let count = results.withLock { results in
+                        results.append((width, pictures.decodes))
+                        return results.count
                     }
+                    if count == jobs.count { continuation.resume() }
                 }
             }
+            gate.open()
         }
-        #expect(results.withLock { $0.map(\.width) } == [1200, 600, 300, 150, 64])
-        #expect(results.withLock { $0.map(\.decodes) } == [1, 1, 1, 1, 1])
+        // The last is too small to share the decode of so small an original.
+        #expect(results.withLock { $0.map(\.width).sorted() } == [64, 150, 300, 600, 1200])
+        #expect(results.withLock { $0.filter { $0.width != 64 }.map(\.decodes) } == [1, 1, 1, 1])
+        #expect(gathered.waiting == 0)
+    }
+
+    @Test func `the more urgent is rendered first`() async throws {
+        let threads = OwnedThreads(count: 1)
+        let gathered = GatheredRenders()
+        let order = Mutex<[Int]>([])
+        let gate = BlockingGate()
+        threads.submit { gate.pass() }
+        for (index, priority) in [TaskPriority.medium, .medium, .high].enumerated() {
+            let job = try RenderSamples.job("night-tiny.jpg", "thumbnail:5,png")
+            let work: GatheredRenders.Work = { _, _ in order.withLock { $0.append(index) } }
+            await Task(priority: priority) { gathered.submit(job, to: threads, work) }.value
+        }
+        gate.open()
+        threads.drain()
+        #expect(order.withLock { $0 } == [2, 0, 1])
     }
 
     @Test func `a recipe that fails fails alone`() async throws {
-        var jobs = try SharedDecodeTests.jobs(
-            "meadow-small.jpg", ["thumbnail:600x600", "thumbnail:300x300,mask:none", "thumbnail:64x64"])
+        var jobs = try Self.jobs(
+            "meadow-small.jpg", ["thumbnail:600x600", "thumbnail:300x300,mask:none", "thumbnail:200x200"])
         jobs[1].masks = ["none": [1, 2, 3]]
-        let renderer = InProcessRenderer(threads: 2)
-        let tasks = jobs.map { job in Task { await Self.outcome(renderer, job) } }
+        let tasks = try await Self.meeting(jobs)
         #expect(try await tasks[0].value.get() == 600)
         await #expect(throws: RenderError.self) { try await tasks[1].value.get() }
-        #expect(try await tasks[2].value.get() == 64)
+        #expect(try await tasks[2].value.get() == 200)
     }
 
     @Test func `cancelling some of them leaves the others`() async throws {
-        let jobs = try SharedDecodeTests.jobs("meadow-small.jpg", [500, 400, 300, 200, 100].map { "thumbnail:\($0)" })
-        let renderer = InProcessRenderer(threads: 1)
-        let tasks = jobs.map { job in Task { await Self.outcome(renderer, job) } }
-        tasks[0].cancel()
-        tasks[3].cancel()
+        let jobs = try Self.jobs("meadow-small.jpg", [500, 400, 300, 200, 100].map { "thumbnail:\($0)" })
+        let tasks = try await Self.meeting(jobs) { tasks in
+            tasks[0].cancel()
+            tasks[3].cancel()
+        }
         for index in [1, 2, 4] { #expect(try await tasks[index].value.get() == [500, 400, 300, 200, 100][index]) }
         for index in [0, 3] {
-            if case .failure(let error) = await tasks[index].value { #expect(error.code == .cancelled) }
+            let error = await #expect(throws: RenderError.self) { try await tasks[index].value.get() }
+            #expect(error?.code == .cancelled)
         }
     }
 
     @Test func `a deadline and a limit are each render's own`() async throws {
-        var jobs = try SharedDecodeTests.jobs("meadow-small.jpg", [500, 400, 300, 200, 100].map { "thumbnail:\($0)" })
+        var jobs = try Self.jobs("meadow-small.jpg", [500, 400, 300, 200, 100].map { "thumbnail:\($0)" })
         // Slow in a debug build beside other tests.
         for index in jobs.indices { jobs[index].limits.seconds = 100 }
         jobs[0].limits.seconds = 0
-        jobs[1].limits.pixels = 1000
-        let renderer = InProcessRenderer(threads: 2)
-        let tasks = jobs.map { job in Task { await Self.outcome(renderer, job) } }
+        jobs[1].limits.outputEdge = 10
+        let tasks = try await Self.meeting(jobs)
         var codes: [RenderError.Code?] = []
         for task in tasks {
             if case .failure(let error) = await task.value { codes.append(error.code) } else { codes.append(nil) }

@@ -17,7 +17,7 @@ import Testing
 
     /// Jobs of one original that share what they can.
     static func sharing(_ jobs: [RenderJob], named name: String) -> [RenderJob] {
-        let shared = SharedDecode(of: jobs, named: name)
+        let shared = SharedDecode(of: jobs.map(RenderPlan.init(alone:)), named: name)
         return jobs.map { job in
             var job = job
             job.shared = shared
@@ -208,4 +208,8 @@ import Testing
         let second = try Self.jobs("forest-portrait.jpg")
         #expect(try Self.render(second[2], pictures).bytes == Self.render(second[2]).bytes)
     }
+}
+
+extension SharedDecode {
+    fileprivate func includes(_ job: RenderJob) -> Bool { includes(RenderPlan(alone: job)) }
 }

@@ -22,13 +22,80 @@ import Testing
         #expect(taken.prefix(4).contains(-1))
     }
 
-    @Test func `what becomes more urgent goes before what was, and nothing becomes less so`() {
-        var queue = RenderQueue<String>()
-        for (id, name) in ["a", "b", "c"].enumerated() { queue.push(name, id: UInt64(id), priority: 5) }
-        queue.raise(id: 2, to: 9)
-        queue.raise(id: 0, to: 1)
-        queue.raise(id: 7, to: 9)
-        #expect([queue.pop(), queue.pop(), queue.pop(), queue.pop()] == ["c", "a", "b", nil])
+    /// A render of an original of 4000 × 3000 pixels.
+    private struct Waiting: GatheringRender {
+        var job: RenderJob
+        var shareable: ShareableDecode? { job.shareable }
+        var edge: Int { (job.recipe.steps.first as? Thumbnail)?.box.width ?? 0 }
+
+        mutating func share(_ decode: SharedDecode) { job.shared = decode }
+
+        init(_ edge: Int, of digest: String?, _ more: String = "") throws {
+            job = RenderFixture.job([], .jpeg, 4000, 3000, try Recipe("thumbnail:\(edge)x\(edge)" + more))
+            job.digest = digest
+        }
+    }
+
+    private static func queue(_ renders: [Waiting], urgent: Int? = nil) -> RenderQueue<Waiting> {
+        var queue = RenderQueue<Waiting>()
+        for (id, render) in renders.enumerated() {
+            queue.push(render, id: UInt64(id), priority: render.edge == urgent ? 9 : 5)
+        }
+        return queue
+    }
+
+    private static func edges(_ queue: RenderQueue<Waiting>) -> [Int] {
+        var (queue, edges) = (queue, [Int]())
+        while let next = queue.pop() { edges.append(next.edge) }
+        return edges
+    }
+
+    @Test func `the most urgent takes those along that share its decode, and they keep order and urgency`() throws {
+        var queue = Self.queue(
+            try [
+                Waiting(1000, of: "a"), Waiting(30, of: "b"), Waiting(500, of: "a"), Waiting(60, of: "a", ",sharpen"),
+                Waiting(50, of: nil), Waiting(400, of: "a"), Waiting(300, of: "a"),
+            ], urgent: 400)
+        let popped = queue.popGathering()
+        let (first, others) = try #require(popped)
+        #expect(first.edge == 400 && Self.edges(others) == [1000, 500, 300])
+        #expect(first.job.shared?.targets.map(\.size.width) == [1000, 500, 400, 300])
+        #expect(first.job.shared?.members == 4 && first.job.shared?.name == "a")
+        var left = others
+        while let other = left.pop() { #expect(other.job.shared == first.job.shared) }
+        #expect(Self.edges(queue) == [30, 60, 50])
+        // What comes now makes the next gathering.
+        queue.push(try Waiting(200, of: "b"), id: 9, priority: 5)
+        let second = queue.popGathering()
+        let next = try #require(second)
+        #expect(next.first.edge == 30 && Self.edges(next.others) == [200] && queue.count == 2)
+    }
+
+    @Test func `one that is alone, of no name or too large to share decodes for itself`() throws {
+        for (renders, left) in try [
+            ([Waiting(100, of: "a")], [Int]()), ([Waiting(100, of: nil), Waiting(90, of: nil)], [90]),
+            ([Waiting(100, of: "a"), Waiting(90, of: "b")], [90]),
+            ([Waiting(3999, of: "a"), Waiting(3900, of: "a"), Waiting(3800, of: "a")], [3900, 3800]),
+        ] {
+            var queue = Self.queue(renders)
+            let popped = queue.popGathering()
+            let (first, others) = try #require(popped)
+            #expect(first.edge == renders[0].edge && first.job.shared == nil && others.count == 0)
+            #expect(Self.edges(queue) == left)
+        }
+        var empty = RenderQueue<Waiting>()
+        let none = empty.popGathering()
+        #expect(none.map { $0.others.count } == nil)
+    }
+
+    @Test func `at most sixteen are taken together`() throws {
+        var queue = Self.queue(try (0..<40).map { _ in try Waiting(100, of: "a") })
+        var sizes: [Int] = []
+        while let (first, others) = queue.popGathering() {
+            #expect(first.job.shared?.members == others.count + 1)
+            sizes.append(others.count + 1)
+        }
+        #expect(sizes == [16, 16, 8])
     }
 
     @Test func `what is taken out is not given to a worker`() {
