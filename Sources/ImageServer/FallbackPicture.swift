@@ -24,6 +24,6 @@ public struct FallbackPicture: Sendable {
         ]
         if variesByAccept { fields.append(HeaderField("Vary", "Accept")) }
         return ServerResponse(
-            status: problem.kind.status, fields: fields, body: bytes, note: problem.kind.name + "; fallback")
+            status: problem.kind.status, fields: fields, body: bytes, note: problem.note + "; fallback")
     }
 }

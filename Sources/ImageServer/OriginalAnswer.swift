@@ -19,7 +19,8 @@ enum OriginalAnswer {
         if !fields.contains(where: { $0.name.lowercased() == "date" }) {
             fields.append(HeaderField("Date", HTTPDate.text(unixSeconds: Int(original.responseTime))))
         }
-        if let age = original.age { fields.append(HeaderField("Age", String(age))) }
+        // Before `Date`: readers that compare it with their clock have met its age then.
+        if let age = original.age { fields.insert(HeaderField("Age", String(age)), at: 0) }
         let handling = original.handling.fieldValue()
         fields.append(HeaderField("Cache-Status", handling))
         fields.append(HeaderField("Via", "1.1 pipeline"))

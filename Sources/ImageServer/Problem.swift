@@ -28,6 +28,8 @@ package struct Problem: Error, Sendable, Hashable {
     let kind: Kind
     /// What happened this time and what would help; never anything of the server's inside.
     let detail: String?
+    /// What happened, for the log alone, where the client is not to know it.
+    var logged: String?
     /// Methods for `Allow`, where that is what was wrong.
     var allowed: [String] = []
     /// Seconds for `Retry-After`, where another request may succeed by then.
@@ -58,7 +60,14 @@ package struct Problem: Error, Sendable, Hashable {
             fields.append(HeaderField("Retry-After", String(seconds)))
         }
         return ServerResponse(
-            status: kind.status, fields: fields, body: Array((json.closed + "\n").utf8), note: kind.name)
+            status: kind.status, fields: fields, body: Array((json.closed + "\n").utf8), note: note)
+    }
+
+    /// For the log, in one line: an origin may have written a part of it.
+    var note: String {
+        guard let logged else { return kind.name }
+        return kind.name + ": "
+            + String(String.UnicodeScalarView(logged.unicodeScalars.map { $0.value < 0x20 ? " " : $0 }))
     }
 }
 
@@ -124,6 +133,7 @@ extension Problem {
             return
         }
         self.init(known.kind, known.showsMessage ? error.message : nil)
+        if !known.showsMessage { logged = error.message }
         retryAfter = error.retryAfter
     }
 

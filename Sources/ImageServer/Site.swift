@@ -211,8 +211,18 @@ public struct Site: Sendable {
         let answer = OriginalAnswer.response(original)
         if !changes { prepare(original, request, grant) }
         if changes { return answer }
-        return ConditionalAnswer.response(
-            answer, to: forwarded.visible(request.fields), isHead: request.isHead, isOrigin: false, now: now())
+        // What a client has, or which part it wants, costs the origin nothing. Of an answer that is not stored it is not known
+        // whether the origin has looked at them.
+        let fields =
+            original.status == 200
+            ? request.fields.filter { forwarded.contains($0.name) || Self.compares($0) }
+            : forwarded.visible(request.fields)
+        return ConditionalAnswer.response(answer, to: fields, isHead: request.isHead, isOrigin: false, now: now())
+    }
+
+    /// Whether a field compares the answer with what the client has, or asks for a part of it.
+    private static func compares(_ field: HeaderField) -> Bool {
+        ["if-none-match", "if-modified-since", "range", "if-range"].contains { FieldLines.isSameName($0, field.name) }
     }
 
     private func variant(
@@ -290,7 +300,7 @@ public struct Site: Sendable {
         else { return }
         let (caching, crossOrigin) = (settings.caching, settings.crossOrigin)
         prepared.keep(
-            PreparedAnswers.Entry(answer, fresh: fresh, length: original.body.count, isConditional: false) {
+            PreparedAnswers.Entry(answer, fresh: fresh, length: original.body.count, isConditional: true) {
                 now, tier in
                 let answer = OriginalAnswer.response(
                     OriginalResponse(hit: record, in: tier, now: now, caching: caching))

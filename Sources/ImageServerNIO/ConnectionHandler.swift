@@ -71,6 +71,9 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private static let partBytes = 256 << 10
     /// How long a client may go on sending after it was refused.
     private static let lingering = TimeAmount.seconds(2)
+    /// How long a client without a request may still send one when the server stops. Its answer says `Connection: close`,
+    /// so that a proxy loses no request to a connection that ends.
+    private static let farewell = TimeAmount.milliseconds(500)
 
     /// - Parameters:
     ///   - isTurnedAway: whether the client is only told that there are too many.
@@ -167,10 +170,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if case .drain? = event as? ServerEvent {
             isDraining = true
-            // What has arrived by now is read before this runs, and answered if it is a request.
-            context.eventLoop.assumeIsolated().scheduleTask(in: .milliseconds(1)) {
-                if case .waiting = self.state, !self.progress.hasBegun { self.linger() }
-            }
+            if case .waiting = state, !progress.hasBegun { arm(min(idle, Self.farewell)) }
         }
         context.fireUserInboundEventTriggered(event)
     }
@@ -394,9 +394,9 @@ final class ConnectionHandler: ChannelDuplexHandler {
         outgoing = []
         outgoingFile = nil
         // What the client has sent beyond this request would make closing a reset, which could overtake the answer.
-        guard !endsAfterAnswer, !isDraining else { return lingers || isDraining ? linger() : close() }
+        guard !endsAfterAnswer else { return lingers || isDraining ? linger() : close() }
         state = .waiting
-        arm(idle)
+        arm(isDraining ? min(idle, Self.farewell) : idle)
         // An answer that is sent at once ends here again: the outermost call goes on with the queue.
         if isEmptyingQueue { return }
         isEmptyingQueue = true
@@ -466,7 +466,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         guard deadline <= .now() else { return schedule(deadline) }
         self.deadline = nil
         switch state {
-        case .waiting where !progress.hasBegun: close()
+        case .waiting where !progress.hasBegun: isDraining ? linger() : close()
         case .waiting, .receiving:
             refuse(
                 Problem(

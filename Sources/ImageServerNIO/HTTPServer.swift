@@ -9,11 +9,15 @@ package final class HTTPServer: Sendable {
     /// Why the server does not start, as a message for its operator.
     package struct StartError: Error { package var message: String }
 
+    private let group: MultiThreadedEventLoopGroup
     private let listeners: [Listener]
     private let connections: Connections
     private let setup: SetupInForce
 
-    private init(listeners: [Listener], connections: Connections, setup: SetupInForce) {
+    private init(
+        group: MultiThreadedEventLoopGroup, listeners: [Listener], connections: Connections, setup: SetupInForce
+    ) {
+        self.group = group
         self.listeners = listeners
         self.connections = connections
         self.setup = setup
@@ -59,7 +63,7 @@ package final class HTTPServer: Sendable {
                 throw StartError(message: "cannot listen on \(place): \(reason(error))")
             }
         }
-        return HTTPServer(listeners: listeners, connections: connections, setup: setup)
+        return HTTPServer(group: group, listeners: listeners, connections: connections, setup: setup)
     }
 
     /// Makes ready to answer by another site and configuration. Where the server listens, how many connections it
@@ -85,6 +89,12 @@ package final class HTTPServer: Sendable {
     /// - Parameter patience: how long answers may take.
     /// - Returns: whether all of them were finished in that time.
     package func stop(patience: Duration) async -> Bool {
+        for listener in listeners { await listener.pause() }
+        // NIO closes a connection without a word if its listener closes while it is being set up, which takes a turn of the
+        // connection's loop and then one of the listener's. With a passed socket its client would be lost in a restart.
+        for _ in 0..<2 {
+            for loop in group.makeIterator() { try? await loop.submit {}.get() }
+        }
         for listener in listeners { await listener.close() }
         connections.drain()
         let connections = connections
@@ -155,7 +165,9 @@ package final class HTTPServer: Sendable {
     private static func reason(_ error: any Error) -> String {
         if let error = error as? StartError { return error.message }
         if let error = error as? IOError { return String(cString: strerror(error.errnoCode)) }
-        if error is SocketAddressError || error is NIOConnectionError { return "there is no such address here" }
+        if error is SocketAddressError || error is SocketAddressError.UnknownHost || error is NIOConnectionError {
+            return "there is no such address here"
+        }
         return "\(error)"
     }
 }

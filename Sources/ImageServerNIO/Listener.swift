@@ -46,6 +46,12 @@ struct Listener: Sendable {
         }
     }
 
+    /// Leaves further clients in the system's queue.
+    func pause() async {
+        // A listener that is closed accepts nothing either way.
+        try? await channel.setOption(.autoRead, value: false).get()
+    }
+
     /// Stops accepting. A passed socket goes on listening for as long as another process holds it.
     func close() async {
         // A listener that is closed already is as good as closed.

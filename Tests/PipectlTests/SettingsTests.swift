@@ -77,7 +77,8 @@ import Variants
     @Test func `names become variables of the environment`() {
         let names = Dictionary(uniqueKeysWithValues: SettingCatalogue.all.map { ($0.key, $0.environmentName) })
         #expect(names["allowPrivateAddresses"] == "PIPECTL_ALLOW_PRIVATE_ADDRESSES")
-        #expect(names["fetch.perHost"] == "PIPECTL_FETCH_PER_HOST")
+        #expect(names["fetch.perHost"] == "PIPECTL_FETCH_PER_HOST" && names["baseURLs"] == "PIPECTL_BASE_URLS")
+        #expect(names["server.http2"] == "PIPECTL_SERVER_HTTP2")
         #expect(Set(names.values).count == names.count)
     }
 

@@ -83,12 +83,14 @@
         }
     }
 
-    /// Closes a connection whose handshake is not complete in time, fails, or is under way when the server stops.
+    /// Closes a connection whose handshake fails or is not complete in time. If the server stops meanwhile, the handlers of
+    /// HTTP hear of it when they are there.
     private final class HandshakeWatch: ChannelInboundHandler, RemovableChannelHandler {
         typealias InboundIn = ByteBuffer
 
         private let time: TimeAmount
         private var timer: Scheduled<Void>?
+        private var isDraining = false
 
         init(_ time: TimeAmount) { self.time = time }
 
@@ -100,9 +102,13 @@
         func handlerRemoved(context: ChannelHandlerContext) { timer?.cancel() }
 
         func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-            if case .drain? = event as? ServerEvent { return context.close(promise: nil) }
+            if case .drain? = event as? ServerEvent {
+                isDraining = true
+                return
+            }
             context.fireUserInboundEventTriggered(event)
             if case .handshakeCompleted? = event as? TLSUserEvent {
+                if isDraining { context.fireUserInboundEventTriggered(ServerEvent.drain) }
                 // It is in the pipeline.
                 context.pipeline.syncOperations.removeHandler(self, promise: nil)
             }

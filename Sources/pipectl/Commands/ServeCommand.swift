@@ -134,7 +134,9 @@ struct ServeCommand: AsyncParsableCommand {
     private static func prepareWorkers(of pipeline: ImagePipeline) async {
         do throws(PipelineError) {
             if let protection = try await pipeline.prepareWorkers() {
-                Console.error("render workers: \(protection)", .info)
+                let isWhole = protection.missing.isEmpty
+                Console.error(
+                    (isWhole ? "" : "pipectl: warning: ") + "render workers: \(protection)", isWhole ? .info : .warning)
             } else {
                 Console.error(
                     "render workers: none (render.isolation is inProcess): a crash in a decoder kills the server")

@@ -123,7 +123,7 @@ struct RunConfiguration: Sendable {
         if let refusal = AccessNotice.refusal(site) {
             errors.add(
                 SettingErrors(SettingError(.badValue, .builtIn, refusal)), following: "keys", "keysFile",
-                "allowUnsigned")
+                "allowUnsigned", "listen")
         }
         return site
     }

@@ -45,16 +45,18 @@ struct Setting: Sendable {
     var fallback: SettingValue { value(Self.defaults) }
     private static let defaults = RunConfiguration()
 
-    /// `fetch.perHost` → `PIPECTL_FETCH_PER_HOST`.
+    /// `fetch.perHost` → `PIPECTL_FETCH_PER_HOST`, `baseURLs` → `PIPECTL_BASE_URLS`.
     var environmentName: String {
         var name = "PIPECTL_"
+        var isWordEnd = false
         for character in key {
             if character == "." {
                 name += "_"
             } else {
-                if character.isUppercase { name += "_" }
+                if character.isUppercase, isWordEnd { name += "_" }
                 name += character.uppercased()
             }
+            isWordEnd = character.isLowercase
         }
         return name
     }

@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 import TestSupport
 import Testing
 
@@ -7,6 +8,13 @@ import Testing
 extension CommandTests {
     /// Where the server listens.
     @Suite struct ServeListen {
+        /// Of what several clients do until then.
+        private final class End: Sendable {
+            let isReached = Atomic(false)
+            let answers = Atomic(0)
+            let lost = Atomic(0)
+        }
+
         /// The answer of `curl`, after its arguments.
         private static func curl(_ arguments: [String]) async throws -> String {
             let curl = try HelperProgram(["curl", "-sS", "--max-time", "60"] + arguments)
@@ -84,6 +92,61 @@ extension CommandTests {
                 child.signal(SIGTERM)
                 #expect(await child.end.exit == 0)
             }
+        }
+
+        @Test func `clients of a passed socket lose no request when the server is started again`() async throws {
+            let (descriptor, port) = try Self.listener()
+            defer { close(descriptor) }
+            let origin = try FolderOrigin(folder: Samples.folder + "/originals", maxAge: 3600)
+            defer { origin.stop() }
+            let target = RunningServer.variant("thumbnail:20,png", origin.url("/night-tiny.jpg"))
+            let folder = ScratchFolder()
+            func started() async throws -> ChildProgram {
+                let child = try ChildProgram(
+                    [
+                        "serve", "--set", "allowUnsigned=true", "--set", "allowPrivateAddresses=true", "--cache",
+                        folder("cache"),
+                    ], folder: folder.path, passing: descriptor)
+                _ = await child.tells("listening on")
+                return child
+            }
+            let end = End()
+            var child = try await started()
+            let clients = (0..<8).map { number in
+                Task {
+                    while !end.isReached.load(ordering: .relaxed) {
+                        let client = try await RawClient.connect(port)
+                        // As proxies do: one request a connection, or as many as the server takes.
+                        var asked = 0
+                        while asked < 100, !end.isReached.load(ordering: .relaxed) {
+                            client.send(RunningServer.head(target))
+                            asked += 1
+                            let all = await client.responses(asked)
+                            guard all.count == asked, let last = all.last, last.status == 200 else {
+                                end.lost.add(1, ordering: .relaxed)
+                                break
+                            }
+                            end.answers.add(1, ordering: .relaxed)
+                            if number % 2 == 0 || last["connection"] == "close" { break }
+                        }
+                        await client.close()
+                    }
+                }
+            }
+            for _ in 0..<4 {
+                let before = end.answers.load(ordering: .relaxed)
+                while end.answers.load(ordering: .relaxed) < before + 40 { await Task.yield() }
+                child.signal(SIGTERM)
+                #expect(await child.end.exit == 0)
+                child = try await started()
+            }
+            end.isReached.store(true, ordering: .relaxed)
+            for client in clients {
+                try await client.value
+            }
+            #expect(end.lost.load(ordering: .relaxed) == 0, "of \(end.answers.load(ordering: .relaxed))")
+            child.signal(SIGTERM)
+            #expect(await child.end.exit == 0)
         }
 
         @Test func `what is no listening socket is refused`() async throws {
