@@ -174,7 +174,11 @@ final class PreparedAnswers: Sendable {
     private let limit: Int
 
     /// - Parameter limit: bytes that recent entries take; those before them take as many at most.
-    init(limit: Int = 16 << 20) { self.limit = limit }
+    init(limit: Int) { self.limit = limit }
+
+    /// - Parameter budgets: bytes of the bodies in memory. Few answers are prepared for little memory, but some in any case:
+    ///   their bodies may be on disk.
+    convenience init(budgets: Int) { self.init(limit: min(max(budgets / 8, 4 << 20), 16 << 20)) }
 
     func entry(for key: Key) -> Entry? {
         guard key.target.utf8.count <= Self.targetLimit else { return nil }

@@ -9,7 +9,7 @@ import Variants
 public struct Site: Sendable {
     let pipeline: ImagePipeline
     let settings: ServerConfiguration
-    private let prepared = PreparedAnswers()
+    private let prepared: PreparedAnswers
     /// Unix seconds.
     package let now: @Sendable () -> Double
 
@@ -22,6 +22,8 @@ public struct Site: Sendable {
         self.pipeline = pipeline
         self.settings = settings
         self.now = now
+        let memory = pipeline.memoryStatistics
+        prepared = PreparedAnswers(budgets: memory.originals.budget + memory.variants.budget)
     }
 
     /// Whether there is a page at `/`.

@@ -62,8 +62,7 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         names.filter { matches($0.key) }.flatMap { $0.value.compactMap { values[Int($0)] } }
     }
 
-    /// Values for which `matches` holds; visits all.
-    func values(where matches: (Value) -> Bool) -> [Value] { values.compactMap(\.self).filter(matches) }
+    var allValues: [Value] { values.compactMap(\.self) }
 
     // MARK: Changing
 

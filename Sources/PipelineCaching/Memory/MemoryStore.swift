@@ -147,11 +147,11 @@ package final class MemoryStore<Value: Sendable>: Sendable {
         }
     }
 
-    /// The values for which `matches` holds. Visits all entries, shard by shard.
+    /// The values for which `matches` holds. Visits all entries, shard by shard, and looks at them outside the locks, for
+    /// which look-ups on event loops wait.
     func values(where matches: (Value) -> Bool) -> [Value] {
         shards.flatMap { shard in
-            shard.state.withLock { $0.index.values { matches(MemoryEntry<Value>($0).value) } }
-                .map { MemoryEntry<Value>($0).value }
+            shard.state.withLock { $0.index.allValues }.map { MemoryEntry<Value>($0).value }.filter(matches)
         }
     }
 

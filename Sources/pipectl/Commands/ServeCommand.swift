@@ -48,6 +48,7 @@ struct ServeCommand: AsyncParsableCommand {
     private static let patience = Duration.seconds(10)
 
     func run() async throws {
+        Heap.limitArenas(processors: RunConfiguration.processors)
         let settings = read()
         let reloads = Self.reloads()
         let passed =
