@@ -94,7 +94,7 @@ import Testing
     }
 
     @Test func `what follows from several settings comes last, and not if one of them is wrong by itself`() {
-        let text = "sizes.strict: true\nrecipes.presetsOnly: true\n"
+        let text = "sizes.strict: true\nrecipes.presetsOnly: true\nallowUnsigned: false\n"
         let all = lines(text, ["retries=-1"])
         #expect(all.count == 4, "\(all)")
         #expect(

@@ -3,6 +3,8 @@ import Glibc
 import TestSupport
 import Testing
 
+@testable import ImageServer
+import Pipeline
 @testable import pipectl
 
 extension CommandTests {
@@ -69,6 +71,18 @@ extension CommandTests {
                 let status = await check.end()
                 #expect(status == 0 && !text.isEmpty, "\(check.text)")
             }
+        }
+
+        @Test func `the dashboard asks for metrics that there are`() throws {
+            let file = try #require(ScratchFolder.bytes(at: Samples.folder + "/../deploy/grafana.json"))
+            let text = String(decoding: file, as: UTF8.self)
+            let asked = Set(text.matches(of: #/image_pipeline_[a-z_]+/#).map { String($0.output) })
+            let known =
+                Array(ImagePipeline.metricMeanings.keys)
+                + [RequestMetrics.requests, RequestMetrics.durations, RequestMetrics.bytes]
+                + Site.folderMeanings.keys.map { Site.folderPrefix + $0 }
+            let series = Set(known.flatMap { name in ["", "_bucket", "_sum", "_count"].map { name + $0 } })
+            #expect(asked.count > 10 && asked.isSubset(of: series), "\(asked.subtracting(series))")
         }
 
         @Test func `beyond the bound clients are told when to come again, and hits go on`() async throws {
