@@ -38,7 +38,7 @@ public struct Site: Sendable {
     ///   - fields: all of the request, `Host` included.
     /// - Returns: an answer for an HTTP/1.1 connection that stays open.
     public func hit(method: String, target: String, fields: [HeaderField]) -> PreparedAnswer? {
-        // Where it matters who asks, the stages are asked.
+        // A server without keys answers by the client's address, which only `respond(to:onInterim:)` knows.
         guard !settings.signature.servesThisMachine,
             let query = HitQuery(method: method, fields: fields, settings)
         else { return nil }
@@ -213,8 +213,8 @@ public struct Site: Sendable {
         let answer = OriginalAnswer.response(original)
         if !changes { prepare(original, request, grant) }
         if changes { return answer }
-        // What a client has, or which part it wants, costs the origin nothing. Of an answer that is not stored it is not known
-        // whether the origin has looked at them.
+        // Comparing a 200 with what the client has, or cutting it, sends the origin nothing. Other answers stay as the origin
+        // gave them.
         let fields =
             original.status == 200
             ? request.fields.filter { forwarded.contains($0.name) || Self.compares($0) }

@@ -29,7 +29,7 @@ final class Observer: Sendable {
 
     let logger: Logger
     let metrics: MetricHandles?
-    /// nil if there is none.
+    /// The tracer of the spans; nil if the program has set none up.
     let tracer: (any Tracer)?
     private let isActive: Bool
 

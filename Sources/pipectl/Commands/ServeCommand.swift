@@ -55,10 +55,7 @@ struct ServeCommand: AsyncParsableCommand {
             settings.isSet("listen") ? [] : PassedSockets.descriptors(settings.environment, process: getpid())
         var (configuration, site) = try settings.serving(passed)
         Console.beginLog(configuration.logFormat)
-        for warning in AccessNotice.warnings(
-            site, listen: configuration.listener.passed.first.map { .descriptor($0) } ?? configuration.listener.listen,
-            hasSources: !configuration.pipeline.fetch.sources.allow.isEmpty)
-        {
+        for warning in AccessNotice.warnings(site, configuration) {
             Console.error(warning)
         }
         configuration.pipeline.fetch.loopEntry = site.loop.entry

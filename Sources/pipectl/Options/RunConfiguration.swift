@@ -115,8 +115,9 @@ struct RunConfiguration: Sendable {
         site.forwarded = ForwardedFields(forwardFields)
         site.methods = methods(site.forwarded, settings, &errors)
         site.caching = pipeline.caching
+        // Keys that were meant to be there, such as an empty `keysFile`, admit no request.
         site.signature.servesThisMachine =
-            site.signature.keys.isEmpty && !settings.isSet("allowUnsigned") && isForThisMachine
+            isForThisMachine && !["allowUnsigned", "keys", "keysFile"].contains(where: settings.isSet)
         site.playground =
             playground
             ?? (isForThisMachine && (site.signature.allowUnsigned || site.signature.servesThisMachine))

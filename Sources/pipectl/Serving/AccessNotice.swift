@@ -1,5 +1,6 @@
 import ImageServer
 import ImageServerNIO
+import Pipeline
 
 /// What `serve` says at its start about who may use it.
 enum AccessNotice {
@@ -18,11 +19,11 @@ enum AccessNotice {
     /// Settings that together admit more than they seem to.
     ///
     /// - Parameters:
-    ///   - listen: where the server listens.
-    ///   - hasSources: whether `sources.allow` restricts the sources.
-    static func warnings(
-        _ site: ServerConfiguration, listen: ListenAddress, hasSources: Bool
-    ) -> [String] {
+    ///   - site: what the server answers, and to whom.
+    ///   - configuration: where it listens, and whether `sources.allow` restricts the sources.
+    static func warnings(_ site: ServerConfiguration, _ configuration: RunConfiguration) -> [String] {
+        let listen = configuration.listener.passed.first.map { .descriptor($0) } ?? configuration.listener.listen
+        let hasSources = !configuration.pipeline.fetch.sources.allow.isEmpty
         if site.signature.servesThisMachine {
             return [
                 "pipectl: there are no keys, so only this machine is served, and not through a proxy; to open it up, \(remedy)"

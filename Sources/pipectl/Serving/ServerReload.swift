@@ -49,6 +49,7 @@ struct ServerReload {
             var lines = [
                 (names.isEmpty ? "reloaded" : "reloaded: \(names.joined(separator: ", "))", LogLine.Level.info)
             ]
+            lines += AccessNotice.warnings(site, configuration).map { ($0, .warning) }
             if !waiting.isEmpty {
                 let names = waiting.joined(separator: ", ")
                 lines.append(("pipectl: changed, but in force after a restart only: \(names)", .warning))

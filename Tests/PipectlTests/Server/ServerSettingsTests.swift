@@ -8,7 +8,7 @@ import Variants
 
 @Suite struct ServerSettingsTests {
     private func read(_ assignments: [String]) throws -> (RunConfiguration, site: ServerConfiguration) {
-        // Every one of them would start, if it let somebody in.
+        // These settings start a server only if some client may use it.
         let lets = assignments.contains { $0.hasPrefix("keys=") || $0.hasPrefix("allowUnsigned") }
         let settings = Settings.collected(assignments: assignments + (lets ? [] : ["allowUnsigned=true"]))
         let (configuration, site) = try settings.serving()
@@ -79,18 +79,18 @@ import Variants
     @Test func `a server without keys does not start where others can connect, and one that checks nothing says so`()
         throws
     {
-        for closed in ["listen=0.0.0.0:80", "listen=unix:/s", "allowUnsigned=false"] {
+        let folder = ScratchFolder()
+        let empty = folder.write("# none\n", to: "k")
+        for closed in ["listen=0.0.0.0:80", "listen=unix:/s", "allowUnsigned=false", "keysFile=\(empty)", "keys={}"] {
             let refused = try #require(throws: SettingErrors.self) { try Settings(assignments: [closed]).serving() }
             #expect(refused.lines.count == 1 && refused.description.hasPrefix("serve needs keys"), "\(closed)")
         }
         func warnings(_ assignments: [String]) throws -> [String] {
             let (configuration, site) = try read(assignments)
-            return AccessNotice.warnings(
-                site, listen: configuration.listener.listen,
-                hasSources: !configuration.pipeline.fetch.sources.allow.isEmpty)
+            return AccessNotice.warnings(site, configuration)
         }
         let (bare, site) = try Settings().serving()
-        let told = AccessNotice.warnings(site, listen: bare.listener.listen, hasSources: false)
+        let told = AccessNotice.warnings(site, bare)
         #expect(told.map { $0.contains("only this machine is served") } == [true])
         let key = #"keys={"a":"00112233445566778899aabbccddeeff"}"#
         #expect(try warnings([key, "listen=0.0.0.0:80"]).isEmpty && warnings(["allowUnsigned=true"]).isEmpty)
