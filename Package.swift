@@ -48,6 +48,7 @@ let package = Package(
         .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
         .target(name: "CVips", linkerSettings: [.linkedLibrary("dl")]),
         .target(name: "CChecksum"),
+        .target(name: "CPage", exclude: ["Web"]),
         .target(name: "CResample"),
         .target(name: "CSandbox", cSettings: [.define("_GNU_SOURCE")]),
         .target(
@@ -84,13 +85,12 @@ let package = Package(
         .target(
             name: "ImageServer",
             dependencies: [
-                "HTTPCaching", "Pipeline", "PipelineCaching", "PipelineFetching", "PipelineSupport", "Variants",
+                "CPage", "HTTPCaching", "Pipeline", "PipelineCaching", "PipelineFetching", "PipelineSupport",
+                "Variants",
                 .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
-            // Embedded by scripts/embed-page.
-            exclude: ["Page/Web"],
             swiftSettings: settings),
         .target(
             name: "ImageServerNIO",

@@ -29,7 +29,7 @@ import Variants
     }
 
     private static var files: [String] {
-        PageFile.all.map(\.name.description).filter { $0 != "index.html" }.map { "/page/\(PageFile.version)/\($0)" }
+        PageFile.all.map(\.name).filter { $0 != "index.html" }.map { "/page/\(PageFile.version)/\($0)" }
     }
 
     @Test func `the document names only files that are there`() async throws {

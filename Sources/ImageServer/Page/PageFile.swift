@@ -1,21 +1,58 @@
-/// A file of the page at `/`. `scripts/embed-page` writes the files into `PageFiles.swift`, so that the program needs
-/// nothing beside it.
+import CPage
+import PipelineSupport
+
+/// A file of the page at `/`. The compiler embeds the files of `Sources/CPage/Web`, so that the program needs nothing
+/// beside it.
 struct PageFile: Sendable {
-    let name: StaticString
+    let name: String
     /// Media type.
-    let type: StaticString
-    /// Begins the SHA-256 of the text.
-    let tag: StaticString
-    let text: StaticString
+    let type: String
+    let bytes: [UInt8]
+    /// SHA-256 of the bytes.
+    let tag: String
 
-    var bytes: [UInt8] { text.withUTF8Buffer { Array($0) } }
+    /// Changes with any of the files, which refer to each other by relative paths.
+    static let version: String = {
+        let contents: [UInt8] = EmbeddedFile.page.flatMap { Array($0.name.utf8) + [0] + $0.bytes + [0] }
+        return String(sha256Hex(contents).prefix(12))
+    }()
 
-    init(name: StaticString, type: StaticString, tag: StaticString, text: StaticString) {
-        self.name = name
-        self.type = type
-        self.tag = tag
-        self.text = text
+    static let all: [PageFile] = EmbeddedFile.page.map { file in
+        // `{version}` in a file stands for the version.
+        let text = String(decoding: file.bytes, as: UTF8.self).split(
+            separator: "{version}", omittingEmptySubsequences: false)
+        let bytes = Array(text.joined(separator: version).utf8)
+        return PageFile(name: file.name, type: file.mediaType, bytes: bytes, tag: sha256Hex(bytes))
     }
 
-    static func named(_ name: String) -> PageFile? { all.first { $0.name.description == name } }
+    static func named(_ name: String) -> PageFile? { all.first { $0.name == name } }
+}
+
+/// A file that the compiler has embedded.
+struct EmbeddedFile {
+    let name: String
+    let bytes: [UInt8]
+
+    var mediaType: String {
+        switch name.split(separator: ".").last {
+        case "css": "text/css; charset=utf-8"
+        case "html": "text/html; charset=utf-8"
+        case "jpg": "image/jpeg"
+        case "js": "text/javascript; charset=utf-8"
+        case "svg": "image/svg+xml"
+        case "webp": "image/webp"
+        default: "application/octet-stream"
+        }
+    }
+
+    static var page: [EmbeddedFile] { listed(page_files_list()) }
+    static var samples: [EmbeddedFile] { listed(page_samples_list()) }
+
+    private static func listed(_ list: embedded_files) -> [EmbeddedFile] {
+        UnsafeBufferPointer(start: list.files, count: list.count).map { file in
+            EmbeddedFile(
+                name: String(cString: file.name),
+                bytes: Array(UnsafeBufferPointer(start: file.bytes, count: file.count)))
+        }
+    }
 }

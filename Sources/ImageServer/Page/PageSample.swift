@@ -4,7 +4,6 @@ import PipelineSupport
 /// A picture of the page's own, so that there is something to try without a network.
 ///
 /// As a source it is written `sample:NAME`: its URL would be the server's own, which the pipeline does not fetch.
-/// `scripts/embed-page` writes them into `PageSamples.swift`.
 struct PageSample: Sendable {
     let name: String
     let title: String
@@ -16,13 +15,14 @@ struct PageSample: Sendable {
     /// SHA-256 of the bytes.
     let digest: String
 
-    /// - Parameter base64: base64url, in lines.
-    init(name: String, title: String, file: String, type: String, base64: StaticString) {
-        self.name = name
-        self.title = title
-        self.file = file
-        self.type = type
-        bytes = PercentText.base64URLDecoded(base64.description.filter { $0 != "\n" }) ?? []
+    static let all = EmbeddedFile.samples.map(PageSample.init)
+
+    private init(_ embedded: EmbeddedFile) {
+        name = String(embedded.name.prefix { $0 != "." })
+        title = name.prefix(1).uppercased() + name.dropFirst()
+        file = embedded.name
+        type = embedded.mediaType
+        bytes = embedded.bytes
         digest = sha256Hex(bytes)
     }
 

@@ -39,7 +39,7 @@ extension Site {
     }
 
     private func pageAnswer(_ file: PageFile, control: String) -> ServerResponse {
-        pageAnswer(file.bytes, type: file.type.description, tag: file.tag.description, control: control)
+        pageAnswer(file.bytes, type: file.type, tag: file.tag, control: control)
     }
 
     /// - Parameter tag: what the `ETag` quotes; nil for none.
