@@ -4,17 +4,17 @@ import PipelineCaching
 import Synchronization
 
 /// An answer from memory, ready to be written: a head as HTTP/1.1 frames it, and a body.
-public struct PreparedAnswer: Sendable {
+package struct PreparedAnswer: Sendable {
     /// 200 or 304.
-    public let status: Int
+    package let status: Int
     /// The status line and the fields up to the empty line, for a connection that stays open.
-    public let head: [UInt8]
+    package let head: [UInt8]
     /// Empty for HEAD and for a 304.
-    public let body: [UInt8]
+    package let body: [UInt8]
     /// Bytes of the body that a GET carries, for the log; 0 for a 304.
-    public let length: Int
+    package let length: Int
     /// What the log says beside the status.
-    public let note: String?
+    package let note: String?
 }
 
 /// What a request must not have, and what of it selects a prepared answer. Anything else asks in full.

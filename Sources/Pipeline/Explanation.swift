@@ -27,22 +27,26 @@ public struct Explanation: Sendable {
         public var remaining: Double
     }
 
-    /// What would happen next.
-    public enum Decision: String, Sendable {
+    /// What would happen next. New decisions may be added.
+    public struct Decision: RawRepresentable, Sendable, Hashable {
+        /// The name, as in `reuse`.
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+
         /// The stored response is used as it is.
-        case reuse
+        public static let reuse = Decision(rawValue: "reuse")
         /// The stored response is used although it is stale.
-        case reuseStale
+        public static let reuseStale = Decision(rawValue: "reuseStale")
         /// The stored response is used although it is stale, and the origin is asked in the background.
-        case reuseAndValidate
+        public static let reuseAndValidate = Decision(rawValue: "reuseAndValidate")
         /// The stored response is validated with the origin.
-        case validate
+        public static let validate = Decision(rawValue: "validate")
         /// The whole response is requested from the origin.
-        case fetch
+        public static let fetch = Decision(rawValue: "fetch")
         /// The file is checked, and read if it has changed.
-        case readFile
+        public static let readFile = Decision(rawValue: "readFile")
         /// No stored response can be used, and the policy forbids contacting the origin.
-        case refuse
+        public static let refuse = Decision(rawValue: "refuse")
     }
 
     /// What is known about the variant.
@@ -87,8 +91,8 @@ extension ImagePipeline {
     /// Throws `invalidSource`, `sourceRefused` and `maskUnavailable` as a request would. Any other error it would fail
     /// with, as far as it is known without contacting an origin or rendering, is in `refusal`.
     public func explain(_ request: ImageRequest) async throws(PipelineError) -> Explanation {
-        let admitted = try await admit(request, events: { _ in })
-        let finding = await lookUp(admitted)
+        let admitted = try await observe.stage(.admit, await admit(request, events: { _ in }))
+        let finding = try await observe.stage(.lookUp, await lookUp(admitted))
         let now = now()
         var explanation = Explanation(
             source: admitted.source, policy: request.policy, now: now, stored: [], decision: .fetch, reason: "",
@@ -254,7 +258,7 @@ extension ImagePipeline {
             case .reuseAndValidate: "the stored original, stale, with a validation in the background"
             case .validate: "the stored original if the origin answers 304, or what it sends instead"
             case .fetch: "what the origin sends, if the origin sends a picture"
-            case .readFile: "the file"
+            default: "the file"
             }
         guard let variant = explanation.variant else { return original }
         return variant.key == nil

@@ -42,7 +42,7 @@ extension ImagePipeline {
         ]
     }
 
-    private static func counts(_ memory: MemoryStatistics) -> [MetricCount] {
+    private static func counts(_ memory: TierStatistics) -> [MetricCount] {
         let parts = [
             ("record", memory.records), ("original", memory.originals), ("variant", memory.variants),
             ("pixels", memory.pixels),

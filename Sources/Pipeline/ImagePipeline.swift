@@ -336,8 +336,9 @@ public final class ImagePipeline: Sendable {
         var request = request
         request.policy = .cacheOnly
         // A miss is expected here; any other error occurs again in `respond(to:)`, which reports it.
-        guard let admitted = try? await admit(request, events: { _ in }) else { return nil }
-        let finding = await lookUp(admitted)
+        guard let admitted = try? await admit(request, events: { _ in }),
+            let finding = try? await observe.stage(.lookUp, await lookUp(admitted))
+        else { return nil }
         guard case .remote = admitted.origin, let original = finding.reusable,
             (try? fetch.check(original, admitted)) != nil
         else { return nil }
@@ -356,20 +357,24 @@ public final class ImagePipeline: Sendable {
         let generation = tiers.pixels.generation
         let response = try await respond(to: request)
         if let kept = tiers.decoded(response.digest) { return kept }
+        var limits = limits
+        // `decoders` restricts originals, not the variants this pipeline has written.
+        if request.recipe != nil { limits.formats.formUnion(ImageFormat.decodable) }
+        let began = ContinuousClock.now
+        let pixels = try await observe.stage(.render, await decoded(response.bytes, limits))
+        if response.isStorable {
+            tiers.keep(
+                pixels, response.digest, of: response.record,
+                milliseconds: began.duration(to: .now).milliseconds, generation: generation)
+        }
+        return pixels
+    }
+
+    private func decoded(_ bytes: [UInt8], _ limits: RenderLimits) async throws(PipelineError) -> PixelBuffer {
         do throws(RenderError) {
-            let header = try ImageHeader.probe(response.bytes)
-            let began = ContinuousClock.now
-            var limits = limits
-            // `decoders` restricts originals, not the variants this pipeline has written.
-            if request.recipe != nil { limits.formats.formUnion(ImageFormat.decodable) }
-            let pixels = try await renderer.pixels(
-                RenderJob(original: response.bytes, header: header, recipe: Recipe(), limits: limits))
-            if response.isStorable {
-                tiers.keep(
-                    pixels, response.digest, of: response.record,
-                    milliseconds: began.duration(to: .now).milliseconds, generation: generation)
-            }
-            return pixels
+            let header = try ImageHeader.probe(bytes)
+            return try await renderer.pixels(
+                RenderJob(original: bytes, header: header, recipe: Recipe(), limits: limits))
         } catch {
             throw PipelineError(error, source: "the variant")
         }
@@ -389,8 +394,10 @@ public final class ImagePipeline: Sendable {
     }
 
     /// What the memory tiers hold and have done.
-    public var memoryStatistics: MemoryStatistics {
-        MemoryStatistics(tiers.memory.statistics(), pixels: tiers.pixels.counters)
+    public var memoryStatistics: TierStatistics {
+        var statistics = tiers.memory.statistics()
+        statistics.pixels = tiers.pixels.counters
+        return statistics
     }
 
     /// Counters of work shared with other processes on the cache folder.
@@ -421,23 +428,6 @@ public final class ImagePipeline: Sendable {
         await threads.stopped()
         observe.metrics?.stop()
         reportMetrics()
-    }
-}
-
-/// What the memory tiers hold and have done.
-public struct MemoryStatistics: Sendable, Hashable {
-    /// Bodies of originals.
-    public var originals: StoreCounters
-    /// Variants.
-    public var variants: StoreCounters
-    /// Records of originals.
-    public var records: StoreCounters
-    /// Decoded pixels.
-    public var pixels: StoreCounters
-
-    init(_ tier: TierStatistics, pixels: StoreCounters) {
-        (originals, variants, records) = (tier.originals, tier.variants, tier.records)
-        self.pixels = pixels
     }
 }
 

@@ -56,7 +56,7 @@ public struct PipelineConfiguration: Sendable {
     /// Replaces the libcurl transport.
     package var transport: (any Transport)?
     /// Replaces the renderer, whatever `isolation` says.
-    public var renderer: (any Rendering)?
+    package var renderer: (any Rendering)?
     /// Called once for every original about to be stored and for every one freshened by a 304. If it returns false,
     /// neither the original nor its variants are stored; otherwise the candidate is stored as the hook leaves it. It
     /// runs before the answer is returned and should be quick. nil, the default, stores what HTTP permits.

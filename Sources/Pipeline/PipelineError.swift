@@ -132,13 +132,13 @@ extension PipelineError {
             case .overLimit: .overLimit
             case .undecodable: .undecodable
             case .notAvailable: .notAvailable
-            case .notApplicable, .overBudget, .encodingFailed: .renderFailed
             case .maskUnavailable: .maskUnavailable
             case .cancelled: .cancelled
             case .deadline: .renderDeadline
             case .libraryUnavailable: .libraryUnavailable
             case .crashed, .workerProtocol, .quarantined: .renderCrashed
             case .workerUnavailable: .workersUnavailable
+            default: .renderFailed
             }
         self.init(code, "\(source): \(error.message)", cause: error)
     }

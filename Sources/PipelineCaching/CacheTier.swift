@@ -198,6 +198,8 @@ public struct TierStatistics: Sendable, Hashable {
     public var variants = StoreCounters()
     /// Records of originals.
     public var records = StoreCounters()
+    /// Decoded pixels, which memory alone holds.
+    package var pixels = StoreCounters()
 
     public init(
         originals: StoreCounters = StoreCounters(), variants: StoreCounters = StoreCounters(),

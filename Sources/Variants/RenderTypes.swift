@@ -51,16 +51,16 @@ public enum RenderQuality: String, Sendable, Hashable, CaseIterable {
 }
 
 /// Metadata kept in an output; everything else is stripped.
-public struct KeptMetadata: OptionSet, Sendable, Hashable {
+package struct KeptMetadata: OptionSet, Sendable, Hashable {
     /// One bit per kind of metadata.
-    public let rawValue: Int
-    public init(rawValue: Int) { self.rawValue = rawValue }
+    package let rawValue: Int
+    package init(rawValue: Int) { self.rawValue = rawValue }
     /// EXIF; its Orientation becomes 1.
-    public static let exif = KeptMetadata(rawValue: 1)
+    package static let exif = KeptMetadata(rawValue: 1)
     /// The ICC profile.
-    public static let icc = KeptMetadata(rawValue: 2)
+    package static let icc = KeptMetadata(rawValue: 2)
     /// XMP.
-    public static let xmp = KeptMetadata(rawValue: 4)
+    package static let xmp = KeptMetadata(rawValue: 4)
 }
 
 /// An output with its format decided and every default written out; part of the variant key.
@@ -114,9 +114,9 @@ public struct RenderLimits: Sendable, Hashable {
 }
 
 /// Encoded bytes, either in memory or read when a render begins, so that queued renders take no memory.
-public struct EncodedBytes: Sendable {
+package struct EncodedBytes: Sendable {
     /// The number of bytes.
-    public let count: Int
+    package let count: Int
     private let read: @Sendable () -> [UInt8]?
     private let openFile: (@Sendable () -> Int32?)?
 
@@ -141,7 +141,7 @@ public struct EncodedBytes: Sendable {
     func openedFile() -> Int32? { openFile?() }
 
     /// The bytes; may block. Throws `undecodable` if they cannot be read.
-    public func bytes() throws(RenderError) -> [UInt8] {
+    package func bytes() throws(RenderError) -> [UInt8] {
         if let bytes = read(), bytes.count == count { return bytes }
         throw RenderError(
             .undecodable, "the original's \(count) bytes cannot be read back from disk; check the disk for errors")
@@ -151,7 +151,7 @@ public struct EncodedBytes: Sendable {
 /// One render: encoded bytes and a recipe in, encoded bytes out.
 public struct RenderJob: Sendable {
     /// The encoded original; a renderer reads it when the render's turn comes.
-    public var original: EncodedBytes
+    package var original: EncodedBytes
     /// The original's header, from `ImageHeader.probe`.
     public var header: ImageHeader
     /// The recipe to apply.
@@ -250,39 +250,58 @@ public struct PixelBuffer: Sendable, Hashable {
 
 /// Why a render failed.
 public struct RenderError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What went wrong, stable across versions.
-    public enum Code: String, Sendable {
+    /// What went wrong, stable across versions. New codes may be added.
+    public struct Code: RawRepresentable, Sendable, Hashable {
+        /// The name, as in `notAnImage`.
+        public let rawValue: String
+
+        private init(_ name: String) { rawValue = name }
+
+        /// nil for a name that is not in `all`: a worker process may send any.
+        public init?(rawValue: String) {
+            guard Self.all.contains(where: { $0.rawValue == rawValue }) else { return nil }
+            self.init(rawValue)
+        }
+
         /// The magic bytes match no known image format, or there are no bytes.
-        case notAnImage
+        public static let notAnImage = Code("notAnImage")
         /// The format is known, but not enabled or not built in.
-        case unsupportedFormat
+        public static let unsupportedFormat = Code("unsupportedFormat")
         /// The original or the output exceeds a limit.
-        case overLimit
+        public static let overLimit = Code("overLimit")
         /// The decoder refused the bytes.
-        case undecodable
+        public static let undecodable = Code("undecodable")
         /// The installed libvips cannot write the output format, or the format is not one that is written at all.
-        case notAvailable
+        public static let notAvailable = Code("notAvailable")
         /// The step cannot be applied to this picture (for example a crop that leaves nothing).
-        case notApplicable
+        public static let notApplicable = Code("notApplicable")
         /// No quality meets the byte budget.
-        case overBudget
+        public static let overBudget = Code("overBudget")
         /// A named mask or overlay is missing or cannot be decoded.
-        case maskUnavailable
-        case encodingFailed
-        case cancelled
+        public static let maskUnavailable = Code("maskUnavailable")
+        public static let encodingFailed = Code("encodingFailed")
+        public static let cancelled = Code("cancelled")
         /// A phase exceeded `limits.seconds` or `limits.encodeSeconds`, or did so recently and is not retried yet.
-        case deadline
+        public static let deadline = Code("deadline")
         /// libvips is missing or too old; the message names the package to install.
-        case libraryUnavailable
+        public static let libraryUnavailable = Code("libraryUnavailable")
         /// The worker process was killed by a signal, or exited by itself, while rendering.
-        case crashed
+        public static let crashed = Code("crashed")
         /// The worker process sent an invalid answer and was killed.
-        case workerProtocol
+        public static let workerProtocol = Code("workerProtocol")
         /// The original, or this variant of it, crashed a worker recently and is not retried yet.
-        case quarantined
+        public static let quarantined = Code("quarantined")
         /// Worker processes cannot be started.
-        case workerUnavailable
+        public static let workerUnavailable = Code("workerUnavailable")
+
+        /// Every code.
+        package static let all: [Code] = [
+            .notAnImage, .unsupportedFormat, .overLimit, .undecodable, .notAvailable, .notApplicable, .overBudget,
+            .maskUnavailable, .encodingFailed, .cancelled, .deadline, .libraryUnavailable, .crashed, .workerProtocol,
+            .quarantined, .workerUnavailable,
+        ]
     }
+
     /// What went wrong.
     public var code: Code
     /// What happened, and what would help.
@@ -296,7 +315,7 @@ public struct RenderError: Error, Sendable, Hashable, CustomStringConvertible {
 }
 
 /// The interface between the pipeline and its renderers, in this process or in workers.
-public protocol Rendering: Sendable {
+package protocol Rendering: Sendable {
     /// Runs off the cooperative pool; cancelling the calling task stops the render.
     func render(_ job: RenderJob) async throws(RenderError) -> RenderedVariant
     /// Decodes to sRGB RGBA for display, after the recipe's steps; `job.output` is ignored.
@@ -306,5 +325,5 @@ public protocol Rendering: Sendable {
 }
 
 extension Rendering {
-    public func shutdown() async {}
+    package func shutdown() async {}
 }

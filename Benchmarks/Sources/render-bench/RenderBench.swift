@@ -75,7 +75,7 @@ struct RenderBench {
     }
 
     func run() async throws {
-        let renderer: any Rendering
+        let renderer: any Renderer
         if workers > 0 {
             var configuration = WorkerConfiguration()
             configuration.count = workers
@@ -132,7 +132,7 @@ struct RenderBench {
     }
 
     /// Renders one image, all its recipes at the same time.
-    private static func render(_ jobs: [RenderJob], _ renderer: any Rendering) async throws {
+    private static func render(_ jobs: [RenderJob], _ renderer: any Renderer) async throws {
         if jobs.count == 1 {
             _ = try await renderer.render(jobs[0])
             return
@@ -143,7 +143,7 @@ struct RenderBench {
         }
     }
 
-    private func save(_ renderer: any Rendering, _ images: [[RenderJob]], to folder: String) async throws {
+    private func save(_ renderer: any Renderer, _ images: [[RenderJob]], to folder: String) async throws {
         for (path, jobs) in zip(files, images) {
             let name = path.split(separator: "/").last.map(String.init) ?? path
             let stem = name.lastIndex(of: ".").map { String(name[..<$0]) } ?? name
@@ -156,7 +156,7 @@ struct RenderBench {
     }
 
     /// Measures the time from cancelling a running render to the result of the next one, which is of a single pixel.
-    private func cancelled(_ renderer: any Rendering, _ jobs: [RenderJob]) async throws {
+    private func cancelled(_ renderer: any Renderer, _ jobs: [RenderJob]) async throws {
         let next = try Self.pixel()
         var whole: [Duration] = []
         for job in jobs {
@@ -192,7 +192,7 @@ struct RenderBench {
     }
 
     /// Waits until cancelled renders have stopped or their workers were killed, and every killed worker was replaced.
-    private static func rest(_ renderer: any Rendering) async throws {
+    private static func rest(_ renderer: any Renderer) async throws {
         try await Task.sleep(for: .milliseconds(110))
         guard let pool = renderer as? WorkerPool else { return }
         while case let all = pool.statistics, all.started < 2 + all.killed + all.recycled {
@@ -287,4 +287,15 @@ private final class Turns: Sendable {
 struct BenchError: Error, CustomStringConvertible {
     let description: String
     init(_ description: String) { self.description = description }
+}
+
+/// What the two renderers have in common.
+private protocol Renderer: Sendable {
+    func render(_ job: RenderJob) async throws(RenderError) -> RenderedVariant
+    func shutdown() async
+}
+
+extension WorkerPool: Renderer {}
+extension InProcessRenderer: Renderer {
+    func shutdown() async {}
 }

@@ -1,7 +1,7 @@
 /// The output step as written.
-public struct OutputSpecification: Sendable, Hashable {
+package struct OutputSpecification: Sendable, Hashable {
     /// The outputs of recipe text; the raw value is the step's name.
-    public enum Kind: RawRepresentable, Sendable, Hashable, CaseIterable {
+    package enum Kind: RawRepresentable, Sendable, Hashable, CaseIterable {
         /// One of the formats that are written.
         case format(ImageFormat)
         /// The best format that the client accepts.
@@ -9,14 +9,14 @@ public struct OutputSpecification: Sendable, Hashable {
         /// The original's format.
         case original
 
-        public static let allCases = Catalogue.outputs.map { Kind.format($0.format) } + [.auto, .original]
+        package static let allCases = Catalogue.outputs.map { Kind.format($0.format) } + [.auto, .original]
 
-        public init?(rawValue: String) {
+        package init?(rawValue: String) {
             guard let kind = Self.allCases.first(where: { $0.rawValue == rawValue }) else { return nil }
             self = kind
         }
 
-        public var rawValue: String {
+        package var rawValue: String {
             switch self {
             case .format(let format): format.rawValue
             case .auto: "auto"
@@ -25,20 +25,20 @@ public struct OutputSpecification: Sendable, Hashable {
         }
     }
     /// The name of the output.
-    public var kind: Kind
+    package var kind: Kind
     /// 1…100; nil for the format's default. With `maxBytes`, the highest quality that is tried.
-    public var quality: Int?
+    package var quality: Int?
     /// Whether `lossless` was requested explicitly; PNG and GIF are lossless without it.
-    public var isLossless = false
+    package var isLossless = false
     /// Largest size of the encoded bytes; nil without a budget.
-    public var maxBytes: Int?
+    package var maxBytes: Int?
     /// Progressive JPEG or interlaced PNG.
-    public var isProgressive = false
+    package var isProgressive = false
     /// Metadata to keep; all other metadata is stripped.
-    public var keep: KeptMetadata = []
+    package var keep: KeptMetadata = []
 
     /// An output with every option at its default.
-    public init(_ kind: Kind) { self.kind = kind }
+    package init(_ kind: Kind) { self.kind = kind }
 }
 
 extension OutputSpecification.Kind {

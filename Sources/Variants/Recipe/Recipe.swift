@@ -18,7 +18,7 @@ public struct Recipe: Sendable {
     package var frames = Frames.first
     package var steps: [any VariantOperation] = []
     /// The output; nil leaves the format to negotiation, as `auto` does.
-    public var output: OutputSpecification?
+    package var output: OutputSpecification?
     /// The preset's name if the parsed text was exactly one preset (`@name`). Not part of equality.
     package internal(set) var presetName: String?
 

@@ -66,6 +66,29 @@ struct MetricsTests {
         #expect(try metrics.expectMeter(PipelineMetric.queueBytes.name, [("tier", "disk")]).values.last == 0)
     }
 
+    @Test func `decoding for display is timed as a render, explaining and the probe of a load as look-ups`()
+        async throws
+    {
+        let metrics = TestMetrics()
+        try await withPipeline({ $0.metrics = metrics }) { _ in
+            picture("night-tiny.jpg", fresh)
+        } _: { bench, pipeline in
+            func runs(_ stage: String) -> Int {
+                metrics.timers(label: PipelineMetric.stages.name).filter { $0.dimensions.contains { $0.1 == stage } }
+                    .reduce(0) { $0 + $1.values.count }
+            }
+            _ = try await pipeline.respond(to: bench.request())
+            let (renders, lookUps) = (runs("render"), runs("look_up"))
+            _ = try await pipeline.pixels(for: bench.request())
+            #expect(runs("render") == renders + 1)
+            let request = runs("look_up") - lookUps
+            _ = try await pipeline.explain(bench.request())
+            #expect(runs("look_up") == lookUps + request + 1)
+            for try await _ in pipeline.load(try bench.request()) {}
+            #expect(runs("look_up") == lookUps + 2 * request + 2)
+        }
+    }
+
     @Test func `a counter reports what was counted since the last report`() {
         let metrics = TestMetrics()
         let handles = MetricHandles(metrics)
