@@ -17,28 +17,10 @@ package struct TrimRequest: Sendable, Hashable {
     package init() {}
 }
 
-/// What a trim removed.
-package struct TrimResult: Sendable, Hashable {
-    /// Bodies of originals removed.
-    package var originals = 0
-    /// Variants removed.
-    package var variants = 0
-    /// Bytes of the bodies and variants removed.
-    package var bytes = 0
-
-    package init() {}
-
-    mutating func add(_ other: TrimResult) {
-        originals += other.originals
-        variants += other.variants
-        bytes += other.bytes
-    }
-}
-
 extension DiskStore {
     /// Removes bodies of originals and variants as requested, but no records. Each transaction removes at most 512
     /// entries, so that other processes can write in between; what they store while this runs may stay.
-    package func trim(_ request: TrimRequest) throws(StoreError) -> TrimResult {
+    package func trim(_ request: TrimRequest) throws(StoreError) -> PurgeResult {
         // The bound on the last access is compared with the rows, so noted accesses are stored first.
         if request.unusedSince != nil { try? flush() }
         var trim = DiskTrim(store: self, request: request)
@@ -52,12 +34,7 @@ extension DiskStore {
 private struct DiskTrim {
     let store: DiskStore
     let request: TrimRequest
-    var result = TrimResult()
-
-    init(store: DiskStore, request: TrimRequest) {
-        self.store = store
-        self.request = request
-    }
+    var result = PurgeResult()
 
     mutating func run() throws(StoreError) {
         for tier in EntryTier.allCases where request.tiers.contains(tier) {
@@ -78,8 +55,8 @@ private struct DiskTrim {
                 }
             }
         }
-        result.add(TrimResult(removed))
-        return TrimResult(removed) != TrimResult()
+        result.add(removed)
+        return removed != PurgeResult()
     }
 
     private mutating func removeMatching(_ tier: EntryTier) throws(StoreError) {
@@ -110,17 +87,9 @@ private struct DiskTrim {
                 return (removed, step.count)
             }
             ids = ids.dropFirst(count)
-            result.add(TrimResult(removed))
+            result.add(removed)
             if !ids.isEmpty { store.yieldToOthers() }
         }
-    }
-}
-
-extension TrimResult {
-    fileprivate init(_ removed: PurgeResult) {
-        originals = removed.originals
-        variants = removed.variants
-        bytes = removed.bytes
     }
 }
 

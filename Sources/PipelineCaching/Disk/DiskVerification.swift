@@ -53,11 +53,6 @@ private struct DiskVerification {
     let repairs: Bool
     var report = VerifyReport()
 
-    init(store: DiskStore, repairs: Bool) {
-        self.store = store
-        self.repairs = repairs
-    }
-
     mutating func run() throws(StoreError) {
         if repairs, try store.perform({ index throws(StoreError) in try index.connection.isReadOnly }) {
             throw StoreError(

@@ -43,7 +43,7 @@ import Testing
         #expect(try store.trim(request).variants == 2)
         #expect(try numbers(store, of: 0..<6) == [2, 5])
         request = TrimRequest()
-        #expect(try store.trim(request) == TrimResult())
+        #expect(try store.trim(request) == PurgeResult())
         request.sources.pattern = "http://b/?"
         let rest = try store.trim(request)
         #expect(rest.variants == 1 && rest.originals == 3)
