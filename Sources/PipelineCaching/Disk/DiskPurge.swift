@@ -25,7 +25,15 @@ extension DiskStore {
     package func purge(
         source: String, digests: Set<String> = [], mode: PurgeMode = .hard
     ) throws(StoreError) -> PurgeResult {
-        try DiskPurge(store: self, mode: mode).purge(source, digests)
+        var result = PurgeResult()
+        // One transaction; if there is no room for all of it, smaller ones remove variants first.
+        while result.mark == PurgeMark(0) {
+            let all = result.digests.union(digests)
+            if let step = try removeSome(all, mode, announces: true, { _, _ in [source] }) { result.add(step.removed) }
+        }
+        result.sources = result.records + result.originals + result.variants > 0 ? 1 : 0
+        shrink()
+        return result
     }
 
     /// Removes every source of a selection like `purge(source:)`, in transactions of 64 sources. The time it takes
@@ -34,39 +42,6 @@ extension DiskStore {
     /// Invalidates all in-flight work, including other sources', because the source names of in-flight work are
     /// unknown. Work that begins and is stored while this runs may be removed or stay.
     package func purge(_ selection: SourceSelection, mode: PurgeMode = .hard) throws(StoreError) -> PurgeResult {
-        try DiskPurge(store: self, mode: mode).purge(selection)
-    }
-
-    /// Removes everything, without needing free space, and invalidates all in-flight work. Event counters stay.
-    ///
-    /// - Returns: what was removed, without sources and digests.
-    @discardableResult
-    package func clear() throws(StoreError) -> PurgeResult { try DiskPurge(store: self, mode: .hard).clear() }
-}
-
-/// Purges of one disk store.
-private struct DiskPurge {
-    let store: DiskStore
-    let mode: PurgeMode
-
-    /// The number of sources removed in one transaction.
-    private static let sourcesAtOnce = 64
-    /// The number of variants of one source removed in one transaction if space is short.
-    private static let variantsWhenShort = 16
-
-    func purge(_ source: String, _ digests: Set<String>) throws(StoreError) -> PurgeResult {
-        var result = PurgeResult()
-        // One transaction; if there is no room for all of it, smaller ones remove variants first.
-        while result.mark == PurgeMark(0) {
-            let all = result.digests.union(digests)
-            if let step = try removeSome(all, announces: true, { _, _ in [source] }) { result.add(step.removed) }
-        }
-        result.sources = result.records + result.originals + result.variants > 0 ? 1 : 0
-        store.shrink()
-        return result
-    }
-
-    func purge(_ selection: SourceSelection) throws(StoreError) -> PurgeResult {
         var result = PurgeResult()
         _ = try voidWorkBegun()
         for range in selection.ranges {
@@ -74,18 +49,46 @@ private struct DiskPurge {
             func sources(_ connection: SQLiteConnection, _ limit: Int) throws(StoreError) -> [String] {
                 try connection.sources(from: from, below: range.below, limit: limit)
             }
-            while let step = try removeSome([], announces: false, sources) {
+            while let step = try removeSome([], mode, announces: false, sources) {
                 result.add(step.removed)
                 // The next text in sort order.
                 if let last = step.last { from = last + "\0" }
-                store.yieldToOthers()
+                yieldToOthers()
             }
         }
         // Repeated for what other processes have loaded into memory in the meantime.
         result.mark = PurgeMark(try voidWorkBegun())
-        store.shrink()
+        shrink()
         return result
     }
+
+    /// Removes everything, without needing free space, and invalidates all in-flight work. Event counters stay.
+    ///
+    /// - Returns: what was removed, without sources and digests.
+    @discardableResult
+    package func clear() throws(StoreError) -> PurgeResult {
+        // The space reserve is room for the new index.
+        _ = files.reserve.giveUp()
+        let (held, generation) = try perform { index throws(StoreError) in
+            let held = try index.replace()
+            return (held, try index.connection.generation())
+        }
+        while try perform({ index throws(StoreError) in index.isSweeping && index.sweep() }) { yieldToOthers() }
+        files.removeSetAside()
+        files.reserve.fill()
+        var result = PurgeResult()
+        result.records = held.records.entries
+        result.originals = held.originals.entries
+        result.variants = held.variants.entries
+        result.bytes = held.originals.bytes + held.variants.bytes
+        result.mark = PurgeMark(generation)
+        return result
+    }
+
+    /// The number of sources removed in one transaction.
+    private static let sourcesAtOnce = 64
+    /// The number of variants of one source removed in one transaction if space is short.
+    private static let variantsWhenShort = 16
 
     /// Removes some sources in one transaction; nil if there are none.
     ///
@@ -95,9 +98,10 @@ private struct DiskPurge {
     ///   - sources: returns the sources to remove; is passed the maximum number.
     /// - Returns: what was removed, and the last source of which nothing is left.
     private func removeSome(
-        _ more: Set<String>, announces: Bool, _ sources: (SQLiteConnection, Int) throws(StoreError) -> [String]
+        _ more: Set<String>, _ mode: PurgeMode, announces: Bool,
+        _ sources: (SQLiteConnection, Int) throws(StoreError) -> [String]
     ) throws(StoreError) -> (removed: PurgeResult, last: String?)? {
-        try store.deleting(atMost: Self.sourcesAtOnce) { index, limit throws(StoreError) in
+        try deleting(atMost: Self.sourcesAtOnce) { index, limit throws(StoreError) in
             try index.write { transaction throws(StoreError) -> (removed: PurgeResult, last: String?)? in
                 let sources = try sources(transaction.connection, limit)
                 guard !sources.isEmpty else { return nil }
@@ -136,30 +140,9 @@ private struct DiskPurge {
     }
 
     private func voidWorkBegun() throws(StoreError) -> UInt64 {
-        try store.deleting { index, _ throws(StoreError) in
+        try deleting { index, _ throws(StoreError) in
             try index.write { transaction throws(StoreError) in try transaction.voidWorkBegun() }
         }
-    }
-
-    func clear() throws(StoreError) -> PurgeResult {
-        // The space reserve is room for the new index.
-        _ = store.files.reserve.giveUp()
-        let (held, generation) = try store.perform { index throws(StoreError) in
-            let held = try index.replace()
-            return (held, try index.connection.generation())
-        }
-        while try store.perform({ index throws(StoreError) in index.isSweeping && index.sweep() }) {
-            store.yieldToOthers()
-        }
-        store.files.removeSetAside()
-        store.files.reserve.fill()
-        var result = PurgeResult()
-        result.records = held.records.entries
-        result.originals = held.originals.entries
-        result.variants = held.variants.entries
-        result.bytes = held.originals.bytes + held.variants.bytes
-        result.mark = PurgeMark(generation)
-        return result
     }
 }
 
@@ -177,7 +160,6 @@ extension PurgeResult {
 }
 
 extension SQLiteConnection {
-    /// What was purged since a generation.
     fileprivate func purges(since generation: UInt64) throws(StoreError) -> PurgeLog {
         let now = try self.generation()
         if now == generation { return PurgeLog(mark: PurgeMark(now), names: []) }
