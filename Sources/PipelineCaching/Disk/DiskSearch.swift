@@ -17,31 +17,6 @@ struct FolderSearch: Sendable {
     var isAtEnd = false
 }
 
-extension DiskTier {
-    /// Searches the fields of records for texts.
-    func sources(
-        in place: FolderSearch, containing texts: [String], where matches: @escaping @Sendable (OriginalRecord) -> Bool
-    ) async throws(StoreError) -> FolderSearch.Piece {
-        try await searching { [store] () throws(StoreError) in
-            try store.sources(in: place, containing: texts, where: matches)
-        }
-    }
-
-    /// Searches the names of sources.
-    func sources(
-        in place: FolderSearch, where matches: @escaping @Sendable (String) -> Bool
-    ) async throws(StoreError) -> FolderSearch.Piece {
-        try await searching { [store] () throws(StoreError) in try store.sources(in: place, where: matches) }
-    }
-
-    /// Searches the recipes of variants for originals.
-    func originals(
-        in place: FolderSearch, whereRecipe matches: @escaping @Sendable (String) -> Bool
-    ) async throws(StoreError) -> FolderSearch.Piece {
-        try await searching { [store] () throws(StoreError) in try store.originals(in: place, whereRecipe: matches) }
-    }
-}
-
 extension DiskStore {
     /// The sources in a piece of the table of records.
     ///

@@ -94,13 +94,6 @@ package final class DiskTier: CacheTier {
         }
     }
 
-    /// Runs a part of a search on a thread of the look-ups.
-    func searching<Value: Sendable>(
-        _ job: @escaping @Sendable () throws(StoreError) -> Value
-    ) async throws(StoreError) -> Value {
-        try await readers.result(job)
-    }
-
     package func statistics() async throws(StoreError) -> TierStatistics {
         try await readers.result { [store] () throws(StoreError) in try store.statistics() }
     }

@@ -10,8 +10,8 @@ extension Tiers {
         recordsContaining texts: [String], mode: PurgeMode,
         where matches: @escaping @Sendable (OriginalRecord) -> Bool
     ) async throws(StoreError) -> PurgeResult {
-        try await purging(mode) { (tier, place) async throws(StoreError) in
-            try await tier.sources(in: place, containing: texts, where: matches)
+        try await purging(mode) { store, place throws(StoreError) in
+            try store.sources(in: place, containing: texts, where: matches)
         } inMemory: {
             $0.sources(where: matches)
         }
@@ -21,8 +21,8 @@ extension Tiers {
     package func purge(
         mode: PurgeMode, sourcesWhere matches: @escaping @Sendable (String) -> Bool
     ) async throws(StoreError) -> PurgeResult {
-        try await purging(mode) { (tier, place) async throws(StoreError) in
-            try await tier.sources(in: place, where: matches)
+        try await purging(mode) { store, place throws(StoreError) in
+            try store.sources(in: place, where: matches)
         } inMemory: {
             $0.sources { matches($0.source) }
         }
@@ -32,8 +32,8 @@ extension Tiers {
     package func purge(
         recipesWhere matches: @escaping @Sendable (String) -> Bool
     ) async throws(StoreError) -> PurgeResult {
-        try await purging(.variantsOnly, areDigests: true) { (tier, place) async throws(StoreError) in
-            try await tier.originals(in: place, whereRecipe: matches)
+        try await purging(.variantsOnly, areDigests: true) { store, place throws(StoreError) in
+            try store.originals(in: place, whereRecipe: matches)
         } inMemory: {
             $0.originals(whereRecipe: matches)
         }
@@ -41,10 +41,10 @@ extension Tiers {
 
     /// - Parameters:
     ///   - areDigests: whether digests of originals are found instead of sources.
-    ///   - search: searches one piece of the folder.
+    ///   - search: searches one piece of the folder, on a thread of the look-ups.
     private func purging(
         _ mode: PurgeMode, areDigests: Bool = false,
-        _ search: @Sendable (DiskTier, FolderSearch) async throws(StoreError) -> FolderSearch.Piece,
+        _ search: @escaping @Sendable (DiskStore, FolderSearch) throws(StoreError) -> FolderSearch.Piece,
         inMemory: @Sendable (MemoryTier) -> Set<String>
     ) async throws(StoreError) -> PurgeResult {
         // What is in flight is found by no search. What is queued is stored before this purge, and found.
@@ -62,7 +62,9 @@ extension Tiers {
         if let folder {
             var place = FolderSearch()
             while !place.isAtEnd {
-                let piece = try await search(folder, place)
+                let piece = try await folder.readers.result { [place] () throws(StoreError) in
+                    try search(folder.store, place)
+                }
                 try await purgeFound(piece.found)
                 place = piece.next
             }
