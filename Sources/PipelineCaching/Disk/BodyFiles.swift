@@ -89,7 +89,7 @@ struct BodyFiles: Sendable {
     }
 
     private static func isIntent(_ name: String) -> Bool {
-        name.utf8.count > 65 && name.utf8.dropFirst(64).first == 0x2E && isDigest(String(name.prefix(64)))
+        name.utf8.count > 65 && name.utf8.dropFirst(64).first == 0x2E && DigestKey(String(name.prefix(64))) != nil
     }
 
     // MARK: Bodies
@@ -151,17 +151,12 @@ struct BodyFiles: Sendable {
     /// Whether it is a regular file of this user; the store writes no others.
     static func isOurs(_ info: stat) -> Bool { info.st_mode & S_IFMT == S_IFREG && info.st_uid == geteuid() }
 
-    /// The file's bytes; nil if it is missing, is not a regular file of this user, or has another length.
+    /// The file's bytes; nil if it is missing, is not a regular file of this user, has another length, or ends earlier.
     func read(_ digest: String, length: Int) throws(StoreError) -> [UInt8]? {
         guard let opened = try opened(digest, length: length) else { return nil }
         defer { withExtendedLifetime(opened) {} }
-        return try Self.read(opened.descriptor, length: length, path: path(digest))
-    }
-
-    /// Reads `length` bytes of an open file; nil if it ends earlier.
-    private static func read(_ file: CInt, length: Int, path: String) throws(StoreError) -> [UInt8]? {
-        if let bytes = FileIO.bytes(length, of: file) { return bytes }
-        guard errno == 0 else { throw failure("cannot read a body", errno, path) }
+        if let bytes = FileIO.bytes(length, of: opened.descriptor) { return bytes }
+        guard errno == 0 else { throw Self.failure("cannot read a body", errno, path(digest)) }
         return nil
     }
 
@@ -181,7 +176,7 @@ struct BodyFiles: Sendable {
 
     /// Digests of the body files in the folder of this prefix.
     func bodies(in prefix: String) -> [String] {
-        Self.names(in: "\(folder)/bodies/\(prefix)").filter { Self.isDigest($0) && $0.hasPrefix(prefix) }
+        Self.names(in: "\(folder)/bodies/\(prefix)").filter { DigestKey($0) != nil && $0.hasPrefix(prefix) }
     }
 
     /// Whether a name is that of a body being written: `<pid>-<n>-<random>`.
@@ -278,7 +273,7 @@ struct BodyFiles: Sendable {
             for name in Self.names(in: "\(bodies)/\(prefix)") {
                 let path = "\(bodies)/\(prefix)/\(name)"
                 guard lstat(path, &info) == 0 else { continue }
-                if !Self.isDigest(name) {
+                if DigestKey(name) == nil {
                     others += 1
                 } else if !name.hasPrefix(prefix) || !Self.isOurs(info) {
                     found.append(path)
@@ -322,10 +317,6 @@ struct BodyFiles: Sendable {
         try makeFolder(path)
     }
 
-    static func isDigest(_ text: String) -> Bool {
-        text.utf8.count == 64 && text.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
-    }
-
     static func failure(_ what: String, _ cause: CInt, _ path: String) -> StoreError {
         let text = "\(what): \(String(cString: strerror(cause)))"
         return switch cause {
@@ -336,8 +327,11 @@ struct BodyFiles: Sendable {
         }
     }
 
-    private static func names(in folder: String) -> [String] {
-        guard let stream = opendir(folder) else { return [] }
+    private static func names(in folder: String) -> [String] { (try? entries(of: folder)) ?? [] }
+
+    /// The names of what a folder contains.
+    static func entries(of folder: String) throws(StoreError) -> [String] {
+        guard let stream = opendir(folder) else { throw failure("cannot read the folder", errno, folder) }
         defer { closedir(stream) }
         var names: [String] = []
         while let item = readdir(stream) {

@@ -1,3 +1,5 @@
+import PipelineSupport
+
 /// A digest or key of 64 hexadecimal digits as the index stores it: 32 bytes.
 struct DigestKey: Hashable, Sendable {
     private var words: (UInt64, UInt64, UInt64, UInt64)
@@ -11,11 +13,7 @@ struct DigestKey: Hashable, Sendable {
             func word(_ start: Int) -> UInt64 {
                 var word: UInt64 = 0
                 for digit in digits[start..<start + 16] {
-                    let value: UInt8
-                    switch digit {
-                    case 0x30...0x39: value = digit - 0x30
-                    case 0x61...0x66: value = digit - 0x61 + 10
-                    default:
+                    guard let value = hexValue(digit), !(0x41...0x46).contains(digit) else {
                         isValid = false
                         return 0
                     }
@@ -41,19 +39,7 @@ struct DigestKey: Hashable, Sendable {
     var prefix: Int { Int(bitPattern: UInt(words.0)) }
 
     /// 64 lower-case hexadecimal digits.
-    var text: String {
-        String(unsafeUninitializedCapacity: 64) { digits in
-            var at = 0
-            for word in [words.0, words.1, words.2, words.3] {
-                for shift in stride(from: 60, through: 0, by: -4) {
-                    let value = UInt8(truncatingIfNeeded: word >> UInt64(shift) & 15)
-                    digits[at] = value < 10 ? 0x30 + value : 0x61 + value - 10
-                    at += 1
-                }
-            }
-            return 64
-        }
-    }
+    var text: String { withBytes { hex($0) } }
 
     /// Calls `body` with the 32 bytes.
     func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {

@@ -40,15 +40,9 @@ package enum FolderContent: Sendable, Hashable {
             self = .notAFolder
             return
         }
-        guard let stream = opendir(folder) else { throw BodyFiles.failure("cannot read the folder", errno, folder) }
-        defer { closedir(stream) }
         var own: Set<String> = []
         var foreign: String?
-        while let item = readdir(stream) {
-            let name = withUnsafePointer(to: &item.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            if [".", "..", "lost+found"].contains(name) { continue }
+        for name in try BodyFiles.entries(of: folder) where name != "lost+found" {
             if Self.isOwn(name, in: folder) { own.insert(name) } else { foreign = foreign ?? name }
         }
         self = Self.judged(own, foreign, folder)
