@@ -43,5 +43,4 @@ package struct SourceFilter: Sendable, Hashable {
     package init() {}
 
     /// Whether every source matches.
-    var isEmpty: Bool { pattern == nil && selection == nil }
 }

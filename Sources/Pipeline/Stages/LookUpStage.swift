@@ -36,7 +36,7 @@ package struct LookUpStage: Sendable {
         }
         finding.record = record
         decide(&finding, record, admitted)
-        if finding.tier == .disk, finding.isStale { tiers.noteStale() }
+        if finding.tier == .disk, finding.isStale { tiers.folder?.store.noteStale() }
         if admitted.purpose == .original { await addBody(to: &finding, record, admitted) }
         return finding
     }

@@ -2,9 +2,7 @@ import HTTPCaching
 
 extension DiskStore {
     /// Counts that a look-up found stale records.
-    package func noteStale() throws(StoreError) {
-        notes.note(.records) { $0.stale += 1 }
-    }
+    package func noteStale() { notes.note(.records) { $0.stale += 1 } }
 
     /// The records of a source, newest first: one for each selection that its `Vary` has led to.
     package func records(source: String) throws(StoreError) -> [OriginalRecord] {
@@ -108,16 +106,6 @@ extension DiskStore {
         return try lookUp { view throws(StoreError) in
             try view.connection.first(
                 "SELECT 1 FROM bodies JOIN originals USING (id) WHERE \(DiskSchema.equal("digest", "?1"))", .digest(key)
-            ) { _ in true }
-        } ?? false
-    }
-
-    /// Whether a record of the source with this digest is stored; counts no access.
-    package func holdsRecord(source: String, digest: String) throws(StoreError) -> Bool {
-        guard let key = DigestKey(digest) else { return false }
-        return try lookUp { view throws(StoreError) in
-            try view.connection.first(
-                "SELECT 1 FROM records WHERE source = ?1 AND digest = ?2", .text(source), .digest(key)
             ) { _ in true }
         } ?? false
     }

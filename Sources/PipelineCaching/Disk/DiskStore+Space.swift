@@ -6,12 +6,9 @@ struct FileSystemSpace: Sendable, Hashable {
     var total: Int
     /// Bytes available to unprivileged processes.
     var free: Int
+}
 
-    init(total: Int, free: Int) {
-        self.total = total
-        self.free = free
-    }
-
+extension FileSystemSpace {
     /// nil if `statvfs` fails.
     init?(holding path: String) {
         var status = statvfs()

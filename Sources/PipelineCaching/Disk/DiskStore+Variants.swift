@@ -33,12 +33,7 @@ extension DiskStore {
         ON bodies.id = body AND bodies.digest = variants.digest WHERE \(DiskSchema.equal("key", "?1")) AND original = ?2
         """
 
-    /// Whether a variant is stored; counts no access and does not read its body, which may turn out to be damaged.
-    package func holdsVariant(key: String, of original: String) throws(StoreError) -> Bool {
-        try variantEntry(key: key, of: original) != nil
-    }
-
-    /// A variant without its body; counts no access.
+    /// A variant without its body, which may turn out to be damaged; counts no access.
     func variantEntry(key: String, of original: String) throws(StoreError) -> VariantEntry? {
         guard let digits = DigestKey(key), let original = DigestKey(original) else { return nil }
         return try lookUp { view throws(StoreError) in

@@ -136,13 +136,6 @@ package final class DiskTier: CacheTier {
         }
     }
 
-    /// Counts, in the background, that records found on disk were stale.
-    package func noteStale(_ failed: @escaping @Sendable (StoreError) -> Void) {
-        readers.submit { [store] in
-            do throws(StoreError) { try store.noteStale() } catch { failed(error) }
-        }
-    }
-
     /// Writes pending counters and closes the files, after everything that was queued.
     package func close() async {
         await writer.run { [store] in store.close() }

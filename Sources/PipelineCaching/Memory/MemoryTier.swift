@@ -87,13 +87,6 @@ package final class MemoryTier: Sendable {
         records.entry(for: source)?.value ?? peek(source: source)
     }
 
-    package func records(source: String) -> [OriginalRecord] { foundRecords(of: source) ?? [] }
-
-    package func freshen(_ record: OriginalRecord) -> Bool {
-        let isThere = peek(source: record.source)?.contains { $0.isSameSelection(as: record) }
-        return isThere == true && update(record, generation: nil)
-    }
-
     package func removeRecord(source: String, selecting: [String: String?]) -> Bool {
         updating.withLock { _ in
             guard let all = peek(source: source) else { return false }
@@ -107,20 +100,6 @@ package final class MemoryTier: Sendable {
     }
 
     // MARK: Bodies
-
-    package func originalBody(digest: String, longest: Int) -> EntryBody? {
-        (originals.entry(for: digest)?.body).map(EntryBody.bytes)
-    }
-
-    package func holdsOriginal(digest: String) -> Bool { originals.peek(digest) != nil }
-
-    /// A body in a file is too long for memory: only its record is kept.
-    package func storeOriginal(_ record: OriginalRecord, content: EntryBody?, generation: UInt64) -> Bool {
-        let generation = Self.split(generation).originals
-        guard update(record, generation: generation) else { return false }
-        if case .bytes(let bytes)? = content { keep(bytes, under: record, generation: generation) }
-        return true
-    }
 
     func keep(_ body: [UInt8], under record: OriginalRecord, generation: UInt64) {
         // Records of other sources with the same bytes. A source left out here fetches again after a purge of the rest.
@@ -140,14 +119,6 @@ package final class MemoryTier: Sendable {
 
     // MARK: Variants
 
-    package func variant(key: String, of original: String) -> (entry: VariantEntry, body: [UInt8])? {
-        variants.entry(for: key).map { ($0.value, $0.body) }
-    }
-
-    package func storeVariant(_ entry: VariantEntry, body: [UInt8], generation: UInt64, source: String?) -> Bool {
-        keep(entry, body: body, of: source, generation: Self.split(generation).variants)
-    }
-
     @discardableResult
     func keep(_ entry: VariantEntry, body: [UInt8], of source: String?, generation: UInt64) -> Bool {
         variants.insert(
@@ -159,15 +130,6 @@ package final class MemoryTier: Sendable {
 
     /// The generations of both tiers in one number, 32 bits each: more than all purges in a process's lifetime.
     package func generationNow() -> UInt64 { originals.generation << 32 | variants.generation }
-
-    private static func split(_ generation: UInt64) -> (originals: UInt64, variants: UInt64) {
-        (generation >> 32, generation & 0xFFFF_FFFF)
-    }
-
-    @discardableResult
-    package func purge(source: String, digests: Set<String>) -> PurgeResult {
-        purge(PurgeSelection(sources: [source], digests: digests))
-    }
 
     /// Removes what a selection covers, and voids in-flight work on it.
     func purge(_ selection: PurgeSelection) -> PurgeResult {
@@ -250,8 +212,6 @@ package final class MemoryTier: Sendable {
         originals.removeAll()
         variants.removeAll()
     }
-
-    package func purge(_ selection: SourceSelection) -> PurgeResult { purge(selection, digests: []) }
 
     /// The sources of which a record matches. Visits all records.
     func sources(where matches: (OriginalRecord) -> Bool) -> Set<String> {

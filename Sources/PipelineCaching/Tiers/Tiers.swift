@@ -61,11 +61,6 @@ package final class Tiers: Sendable {
         tellOfNotice()
     }
 
-    /// Changes dropped because a tier fell too far behind, and errors of tiers, so far.
-    package var counters: (dropped: Int, failures: Int) {
-        links.reduce((0, 0)) { ($0.0 + $1.queue.dropped, $0.1 + $1.failures) }
-    }
-
     /// What each tier behind memory has done, near to far.
     package var tierCounters: [TierCounters] { links.map(\.counters) }
 
@@ -305,11 +300,6 @@ package final class Tiers: Sendable {
             WriteBehind.Write(
                 change: EntryChange(kind, mark: marks[tier]), bytes: bytes,
                 isSmall: bytes <= DiskStoreConfiguration().inlineLimit, end: end))
-    }
-
-    /// Counts, in the background, that records found on disk were stale.
-    package func noteStale() {
-        folder?.noteStale { [link = links.first] in link?.note($0) }
     }
 
     // MARK: Sharing

@@ -40,11 +40,11 @@ extension MemoryTier: CacheTier {
             let records = records(source: source)
             return records.isEmpty ? nil : .records(records)
         case (.original(let digest), .body):
-            return originalBody(digest: digest, longest: .max).map { .original($0) }
+            return originalBody(digest: digest).map { .original($0) }
         case (.original(let digest), .description):
             return holdsOriginal(digest: digest) ? .original(nil) : nil
         case (.variant(let key, let original), _):
-            guard let found = variant(key: key, of: original), found.entry.originalDigest == original else {
+            guard let found = variant(key: key), found.entry.originalDigest == original else {
                 return nil
             }
             return .variant(found.entry, body: part == .body ? found.body : nil)

@@ -1,0 +1,37 @@
+import HTTPCaching
+
+@testable import PipelineCaching
+
+/// Single entries of the memory tier, which `Tiers` reads and stores with more at once.
+extension MemoryTier {
+    func records(source: String) -> [OriginalRecord] { foundRecords(of: source) ?? [] }
+
+    func freshen(_ record: OriginalRecord) -> Bool {
+        let isThere = peek(source: record.source)?.contains { $0.response.selecting == record.response.selecting }
+        return isThere == true && update(record, generation: nil)
+    }
+
+    func originalBody(digest: String) -> EntryBody? { (originals.entry(for: digest)?.body).map(EntryBody.bytes) }
+
+    func holdsOriginal(digest: String) -> Bool { originals.peek(digest) != nil }
+
+    /// A body in a file is too long for memory: only its record is kept.
+    func storeOriginal(_ record: OriginalRecord, content: EntryBody?, generation: UInt64) -> Bool {
+        let generation = generation >> 32
+        guard update(record, generation: generation) else { return false }
+        if case .bytes(let bytes)? = content { keep(bytes, under: record, generation: generation) }
+        return true
+    }
+
+    func variant(key: String) -> (entry: VariantEntry, body: [UInt8])? {
+        variants.entry(for: key).map { ($0.value, $0.body) }
+    }
+
+    func storeVariant(_ entry: VariantEntry, body: [UInt8], generation: UInt64, source: String?) -> Bool {
+        keep(entry, body: body, of: source, generation: generation & 0xFFFF_FFFF)
+    }
+
+    func purge(source: String, digests: Set<String>) -> PurgeResult {
+        purge(PurgeSelection(sources: [source], digests: digests))
+    }
+}
