@@ -1,5 +1,3 @@
-import Synchronization
-
 /// What one tier behind memory, and the queue in front of it, has done in this process.
 package struct TierCounters: Sendable {
     package var name: TierName
@@ -20,20 +18,8 @@ package struct TierCounters: Sendable {
 
 /// Look-ups that found an entry, and those that did not.
 package struct LookupCounters: Sendable, Hashable {
-    package var hits: Int
-    package var misses: Int
-}
+    package var hits = 0
+    package var misses = 0
 
-/// Counts look-ups without a lock.
-final class LookupCount: Sendable {
-    private let hits = Atomic<Int>(0)
-    private let misses = Atomic<Int>(0)
-
-    func add(isHit: Bool) {
-        if isHit { hits.add(1, ordering: .relaxed) } else { misses.add(1, ordering: .relaxed) }
-    }
-
-    var counters: LookupCounters {
-        LookupCounters(hits: hits.load(ordering: .relaxed), misses: misses.load(ordering: .relaxed))
-    }
+    mutating func add(isHit: Bool) { if isHit { hits += 1 } else { misses += 1 } }
 }

@@ -17,7 +17,7 @@ final class TierLink: Sendable {
     /// The mark up to which this process knows the tier's purges.
     private let known = Mutex<PurgeMark?>(nil)
     private let recentPurges = Mutex(RecentPurges())
-    private let (records, originals, variants) = (LookupCount(), LookupCount(), LookupCount())
+    private let lookups = Mutex(PerTier { _ in LookupCounters() })
 
     init(_ folder: DiskTier, queueBytes: Int, warn: @escaping @Sendable (String) -> Void) {
         let gate = TierGate(name: folder.name, placement: nil) { warn($0) }
@@ -47,8 +47,9 @@ final class TierLink: Sendable {
     var failures: Int { gate.failures }
 
     var counters: TierCounters {
-        TierCounters(
-            name: name, records: records.counters, originals: originals.counters, variants: variants.counters,
+        let lookups = lookups.withLock(\.self)
+        return TierCounters(
+            name: name, records: lookups.records, originals: lookups.originals, variants: lookups.variants,
             failures: gate.failures, skips: gate.skips, calls: gate.calls, queuedBytes: queue.waiting,
             dropped: queue.dropped)
     }
@@ -59,11 +60,13 @@ final class TierLink: Sendable {
     /// The entry, or what is known of it; nil if the tier has none, or none that can be relied on.
     func find(_ key: EntryKey, _ part: EntryPart) async -> FoundEntry? {
         let found = await asked(key, part)
-        switch key {
-        case .records: records.add(isHit: found != nil)
-        case .original: originals.add(isHit: found != nil)
-        case .variant: variants.add(isHit: found != nil)
-        }
+        let tier: DiskTable =
+            switch key {
+            case .records: .records
+            case .original: .originals
+            case .variant: .variants
+            }
+        lookups.withLock { $0[tier].add(isHit: found != nil) }
         return found
     }
 
