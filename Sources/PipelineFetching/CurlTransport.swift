@@ -61,13 +61,11 @@ package final class CurlTransport: Transport {
             guard request.followsRedirects, request.method == "GET", Self.redirectStatuses.contains(response.status),
                 let location = response.fields.first("location")
             else {
-                var answer = FetchedResponse(
+                return FetchedResponse(
                     status: response.status, fields: response.fields, body: response.body.bytes,
-                    requestTime: response.requestTime, responseTime: response.responseTime, finalURL: url,
-                    milliseconds: spent * 1000, redirects: visited, digest: response.body.digest)
-                answer.redirectResponses = passed
-                answer.file = response.body.file
-                return answer
+                    file: response.body.file, requestTime: response.requestTime, responseTime: response.responseTime,
+                    finalURL: url, milliseconds: spent * 1000, redirects: visited, redirectResponses: passed,
+                    digest: response.body.digest)
             }
             visited.append(url)
             passed.append(

@@ -85,27 +85,12 @@ package struct FetchedResponse: Sendable, Hashable {
     /// The URL the response came from; after redirects it is not the requested one.
     package var finalURL: SourceURL
     /// Wall time of the whole fetch, waiting for a slot excluded.
-    package var milliseconds: Double
+    package var milliseconds = 0.0
     /// The URLs that redirected, in order, the requested one first.
-    package var redirects: [SourceURL]
+    package var redirects: [SourceURL] = []
     /// The responses of `redirects`, in the same order: what they say about caching limits how long the answer may be
     /// reused for the requested URL.
     package var redirectResponses: [StoredResponse] = []
     /// SHA-256 of the body, as 64 lower-case hexadecimal digits, if the transport computed it while the body arrived.
     package var digest: String?
-
-    package init(
-        status: Int, fields: [HeaderField], body: [UInt8], requestTime: Double, responseTime: Double,
-        finalURL: SourceURL, milliseconds: Double = 0, redirects: [SourceURL] = [], digest: String? = nil
-    ) {
-        self.status = status
-        self.fields = fields
-        self.body = body
-        self.requestTime = requestTime
-        self.responseTime = responseTime
-        self.finalURL = finalURL
-        self.milliseconds = milliseconds
-        self.redirects = redirects
-        self.digest = digest
-    }
 }

@@ -4,17 +4,10 @@ package struct EvictionEntry: Sendable, Hashable {
     package var size: Int
     /// Milliseconds that making or fetching it again would take; ≥ 0.
     package var cost: Double
-    /// The policy's clock at the last access.
-    package var since: Double
     /// Access count, saturating at 255.
-    package var uses: UInt8
-
-    package init(size: Int, cost: Double, uses: UInt8 = 0, since: Double = 0) {
-        self.size = size
-        self.cost = cost
-        self.uses = uses
-        self.since = since
-    }
+    package var uses: UInt8 = 0
+    /// The policy's clock at the last access.
+    package var since = 0.0
 
     /// Adds to the access count, saturating.
     mutating func count(uses count: Int) { uses = UInt8(clamping: Int(uses) + min(count, 255)) }

@@ -1,4 +1,5 @@
 import Pipeline
+@testable import PipelineFetching
 import Synchronization
 import Testing
 
