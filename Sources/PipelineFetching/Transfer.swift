@@ -163,8 +163,10 @@ final class Transfer: @unchecked Sendable {
         }
     }
 
-    func fail(_ code: FetchError.Code, _ problem: String) {
+    /// Keeps the first failure; returns false, which aborts the transfer.
+    func fail(_ code: FetchError.Code, _ problem: String) -> Bool {
         if failure == nil { failure = FetchError(code, request.url, problem) }
+        return false
     }
 
     /// Whether the head of the final response was complete.
@@ -211,8 +213,7 @@ final class Transfer: @unchecked Sendable {
     func connected(now: Double) -> Bool {
         // libcurl itself repeats a request if a reused connection is closed without a response.
         if connectedAt != nil, configuration.retries == 0 {
-            fail(.transport, "the origin closed a reused connection without a response, and `retries` is 0")
-            return false
+            return fail(.transport, "the origin closed a reused connection without a response, and `retries` is 0")
         }
         connectedAt = now
         requestTime = SystemClock.unix.seconds
@@ -258,8 +259,7 @@ final class Transfer: @unchecked Sendable {
     func receive(line: UnsafeRawBufferPointer) -> Bool {
         headBytes += line.count
         guard headBytes <= configuration.headByteLimit else {
-            fail(.protocolViolation, "head and trailers are longer than \(configuration.headByteLimit) bytes")
-            return false
+            return fail(.protocolViolation, "head and trailers are longer than \(configuration.headByteLimit) bytes")
         }
         // After the final head only trailers follow; they are not merged (RFC 9110 §6.5.1).
         if headAt != nil { return true }
@@ -300,14 +300,12 @@ final class Transfer: @unchecked Sendable {
         guard FieldSyntax.isToken(name) else {
             if ["content-length", "transfer-encoding"].contains(FieldLines.trimmed(name).lowercased()) {
                 // Other recipients may ignore the space and so read another length (RFC 9112 §5.1).
-                fail(.protocolViolation, "the origin sent a space inside a field that frames the body")
-                return false
+                return fail(.protocolViolation, "the origin sent a space inside a field that frames the body")
             }
             return true
         }
         guard fields.count < FetchConfiguration.fieldLimit else {
-            fail(.protocolViolation, "the head has more than \(FetchConfiguration.fieldLimit) fields")
-            return false
+            return fail(.protocolViolation, "the head has more than \(FetchConfiguration.fieldLimit) fields")
         }
         fields.append(HeaderField(name, Self.value(UnsafeRawBufferPointer(rebasing: line[(colon + 1)...]))))
         return true
@@ -328,21 +326,18 @@ final class Transfer: @unchecked Sendable {
 
     private func endOfHead(now: Double) -> Bool {
         if status == 101 {
-            fail(.protocolViolation, "the origin switched protocols (101), which was not asked for")
-            return false
+            return fail(.protocolViolation, "the origin switched protocols (101), which was not asked for")
         }
         guard status >= 100 else {
-            fail(.protocolViolation, "the origin sent an invalid status line")
-            return false
+            return fail(.protocolViolation, "the origin sent an invalid status line")
         }
         if status < 200 {
             expectsStatusLine = true
             interims += 1
             guard interims <= FetchConfiguration.interimLimit else {
-                fail(
+                return fail(
                     .protocolViolation, "the origin sent more than \(FetchConfiguration.interimLimit) interim responses"
                 )
-                return false
             }
             // 100 concerns this connection only (RFC 9110 §15.2.1).
             if status != 100 { request.onInterim?.report(status, fields.endToEnd()) }
@@ -369,23 +364,20 @@ final class Transfer: @unchecked Sendable {
         }
         if !codings.isEmpty, !lengths.isEmpty {
             // One of them is a lie, and others may believe the other (RFC 9112 §6.3).
-            fail(.protocolViolation, "the origin sent both Content-Length and Transfer-Encoding")
-            return false
+            return fail(.protocolViolation, "the origin sent both Content-Length and Transfer-Encoding")
         }
         guard codings.isEmpty || (codings.count == 1 && codings[0].lowercased() == "chunked") else {
-            fail(.protocolViolation, "the origin sent a transfer coding other than chunked, which was not asked for")
-            return false
+            return fail(
+                .protocolViolation, "the origin sent a transfer coding other than chunked, which was not asked for")
         }
         if lengths.count > 1 || lengths.first?.utf8.contains(UInt8(ascii: ",")) == true {
-            fail(.protocolViolation, "the origin sent more than one Content-Length")
-            return false
+            return fail(.protocolViolation, "the origin sent more than one Content-Length")
         }
         var length: Int?
         if let text = lengths.first {
             guard !text.isEmpty, text.utf8.count <= 18, text.utf8.allSatisfy(SourceURL.isDigit), let given = Int(text)
             else {
-                fail(.protocolViolation, "the origin sent a malformed Content-Length")
-                return false
+                return fail(.protocolViolation, "the origin sent a malformed Content-Length")
             }
             length = given
         }
@@ -394,8 +386,7 @@ final class Transfer: @unchecked Sendable {
             let whole = length + (isContinued ? body.count : 0)
             expected = whole
             guard whole <= request.byteLimit else {
-                fail(.tooLarge, "the body is \(whole) bytes, the limit is \(request.byteLimit) (`limits.bytes`)")
-                return false
+                return fail(.tooLarge, "the body is \(whole) bytes, the limit is \(request.byteLimit) (`limits.bytes`)")
             }
             if !isContinued { body.reserve(whole) }
         }
@@ -406,20 +397,17 @@ final class Transfer: @unchecked Sendable {
     private func receivePart(_ length: Int?) -> Bool {
         guard let partial = request.resuming else {
             guard status == 206, !request.expectsPart else { return true }
-            fail(.protocolViolation, "the origin sent a part (206), which was not asked for")
-            return false
+            return fail(.protocolViolation, "the origin sent a part (206), which was not asked for")
         }
         if status == 416 {
-            fail(.partMismatch, "the origin cannot continue an interrupted body (416)")
-            return false
+            return fail(.partMismatch, "the origin cannot continue an interrupted body (416)")
         }
         guard status == 206 else { return true }
         let problem =
             partial.mismatch(fields)
             ?? (length.map { $0 == partial.total - partial.body.count } == false ? "its length differs" : nil)
         if let problem {
-            fail(.partMismatch, "the rest of an interrupted body does not match its beginning: \(problem)")
-            return false
+            return fail(.partMismatch, "the rest of an interrupted body does not match its beginning: \(problem)")
         }
         fields = partial.fields(updatedBy: fields)
         status = 200
@@ -440,18 +428,15 @@ final class Transfer: @unchecked Sendable {
             return !hasEnough
         }
         if isContinued, let expected, body.count + piece.count > expected {
-            fail(.partMismatch, "the rest of an interrupted body is longer than announced")
-            return false
+            return fail(.partMismatch, "the rest of an interrupted body is longer than announced")
         }
         guard body.count + piece.count <= request.byteLimit else {
-            fail(
+            return fail(
                 .tooLarge,
                 "the body is longer than \(request.byteLimit) bytes (`limits.bytes`); it was cut off there")
-            return false
         }
         guard body.append(piece) else {
-            fail(.transport, Self.lost)
-            return false
+            return fail(.transport, Self.lost)
         }
         if reported == 0 || body.count - reported >= 65_536 {
             reported = body.count
