@@ -79,7 +79,8 @@ public final class ImagePipeline: Sendable {
             tiers: tiers, transport: transport, backlog: Backlog("fetches", limit: configuration.queue),
             caching: configuration.caching,
             acceptedTypes: configuration.acceptedTypes, byteLimit: configuration.limits.bytes, threads: threads,
-            failures: SharedFailureMemory(configuration.caching),
+            failures: FailureMemory(
+                maxAge: configuration.caching.errorMaxAge, attempts: configuration.caching.errorAttempts),
             // Starting a worker takes about as long as many origins take to answer, so it starts during the fetch.
             willRender: { [pool = renderer as? WorkerPool] in pool?.startFirst() },
             traceFields: { observe.traceFields }, now: now)

@@ -13,7 +13,7 @@ struct FetchStage: Sendable {
     let acceptedTypes: [String]
     let byteLimit: Int
     let threads: OwnedThreads
-    let failures: SharedFailureMemory
+    let failures: FailureMemory
     /// Called when the origin is asked for an original that will have to be rendered.
     let willRender: @Sendable () -> Void
     /// The fields that carry the trace context of the current task.

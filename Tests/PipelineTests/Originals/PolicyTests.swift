@@ -305,11 +305,10 @@ struct RememberedFailureTests {
     }
 
     @Test func `the memory of failures is bounded and forgets under a clock set back`() {
-        var memory = FailureMemory(maxAge: 10, attempts: 1)
-        memory.capacity = 3
+        let memory = FailureMemory(maxAge: 10, attempts: 1, capacity: 3)
         let error = PipelineError(.fetchFailed, "x")
         for number in 0..<5 { _ = memory.note("\(number)", error, .noResponse, now: Double(100 + number)) }
-        #expect(memory.remembered("1", now: 105) == nil && memory.remembered("2", now: 105) != nil)
-        #expect(memory.remembered("4", now: 114) == nil && memory.remembered("4", now: 103) == nil)
+        #expect(memory.remembered(["1"], now: 105) == nil && memory.remembered(["2"], now: 105) != nil)
+        #expect(memory.remembered(["4"], now: 114) == nil && memory.remembered(["4"], now: 103) == nil)
     }
 }
