@@ -19,9 +19,7 @@ extension ImagePipeline {
     /// Purges a source by its `OriginalRecord.source` name: a normalised URL, `file:` and an absolute path, `id:` and a
     /// `sourceID`, or `bytes:` and the SHA-256 of the given bytes.
     public func purge(name: String, mode: PurgeMode = .hard) async throws(PipelineError) -> PurgeResult {
-        do throws(StoreError) { return try await tiers.purge(source: name, mode: mode) } catch {
-            throw PipelineError(error)
-        }
+        try await purging { () async throws(StoreError) in try await tiers.purge(source: name, mode: mode) }
     }
 
     /// Purges many sources at once, by URL prefix or by host. The time it takes grows with what it removes.
@@ -29,20 +27,15 @@ extension ImagePipeline {
     public func purge(
         _ selection: SourceSelection, mode: PurgeMode = .hard
     ) async throws(PipelineError) -> PurgeResult {
-        do throws(StoreError) { return try await tiers.purge(selection, mode: mode) } catch {
-            throw PipelineError(error)
-        }
+        try await purging { () async throws(StoreError) in try await tiers.purge(selection, mode: mode) }
     }
 
-    /// Purges sources by name and by prefixes of names.
     package func purge(
         names: Set<String>, prefixes: [String], mode: PurgeMode
     ) async throws(PipelineError) -> PurgeResult {
         let matching = prefixes.isEmpty ? nil : SourceSelection(prefixes: prefixes)
-        do throws(StoreError) {
-            return try await tiers.purge(PurgeSelection(sources: names, matching: matching, mode: mode))
-        } catch {
-            throw PipelineError(error)
+        return try await purging { () async throws(StoreError) in
+            try await tiers.purge(PurgeSelection(sources: names, matching: matching, mode: mode))
         }
     }
 
@@ -53,8 +46,8 @@ extension ImagePipeline {
     /// own tag only. Work in flight when it starts is not stored, whatever its source.
     public func purge(tags: Set<String>, mode: PurgeMode = .hard) async throws(PipelineError) -> PurgeResult {
         let own = tags.filter(SourceTags.isOwn)
-        var result = PurgeResult()
-        do throws(StoreError) {
+        return try await purging { () async throws(StoreError) in
+            var result = PurgeResult()
             if !own.isEmpty {
                 result.add(try await tiers.purge(mode: mode) { own.contains(SourceTags.own($0)) })
             }
@@ -64,10 +57,8 @@ extension ImagePipeline {
                         SourceTags.named(in: record.response.fields).contains(where: tags.contains)
                     })
             }
-        } catch {
-            throw PipelineError(error)
+            return result
         }
-        return result
     }
 
     /// Removes the variants of every original of which a stored variant uses one of these masks or overlays; originals
@@ -76,16 +67,20 @@ extension ImagePipeline {
     /// Searches all variants of the cache folder and of memory. Work in flight when it starts is not stored.
     public func purge(masks: Set<String>, overlays: Set<String> = []) async throws(PipelineError) -> PurgeResult {
         let names = masks.union(overlays)
-        do throws(StoreError) {
-            return try await tiers.purge { text in
+        return try await purging { () async throws(StoreError) in
+            try await tiers.purge { text in
                 guard names.contains(where: { text.contains($0) }) else { return false }
                 // A recipe that does not parse may use one: rendering it again does no harm.
                 guard let recipe = try? Recipe(text) else { return true }
                 return recipe.maskNames.contains(where: masks.contains)
                     || recipe.overlayNames.contains(where: overlays.contains)
             }
-        } catch {
-            throw PipelineError(error)
         }
+    }
+
+    private func purging(
+        _ body: () async throws(StoreError) -> PurgeResult
+    ) async throws(PipelineError) -> PurgeResult {
+        do throws(StoreError) { return try await body() } catch { throw PipelineError(error) }
     }
 }
