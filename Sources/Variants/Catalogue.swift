@@ -92,22 +92,7 @@ extension Catalogue {
         }.joined()
     }
 
-    /// A Markdown table of all entries, as included in `docs/recipes.md`.
-    package static var referenceText: String {
-        let rows = entries.map { entry in
-            let cells = [code(entry.grammar), entry.summary, entry.ranges, code(entry.example)]
-            return "| " + cells.joined(separator: " | ") + " |"
-        }
-        return (["| step | what it does | arguments | example |", "|---|---|---|---|"] + rows).joined(separator: "\n")
-            + "\n"
-    }
-
     private static func plain(_ text: String) -> String { text.filter { $0 != "`" } }
-
-    /// Formats code for a table cell, where an unescaped bar would end the cell.
-    private static func code(_ text: String) -> String {
-        "`" + text.split(separator: "|", omittingEmptySubsequences: false).joined(separator: "\\|") + "`"
-    }
 }
 
 extension OutputEncoder {

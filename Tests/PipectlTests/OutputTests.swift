@@ -113,9 +113,14 @@ import Testing
         let parts = Samples.folder.split(separator: "/", omittingEmptySubsequences: false)
         let path = parts.dropLast().joined(separator: "/") + "/docs/commands.md"
         let text = String(decoding: try #require(ScratchFolder.bytes(at: path)), as: UTF8.self)
-        let table = PipelineError.Code.referenceText
-        #expect(text.contains(table), "replace the table by:\n\(table)")
         let codes = PipelineError.Code.all + PipelineError.Code.ofItems
+        let rows = codes.map { code in
+            let status = PipelineError.Code.ofItems.contains(code) ? "" : String(code.status)
+            return "| `\(code.name)` | \(code.exitCode) | \(status) | \(code.summary) |"
+        }
+        let table = (["| `error.code` | exit code | HTTP status | meaning |", "|---|---|---|---|"] + rows)
+            .joined(separator: "\n")
+        #expect(text.contains(table + "\n"), "replace the table by:\n\(table)")
         #expect(Set(codes).count == codes.count)
         for code in codes {
             #expect(

@@ -75,16 +75,6 @@ struct PipelineMetric: Sendable, Hashable {
         memoryBytes, memoryEvictions, workers, sharing, background, backgroundRunning,
         work, workRefused,
     ]
-
-    /// The table of docs/metrics.md.
-    static var referenceText: String {
-        let rows = all.map { metric in
-            let labels = metric.labels.map { "`\($0)`" }.joined(separator: ", ")
-            return "| `\(metric.name)` | \(metric.kind.rawValue) | \(labels) | \(metric.meaning) |"
-        }
-        return (["| metric | kind | labels | what it counts or measures |", "|---|---|---|---|"] + rows)
-            .joined(separator: "\n")
-    }
 }
 
 /// The value of one series of a counter or gauge, as the part that keeps it counts it.

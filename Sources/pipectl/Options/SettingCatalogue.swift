@@ -264,21 +264,3 @@ enum SettingCatalogue {
                 .unknownKey, origin, "unknown setting `\(key)`" + NearestName.hint(key, in: all.map(\.key))))
     }
 }
-
-extension SettingCatalogue {
-    /// The Markdown table of all settings in `docs/settings.md`.
-    static var referenceText: String {
-        let rows = all.map { setting in
-            let cells = [
-                "`\(setting.key)`", setting.kind.expectation, "`\(setting.fallback.json)`", setting.reason,
-                setting.departure?.text ?? "", reloaded.contains(setting.key) ? "yes" : "",
-            ]
-            return "| " + cells.map { $0.split(separator: "|").joined(separator: "\\|") }.joined(separator: " | ")
-                + " |"
-        }
-        let head = [
-            "| setting | takes | default | what and why | another default | reload |", "|---|---|---|---|---|---|",
-        ]
-        return (head + rows).joined(separator: "\n") + "\n"
-    }
-}

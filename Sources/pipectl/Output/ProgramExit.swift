@@ -38,13 +38,4 @@ extension PipelineError.Code {
     static let ofItems: [Self] = [
         .sourceNotFound, .badSource, .badManifest, .badManifestLine, .noRecipe, .badName, .outputFailed,
     ]
-
-    /// The table of `docs/commands.md`.
-    static var referenceText: String {
-        let rows = (all + ofItems).map { code in
-            "| `\(code.name)` | \(code.exitCode) | \(ofItems.contains(code) ? "" : String(code.status)) | \(code.summary) |"
-        }
-        return (["| `error.code` | exit code | HTTP status | meaning |", "|---|---|---|---|"] + rows)
-            .joined(separator: "\n") + "\n"
-    }
 }

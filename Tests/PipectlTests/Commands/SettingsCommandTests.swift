@@ -33,9 +33,18 @@ extension CommandTests {
             let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
                 .deletingLastPathComponent().deletingLastPathComponent()
             let text = try String(contentsOf: root.appending(path: "docs/settings.md"), encoding: .utf8)
-            #expect(
-                text.contains(SettingCatalogue.referenceText),
-                "replace the table by:\n\(SettingCatalogue.referenceText)")
+            let rows = SettingCatalogue.all.map { setting in
+                let cells = [
+                    "`\(setting.key)`", setting.kind.expectation, "`\(setting.fallback.json)`", setting.reason,
+                    setting.departure?.text ?? "", SettingCatalogue.reloaded.contains(setting.key) ? "yes" : "",
+                ]
+                return "| " + cells.map { $0.replacing("|", with: "\\|") }.joined(separator: " | ") + " |"
+            }
+            let head = [
+                "| setting | takes | default | what and why | another default | reload |", "|---|---|---|---|---|---|",
+            ]
+            let table = (head + rows).joined(separator: "\n") + "\n"
+            #expect(text.contains(table), "replace the table by:\n\(table)")
         }
 
         @Test func `limits steps is the longest recipe of every command`() async throws {
