@@ -3,6 +3,11 @@ package enum JSONValue: Sendable, Hashable {
     package struct Member: Sendable, Hashable {
         package var name: String
         package var value: JSONValue
+
+        package init(name: String, value: JSONValue) {
+            self.name = name
+            self.value = value
+        }
     }
 
     case null

@@ -1,3 +1,4 @@
+import PipelineSupport
 import Pipeline
 import Glibc
 import Synchronization
@@ -25,7 +26,7 @@ import Testing
         #expect(summary.items == 40 && summary.failed == 4 && summary.written == 36)
         #expect(summary.failures == ["notFound": 4])
         #expect(summary.exit == .itemsFailed)
-        let lines = (folder.text("report.jsonl") ?? "").split(separator: "\n").map { try? JSONReader.parse(String($0)) }
+        let lines = (folder.text("report.jsonl") ?? "").split(separator: "\n").map { try? JSONParser.parse(String($0)) }
         #expect(lines.map { $0?["source"] } == names.map { .string($0) })
         #expect(folder.names("out").count == 36)
         #expect(folder.text("out/pic0.png") == "https://h/pic0.jpg|circle")
@@ -197,7 +198,7 @@ import Testing
         summary.failures = ["notFound": 1]
         summary.seconds = 1.5
         #expect(summary.text.contains("rendered 2") && summary.text.contains("1 × notFound"))
-        let value = try JSONReader.parse(summary.json)
+        let value = try JSONParser.parse(summary.json)
         #expect(value["outcomes"]?["rendered"] == .int(2) && value["seconds"] == .double(1.5))
     }
 }

@@ -1,3 +1,4 @@
+import PipelineSupport
 import Glibc
 import Pipeline
 import Testing
@@ -275,12 +276,12 @@ import Variants
     }
 }
 
-@Suite struct JSONReaderTests {
+@Suite struct JSONValueTests {
     @Test func `all kinds of values are read`() throws {
-        let value = try JSONReader.parse(#" {"a":[1,-2.5,1e-3,true,null],"b":"\u00e9\ud83d\ude00\n\/","c":{}} "#)
+        let value = try JSONParser.parse(#" {"a":[1,-2.5,1e-3,true,null],"b":"\u00e9\ud83d\ude00\n\/","c":{}} "#)
         #expect(value["a"] == .list([.int(1), .double(-2.5), .double(0.001), .bool(true), .null]))
         #expect(value["b"] == .string("é😀\n/"))
-        #expect(try JSONReader.parse(value.json) == value)
+        #expect(try JSONParser.parse(value.json) == value)
     }
 
     @Test(arguments: [
@@ -289,10 +290,10 @@ import Variants
         "{\"a\":1,\"a\":2}", "\"\\u+123\"", "1e999", "'a'",
     ])
     func `what is no JSON is refused`(_ text: String) {
-        #expect(throws: JSONError.self) { _ = try JSONReader.parse(text) }
+        #expect(throws: JSONParser.Malformed.self) { _ = try JSONParser.parse(text) }
     }
 
     @Test func `deep nesting is an error, not a crash`() {
-        #expect(throws: JSONError.self) { _ = try JSONReader.parse(String(repeating: "[", count: 100_000)) }
+        #expect(throws: JSONParser.Malformed.self) { _ = try JSONParser.parse(String(repeating: "[", count: 100_000)) }
     }
 }

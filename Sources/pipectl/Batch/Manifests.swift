@@ -1,3 +1,5 @@
+import PipelineSupport
+
 extension LineReader {
     /// A failed item whose source names the line.
     func failed(line: Int, _ message: String) -> BatchEntry {
@@ -54,11 +56,11 @@ final class SourceLinesReader: EntryReader {
         if text.trimmed.isEmpty { return nil }
         let value: SettingValue
         do {
-            value = try JSONReader.parse(text)
+            value = try JSONParser.parse(text)
         } catch {
             throw NameError(message: "not JSON: \(error)")
         }
-        guard case .map(let members) = value else { throw NameError(message: "expected an object") }
+        guard case .object(let members) = value else { throw NameError(message: "expected an object") }
         for member in members where !manifestNames.contains(member.name) {
             throw NameError(
                 message: "unknown member `\(member.name)`" + NearestName.hint(member.name, in: manifestNames))

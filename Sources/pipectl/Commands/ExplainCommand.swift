@@ -1,3 +1,4 @@
+import PipelineSupport
 import ArgumentParser
 import Pipeline
 import Variants

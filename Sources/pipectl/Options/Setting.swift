@@ -1,3 +1,5 @@
+import PipelineSupport
+
 /// One setting: its name, the place in the configuration that it fills, the values it takes, and the reason for its
 /// default. The default is the configuration's own, so that library and command share it.
 struct Setting: Sendable {
@@ -100,7 +102,7 @@ struct GivenSetting {
 
     /// The position of a member of a map.
     func index(of name: String) -> Int? {
-        guard case .map(let members) = value else { return nil }
+        guard case .object(let members) = value else { return nil }
         return members.lastIndex { $0.name == name }
     }
 
@@ -117,7 +119,7 @@ struct GivenSetting {
 
     /// Calls `read` for each member of a map. Each that it refuses is an error of its own.
     func eachMember(_ read: (SettingMember) throws(SettingErrors) -> Void) throws(SettingErrors) {
-        guard case .map(let members) = value else { return }
+        guard case .object(let members) = value else { return }
         var errors = SettingErrors()
         for (index, member) in members.enumerated() {
             errors.collect(at: origin(of: index)) { () throws(SettingErrors) in try read(member) }

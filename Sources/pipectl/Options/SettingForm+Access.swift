@@ -1,3 +1,4 @@
+import PipelineSupport
 import ImageServer
 import Pipeline
 
@@ -6,7 +7,7 @@ extension SettingForm where Value == [SigningKey] {
     static var signingKeys: Self {
         Self(
             kind: .map, read: { (given) throws(SettingErrors) in try given.signingKeys() },
-            write: { .map($0.map(\.id).sorted().map { SettingMember(name: $0, value: .null) }) })
+            write: { .object($0.map(\.id).sorted().map { SettingMember(name: $0, value: .null) }) })
     }
 }
 

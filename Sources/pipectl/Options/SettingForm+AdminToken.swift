@@ -1,3 +1,4 @@
+import PipelineSupport
 import ImageServer
 
 extension SettingForm where Value == AdminToken? {

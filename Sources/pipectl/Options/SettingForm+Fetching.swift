@@ -1,3 +1,4 @@
+import PipelineSupport
 import Glibc
 import Pipeline
 
@@ -40,7 +41,7 @@ extension SettingForm where Value == BreakerConfiguration? {
             kind: .either([.bool, .map]), read: { (given) throws(SettingErrors) in try given.breaker() },
             write: { breaker in
                 guard let breaker, breaker != BreakerConfiguration() else { return .bool(breaker != nil) }
-                return .map([
+                return .object([
                     SettingMember(name: "failures", value: .int(breaker.failures)),
                     SettingMember(name: "seconds", value: .double(breaker.seconds)),
                 ])
@@ -53,7 +54,7 @@ extension SettingForm where Value == [HostOrigin: HostSettings] {
     static var hosts: Self {
         Self(
             kind: .map, read: { (given) throws(SettingErrors) in try given.hosts() },
-            write: { .map($0.keys.map(\.description).sorted().map { SettingMember(name: $0, value: .null) }) })
+            write: { .object($0.keys.map(\.description).sorted().map { SettingMember(name: $0, value: .null) }) })
     }
 }
 
@@ -87,7 +88,7 @@ extension GivenSetting {
 
     /// Parses one entry of `hosts`. Its values are secrets, so no message contains them.
     private func settings(of host: HostOrigin, _ value: SettingValue) throws(SettingErrors) -> HostSettings {
-        guard case .map(let members) = value else {
+        guard case .object(let members) = value else {
             throw bad(host, "is \(value.kindName); expected a map of headers, basic, bearer, ca, insecure and trace")
         }
         var settings = HostSettings()
@@ -103,7 +104,7 @@ extension GivenSetting {
         _ settings: inout HostSettings, of host: HostOrigin, _ member: SettingMember
     ) throws(SettingErrors) {
         switch (member.name, member.value) {
-        case ("headers", .map(let fields)): settings.fields = try self.fields(fields, host)
+        case ("headers", .object(let fields)): settings.fields = try self.fields(fields, host)
         case ("basic", .string(let text)), ("bearer", .string(let text)):
             guard settings.credentials == nil else { throw bad(host, "has both basic and bearer, or one twice") }
             settings.credentials = try credentials(member.name, text, host)

@@ -1,3 +1,4 @@
+import PipelineSupport
 import Glibc
 import ImageServer
 import ImageServerNIO
@@ -8,7 +9,7 @@ extension SettingForm where Value == TLSFiles? {
         Self(
             kind: .map,
             read: { (given) throws(SettingErrors) in
-                guard given.value != .map([]) else { return nil }
+                guard given.value != .object([]) else { return nil }
                 var paths: [String: String] = [:]
                 try given.eachMember { (member) throws(SettingErrors) in
                     guard ["certificate", "key"].contains(member.name) else {
@@ -31,7 +32,7 @@ extension SettingForm where Value == TLSFiles? {
                 return TLSFiles(certificate: certificate, key: key)
             },
             write: { files in
-                .map(
+                .object(
                     files.map {
                         [
                             SettingMember(name: "certificate", value: .string($0.certificate)),

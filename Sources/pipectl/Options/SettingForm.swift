@@ -1,3 +1,4 @@
+import PipelineSupport
 import ImageServerNIO
 import Glibc
 import Pipeline
@@ -148,12 +149,14 @@ extension SettingForm where Value == [String: String] {
         Self(
             kind: .map,
             read: { given in
-                guard case .map(let members) = given.value else { return [:] }
+                guard case .object(let members) = given.value else { return [:] }
                 var result: [String: String] = [:]
                 for member in members { if case .string(let text) = member.value { result[member.name] = text } }
                 return result
             },
-            write: { .map($0.sorted { $0.key < $1.key }.map { SettingMember(name: $0.key, value: .string($0.value)) }) }
+            write: {
+                .object($0.sorted { $0.key < $1.key }.map { SettingMember(name: $0.key, value: .string($0.value)) })
+            }
         )
     }
 }

@@ -50,7 +50,7 @@ indirect enum SettingKind: Sendable {
     /// The value in the form this kind stores; nil if the kind does not accept it.
     func accept(_ value: SettingValue) -> SettingValue? {
         switch (self, value) {
-        case (.bool, .bool), (.text, .string), (.list, .list), (.map, .map): return value
+        case (.bool, .bool), (.text, .string), (.list, .list), (.map, .object): return value
         case (.integer(let range), .int(let number)): return range.contains(number) ? value : nil
         case (.integer, .double(let number)):
             guard let whole = Int(exactly: number) else { return nil }
@@ -78,23 +78,23 @@ indirect enum SettingKind: Sendable {
     func read(_ raw: String) -> SettingValue? {
         switch self {
         case .text:
-            if raw.hasPrefix("\""), case .string(let text)? = try? JSONReader.parse(raw) { return .string(text) }
+            if raw.hasPrefix("\""), case .string(let text)? = try? JSONParser.parse(raw) { return .string(text) }
             return .string(raw)
         case .choice, .size:
-            if raw.hasPrefix("\""), let value = try? JSONReader.parse(raw) { return accept(value) }
+            if raw.hasPrefix("\""), let value = try? JSONParser.parse(raw) { return accept(value) }
             return accept(.string(raw))
         case .list:
             // Text that is not JSON is a bare list, so the JSON error carries no information.
-            if let value = try? JSONReader.parse(raw), case .list = value { return value }
+            if let value = try? JSONParser.parse(raw), case .list = value { return value }
             guard !raw.hasPrefix("["), !raw.hasPrefix("{") else { return nil }
             return .list(raw.split(separator: ",").map { .string(String($0)) })
         case .integers:
-            return (try? JSONReader.parse(raw.hasPrefix("[") ? raw : "[\(raw)]")).flatMap { accept($0) }
+            return (try? JSONParser.parse(raw.hasPrefix("[") ? raw : "[\(raw)]")).flatMap { accept($0) }
         case .either(let kinds):
             for kind in kinds { if let value = kind.read(raw) { return value } }
             return nil
         case .bool, .integer, .number, .map:
-            return (try? JSONReader.parse(raw)).flatMap { accept($0) }
+            return (try? JSONParser.parse(raw)).flatMap { accept($0) }
         }
     }
 }

@@ -1,3 +1,5 @@
+import PipelineSupport
+
 /// A size in bytes, or a share of the total memory or disk (`10%`).
 enum SettingSize: Sendable, Hashable {
     case bytes(Int)

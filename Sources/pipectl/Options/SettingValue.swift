@@ -1,18 +1,13 @@
 import PipelineSupport
 
-/// A value of a setting or of a JSON text. Maps keep their members in the order written.
-enum SettingValue: Sendable, Hashable {
-    case null
-    case bool(Bool)
-    case int(Int)
-    case double(Double)
-    case string(String)
-    case list([SettingValue])
-    case map([SettingMember])
+/// The value of a setting, as JSON has it.
+typealias SettingValue = JSONValue
+typealias SettingMember = JSONValue.Member
 
-    /// The member of a map; nil for other values and missing names.
-    subscript(name: String) -> SettingValue? {
-        guard case .map(let members) = self else { return nil }
+extension JSONValue {
+    /// The member of an object; nil for other values and missing names.
+    subscript(name: String) -> JSONValue? {
+        guard case .object(let members) = self else { return nil }
         return members.last { $0.name == name }?.value
     }
 
@@ -24,7 +19,7 @@ enum SettingValue: Sendable, Hashable {
         case .int, .double: "a number"
         case .string: "text"
         case .list: "a list"
-        case .map: "a map"
+        case .object: "a map"
         }
     }
 
@@ -36,13 +31,12 @@ enum SettingValue: Sendable, Hashable {
         case .double(let value): JSONText.number(value)
         case .string(let value): JSONText.quoted(value)
         case .list(let values): "[" + values.map(\.json).joined(separator: ",") + "]"
-        case .map(let members):
+        case .object(let members):
             "{" + members.map { JSONText.quoted($0.name) + ":" + $0.value.json }.joined(separator: ",") + "}"
         }
     }
 }
 
-struct SettingMember: Sendable, Hashable {
-    var name: String
-    var value: SettingValue
+extension JSONParser {
+    static func parse(_ text: String) throws(Malformed) -> JSONValue { try parse(Array(text.utf8)) }
 }

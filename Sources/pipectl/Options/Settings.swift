@@ -1,3 +1,4 @@
+import PipelineSupport
 import Glibc
 import Pipeline
 import Variants
@@ -116,7 +117,7 @@ struct Settings: Sendable {
                 if case .string = value { continue }
                 errors.add(given.bad("an element is \(value.kindName); expected text", member: index))
             }
-        case .map(let members) where ["presets", "baseURLs"].contains(setting.key):
+        case .object(let members) where ["presets", "baseURLs"].contains(setting.key):
             for (index, member) in members.enumerated() {
                 if case .string = member.value { continue }
                 errors.add(given.bad("`\(member.name)` is \(member.value.kindName); expected text", member: index))

@@ -1,3 +1,5 @@
+import PipelineSupport
+
 /// Reads the YAML file of `--config`: settings as `fetch.slots: 8` or nested as `fetch:` with `slots: 8` below.
 enum SettingsFile {
     struct Found {
@@ -94,7 +96,7 @@ enum SettingsFile {
                     members.append(SettingMember(name: text, value: value))
                 }
             }
-            return members.count == mapping.count ? .map(members) : nil
+            return members.count == mapping.count ? .object(members) : nil
         }
     }
 }

@@ -1,3 +1,4 @@
+import PipelineSupport
 import CYAML
 
 /// A YAML document as a tree, with the line of every part. libyaml reads it; plain scalars are numbers, booleans or nothing

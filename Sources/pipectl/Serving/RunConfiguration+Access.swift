@@ -1,3 +1,4 @@
+import PipelineSupport
 import ImageServer
 import Variants
 

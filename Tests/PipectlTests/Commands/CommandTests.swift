@@ -1,3 +1,4 @@
+import PipelineSupport
 import Glibc
 import TestSupport
 import Testing
@@ -53,7 +54,7 @@ enum Samples {
 extension SettingValue {
     /// The value of a JSON line; `.null` for what is none.
     static func parsed(_ text: some StringProtocol) -> SettingValue {
-        (try? JSONReader.parse(String(text))) ?? .null
+        (try? JSONParser.parse(String(text))) ?? .null
     }
 
     /// A member of members: `at("error", "code")`.

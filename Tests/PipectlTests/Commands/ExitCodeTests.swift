@@ -1,4 +1,5 @@
 @testable import PipelineCaching
+import PipelineSupport
 import CSQLite
 import Glibc
 import TestSupport

@@ -1,3 +1,4 @@
+import PipelineSupport
 import Foundation
 import Testing
 import TestSupport

@@ -1,3 +1,4 @@
+import PipelineSupport
 import TestSupport
 
 @testable import pipectl
@@ -11,11 +12,11 @@ extension PipectlFuzzTests {
             "1e308", "1e999", "-0", "0.1", "9223372036854775808", "[[[[[[[[", "\"a\":", " ", "\n", "\u{feff}", "é",
         ]
     ) { bytes in
-        do throws(JSONError) {
-            let text = try JSONReader.parse(bytes.fuzzText).json
+        do throws(JSONParser.Malformed) {
+            let text = try JSONParser.parse(bytes.fuzzText).json
             let again: String
-            do throws(JSONError) {
-                again = try JSONReader.parse(text).json
+            do throws(JSONParser.Malformed) {
+                again = try JSONParser.parse(text).json
             } catch {
                 return "`\(text)` is refused: \(error)"
             }

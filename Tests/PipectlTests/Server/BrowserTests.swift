@@ -1,3 +1,4 @@
+import PipelineSupport
 import Glibc
 import Synchronization
 import TestSupport

@@ -1,3 +1,4 @@
+import PipelineSupport
 import Synchronization
 import TestSupport
 import Testing

@@ -1,3 +1,4 @@
+import PipelineSupport
 import Dispatch
 import Glibc
 import TestSupport

@@ -1,3 +1,4 @@
+import PipelineSupport
 import ImageServer
 import ImageServerNIO
 import Pipeline
@@ -73,7 +74,7 @@ import Variants
         #expect(try read(["sizes.steps=[7]", "sizes.strict=true"]).site.recipes.sizes?.isStrict == true)
         var errors = SettingErrors()
         let found = SettingsFile.parse("sizes:\n  steps: [20, 40]\n", path: "c.yaml", &errors)
-        #expect(errors.isEmpty && found.map(\.value) == [.list([.int(20), .int(40)])])
+        #expect(errors.isEmpty && found.map(\.entry.value) == [.list([.int(20), .int(40)])])
     }
 
     @Test func `a server without keys does not start where others can connect, and one that checks nothing says so`()
