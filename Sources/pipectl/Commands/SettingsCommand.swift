@@ -19,7 +19,8 @@ struct SettingsCommand: ParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func run() throws {
-        let settings = try common.settings()
+        let settings = common.collectedSettings()
+        try settings.errors.check()
         for setting in SettingCatalogue.all {
             print(json ? Self.json(setting, settings) : Self.text(setting, settings))
         }

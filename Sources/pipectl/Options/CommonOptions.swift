@@ -25,19 +25,10 @@ struct CommonOptions: ParsableArguments {
         )
     }
 
-    /// The settings in force: a flag overrides the environment, which overrides the file, which overrides the default.
+    /// The settings in force, whatever is wrong with them: making a configuration of them throws it, with what it finds
+    /// itself.
     ///
     /// - Parameter flags: settings given by a command's own flags: flag, setting, value.
-    /// - Throws: all that is wrong with them, as far as it shows without making a configuration of them.
-    func settings(
-        flags: [(flag: String, key: String, value: String)] = []
-    ) throws(SettingErrors) -> Settings {
-        let settings = collectedSettings(flags: flags)
-        try settings.errors.check()
-        return settings
-    }
-
-    /// The same, whatever is wrong: making a configuration of them throws it, with what it finds itself.
     func collectedSettings(flags: [(flag: String, key: String, value: String)] = []) -> Settings {
         .collected(
             assignments: assignments, flags: flags + (cache.map { [("--cache", "cache", $0)] } ?? []),

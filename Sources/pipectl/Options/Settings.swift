@@ -45,7 +45,7 @@ struct Settings: Sendable {
     ) -> Settings {
         var settings = Settings(environment)
         if let file {
-            for found in SettingsFile.read(file, &settings.errors) { settings.set(found) }
+            for found in SettingsFile.read(file, &settings.errors) { settings.set(found.key, found.entry) }
         }
         settings.readEnvironment()
         for (position, assignment) in assignments.enumerated() {
@@ -93,15 +93,14 @@ struct Settings: Sendable {
     }
 
     /// Sets a value that is already parsed.
-    private mutating func set(_ found: SettingsFile.Found) {
+    private mutating func set(_ key: String, _ found: Entry) {
         do throws(SettingErrors) {
-            let setting = try SettingCatalogue.setting(found.key, found.origin)
+            let setting = try SettingCatalogue.setting(key, found.origin)
             guard let accepted = setting.kind.accept(found.value) else {
                 let shown = if case .string(let text) = found.value { text } else { found.value.json }
                 throw Self.bad(setting, shown, found.origin)
             }
-            entries[found.key] = try Self.checked(
-                setting, Entry(value: accepted, origin: found.origin, lines: found.lines))
+            entries[key] = try Self.checked(setting, Entry(value: accepted, origin: found.origin, lines: found.lines))
         } catch {
             errors.add(error)
         }

@@ -2,13 +2,7 @@ import PipelineSupport
 
 /// Reads the YAML file of `--config`: settings as `fetch.slots: 8` or nested as `fetch:` with `slots: 8` below.
 enum SettingsFile {
-    struct Found {
-        var key: String
-        var value: SettingValue
-        var origin: SettingOrigin
-        /// The line of each element or member, if the value is a list or a map.
-        var lines: [Int] = []
-    }
+    typealias Found = (key: String, entry: Settings.Entry)
 
     /// Reads and flattens the file; names are checked by `Settings`.
     static func read(_ path: String, _ errors: inout SettingErrors) -> [Found] {
@@ -60,7 +54,7 @@ enum SettingsFile {
             if isGroup, case .mapping(let inner) = node.content {
                 flatten(inner, prefix: key + ".", path: path, into: &found, &errors)
             } else if let value = value(node, path, key, &errors) {
-                found.append(Found(key: key, value: value, origin: origin, lines: lines(node)))
+                found.append((key, Settings.Entry(value: value, origin: origin, lines: lines(node))))
             }
         }
     }

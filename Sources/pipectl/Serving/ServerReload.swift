@@ -14,16 +14,6 @@ struct ServerReload {
     /// The settings in force.
     private(set) var settings: Settings
 
-    init(
-        pipeline: ImagePipeline, servers: [HTTPServer], passed: [Int32], site: ServerConfiguration, settings: Settings
-    ) {
-        self.pipeline = pipeline
-        self.servers = servers
-        self.passed = passed
-        self.site = site
-        self.settings = settings
-    }
-
     /// Reads the settings' files again and puts in force what can be; if anything is wrong with them, nothing changes.
     ///
     /// - Returns: what to tell the operator, line by line.
