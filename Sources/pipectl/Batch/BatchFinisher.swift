@@ -13,15 +13,13 @@ final class BatchFinisher: @unchecked Sendable {
     private var report: Int32 = -1
     private var gallery: Gallery?
     private var progress: ProgressLine?
-    private let clock = ContinuousClock()
-    private let began: ContinuousClock.Instant
+    private let began = ContinuousClock.now
 
     /// Creates the output folder, the report and the gallery up front, so that a batch that cannot save its results
     /// never starts.
     init(_ options: BatchOptions, sources: SourceGuard) throws(CommandFailure) {
         self.options = options
         self.sources = sources
-        began = clock.now
         var folder = options.outputFolder
         while folder.count > 1, folder.hasSuffix("/") { folder.removeLast() }
         self.folder = folder
@@ -154,10 +152,7 @@ final class BatchFinisher: @unchecked Sendable {
             index: item.index, hasSeveralRecipes: item.hasSeveralRecipes)
     }
 
-    private var seconds: Double {
-        let (whole, parts) = began.duration(to: clock.now).components
-        return Double(whole) + Double(parts) / 1e18
-    }
+    private var seconds: Double { began.duration(to: .now) / .seconds(1) }
 
     private func show() {
         if let text = progress?.update(summary, seconds: seconds) { send(text) }

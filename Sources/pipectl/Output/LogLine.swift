@@ -44,14 +44,10 @@ struct LogLine: Sendable {
         var whole = time_t(seconds.rounded(.down))
         var parts = tm()
         gmtime_r(&whole, &parts)
-        func digits(_ number: Int, _ count: Int) -> String {
-            let text = String(number)
-            return String(repeating: "0", count: max(0, count - text.utf8.count)) + text
+        let text = String(unsafeUninitializedCapacity: 32) { text in
+            text.withMemoryRebound(to: CChar.self) { strftime($0.baseAddress, $0.count, "%Y-%m-%dT%H:%M:%S", &parts) }
         }
         let milliseconds = Int(((seconds - seconds.rounded(.down)) * 1000).rounded(.down))
-        return
-            "\(digits(Int(parts.tm_year) + 1900, 4))-\(digits(Int(parts.tm_mon) + 1, 2))-\(digits(Int(parts.tm_mday), 2))"
-            + "T\(digits(Int(parts.tm_hour), 2)):\(digits(Int(parts.tm_min), 2)):\(digits(Int(parts.tm_sec), 2))"
-            + ".\(digits(milliseconds, 3))Z"
+        return "\(text).\(String(1000 + milliseconds).dropFirst())Z"
     }
 }

@@ -72,12 +72,6 @@ enum Readable {
         return "\(scaled / 10).\(scaled % 10)"
     }
 
-    /// One decimal below 100, unless that decimal is 0.
-    static func short(_ value: Double) -> String {
-        let text = tenths(min(value, 1e9))
-        return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
-    }
-
     /// `0.4 s`, `42 s`, `3 min 05 s`, `2 h 10 min`.
     static func duration(seconds: Double) -> String {
         if seconds < 10 { return tenths(max(0, seconds)) + " s" }
