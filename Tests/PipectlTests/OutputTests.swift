@@ -89,7 +89,7 @@ import Testing
     @Test func `a failed item has its code and message`() throws {
         var item = ItemJSON(source: "s", recipe: "", outcome: .failed)
         item.error = BatchFailure(code: .notFound, message: "line\nbreak")
-        let value = try JSONReader.parse(item.line)
+        let value = try JSONParser.parse(item.line)
         #expect(value["error"]?["code"] == .string("notFound"))
         #expect(value["error"]?["message"] == .string("line\nbreak"))
         #expect(value["key"] == nil)
@@ -175,6 +175,6 @@ import Testing
     @Test func `links are relative and encoded`() {
         #expect(Gallery.link(from: "/a/b", to: "/a/out/c d#1.png") == "../out/c%20d%231.png")
         #expect(Gallery.link(from: "/a/b", to: "/a/b/x.png") == "x.png")
-        #expect(Gallery.absolute("/a/./b//../c") == "/a/c")
+        #expect(absolutePath("/a/./b//../c") == "/a/c")
     }
 }

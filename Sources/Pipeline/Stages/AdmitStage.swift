@@ -2,7 +2,6 @@ import HTTPCaching
 public import PipelineCaching
 import PipelineFetching
 import PipelineSupport
-import Glibc
 import Variants
 
 extension ImageSource {
@@ -150,20 +149,5 @@ struct AdmitStage: Sendable {
         case .bytes(let bytes, let name):
             return (.bytes(bytes), request.sourceID.map { "id:" + $0 } ?? "bytes:" + sha256Hex(bytes), name)
         }
-    }
-
-    /// The absolute path, with `.` and `..` resolved by name; symbolic links are left as they are.
-    private static func absolutePath(_ path: String) -> String {
-        var full = path
-        if !path.hasPrefix("/") {
-            guard let folder = getcwd(nil, 0) else { return path }
-            defer { free(folder) }
-            full = String(cString: folder) + "/" + path
-        }
-        var parts: [Substring] = []
-        for part in full.split(separator: "/") where part != "." {
-            if part == ".." { _ = parts.popLast() } else { parts.append(part) }
-        }
-        return "/" + parts.joined(separator: "/")
     }
 }

@@ -1,5 +1,6 @@
 import Glibc
 import Pipeline
+import PipelineSupport
 import Variants
 
 /// A contact sheet of a batch: one HTML file without scripts or external resources, written as items finish.
@@ -22,7 +23,7 @@ struct Gallery: ~Copyable {
     /// - Parameter groupsBySource: whether to give each source a heading, for batches with several recipes.
     init(path: String, title: String, groupsBySource: Bool) throws(FileError) {
         file = try AtomicFile(path: path, makeFolders: true)
-        let absolute = Self.absolute(path)
+        let absolute = absolutePath(path)
         folder = absolute.lastIndex(of: "/").map { String(absolute[..<$0]) } ?? ""
         self.groupsBySource = groupsBySource
         let name = Self.escaped(title)
@@ -56,7 +57,7 @@ struct Gallery: ~Copyable {
                 """
             if failures.count < Self.listedFailures { failures.append((source, recipe, message)) }
         } else {
-            let link = Self.escaped(item.output.map { Self.link(from: folder, to: Self.absolute($0)) } ?? "")
+            let link = Self.escaped(item.output.map { Self.link(from: folder, to: absolutePath($0)) } ?? "")
             var image = link
             if let bytes, bytes.count <= Self.embedLimit, embedded + bytes.count <= Self.embedTotal,
                 let format = item.format.flatMap({ ImageFormat(rawValue: $0) })
@@ -162,20 +163,6 @@ struct Gallery: ~Copyable {
         String(path.split(separator: "/").last ?? "")
     }
 
-    /// The absolute path, without `.`, `..` and empty components; symbolic links are not resolved.
-    static func absolute(_ path: String) -> String {
-        var full = path
-        if !path.hasPrefix("/"), let current = getcwd(nil, 0) {
-            full = String(cString: current) + "/" + path
-            free(current)
-        }
-        var components: [Substring] = []
-        for component in full.split(separator: "/") where component != "." {
-            if component == ".." { _ = components.popLast() } else { components.append(component) }
-        }
-        return "/" + components.joined(separator: "/")
-    }
-
     /// A relative reference between two absolute paths, percent-encoded.
     static func link(from folder: String, to path: String) -> String {
         let from = folder.split(separator: "/")
@@ -188,13 +175,7 @@ struct Gallery: ~Copyable {
     }
 
     private static func percentEncoded(_ text: String) -> String {
-        var result: [UInt8] = []
-        for byte in text.utf8 {
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x2E, 0x5F, 0x7E: result.append(byte)
-            default: result += SourceURL.percentEncoded(byte)
-            }
-        }
-        return String(decoding: result, as: UTF8.self)
+        let bytes = text.utf8.flatMap { SourceURL.isUnreserved($0) ? [$0] : SourceURL.percentEncoded($0) }
+        return String(decoding: bytes, as: UTF8.self)
     }
 }
