@@ -1,6 +1,7 @@
 import CoreMetrics
 import HTTPCaching
 import Logging
+import PipelineSupport
 import Tracing
 
 /// How a request ended, as metrics and the log name it.
@@ -63,7 +64,7 @@ final class Observer: Sendable {
         _ stage: Stage, _ body: () async throws(PipelineError) -> Value
     ) async throws(PipelineError) -> Value {
         let began = ContinuousClock.now
-        let result = await traced(stage.rawValue) { await Self.result(of: body) }
+        let result = await traced(stage.rawValue) { await Result(of: body) }
         metrics?.record(stage, began.duration(to: .now), hasFailed: Self.isFailure(result))
         return try result.get()
     }
@@ -82,7 +83,7 @@ final class Observer: Sendable {
     ) async throws(PipelineError) -> Answer {
         let began = ContinuousClock.now
         let name = source.displayName
-        let result = await traced("request", source: name) { await Self.result(of: body) }
+        let result = await traced("request", source: name) { await Result(of: body) }
         let duration = began.duration(to: .now)
         switch result {
         case .success(let answer):
@@ -158,12 +159,6 @@ final class Observer: Sendable {
         }
         span.end()
         return result
-    }
-
-    private static func result<Value: Sendable>(
-        of body: () async throws(PipelineError) -> Value
-    ) async -> Result<Value, PipelineError> {
-        do throws(PipelineError) { return .success(try await body()) } catch { return .failure(error) }
     }
 
     private static func isFailure<Value>(_ result: Result<Value, PipelineError>) -> Bool {

@@ -19,7 +19,6 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
     private struct State {
         var works: [String: Work] = [:]
         var next: UInt64 = 0
-        /// Continuations of `drain()`.
         var drains: [CheckedContinuation<Void, Never>] = []
         /// Waiters cancelled before they were registered.
         var leftEarly: Set<UInt64> = []
@@ -158,13 +157,7 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
             return true
         case .started(let id):
             let task = Task(priority: priority) {
-                let answer: Answer
-                do throws(Failure) {
-                    answer = .success(try await work())
-                } catch {
-                    answer = .failure(error)
-                }
-                self.finish(key, id: id, with: answer)
+                self.finish(key, id: id, with: await Result(of: work))
             }
             let isOver = state.withLock { state in
                 guard state.works[key]?.id == id else { return true }

@@ -47,8 +47,7 @@ final class TierGate: Sendable {
         let isTrial = try admit()
         let race = Race<Value>()
         let call = Task { [self] in
-            let result: Result<Value, StoreError>
-            do throws(StoreError) { result = .success(try await body()) } catch { result = .failure(error) }
+            let result = await Result(of: body)
             inProgress.subtract(1, ordering: .relaxed)
             race.end(result)
         }

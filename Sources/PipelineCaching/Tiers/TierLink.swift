@@ -106,16 +106,13 @@ final class TierLink: Sendable {
     ///
     /// - Parameter now: Unix seconds.
     func purge(_ selection: PurgeSelection, now: Double) async throws(StoreError) -> PurgeResult {
-        let result: Result<PurgeResult, StoreError> = await queue.run { [tier, placement, gate] in
-            do throws(StoreError) {
-                guard let placement else { return .success(try await tier.purge(selection)) }
-                return .success(
-                    try await gate.call(within: placement.storeDeadline) { () async throws(StoreError) in
-                        try await tier.purge(selection)
-                    })
-            } catch {
-                return .failure(error)
-            }
+        let result = await queue.run { [tier, placement, gate] in
+            await Result(of: { () async throws(StoreError) in
+                guard let placement else { return try await tier.purge(selection) }
+                return try await gate.call(within: placement.storeDeadline) { () async throws(StoreError) in
+                    try await tier.purge(selection)
+                }
+            })
         }
         let purged = try result.get()
         if placement != nil { recentPurges.withLock { $0.add(PurgeSelection(digests: purged.digests), now: now) } }

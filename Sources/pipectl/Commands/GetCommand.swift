@@ -75,12 +75,9 @@ struct GetCommand: AsyncParsableCommand {
         guard !common.quiet, isatty(STDERR_FILENO) == 1 else { return try await pipeline.answer(request) }
         let line = WaitLine(afterwards: request.recipe == nil ? nil : "rendering")
         let shown = Task { await line.show(on: STDERR_FILENO) }
-        let result: Result<ImageResponse, PipelineError>
-        do throws(PipelineError) {
-            result = .success(try await pipeline.answer(request) { line.take($0) })
-        } catch {
-            result = .failure(error)
-        }
+        let result = await Result(of: { () async throws(PipelineError) in
+            try await pipeline.answer(request) { line.take($0) }
+        })
         // Wait until the line is cleared before printing anything else.
         shown.cancel()
         await shown.value
@@ -140,12 +137,8 @@ extension ImagePipeline {
     func answer(
         _ request: ImageRequest, events: @escaping @Sendable (LoadEvent) -> Void = { _ in }
     ) async throws(PipelineError) -> ImageResponse {
-        let task = Task(executorPreference: MainThread.executor) { () -> Result<ImageResponse, PipelineError> in
-            do throws(PipelineError) {
-                return .success(try await self.respond(to: request, events: events))
-            } catch {
-                return .failure(error)
-            }
+        let task = Task(executorPreference: MainThread.executor) {
+            await Result(of: { () async throws(PipelineError) in try await self.respond(to: request, events: events) })
         }
         let handler = Interruption.onRequest { task.cancel() }
         defer { Interruption.remove(handler) }

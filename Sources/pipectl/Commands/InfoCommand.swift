@@ -1,4 +1,3 @@
-import PipelineSupport
 import ArgumentParser
 import Glibc
 import Pipeline

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Glibc
 import Pipeline
+import PipelineSupport
 import Variants
 
 /// The options that every command takes, and the settings that result from them.
@@ -49,12 +50,7 @@ struct CommonOptions: ParsableArguments {
         var configuration = try configuration.pipelineConfiguration()
         configuration.lookupThreads = lookupThreads
         let pipeline = try ImagePipeline(configuration)
-        let result: Result<Value, any Error>
-        do {
-            result = .success(try await work(pipeline))
-        } catch {
-            result = .failure(error)
-        }
+        let result = await Result(of: { try await work(pipeline) })
         await pipeline.shutdown()
         return try result.get()
     }
