@@ -5,10 +5,9 @@ import Testing
 @Suite struct RenderTests {
     @Test func `a JPEG becomes a thumbnail JPEG of the exact size`() async throws {
         let bytes = try RenderFixture.jpeg(RenderFixture.gradientImage(1201, 801))
-        let thumbnail = Thumbnail(box: PixelBox(width: 300, height: 300))
         for quality in RenderQuality.allCases {
             let job = RenderFixture.job(
-                bytes, .jpeg, 1201, 801, RenderFixture.recipe(thumbnail), ResolvedOutput(format: .jpeg),
+                bytes, .jpeg, 1201, 801, try Recipe("thumbnail:300"), ResolvedOutput(format: .jpeg),
                 quality: quality)
             let variant = try await RenderFixture.renderer.render(job)
             #expect(variant.width == 300 && variant.height == 200 && !variant.hasAlpha)
@@ -27,8 +26,7 @@ import Testing
             for enlarges in [false, true] {
                 let job = RenderFixture.job(
                     bytes, .png, size.0, size.1,
-                    RenderFixture.recipe(
-                        Thumbnail(box: PixelBox(width: width, height: height), mode: mode, enlarges: enlarges)),
+                    try Recipe("thumbnail:\(width)x\(height):\(mode.rawValue)\(enlarges ? ":up" : "")"),
                     quality: .balanced)
                 let variant = try await RenderFixture.renderer.render(job)
                 let expected = Self.expected(size, (width, height), mode, enlarges)
@@ -72,7 +70,7 @@ import Testing
             RenderFixture.gradient(index % width, index / width, width, height) + [255]
         }
         #expect(pixels == PixelBuffer(width: width, height: height, pixels: upright))
-        job.recipe = RenderFixture.recipe(Thumbnail(box: PixelBox(width: 32, height: nil)))
+        job.recipe = try Recipe("thumbnail:32x")
         let thumbnail = try await RenderFixture.renderer.pixels(job)
         #expect(thumbnail.width == 32 && thumbnail.height == 20)
     }
@@ -125,7 +123,7 @@ import Testing
 
     @Test func `a circle of a WebP output keeps its alpha and a JPEG is flattened onto white`() async throws {
         let bytes = try RenderFixture.png(RenderFixture.image(50, 50) { _, _ in [10, 20, 30] })
-        var job = RenderFixture.job(bytes, .png, 50, 50, RenderFixture.recipe(Circle()), ResolvedOutput(format: .webp))
+        var job = RenderFixture.job(bytes, .png, 50, 50, try Recipe("circle"), ResolvedOutput(format: .webp))
         let webp = try await RenderFixture.renderer.render(job)
         #expect(webp.hasAlpha && webp.bytes.starts(with: "RIFF".utf8))
         job.output = ResolvedOutput(format: .jpeg, quality: 100)
@@ -142,7 +140,7 @@ import Testing
         for quality in [RenderQuality.fast, .balanced] {
             let pixels = try await RenderFixture.renderer.pixels(
                 RenderFixture.job(
-                    bytes, .png, 40, 40, RenderFixture.recipe(Thumbnail(box: PixelBox(width: 7, height: 7))),
+                    bytes, .png, 40, 40, try Recipe("thumbnail:7"),
                     quality: quality))
             for at in stride(from: 0, to: pixels.pixels.count, by: 4) where pixels.pixels[at + 3] > 8 {
                 #expect(pixels.pixels[at] >= 250 && pixels.pixels[at + 1] <= 4)
@@ -153,7 +151,7 @@ import Testing
     @Test func `a named mask multiplies alpha by its luminance`() async throws {
         let bytes = try RenderFixture.png(RenderFixture.image(8, 8) { _, _ in [1, 2, 3] })
         let mask = try RenderFixture.png(RenderFixture.image(8, 8, bands: 1) { x, _ in [x < 4 ? 0 : 255] })
-        var job = RenderFixture.job(bytes, .png, 8, 8, RenderFixture.recipe(NamedMask(name: "half")))
+        var job = RenderFixture.job(bytes, .png, 8, 8, try Recipe("mask:half"))
         job.masks = ["half": mask]
         let pixels = try await RenderFixture.renderer.pixels(job)
         #expect(pixels.pixels[3] == 0 && pixels.pixels[7 * 4 + 3] == 255)

@@ -26,8 +26,6 @@ struct FrameSequence {
         timing = FrameTiming(delays: shown, loops: max(0, strip.integer("loop") ?? 0))
     }
 
-    /// The image that all frames are cut from: it carries their metadata, and killing it stops all of them.
-    var source: Image { strip }
     var width: Int { strip.width }
     var height: Int { strip.height / count }
 

@@ -15,8 +15,6 @@ struct Background: VariantOperation {
         colour = try Colour(text, arguments, allowsAlpha: true)
     }
 
-    init(colour: Colour) { self.colour = colour }
-
     var canonicalArguments: [String] { [colour.text] }
 
     var explanation: String {

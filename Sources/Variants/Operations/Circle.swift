@@ -6,8 +6,6 @@ struct Circle: VariantOperation {
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {}
 
-    init() {}
-
     var canonicalArguments: [String] { [] }
     var alphaEffect: AlphaEffect { .adds }
 

@@ -40,13 +40,6 @@ struct Crop: ResizingOperation {
         anchor = try Anchor(options, arguments)
     }
 
-    init(width: Int, height: Int, offset: (x: Int, y: Int)? = nil, anchor: Anchor = .gravity(.centre)) {
-        self.width = width
-        self.height = height
-        self.offset = offset
-        self.anchor = anchor
-    }
-
     var canonicalArguments: [String] {
         ["\(width)x\(height)" + (offset.map { "+\($0.x)+\($0.y)" } ?? "")] + anchor.arguments
     }

@@ -15,11 +15,6 @@ struct Flip: VariantOperation {
         vertically = axes != .h
     }
 
-    init(horizontally: Bool, vertically: Bool) {
-        self.horizontally = horizontally
-        self.vertically = vertically
-    }
-
     var canonicalArguments: [String] { [(horizontally ? "h" : "") + (vertically ? "v" : "")] }
 
     var explanation: String {

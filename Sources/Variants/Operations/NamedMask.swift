@@ -16,11 +16,6 @@ struct NamedMask: VariantOperation {
         if let text = options.values["fit"] { fit = try arguments.word(text, "`fit=`") }
     }
 
-    init(name: String, fit: Fit = .stretch) {
-        self.name = name
-        self.fit = fit
-    }
-
     var canonicalArguments: [String] { [name] + (fit == .stretch ? [] : ["fit=\(fit.rawValue)"]) }
 
     var explanation: String {

@@ -15,8 +15,6 @@ struct Rotate: ResizingOperation {
         degrees = value == 360 ? 0 : value
     }
 
-    init(degrees: Double) { self.degrees = degrees }
-
     var canonicalArguments: [String] { [PlainNumber.text(degrees)] }
     var explanation: String { "Turns \(PlainNumber.text(degrees))° clockwise." }
 

@@ -15,8 +15,6 @@ struct RoundedMask: VariantOperation {
         }
     }
 
-    init(radii: [EdgeLength]) { self.radii = radii }
-
     var canonicalArguments: [String] { FourSides.text(radii.map(\.text)) }
 
     var explanation: String {

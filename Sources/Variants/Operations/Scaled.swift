@@ -12,8 +12,6 @@ struct Scaled: ResizingOperation {
         factor = try arguments.factor(text, "the factor", 0.0001...100)
     }
 
-    init(factor: Double) { self.factor = factor }
-
     var canonicalArguments: [String] { [PlainNumber.text(factor)] }
     var explanation: String { "Scales both edges by \(PlainNumber.text(factor))." }
 

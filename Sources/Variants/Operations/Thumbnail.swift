@@ -45,17 +45,6 @@ struct Thumbnail: ResizingOperation {
         if let text = options.values["resample"] { resample = try arguments.word(text, "`resample=`") }
     }
 
-    init(
-        box: PixelBox, mode: Mode = .fit, enlarges: Bool = false, anchor: Anchor = .gravity(.centre),
-        resample: RenderQuality? = nil
-    ) {
-        self.box = box
-        self.mode = mode
-        self.enlarges = enlarges
-        self.anchor = anchor
-        self.resample = resample
-    }
-
     var canonicalArguments: [String] {
         [box.text] + (mode == .fit ? [] : [mode.rawValue]) + (enlarges ? ["up"] : []) + anchor.arguments
             + (resample.map { ["resample=\($0.rawValue)"] } ?? [])

@@ -4,16 +4,11 @@ public struct RecipePresets: Sendable, Hashable {
     package static let nestingLimit = 4
 
     /// No presets at all.
-    public static let none = RecipePresets()
+    public static let none = RecipePresets(unchecked: [:], stepLimit: Recipe.stepLimit)
 
     private let texts: [String: String]
     /// The most steps a recipe may have after presets are expanded; at most `Recipe.stepLimit`.
     let stepLimit: Int
-
-    private init() {
-        texts = [:]
-        stepLimit = Recipe.stepLimit
-    }
 
     /// Checks every name and recipe. Names match `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`; presets must not form a circle or
     /// nest deeper than 4; an output may only be the last step. Reports the first faulty preset in order of name.

@@ -89,7 +89,7 @@ import Testing
         let bytes = try RenderFixture.png(
             RenderFixture.image(64, 64) { x, y in (x + y) % 2 == 0 ? [255, 255, 255] : [0, 0, 0] })
         let job = RenderFixture.job(
-            bytes, .png, 64, 64, RenderFixture.recipe(Thumbnail(box: PixelBox(width: 16, height: 16))),
+            bytes, .png, 64, 64, try Recipe("thumbnail:16"),
             quality: .balanced)
         let pixels = try await RenderFixture.renderer.pixels(job)
         // Half the light is 188 in sRGB, not 128.

@@ -8,7 +8,7 @@ extension WorkerPoolTests {
     private static func recipes(_ fault: WorkerFault, _ count: Int, seconds: Double = 100) throws -> [RenderJob] {
         try (1...count).map { number in
             var job = try job(fault, seconds: seconds)
-            job.recipe = RenderFixture.recipe(Scaled(factor: 1 / Double(number)))
+            job.recipe = try Recipe("scaled:\(101 - number)pct")
             return job
         }
     }
@@ -56,7 +56,7 @@ extension WorkerPoolTests {
             #expect(again?.message.contains("not rendered: 0 s ago") == true && again?.message.contains(limit) == true)
             #expect(pool.statistics.killed == 1 && pool.statistics.refused == 1)
             // Another recipe of the same original is tried.
-            job.recipe = RenderFixture.recipe(Scaled(factor: 0.5))
+            job.recipe = try Recipe("scaled:0.5")
             #expect(await Self.error(pool, job)?.message.contains("not rendered") == false)
             await pool.shutdown()
         }

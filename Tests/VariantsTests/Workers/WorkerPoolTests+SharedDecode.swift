@@ -10,9 +10,9 @@ extension WorkerPoolTests {
         _ fault: WorkerFault? = nil, _ edges: [Int] = [30, 24, 20, 16, 12], seconds: Double = 100
     ) throws -> [RenderJob] {
         let whole = try job(fault, seconds: seconds)
-        return edges.map { edge in
+        return try edges.map { edge in
             var job = whole
-            job.recipe = RenderFixture.recipe(Thumbnail(box: PixelBox(width: edge, height: edge)))
+            job.recipe = try Recipe("thumbnail:\(edge)")
             job.digest = "gradient"
             return job
         }
@@ -149,8 +149,7 @@ extension WorkerPoolTests {
         let pool = WorkerPool(Self.configuration())
         var jobs = try Self.recipes()
         jobs[0].limits.outputEdge = 5
-        jobs[2].recipe = RenderFixture.recipe(
-            Thumbnail(box: PixelBox(width: 20, height: 20)), NamedMask(name: "star"))
+        jobs[2].recipe = try Recipe("thumbnail:20,mask:star")
         var codes: [RenderError.Code?] = []
         for task in try await Self.meeting(pool, jobs) { codes.append(await task.value) }
         #expect(codes == [.overLimit, nil, .maskUnavailable, nil, nil] && pool.statistics.shared == 4)

@@ -27,7 +27,7 @@ extension WorkerPoolTests {
         var job = try Self.job()
         job.original = EncodedBytes(try RenderFixture.jpeg(RenderFixture.gradientImage(1200, 900)))
         job.header = ImageHeader(format: .jpeg, width: 1200, height: 900)
-        job.recipe = RenderFixture.recipe(Scaled(factor: 4))
+        job.recipe = try Recipe("scaled:4")
         return job
     }
 

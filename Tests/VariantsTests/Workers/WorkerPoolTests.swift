@@ -22,7 +22,7 @@ import Testing
         let bytes = try RenderFixture.jpeg(RenderFixture.gradientImage(120, 90))
         var job = RenderFixture.job(
             bytes + (fault.map { Array("pipectl-fault:\($0.rawValue)".utf8) } ?? []), .jpeg, 120, 90,
-            RenderFixture.recipe(Thumbnail(box: PixelBox(width: 30, height: 30))), ResolvedOutput(format: .png))
+            try Recipe("thumbnail:30"), ResolvedOutput(format: .png))
         job.limits.seconds = seconds
         job.limits.encodeSeconds = encodeSeconds
         return job
@@ -104,7 +104,7 @@ import Testing
             let jpeg = try RenderFixture.jpeg(RenderFixture.gradientImage(width, height))
             job.original = EncodedBytes(jpeg + [UInt8](repeating: 7, count: noise))
             job.header = ImageHeader(format: .jpeg, width: width, height: height)
-            job.recipe = RenderFixture.recipe(Scaled(factor: 0.5))
+            job.recipe = try Recipe("scaled:0.5")
             let (here, there) = (try await RenderFixture.renderer.render(job), try await pool.render(job))
             #expect(there.bytes == here.bytes && there.width == width / 2)
             #expect(try await pool.pixels(job) == RenderFixture.renderer.pixels(job))
@@ -128,7 +128,7 @@ import Testing
                 }
             }
             job.output = ResolvedOutput(format: .jxl, isLossless: isLossless)
-            job.recipe = RenderFixture.recipe(Scaled(factor: 10))
+            job.recipe = try Recipe("scaled:10")
             let error = await Self.error(pool, job)
             outcomes.append(error?.code)
             if let error { #expect(error.message.contains("limits.workerMemory"), "\(mebibytes) MiB: \(error)") }
@@ -146,7 +146,7 @@ import Testing
         job.original = EncodedBytes(Array(try job.original.bytes().dropLast(400)))
         #expect(await Self.error(pool, job)?.code == .undecodable)
         job = try Self.job()
-        job.recipe = RenderFixture.recipe(NamedMask(name: "star"))
+        job.recipe = try Recipe("mask:star")
         #expect(await Self.error(pool, job)?.code == .maskUnavailable)
         job.masks = ["star": try RenderFixture.png(RenderFixture.image(8, 8, bands: 1) { x, _ in [x < 4 ? 0 : 255] })]
         #expect(try await pool.render(job).hasAlpha)
@@ -214,7 +214,7 @@ import Testing
             if fault == nil {
                 job.original = EncodedBytes(try RenderFixture.jpeg(RenderFixture.gradientImage(1200, 900)))
                 job.header = ImageHeader(format: .jpeg, width: 1200, height: 900)
-                job.recipe = RenderFixture.recipe(Scaled(factor: 4))
+                job.recipe = try Recipe("scaled:4")
             }
             let slow = job
             let hasEnded = Flag()
