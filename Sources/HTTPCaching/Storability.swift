@@ -26,13 +26,6 @@ package enum Storability {
         410, 411, 413, 414, 415, 417, 421, 422, 426, 500, 501, 502, 503, 504, 505,
     ]
 
-    package static func mayStore(
-        response: StoredResponse, requestFields: [HeaderField],
-        configuration: CachingConfiguration = CachingConfiguration()
-    ) -> Bool {
-        refusal(response: response, requestFields: requestFields, configuration: configuration) == nil
-    }
-
     /// Why the response to a GET may not be stored; nil if it may be.
     ///
     /// Every final status may be stored if it has freshness information, even 299 or 999; those of RFC 9110 §15.1 also
