@@ -4,7 +4,6 @@ extension Array where Element == HeaderField {
         compactMap { FieldLines.isSameName($0.name, name) ? $0.value : nil }
     }
 
-    /// The first value with this name.
     package func first(_ name: String) -> String? { first { FieldLines.isSameName($0.name, name) }?.value }
 
     /// All values with this name as one, joined by comma and space (RFC 9110 §5.3); nil if there is none.
@@ -24,7 +23,6 @@ extension Array where Element == HeaderField {
         return fields
     }
 
-    /// Removes all but the `endToEnd` fields.
     package mutating func keepEndToEnd() {
         // `Connection` is hop-by-hop itself: without any such field there is nothing to remove.
         guard contains(where: { FieldLines.isHopByHop($0.name) }) else { return }
@@ -62,7 +60,6 @@ package enum FieldLines {
         ["cache-control", "vary", "expires", "pragma", "age", "date"].contains { isSameName($0, name) }
     }
 
-    /// Whether a field is hop-by-hop.
     static func isHopByHop(_ name: String) -> Bool {
         // The length of the name rules out most fields.
         let length = name.utf8.count

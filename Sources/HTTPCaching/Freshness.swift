@@ -4,7 +4,6 @@ package struct FreshnessLifetime: Sendable, Hashable {
     package enum Basis: String, Sendable, Hashable {
         /// `s-maxage`, shared caches only.
         case sharedMaxAge = "s-maxage"
-        /// `max-age`.
         case maxAge = "max-age"
         /// `Expires` − `Date`.
         case expires

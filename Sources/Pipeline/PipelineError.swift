@@ -123,7 +123,6 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
 }
 
 extension PipelineError {
-    /// A render error, with the source it occurred on.
     init(_ error: RenderError, source: String) {
         let code: Code =
             switch error.code {

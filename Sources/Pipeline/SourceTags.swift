@@ -10,7 +10,6 @@ package enum SourceTags {
     private static let ownPrefix = "src-"
     private static let ownLength = ownPrefix.utf8.count + 16
 
-    /// Whether a tag is one of `own(_:)`.
     static func isOwn(_ tag: String) -> Bool { tag.hasPrefix(ownPrefix) && tag.utf8.count == ownLength }
 
     /// The tags that fields name: `Cache-Tag` separates them by commas, `Surrogate-Key` by spaces. Each once, in order.

@@ -118,7 +118,6 @@ enum DiskTable: String, CaseIterable {
         let front: String
         /// One row with the same columns.
         let row: String
-        /// Deletes a row.
         let delete: String
         /// Moves a row in its queue.
         let requeue: String

@@ -8,7 +8,6 @@ struct FolderSearch: Sendable {
     /// Rows read at once, on a thread that look-ups use too.
     static let rowsAtOnce = 1_000
 
-    /// The last row read.
     fileprivate var row = 0
     /// The last row to be read; nil until it is known.
     fileprivate var lastRow: Int?

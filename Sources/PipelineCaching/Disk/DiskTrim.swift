@@ -30,7 +30,6 @@ extension DiskStore {
     }
 }
 
-/// One trim of a disk store.
 private struct DiskTrim {
     let store: DiskStore
     let request: TrimRequest

@@ -3,7 +3,6 @@ import Synchronization
 
 /// Counters and accesses recorded in memory until a writer stores them in the index, so that a hit writes nothing.
 final class LookupNotes: Sendable {
-    /// A row of a tier's table.
     struct Row: Sendable, Hashable {
         var tier: DiskTable
         var id: Int

@@ -170,10 +170,8 @@ final class SQLiteConnection: @unchecked Sendable {
         return Int(sqlite3_changes64(handle))
     }
 
-    /// The row number of the last INSERT.
     var lastInsertedRow: Int { Int(sqlite3_last_insert_rowid(handle)) }
 
-    /// The results of `read` for every row.
     func rows<Result>(
         _ sql: String, _ values: SQLiteValue..., read: (SQLiteRow) -> Result
     ) throws(StoreError) -> [Result] {

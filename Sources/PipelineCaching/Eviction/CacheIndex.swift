@@ -54,10 +54,8 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     /// What the policy knows of the entry under `key`.
     func entry(of key: Key) -> EvictionEntry? { numbers[key].map { entries[Int($0)] } }
 
-    /// A value with this name.
     func first(named name: String) -> Value? { names[name]?.first.flatMap { values[Int($0)] } }
 
-    /// Values with names for which `matches` holds.
     func values(namedWhere matches: (String) -> Bool) -> [Value] {
         names.filter { matches($0.key) }.flatMap { $0.value.compactMap { values[Int($0)] } }
     }

@@ -170,7 +170,6 @@ extension EncodablePixels {
         return EncodablePixels(storage: result, width: width, height: height, bands: bands - 2)
     }
 
-    /// The pixels with black wherever alpha is 0.
     fileprivate func blackWhereUnseen(_ control: RenderControl) throws(RenderError) -> EncodablePixels {
         if bands < 4 { return self }
         let isBlack = try forEachColour(control) { $0 & 0xFF != 0 || $0 == 0 }

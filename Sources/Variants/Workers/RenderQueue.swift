@@ -37,7 +37,6 @@ struct RenderQueue<Element> {
 protocol GatheringRender {
     /// What it can share; nil if it is rendered alone.
     var shareable: ShareableDecode? { get }
-    /// Has it share a decode.
     mutating func share(_ decode: SharedDecode)
 }
 

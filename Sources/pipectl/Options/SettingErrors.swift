@@ -46,7 +46,6 @@ struct SettingErrors: Error, Sendable, Hashable, CustomStringConvertible {
             })
     }
 
-    /// Adds what `work` throws.
     mutating func collect(at origin: SettingOrigin? = nil, _ work: () throws(SettingErrors) -> Void) {
         do throws(SettingErrors) { try work() } catch { add(error, at: origin) }
     }
