@@ -90,15 +90,10 @@ public struct Site: Sendable {
         to request: ServerRequest, onInterim: @escaping @Sendable (ServerResponse) -> Void = { _ in }
     ) async -> ServerResponse {
         await traced(request) {
-            let rule = Self.mayBeShared(request.target) ? settings.crossOrigin : .none
+            let rule = RouteName(request.target)?.isSigned == true ? settings.crossOrigin : .none
             if let answer = rule.preflight(request, now: now()) { return answer }
             return rule.applied(to: await answer(to: request, onInterim), origin: request.fields.first("origin"))
         }
-    }
-
-    /// Whether pages of other origins may be allowed to read an answer: not one that depends on where the client is.
-    private static func mayBeShared(_ target: String) -> Bool {
-        ["/variant/", "/original/", "/info/"].contains { target.hasPrefix($0) }
     }
 
     private func answer(
@@ -240,12 +235,8 @@ public struct Site: Sendable {
         do throws(Problem) {
             let recipe = try settings.recipes.admitted(recipe, text: text)
             let url = try settings.baseURLs.url(for: source)
-            var asked = ImageRequest(.url(url), recipe: recipe)
+            var asked = imageRequest(url, recipe, for: request)
             if settings.playground, let sample = PageSample(source: source) { asked.source = sample.imageSource }
-            asked.gate = settings.rate?.gate(request.client, now)
-            asked.fields = settings.forwarded.upstream(request.fields, isOriginal: false)
-            if !settings.forwarded.areAll { asked.fields += LoopGuard.passedOn(request.fields) }
-            asked.policy = policy(request)
             if isNegotiated {
                 asked.negotiated = Negotiation.formats(
                     accept: request.combined("accept"), among: settings.formats)
@@ -273,6 +264,16 @@ public struct Site: Sendable {
             return settings.fallback?.response(to: error, variesByAccept: isNegotiated, now: now())
                 ?? error.response(variesByAccept: isNegotiated, now: now())
         }
+    }
+
+    /// What is asked of the pipeline on behalf of a client, within its rate.
+    func imageRequest(_ url: String, _ recipe: Recipe? = nil, for request: ServerRequest) -> ImageRequest {
+        var asked = ImageRequest(.url(url), recipe: recipe)
+        asked.gate = settings.rate?.gate(request.client, now)
+        asked.fields = settings.forwarded.upstream(request.fields, isOriginal: false)
+        if !settings.forwarded.areAll { asked.fields += LoopGuard.passedOn(request.fields) }
+        asked.policy = policy(request)
+        return asked
     }
 
     private func prepare(
