@@ -4,17 +4,17 @@ import PipelineCaching
 import Synchronization
 
 /// An answer from memory, ready to be written: a head as HTTP/1.1 frames it, and a body.
-package struct PreparedAnswer: Sendable {
+public struct PreparedAnswer: Sendable {
     /// 200 or 304.
-    package let status: Int
+    public let status: Int
     /// The status line and the fields up to the empty line, for a connection that stays open.
-    package let head: [UInt8]
+    public let head: [UInt8]
     /// Empty for HEAD and for a 304.
-    package let body: [UInt8]
+    public let body: [UInt8]
     /// Bytes of the body that a GET carries, for the log; 0 for a 304.
-    package let length: Int
+    public let length: Int
     /// What the log says beside the status.
-    package let note: String?
+    public let note: String?
 }
 
 /// What a request must not have, and what of it selects a prepared answer. Anything else asks in full.

@@ -1,4 +1,4 @@
-package import HTTPCaching
+public import HTTPCaching
 public import Pipeline
 import PipelineFetching
 import PipelineSupport
@@ -37,7 +37,7 @@ public struct Site: Sendable {
     ///   - target: path and query as sent, below the mount point.
     ///   - fields: all of the request, `Host` included.
     /// - Returns: an answer for an HTTP/1.1 connection that stays open.
-    package func hit(method: String, target: String, fields: [HeaderField]) -> PreparedAnswer? {
+    public func hit(method: String, target: String, fields: [HeaderField]) -> PreparedAnswer? {
         // A server without keys answers by the client's address, which only `respond(to:onInterim:)` knows.
         guard !settings.signature.servesThisMachine,
             let query = HitQuery(method: method, fields: fields, settings)
