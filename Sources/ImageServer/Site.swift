@@ -69,7 +69,7 @@ public struct Site: Sendable {
         var answer = entry.response(now, tier)
         answer.body = body[...]
         return ConditionalAnswer.response(
-            answer, to: entry.isConditional ? request.fields : [], isHead: query.isHead, isOrigin: true, now: now)
+            answer, to: request.fields, isHead: query.isHead, isOrigin: true, now: now)
     }
 
     /// Recipes that leave the format open depend on `Accept`, and on nothing else of it than the formats it names.
@@ -287,7 +287,7 @@ public struct Site: Sendable {
         let (hit, caching, expiry) = (image.asMemoryHit, settings.caching, grant.expiry)
         let crossOrigin = settings.crossOrigin
         prepared.keep(
-            PreparedAnswers.Entry(answer, fresh: fresh, length: image.bytes.count, isConditional: true) { now, tier in
+            PreparedAnswers.Entry(answer, fresh: fresh, length: image.bytes.count) { now, tier in
                 var hit = hit
                 hit.outcome = Outcome(tier)
                 let answer = VariantAnswer.response(
@@ -303,7 +303,7 @@ public struct Site: Sendable {
         else { return }
         let (caching, crossOrigin) = (settings.caching, settings.crossOrigin)
         prepared.keep(
-            PreparedAnswers.Entry(answer, fresh: fresh, length: original.body.count, isConditional: true) {
+            PreparedAnswers.Entry(answer, fresh: fresh, length: original.body.count) {
                 now, tier in
                 let answer = OriginalAnswer.response(
                     OriginalResponse(hit: record, in: tier, now: now, caching: caching))
