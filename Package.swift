@@ -21,7 +21,6 @@ let package = Package(
         .library(name: "Pipeline", targets: ["Pipeline"]),
         .library(name: "CacheTierConformance", targets: ["CacheTierConformance"]),
         .library(name: "ImageServer", targets: ["ImageServer"]),
-        .library(name: "ImageServerNIO", targets: ["ImageServerNIO"]),
         .executable(name: "pipectl", targets: ["pipectl"]),
     ],
     traits: [

@@ -1,6 +1,9 @@
 #include "CPage.h"
 
 // Embedded by the compiler, so that the program needs nothing beside it.
+#ifndef __has_embed
+#error "The compiler has no #embed: build with the clang of a Swift toolchain of 6.2 or newer"
+#endif
 #pragma clang diagnostic ignored "-Wc23-extensions"
 
 static const unsigned char answer_js[] = {

@@ -16,12 +16,8 @@ public struct FallbackPicture: Sendable {
     /// never stored. nil for statuses other than 404 and 422, which say nothing about the picture.
     func response(to problem: Problem, variesByAccept: Bool, now: Double) -> ServerResponse? {
         guard problem.kind.status == 404 || problem.kind.status == 422 else { return nil }
-        var fields = [
-            HeaderField("Content-Type", mediaType), HeaderField("Cache-Control", "no-store"),
-            HeaderField("X-Content-Type-Options", "nosniff"),
-            HeaderField("Content-Security-Policy", "default-src 'none'; sandbox"),
-            HeaderField("Date", HTTPDate.text(unixSeconds: Int(now))),
-        ]
+        var fields = ServerResponse.ownFields(mediaType, now: now)
+        fields.append(HeaderField("Content-Security-Policy", "default-src 'none'; sandbox"))
         if variesByAccept { fields.append(HeaderField("Vary", "Accept")) }
         return ServerResponse(
             status: problem.kind.status, fields: fields, body: bytes, note: problem.note + "; fallback")

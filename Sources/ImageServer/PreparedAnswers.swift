@@ -4,17 +4,17 @@ import PipelineCaching
 import Synchronization
 
 /// An answer from memory, ready to be written: a head as HTTP/1.1 frames it, and a body.
-package struct PreparedAnswer: Sendable {
+public struct PreparedAnswer: Sendable {
     /// 200 or 304.
-    package let status: Int
+    public let status: Int
     /// The status line and the fields up to the empty line, for a connection that stays open.
-    package let head: [UInt8]
+    public let head: [UInt8]
     /// Empty for HEAD and for a 304.
-    package let body: [UInt8]
+    public let body: [UInt8]
     /// Bytes of the body that a GET carries, for the log; 0 for a 304.
-    package let length: Int
+    public let length: Int
     /// What the log says beside the status.
-    package let note: String?
+    public let note: String?
 }
 
 /// What a request must not have, and what of it selects a prepared answer. Anything else asks in full.
@@ -97,10 +97,8 @@ final class PreparedAnswers: Sendable {
         let answer: MemoryAnswer
         /// Unix seconds from when to when the answer is fresh.
         let fresh: Range<Double>
-        /// What conditions of the client are compared with; nil if they do not count.
-        private let validators: [HeaderField]?
-        /// Whether conditions of the client count.
-        var isConditional: Bool { validators != nil }
+        /// What conditions of the client are compared with.
+        private let validators: [HeaderField]
         private let etag: String?
         /// What it takes at most, with two heads and the record they are made of.
         let bytes: Int
@@ -112,10 +110,9 @@ final class PreparedAnswers: Sendable {
         /// - Parameters:
         ///   - fresh: Unix seconds.
         ///   - length: bytes of the body.
-        ///   - isConditional: whether the client's conditions apply to the answer.
         ///   - response: the answer without its body, at a time, from a tier.
         init(
-            _ answer: MemoryAnswer, fresh: Range<Double>, length: Int, isConditional: Bool,
+            _ answer: MemoryAnswer, fresh: Range<Double>, length: Int,
             response: @escaping @Sendable (_ now: Double, _ tier: TierName) -> ServerResponse
         ) {
             self.answer = answer
@@ -123,8 +120,8 @@ final class PreparedAnswers: Sendable {
             self.length = length
             self.response = response
             let fields = response(fresh.lowerBound, .memory).fields
-            validators = isConditional ? fields.filter { ["ETag", "Last-Modified"].contains($0.name) } : nil
-            etag = isConditional ? fields.first("etag") : nil
+            validators = fields.filter { ["ETag", "Last-Modified"].contains($0.name) }
+            etag = fields.first("etag")
             bytes = fields.reduce(1_024) { $0 + 4 * ($1.name.utf8.count + $1.value.utf8.count) }
         }
 
@@ -137,10 +134,8 @@ final class PreparedAnswers: Sendable {
                     heads.whole = whole.headBytes(keepsAlive: true, length: length)
                     heads.note = whole.note
                     heads.notModified =
-                        validators == nil
-                        ? []
-                        : ServerResponse(status: 304, fields: Preconditions.notModifiedFields(whole.fields))
-                            .headBytes(keepsAlive: true)
+                        ServerResponse(status: 304, fields: Preconditions.notModifiedFields(whole.fields))
+                        .headBytes(keepsAlive: true)
                 }
                 return PreparedAnswer(
                     status: isUnchanged ? 304 : 200, head: isUnchanged ? heads.notModified : heads.whole,
@@ -149,7 +144,7 @@ final class PreparedAnswers: Sendable {
         }
 
         private func isUnchanged(for query: HitQuery, now: Double) -> Bool {
-            guard let validators, query.ifNoneMatch != nil || query.ifModifiedSince != nil else { return false }
+            guard query.ifNoneMatch != nil || query.ifModifiedSince != nil else { return false }
             if let tag = query.ifNoneMatch, tag == etag { return true }
             var fields: [HeaderField] = []
             if let tag = query.ifNoneMatch { fields.append(HeaderField("If-None-Match", tag)) }

@@ -47,12 +47,7 @@ package struct Problem: Error, Sendable, Hashable {
         json.add("title", kind.title)
         json.add("status", kind.status)
         json.add("detail", detail)
-        var fields = [
-            HeaderField("Content-Type", "application/problem+json"),
-            HeaderField("Cache-Control", "no-store"),
-            HeaderField("X-Content-Type-Options", "nosniff"),
-            HeaderField("Date", HTTPDate.text(unixSeconds: Int(now))),
-        ]
+        var fields = ServerResponse.ownFields("application/problem+json", now: now)
         if !allowed.isEmpty { fields.append(HeaderField("Allow", allowed.joined(separator: ", "))) }
         if variesByAccept { fields.append(HeaderField("Vary", "Accept")) }
         if kind == .unauthorized { fields.append(HeaderField("WWW-Authenticate", "Bearer")) }

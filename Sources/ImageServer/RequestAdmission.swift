@@ -38,20 +38,20 @@ package struct RequestAdmission: Sendable, Hashable {
         }
         self.version = "HTTP/\(version.major).\(version.minor)"
         let isOld = version == (1, 0)
-        let hosts = Self.values("host", fields)
+        let hosts = fields.values(of: "host")
         guard hosts.count <= 1, isOld || hosts.count == 1, hosts.allSatisfy(Self.isHost) else {
             throw Problem(.malformedRequest, "exactly one valid `Host` field is expected")
         }
         request = ServerRequest(method: method, target: try Self.originForm(target), fields: fields)
-        let connection = Self.values("connection", fields).flatMap { $0.split(separator: ",") }
+        let connection = fields.values(of: "connection").flatMap { $0.split(separator: ",") }
             .map { $0.trimmingSpace().lowercased() }
         let asksToKeep = isOld ? connection.contains("keep-alive") : true
-        let coding = Self.values("transfer-encoding", fields)
+        let coding = fields.values(of: "transfer-encoding")
         guard coding.isEmpty || coding.map({ $0.lowercased() }) == ["chunked"] else {
             // What else was done to the body would be forgotten on the way to an origin (RFC 9112 §6.1).
             throw Problem(.unknownCoding, "bodies come as they are, or `chunked`")
         }
-        let length = Self.values("content-length", fields).first.map { Int($0) ?? .max } ?? 0
+        let length = fields.values(of: "content-length").first.map { Int($0) ?? .max } ?? 0
         guard length <= bodyLimit else {
             throw Problem(
                 .bodyTooLarge,
@@ -60,9 +60,9 @@ package struct RequestAdmission: Sendable, Hashable {
         let hasBody = length > 0 || !coding.isEmpty
         // A client that waits for "100 Continue" gets the final answer instead and sends no body (RFC 9110 §10.1.1);
         // the server cannot know whether it sends one after all, so nothing may follow.
-        let waits = hasBody && !isOld && !Self.values("expect", fields).isEmpty
+        let waits = hasBody && !isOld && !fields.values(of: "expect").isEmpty
         // After a request for a tunnel or an upgrade the parser takes what follows for the other protocol; HTTP/1.0 has no chunks.
-        let isOdd = method == "CONNECT" || !Self.values("upgrade", fields).isEmpty || (isOld && !coding.isEmpty)
+        let isOdd = method == "CONNECT" || !fields.values(of: "upgrade").isEmpty || (isOld && !coding.isEmpty)
         mayKeepAlive = asksToKeep && !connection.contains("close") && !isOdd
         keepsAlive = mayKeepAlive && !waits
         announcesKeepAlive = keepsAlive && isOld
@@ -76,10 +76,6 @@ package struct RequestAdmission: Sendable, Hashable {
         readsBody = true
         leavesBody = false
         keepsAlive = mayKeepAlive
-    }
-
-    private static func values(_ name: String, _ fields: [HeaderField]) -> [String] {
-        fields.filter { $0.name.lowercased() == name }.map(\.value)
     }
 
     /// `uri-host [":" port]` as far as its characters go (RFC 3986 §3.2.2); empty is permitted.

@@ -38,45 +38,43 @@ enum Route: Sendable, Hashable {
         let path = target[..<mark]
         let hasQuery = mark != target.endIndex && SignedPath.expiry(target[mark...].dropFirst()) == nil
         let segments = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
-        switch segments.first {
-        case "health" where segments.count == 1:
-            self = .health
-        case "" where path == "/":
-            self = .page(.document)
-        case "page":
-            self = .page(try PageRoute(segments.dropFirst()))
-        case "ready" where segments.count == 1:
-            self = .ready
-        case "metrics" where segments.count == 1:
-            self = .metrics
-        case "original", "info":
-            guard segments.count >= 3, !segments[2].isEmpty else {
-                throw Problem(
-                    .invalidSource, "expected /\(segments[0])/{signature}/{source}, \(Self.howToEncode)")
-            }
-            let source = try Self.source(segments[2...], hasQuery: hasQuery)
-            let signature = String(segments[1])
-            self =
-                segments[0] == "info"
-                ? .info(signature: signature, source: source) : .original(signature: signature, source: source)
-        case "variant":
+        switch RouteName(target) {
+        case .health where segments.count == 1: self = .health
+        case .ready where segments.count == 1: self = .ready
+        case .metrics where segments.count == 1: self = .metrics
+        case .purge where segments.count == 1: self = .purge
+        case .page: self = .page(path == "/" ? .document : try PageRoute(segments.dropFirst()))
+        case .original:
+            let (signature, source) = try Self.signedSource(segments, hasQuery: hasQuery)
+            self = .original(signature: signature, source: source)
+        case .info:
+            let (signature, source) = try Self.signedSource(segments, hasQuery: hasQuery)
+            self = .info(signature: signature, source: source)
+        case .variant:
             guard segments.count >= 4, !segments[3].isEmpty else {
-                throw Problem(.invalidSource, "expected /variant/{signature}/{recipe}/{source}, \(Self.howToEncode)")
+                throw Problem(.invalidSource, "expected \(RouteName.variant.template), \(Self.howToEncode)")
             }
             let source = try Self.source(segments[3...], hasQuery: hasQuery)
             let recipe = try Self.text(segments[2], of: .invalidRecipe, called: "recipe")
             self = .variant(signature: String(segments[1]), recipe: recipe, source: source)
-        case "source":
+        case .source:
             guard segments.count >= 2, !segments[1].isEmpty else {
-                throw Problem(.invalidSource, "expected /source/{source}, \(Self.howToEncode)")
+                throw Problem(.invalidSource, "expected \(RouteName.source.template), \(Self.howToEncode)")
             }
             let mode = try Self.mode(target[mark...].dropFirst())
             self = .source(try Self.source(segments[1...], hasQuery: false), mode: mode)
-        case "purge" where segments.count == 1:
-            self = .purge
-        default:
-            throw Self.nothing
+        case .health, .ready, .metrics, .purge, nil: throw Self.nothing
         }
+    }
+
+    /// Of `/{route}/{signature}/{source}`.
+    private static func signedSource(
+        _ segments: [Substring], hasQuery: Bool
+    ) throws(Problem) -> (signature: String, source: String) {
+        guard segments.count >= 3, !segments[2].isEmpty else {
+            throw Problem(.invalidSource, "expected /\(segments[0])/{signature}/{source}, \(howToEncode)")
+        }
+        return (String(segments[1]), try source(segments[2...], hasQuery: hasQuery))
     }
 
     static let nothing = Problem(.unknownPath, "there is /variant/…, /original/…, /info/…, /health and /ready")

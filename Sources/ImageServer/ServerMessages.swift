@@ -26,11 +26,7 @@ package struct ServerRequest: Sendable, Hashable {
     package var isHead: Bool { method == "HEAD" }
 
     /// All lines of a field as one value, joined by comma; nil without one.
-    func combined(_ name: String) -> String? {
-        let lowered = name.lowercased()
-        let values = fields.filter { $0.name.lowercased() == lowered }.map(\.value)
-        return values.isEmpty ? nil : values.joined(separator: ", ")
-    }
+    func combined(_ name: String) -> String? { fields.combined(name) }
 }
 
 /// An answer before it is framed: neither `Content-Length` nor `Connection` is among the fields.
@@ -88,9 +84,15 @@ package struct ServerResponse: Sendable, Hashable {
     }
 
     /// The first value of a field.
-    subscript(name: String) -> String? {
-        let lowered = name.lowercased()
-        return fields.first { $0.name.lowercased() == lowered }?.value
+    subscript(name: String) -> String? { fields.first(name) }
+
+    /// The fields of an answer that is this server's own, and of this moment.
+    static func ownFields(_ type: String, now: Double) -> [HeaderField] {
+        [
+            HeaderField("Content-Type", type), HeaderField("Cache-Control", "no-store"),
+            HeaderField("X-Content-Type-Options", "nosniff"),
+            HeaderField("Date", HTTPDate.text(unixSeconds: Int(now))),
+        ]
     }
 
     /// Whether this status ever has a body (RFC 9110 §6.4.1).

@@ -157,22 +157,19 @@ public struct SigningKey: Sendable {
 
 /// A target with a segment for a signature, taken apart as received: nothing of it is decoded.
 struct SignedPath {
-    /// First segments of the paths that need leave.
-    static let routes = ["variant", "original", "info"]
-
     let signature: Substring.UTF8View
     /// What the signature was made of.
     let text: [UInt8]
     /// Unix seconds after `?exp=`; nil without one, and if the query is anything else.
     let expiry: Int?
 
-    /// nil if the target is no path of these routes.
+    /// nil if the target is no path of a signed route.
     init?(_ target: String) {
         let bytes = target.utf8
         let slash = UInt8(ascii: "/")
         guard bytes.first == slash, let nameEnd = bytes.dropFirst().firstIndex(of: slash),
-            Self.routes.contains(where: { bytes[bytes.index(after: bytes.startIndex)..<nameEnd].elementsEqual($0.utf8) }
-            )
+            let name = RouteName(rawValue: String(Substring(bytes[bytes.index(after: bytes.startIndex)..<nameEnd]))),
+            name.isSigned
         else { return nil }
         let rest = bytes[bytes.index(after: nameEnd)...]
         let end = rest.firstIndex { $0 == slash || $0 == UInt8(ascii: "?") } ?? rest.endIndex

@@ -7,11 +7,7 @@ extension Site {
     func info(
         _ text: String, _ request: ServerRequest, _ grant: Signature.Grant
     ) async throws(Problem) -> ServerResponse {
-        var asked = ImageRequest(.url(try settings.baseURLs.url(for: text)))
-        asked.gate = settings.rate?.gate(request.client, now)
-        asked.fields = settings.forwarded.upstream(request.fields, isOriginal: false)
-        if !settings.forwarded.areAll { asked.fields += LoopGuard.passedOn(request.fields) }
-        asked.policy = policy(request)
+        let asked = imageRequest(try settings.baseURLs.url(for: text), for: request)
         let information: SourceInformation
         do throws(PipelineError) {
             information = try await pipeline.information(for: asked)

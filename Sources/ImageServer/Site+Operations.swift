@@ -95,11 +95,6 @@ extension Site {
     private func text(
         _ text: String, type: String = "text/plain; charset=utf-8", status: Int = 200
     ) -> ServerResponse {
-        let fields = [
-            HeaderField("Content-Type", type), HeaderField("Cache-Control", "no-store"),
-            HeaderField("X-Content-Type-Options", "nosniff"),
-            HeaderField("Date", HTTPDate.text(unixSeconds: Int(now()))),
-        ]
-        return ServerResponse(status: status, fields: fields, body: Array(text.utf8))
+        ServerResponse(status: status, fields: ServerResponse.ownFields(type, now: now()), body: Array(text.utf8))
     }
 }

@@ -42,13 +42,9 @@ extension Site {
                 "unconfirmed",
                 raw: "[" + result.unconfirmed.map { JSONText.quoted($0.description) }.joined(separator: ",") + "]")
         }
-        let fields = [
-            HeaderField("Content-Type", "application/json"), HeaderField("Cache-Control", "no-store"),
-            HeaderField("X-Content-Type-Options", "nosniff"),
-            HeaderField("Date", HTTPDate.text(unixSeconds: Int(now()))),
-        ]
         return ServerResponse(
-            status: 200, fields: fields, body: Array((json.closed + "\n").utf8), note: "\(order.mode.rawValue) purge")
+            status: 200, fields: ServerResponse.ownFields("application/json", now: now()),
+            body: Array((json.closed + "\n").utf8), note: "\(order.mode.rawValue) purge")
     }
 }
 

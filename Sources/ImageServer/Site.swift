@@ -1,4 +1,4 @@
-package import HTTPCaching
+public import HTTPCaching
 public import Pipeline
 import PipelineFetching
 import PipelineSupport
@@ -37,7 +37,7 @@ public struct Site: Sendable {
     ///   - target: path and query as sent, below the mount point.
     ///   - fields: all of the request, `Host` included.
     /// - Returns: an answer for an HTTP/1.1 connection that stays open.
-    package func hit(method: String, target: String, fields: [HeaderField]) -> PreparedAnswer? {
+    public func hit(method: String, target: String, fields: [HeaderField]) -> PreparedAnswer? {
         // A server without keys answers by the client's address, which only `respond(to:onInterim:)` knows.
         guard !settings.signature.servesThisMachine,
             let query = HitQuery(method: method, fields: fields, settings)
@@ -69,7 +69,7 @@ public struct Site: Sendable {
         var answer = entry.response(now, tier)
         answer.body = body[...]
         return ConditionalAnswer.response(
-            answer, to: entry.isConditional ? request.fields : [], isHead: query.isHead, isOrigin: true, now: now)
+            answer, to: request.fields, isHead: query.isHead, isOrigin: true, now: now)
     }
 
     /// Recipes that leave the format open depend on `Accept`, and on nothing else of it than the formats it names.
@@ -90,15 +90,10 @@ public struct Site: Sendable {
         to request: ServerRequest, onInterim: @escaping @Sendable (ServerResponse) -> Void = { _ in }
     ) async -> ServerResponse {
         await traced(request) {
-            let rule = Self.mayBeShared(request.target) ? settings.crossOrigin : .none
+            let rule = RouteName(request.target)?.isSigned == true ? settings.crossOrigin : .none
             if let answer = rule.preflight(request, now: now()) { return answer }
             return rule.applied(to: await answer(to: request, onInterim), origin: request.fields.first("origin"))
         }
-    }
-
-    /// Whether pages of other origins may be allowed to read an answer: not one that depends on where the client is.
-    private static func mayBeShared(_ target: String) -> Bool {
-        ["/variant/", "/original/", "/info/"].contains { target.hasPrefix($0) }
     }
 
     private func answer(
@@ -240,12 +235,8 @@ public struct Site: Sendable {
         do throws(Problem) {
             let recipe = try settings.recipes.admitted(recipe, text: text)
             let url = try settings.baseURLs.url(for: source)
-            var asked = ImageRequest(.url(url), recipe: recipe)
+            var asked = imageRequest(url, recipe, for: request)
             if settings.playground, let sample = PageSample(source: source) { asked.source = sample.imageSource }
-            asked.gate = settings.rate?.gate(request.client, now)
-            asked.fields = settings.forwarded.upstream(request.fields, isOriginal: false)
-            if !settings.forwarded.areAll { asked.fields += LoopGuard.passedOn(request.fields) }
-            asked.policy = policy(request)
             if isNegotiated {
                 asked.negotiated = Negotiation.formats(
                     accept: request.combined("accept"), among: settings.formats)
@@ -275,6 +266,16 @@ public struct Site: Sendable {
         }
     }
 
+    /// What is asked of the pipeline on behalf of a client, within its rate.
+    func imageRequest(_ url: String, _ recipe: Recipe? = nil, for request: ServerRequest) -> ImageRequest {
+        var asked = ImageRequest(.url(url), recipe: recipe)
+        asked.gate = settings.rate?.gate(request.client, now)
+        asked.fields = settings.forwarded.upstream(request.fields, isOriginal: false)
+        if !settings.forwarded.areAll { asked.fields += LoopGuard.passedOn(request.fields) }
+        asked.policy = policy(request)
+        return asked
+    }
+
     private func prepare(
         _ image: ImageResponse, _ varying: [String], _ naming: [HeaderField], _ request: ServerRequest,
         _ grant: Signature.Grant
@@ -286,7 +287,7 @@ public struct Site: Sendable {
         let (hit, caching, expiry) = (image.asMemoryHit, settings.caching, grant.expiry)
         let crossOrigin = settings.crossOrigin
         prepared.keep(
-            PreparedAnswers.Entry(answer, fresh: fresh, length: image.bytes.count, isConditional: true) { now, tier in
+            PreparedAnswers.Entry(answer, fresh: fresh, length: image.bytes.count) { now, tier in
                 var hit = hit
                 hit.outcome = Outcome(tier)
                 let answer = VariantAnswer.response(
@@ -302,7 +303,7 @@ public struct Site: Sendable {
         else { return }
         let (caching, crossOrigin) = (settings.caching, settings.crossOrigin)
         prepared.keep(
-            PreparedAnswers.Entry(answer, fresh: fresh, length: original.body.count, isConditional: true) {
+            PreparedAnswers.Entry(answer, fresh: fresh, length: original.body.count) {
                 now, tier in
                 let answer = OriginalAnswer.response(
                     OriginalResponse(hit: record, in: tier, now: now, caching: caching))

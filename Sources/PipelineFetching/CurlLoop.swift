@@ -27,7 +27,7 @@ final class CurlLoop: @unchecked Sendable {
     private var idle: [CurlEasy] = []
     /// Finished transfers. Their waiters are resumed together just before the loop pauses, as each is a thread to wake.
     private var ended: [(Transfer, Result<RawResponse, FetchError>)] = []
-    private var thread = pthread_t()
+    private let thread = OwnedThreads(count: 1)
 
     /// How often limits are checked while transfers run.
     private static let tickMilliseconds: Int32 = 50
@@ -37,18 +37,8 @@ final class CurlLoop: @unchecked Sendable {
         // Once per process, before any handle, and only on the first fetch: it costs 5 ms.
         guard globalState == CURLE_OK, let sockets = SocketWatch(), let multi = curl_multi_init() else { return nil }
         let loop = CurlLoop(multi, sockets, configuration)
-        let context = Unmanaged.passRetained(loop)
-        let status = pthread_create(
-            &loop.thread, nil,
-            { context in
-                guard let context else { return nil }
-                Unmanaged<CurlLoop>.fromOpaque(context).takeRetainedValue().run()
-                return nil
-            }, context.toOpaque())
-        guard status == 0 else {
-            context.release()
-            return nil
-        }
+        if loop.thread.isEmpty { return nil }
+        loop.thread.submit { loop.run() }
         return loop
     }
 
@@ -108,7 +98,7 @@ final class CurlLoop: @unchecked Sendable {
     func stop() {
         inbox.withLock { $0.isStopping = true }
         wake()
-        pthread_join(thread, nil)
+        thread.stop()
     }
 
     private static func stopped(_ transfer: Transfer) -> FetchError {

@@ -30,6 +30,9 @@ package final class OwnedThreads: Sendable {
         }
     }
 
+    /// Whether the system could start none of the threads.
+    package var isEmpty: Bool { queue.isEmpty }
+
     /// Queues a job; after a stop, or if there are no threads, it runs at once on the caller's thread.
     package func submit(_ job: @escaping @Sendable () -> Void) {
         if !queue.append(job) { job() }
@@ -105,6 +108,8 @@ private final class Queue: @unchecked Sendable {
         arrived.deallocate()
         mutex.deallocate()
     }
+
+    var isEmpty: Bool { locked { threads == 0 } }
 
     func opened() { locked { threads += 1 } }
 

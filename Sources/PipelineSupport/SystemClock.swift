@@ -9,6 +9,13 @@ package enum SystemClock {
     /// CPU time of the calling thread.
     case threadCPU
 
+    /// Nanoseconds since an arbitrary moment, by a clock that advances every few milliseconds and is the cheapest to read.
+    package static var coarseNanoseconds: UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
+        return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
+    }
+
     package var seconds: Double {
         var time = timespec()
         switch self {

@@ -341,8 +341,7 @@ import Variants
                 source: "", response: StoredResponse(status: 200, fields: [], requestTime: 0, responseTime: 0),
                 digest: "", length: 0, media: nil, fetchMilliseconds: 0)
             return PreparedAnswers.Entry(
-                MemoryAnswer(record: record, serial: 0, body: .original(digest: "")), fresh: 0..<1, length: 0,
-                isConditional: false
+                MemoryAnswer(record: record, serial: 0, body: .original(digest: "")), fresh: 0..<1, length: 0
             ) { _, _ in ServerResponse(status: 200, fields: [HeaderField("X", field)]) }
         }
         let small = entry("")

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import ImageServer
@@ -10,6 +11,25 @@ import Testing
         } catch {
             return error
         }
+    }
+
+    @Test func `docs server md lists every path, and docs metrics md every name of a route`() throws {
+        let root = #filePath.split(separator: "/", omittingEmptySubsequences: false).dropLast(3).joined(separator: "/")
+        func text(_ name: String) throws -> String {
+            String(decoding: try #require(FuzzPlan.contents("\(root)/docs/\(name).md")), as: UTF8.self)
+        }
+        let paths = try text("server")
+        for route in RouteName.allCases { #expect(paths.contains("`\(route.template)`"), "\(route)") }
+        let names = RouteName.allCases.map(\.rawValue).joined(separator: ", ")
+        #expect(try text("metrics").contains("`route` is \(names), other, or none"))
+    }
+
+    @Test(arguments: [
+        ("/", "page"), ("/?a", "page"), ("/page/x", "page"), ("/health", "health"), ("/health?a", "health"),
+        ("/variant/a/b/c", "variant"), ("/variants", nil), ("//", nil), ("", nil), ("health", nil), ("*", nil),
+    ])
+    func `a route has a name by its first segment`(target: String, name: String?) {
+        #expect(RouteName(target)?.rawValue == name)
     }
 
     @Test func `recipe and source are decoded exactly once`() throws {

@@ -140,6 +140,15 @@ final class RecipeWriter {
 }
 
 @Suite struct RecipePropertyTests {
+    @Test func `the generated recipes have every step of the catalogue`() throws {
+        let writer = RecipeWriter(seed: 4)
+        let steps = try (0..<2000).flatMap { _ in try Recipe(writer.step()).steps }
+        let written = Set(steps.map { type(of: $0).token })
+        for operation in Catalogue.operations where !written.contains(operation.token) {
+            Issue.record("no recipe has \(operation.token): add it to RecipeWriter.step(), and raise its range")
+        }
+    }
+
     @Test func `parsing the canonical text of any recipe gives an equal recipe`() throws {
         let writer = RecipeWriter(seed: 1)
         let header = ImageHeader(format: .gif, width: 10, height: 10, pages: 3, hasAlpha: true)

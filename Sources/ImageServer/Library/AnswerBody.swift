@@ -1,4 +1,3 @@
-import Glibc
 import PipelineSupport
 
 /// What an answer carries: bytes that the caches hold, or a part of a file.
@@ -57,22 +56,9 @@ public struct AnswerBody: Sendable, AsyncSequence {
             }
             let count = Swift.min(pieceBytes, file.range.upperBound - position)
             guard count > 0 else { return nil }
-            let piece = Self.read(file, at: position, count)
-            guard piece.count == count else { throw TruncatedFile() }
+            guard let piece = file.body.bytes(position..<position + count) else { throw TruncatedFile() }
             position += count
             return piece[...]
-        }
-
-        private static func read(_ file: File, at position: Int, _ count: Int) -> [UInt8] {
-            [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-                while filled < count {
-                    let taken = uninterrupted {
-                        pread(file.descriptor, buffer.baseAddress! + filled, count - filled, position + filled)
-                    }
-                    guard taken > 0 else { return }
-                    filled += taken
-                }
-            }
         }
     }
 

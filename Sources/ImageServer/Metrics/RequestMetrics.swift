@@ -21,7 +21,7 @@ package final class RequestMetrics: Sendable {
     package init(_ factory: any MetricsFactory) { self.factory = factory }
 
     package func count(_ target: String?, status: Int, bytes: Int, nanoseconds: Int64) {
-        let route = target.map(Self.route) ?? "none"
+        let route = target.map { RouteName($0)?.rawValue ?? "other" } ?? "none"
         let known = handles.withLock { handles in
             if let known = handles[route]?[status] { return known }
             let labels = [("route", route), ("status", String(status))]
@@ -35,16 +35,5 @@ package final class RequestMetrics: Sendable {
         known.counter.increment()
         known.bytes.increment(by: bytes)
         known.timer.recordNanoseconds(nanoseconds)
-    }
-
-    /// The name of the route that a target belongs to.
-    static func route(_ target: String) -> String {
-        let names = ["variant", "original", "info", "source", "purge", "health", "ready", "metrics", "page"]
-        let path = target.utf8.dropFirst()
-        return names.first { name in
-            guard path.starts(with: name.utf8) else { return false }
-            let next = path.dropFirst(name.utf8.count).first
-            return next == nil || next == UInt8(ascii: "/") || next == UInt8(ascii: "?")
-        } ?? (target == "/" ? "page" : "other")
     }
 }

@@ -1,4 +1,5 @@
 import Glibc
+import PipelineSupport
 import Synchronization
 
 /// The size of a file system and its free space, in bytes.
@@ -36,7 +37,7 @@ extension DiskStore {
     /// - Throws: `.full` if that did not free enough.
     func makeRoom(for count: Int, in tier: DiskTable) throws(StoreError) {
         try stepDown(tier)
-        if count <= Self.smallBytes, GenerationPage.now() < ampleUntil.load(ordering: .relaxed) { return }
+        if count <= Self.smallBytes, SystemClock.coarseNanoseconds < ampleUntil.load(ordering: .relaxed) { return }
         if configuration.freeSpace != 0 { try keepFloor(for: count) }
         guard files.reserve.fill() else {
             throw refusal(
@@ -44,7 +45,7 @@ extension DiskStore {
                     + "and stores nothing until it can. Free some space")
         }
         if let (free, floor) = freeSpace(), free - floor >= Self.ampleBytes {
-            ampleUntil.store(GenerationPage.now() &+ Self.ampleLifetime, ordering: .relaxed)
+            ampleUntil.store(SystemClock.coarseNanoseconds &+ Self.ampleLifetime, ordering: .relaxed)
         }
     }
 

@@ -110,7 +110,7 @@ package final class DiskTier: CacheTier {
     package var isCurrent: Bool {
         let hint = store.generationHint ?? 0
         if hint == known.load(ordering: .acquiring) { return true }
-        return hint == 0 && GenerationPage.now() < unknownUntil.load(ordering: .relaxed)
+        return hint == 0 && SystemClock.coarseNanoseconds < unknownUntil.load(ordering: .relaxed)
     }
 
     /// Reads what any process has purged since this one last looked.
@@ -126,7 +126,7 @@ package final class DiskTier: CacheTier {
                 let log = Result { () throws(StoreError) in try store.purges(since: before) }
                 // If the folder fails or is read-only, memory still answers, and the folder is asked again soon.
                 if store.generationHint == 0 {
-                    unknownUntil.store(GenerationPage.now() + Self.unknownLifetime, ordering: .relaxed)
+                    unknownUntil.store(SystemClock.coarseNanoseconds + Self.unknownLifetime, ordering: .relaxed)
                 }
                 let purged = try log.get()
                 guard purged.mark.rawValue != before else { return }

@@ -1,4 +1,5 @@
 import Glibc
+import PipelineSupport
 import Synchronization
 
 /// The purge generation of a cache folder, which every process reads without the index: the first eight bytes of the
@@ -32,20 +33,13 @@ final class GenerationPage: @unchecked Sendable {
 
     /// The generation last written by any process; 0 if the file is missing, short or replaced. Any thread may call it.
     var value: UInt64 {
-        let now = Self.now()
+        let now = SystemClock.coarseNanoseconds
         if now >= nextCheck.load(ordering: .relaxed) {
             if isReplaced { return 0 }
             nextCheck.store(now + Self.interval, ordering: .relaxed)
         }
         var value: UInt64 = 0
         return pread(file, &value, MemoryLayout<UInt64>.size, 0) == MemoryLayout<UInt64>.size ? value : 0
-    }
-
-    /// Nanoseconds of a clock that needs no system call and advances every few milliseconds.
-    static func now() -> UInt64 {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC_COARSE, &time)
-        return UInt64(time.tv_sec) &* 1_000_000_000 &+ UInt64(time.tv_nsec)
     }
 
     /// Whether the file at the path is not the open one, or has another length.

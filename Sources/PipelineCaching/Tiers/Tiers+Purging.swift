@@ -1,3 +1,4 @@
+import PipelineSupport
 import Synchronization
 
 /// Purges, by this process and by others that use the same tiers.
@@ -17,7 +18,7 @@ extension Tiers {
     /// Removes from memory, in the background and at most once a second, what others have purged from farther tiers.
     package func catchUpWithFartherTiers() {
         guard let last = links.last, !last.isFolder else { return }
-        let time = GenerationPage.now()
+        let time = SystemClock.coarseNanoseconds
         let due = nextCatchUp.load(ordering: .relaxed)
         guard time >= due,
             nextCatchUp.compareExchange(expected: due, desired: time + Self.catchUpInterval, ordering: .relaxed)
