@@ -6,7 +6,7 @@ import Glibc
 /// Jobs start in the order given; callers bound how much they submit. The threads end after the last job once this
 /// value is released, or with `stop()`.
 package final class OwnedThreads: Sendable {
-    private let queue = Queue()
+    private let queue = JobQueue()
 
     /// `atEnd` runs on each thread as its last call.
     package init(count: Int, atEnd: @escaping @Sendable () -> Void = {}) {
@@ -79,8 +79,9 @@ private final class ThreadBody: Sendable {
     init(_ body: @escaping @Sendable () -> Void) { self.body = body }
 }
 
+/// Jobs in the order given, for the threads that call `runAll`.
 // @unchecked Sendable: everything mutable is touched only with `mutex` held.
-private final class Queue: @unchecked Sendable {
+package final class JobQueue: @unchecked Sendable {
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     /// Signals that jobs arrived or the queue was closed.
     private let arrived = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
@@ -93,7 +94,7 @@ private final class Queue: @unchecked Sendable {
     private var isClosed = false
     private var atEnd: [@Sendable () -> Void] = []
 
-    init() {
+    package init() {
         pthread_mutex_init(mutex, nil)
         pthread_cond_init(arrived, nil)
         pthread_cond_init(settled, nil)
@@ -111,7 +112,8 @@ private final class Queue: @unchecked Sendable {
 
     var isEmpty: Bool { locked { threads == 0 } }
 
-    func opened() { locked { threads += 1 } }
+    /// Announces a thread.
+    package func opened() { locked { threads += 1 } }
 
     func ended() {
         let waiting = locked {
@@ -125,7 +127,7 @@ private final class Queue: @unchecked Sendable {
     }
 
     /// Runs jobs until the queue is closed and empty.
-    func runAll() {
+    package func runAll() {
         var hasRun = false
         while let job = next(after: hasRun) {
             job()
@@ -134,7 +136,7 @@ private final class Queue: @unchecked Sendable {
     }
 
     /// False if no thread would run the job.
-    func append(_ job: @escaping @Sendable () -> Void) -> Bool {
+    package func append(_ job: @escaping @Sendable () -> Void) -> Bool {
         let isTaken = locked {
             guard !isClosed, threads > 0 else { return false }
             jobs.append(job)
@@ -171,7 +173,7 @@ private final class Queue: @unchecked Sendable {
     }
 
     /// - Parameter end: called once the last thread has run its last job; at once if there are no threads.
-    func close(_ end: (@Sendable () -> Void)? = nil) {
+    package func close(_ end: (@Sendable () -> Void)? = nil) {
         let isOver = locked {
             isClosed = true
             pthread_cond_broadcast(arrived)

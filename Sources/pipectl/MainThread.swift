@@ -1,4 +1,3 @@
-import Glibc
 import PipelineSupport
 import Synchronization
 
@@ -10,49 +9,25 @@ final class MainThread: TaskExecutor {
 
     private static let current = Mutex<MainThread?>(nil)
 
-    private let jobs = Jobs()
+    private let jobs = JobQueue()
 
     /// Blocks the calling thread until `work` has finished.
     ///
     /// - Parameter isAlone: whether `work` runs on the calling thread; otherwise it runs on the cooperative pool.
     static func run(isAlone: Bool, _ work: @escaping @Sendable () async -> Void) {
         let thread = MainThread()
+        thread.jobs.opened()
         if isAlone { current.withLock { $0 = thread } }
         Task(executorPreference: isAlone ? thread : nil) {
             await work()
             thread.jobs.close()
         }
-        while let job = thread.jobs.next() { job.runSynchronously(on: thread.asUnownedTaskExecutor()) }
+        thread.jobs.runAll()
     }
 
-    func enqueue(_ job: consuming ExecutorJob) { jobs.append(UnownedJob(job)) }
-}
-
-/// A queue of jobs, first in, first out.
-///
-/// `@unchecked Sendable`: the semaphore's address never changes, and semaphores are made for several threads.
-private final class Jobs: @unchecked Sendable {
-    private let waiting = Mutex<[UnownedJob]>([])
-    /// Counts the waiting jobs, and one more once the queue is closed.
-    private let arrivals = UnsafeMutablePointer<sem_t>.allocate(capacity: 1)
-
-    init() { sem_init(arrivals, 0, 0) }
-
-    deinit {
-        sem_destroy(arrivals)
-        arrivals.deallocate()
-    }
-
-    func append(_ job: UnownedJob) {
-        waiting.withLock { $0.append(job) }
-        sem_post(arrivals)
-    }
-
-    func close() { sem_post(arrivals) }
-
-    /// Waits for the next job; returns nil once the queue is closed and empty.
-    func next() -> UnownedJob? {
-        _ = uninterrupted { sem_wait(arrivals) }
-        return waiting.withLock { $0.isEmpty ? nil : $0.removeFirst() }
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        // After the end of `work`, nothing waits for what it left behind.
+        _ = jobs.append { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
     }
 }
