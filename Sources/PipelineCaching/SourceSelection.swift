@@ -41,6 +41,4 @@ package struct SourceFilter: Sendable, Hashable {
     package var selection: SourceSelection?
 
     package init() {}
-
-    /// Whether every source matches.
 }
