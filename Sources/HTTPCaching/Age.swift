@@ -35,6 +35,11 @@ package enum Age {
             residentTime: max(0, now - response.responseTime))
     }
 
+    /// The value of an `Age` field: whole seconds, rounded down, at most 2³¹ (RFC 9111 §5.1, §1.2.2).
+    package static func fieldValue(of response: StoredResponse, now: Double) -> Int {
+        Int(min(current(of: response, now: now).rounded(.down), 2_147_483_648))
+    }
+
     /// `Date` in Unix seconds; the time of arrival if it is absent or malformed (RFC 9110 §6.6.1).
     static func date(of response: StoredResponse) -> Double {
         response.fields.first("date").flatMap { HTTPDate.unixSeconds($0, now: response.responseTime) }.map(Double.init)

@@ -107,7 +107,7 @@ extension OriginalResponse {
                 : Reuse.fields(
                     of: response, wasValidated: original.outcome == .revalidated, configuration: caching),
             body: body ?? [],
-            age: hasAge ? Int(Age.current(of: response, now: now)) : nil, handling: handling,
+            age: hasAge ? Age.fieldValue(of: response, now: now) : nil, handling: handling,
             responseTime: response.responseTime)
         if body == nil, case .file(let file)? = original.body { self.file = file }
         if original.mayStore { record = original.record }
@@ -121,7 +121,7 @@ extension OriginalResponse {
         self.init(
             status: record.response.status,
             fields: Reuse.fields(of: record.response, wasValidated: false, configuration: caching), body: [],
-            age: Int(Age.current(of: record.response, now: now)),
+            age: Age.fieldValue(of: record.response, now: now),
             handling: CacheHandling(
                 isHit: true, timeToLive: Int(remaining.rounded(.down)), detail: tier.description),
             responseTime: record.response.responseTime)

@@ -47,4 +47,9 @@ struct AgeTests {
         #expect((terms.apparentAge, terms.ageValue, terms.responseDelay, terms.residentTime) == (100, 5, 3, 10))
         #expect((terms.correctedAgeValue, terms.correctedInitialAge, terms.currentAge) == (8, 100, 110))
     }
+
+    @Test func `the Age sent is whole seconds, at most 2³¹ (RFC 9111 §5.1, §1.2.2)`() {
+        #expect(Age.fieldValue(of: stored(["Age": "30"]), now: epoch + 3.9) == 33)
+        #expect(Age.fieldValue(of: stored(["Age": "99999999999"]), now: epoch + 9) == 2_147_483_648)
+    }
 }
