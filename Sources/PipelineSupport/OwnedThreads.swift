@@ -41,8 +41,10 @@ package final class OwnedThreads: Sendable {
     /// Returns when no job is waiting or running.
     package func drain() { queue.drain() }
 
-    /// Drains, then stops the threads and waits for them to end.
+    /// Drains, then stops the threads and waits for them to end. A job of these threads cannot wait for its own end:
+    /// if one calls this, the threads end after their last job.
     package func stop() {
+        if queue.isRunHere { return queue.close() }
         queue.drain()
         queue.close()
         queue.waitForEnd()
@@ -91,6 +93,8 @@ package final class JobQueue: @unchecked Sendable {
     private var head = 0
     private var running = 0
     private var threads = 0
+    /// The threads within `runAll`.
+    private var runners: [pthread_t] = []
     private var isClosed = false
     private var atEnd: [@Sendable () -> Void] = []
 
@@ -112,6 +116,12 @@ package final class JobQueue: @unchecked Sendable {
 
     var isEmpty: Bool { locked { threads == 0 } }
 
+    /// Whether the calling thread runs the jobs of this queue.
+    var isRunHere: Bool {
+        let here = pthread_self()
+        return locked { runners.contains { pthread_equal($0, here) != 0 } }
+    }
+
     /// Announces a thread.
     package func opened() { locked { threads += 1 } }
 
@@ -128,6 +138,9 @@ package final class JobQueue: @unchecked Sendable {
 
     /// Runs jobs until the queue is closed and empty.
     package func runAll() {
+        let here = pthread_self()
+        locked { runners.append(here) }
+        defer { locked { runners.removeAll { pthread_equal($0, here) != 0 } } }
         var hasRun = false
         while let job = next(after: hasRun) {
             job()

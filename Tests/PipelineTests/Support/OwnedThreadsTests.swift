@@ -41,6 +41,23 @@ struct OwnedThreadsTests {
         #expect(ran.withLock { $0 })
     }
 
+    @Test func `a job that stops its own threads goes on, and they end after their last job`() {
+        let ended = ThreadGate()
+        let done = Atomic<Int>(0)
+        let threads = OwnedThreads(count: 1) { ended.open() }
+        // Until both jobs are queued.
+        let gate = ThreadGate()
+        threads.submit {
+            gate.wait()
+            threads.stop()
+            done.add(1, ordering: .relaxed)
+        }
+        threads.submit { done.add(1, ordering: .relaxed) }
+        gate.open()
+        ended.wait()
+        #expect(done.load(ordering: .relaxed) == 2)
+    }
+
     @Test func `stopping without blocking returns after the last job, and later jobs run on the caller's`() async {
         let ended = Atomic<Int>(0)
         let done = Atomic<Int>(0)
