@@ -1,5 +1,6 @@
 import PipelineSupport
 import Glibc
+import Pipeline
 import Synchronization
 
 /// Turns signals into events. The first SIGINT or SIGTERM requests a clean stop, the second terminates the process; SIGHUP
@@ -68,6 +69,16 @@ enum Interruption {
 
     static func remove(_ number: Int) {
         handlers.withLock { $0.waiting.removeAll { $0.number == number } }
+    }
+
+    /// Returns what `work` returns or throws; a request to stop cancels it.
+    static func cancelling<Value: Sendable>(
+        _ work: @escaping @Sendable () async throws(PipelineError) -> Value
+    ) async throws(PipelineError) -> Value {
+        let task = Task(executorPreference: MainThread.executor) { await Result(of: work) }
+        let handler = onRequest { task.cancel() }
+        defer { remove(handler) }
+        return try await task.value.get()
     }
 
     private static func wait() {

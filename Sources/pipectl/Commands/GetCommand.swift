@@ -137,12 +137,9 @@ extension ImagePipeline {
     func answer(
         _ request: ImageRequest, events: @escaping @Sendable (LoadEvent) -> Void = { _ in }
     ) async throws(PipelineError) -> ImageResponse {
-        let task = Task(executorPreference: MainThread.executor) {
-            await Result(of: { () async throws(PipelineError) in try await self.respond(to: request, events: events) })
+        try await Interruption.cancelling { () async throws(PipelineError) in
+            try await self.respond(to: request, events: events)
         }
-        let handler = Interruption.onRequest { task.cancel() }
-        defer { Interruption.remove(handler) }
-        return try await task.value.get()
     }
 }
 

@@ -24,12 +24,16 @@ struct InfoCommand: AsyncParsableCommand {
         let configuration = try common.configuration()
         try await common.withPipeline(configuration) { pipeline in
             do throws(PipelineError) {
-                let information = try await pipeline.information(for: ImageRequest(ImageSource(source)))
+                let request = ImageRequest(ImageSource(source))
+                let information = try await Interruption.cancelling { () async throws(PipelineError) in
+                    try await pipeline.information(for: request)
+                }
                 if let error = information.colourError { Console.error("pipectl: no colours: \(error)") }
                 print(
                     json ? information.json(source: source, position: position) + "\n" : text(information),
                     terminator: "")
             } catch {
+                if Interruption.isRequested { throw CommandFailure(.interrupted, "interrupted") }
                 throw error.hinting(at: source)
             }
         }
