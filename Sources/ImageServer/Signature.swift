@@ -82,7 +82,9 @@ public struct SigningKey: Sendable {
     /// The fewest bytes a key may have.
     public static let leastBytes = 16
 
-    /// - Parameter hex: at least 16 bytes, two hexadecimal digits each.
+    /// - Parameters:
+    ///   - id: the key's name in signed paths, 1 to 32 bytes.
+    ///   - hex: at least 16 bytes, two hexadecimal digits each.
     public init(id: String, hex: String) throws(Refusal) {
         guard (1...32).contains(id.utf8.count), id.utf8.allSatisfy(Self.isNameByte) else {
             throw Refusal(text: "a key's name has 1 to 32 letters, digits, `_` and `-`")
@@ -115,6 +117,7 @@ public struct SigningKey: Sendable {
     /// The signed path of a variant, below the mount point.
     ///
     /// - Parameters:
+    ///   - recipe: its text; presets may stand in it by name.
     ///   - source: an http or https URL, or `name:path` with a name of `ServerConfiguration.baseURLs`.
     ///   - expiry: Unix seconds from which the path is refused; nil, the default, for never.
     public func variantPath(recipe: String, source: String, expiry: Int? = nil) -> String {

@@ -7,7 +7,10 @@ extension ImagePipeline {
     /// Removes a source's records, bodies and all their variants from disk and memory, including the memory of other
     /// processes that share the cache folder.
     ///
-    /// - Parameter mode: whether all of it is removed, or only variants, or records are made stale.
+    /// - Parameters:
+    ///   - source: as in the requests for it.
+    ///   - sourceID: `ImageRequest.sourceID` of the requests for it; nil, the default, if they have none.
+    ///   - mode: whether all of it is removed, or only variants, or records are made stale.
     public func purge(
         _ source: ImageSource, sourceID: String? = nil, mode: PurgeMode = .hard
     ) async throws(PipelineError) -> PurgeResult {

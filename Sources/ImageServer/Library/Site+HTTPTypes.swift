@@ -4,7 +4,9 @@ public import HTTPTypes
 extension Site {
     /// Answers a request that carries no body, for a server of any kind.
     ///
-    /// - Parameter client: the client's address, for `ServerConfiguration.rate`.
+    /// - Parameters:
+    ///   - request: its `path` is path and query as sent, below the mount point.
+    ///   - client: the client's address, for `ServerConfiguration.rate`.
     public func respond(to request: HTTPRequest, client: String? = nil) async -> (HTTPResponse, AnswerBody) {
         await respond(to: request, body: NoBody(), client: client)
     }
