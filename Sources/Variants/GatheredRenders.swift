@@ -14,7 +14,7 @@ final class GatheredRenders: Sendable {
         mutating func share(_ decode: SharedDecode) { job.shared = decode }
     }
 
-    private let queue = Mutex(RenderQueue<Waiting>())
+    private let queue = Mutex(UrgencyQueue<Waiting>())
 
     var waiting: Int { queue.withLock { $0.count } }
 

@@ -20,7 +20,7 @@ final class PoolCore: Sendable {
         var hasWorker = false
         var running: UInt64?
         /// Renders that share the decode of its last one, and follow it on its worker.
-        var gathered = RenderQueue<PendingRender>()
+        var gathered = UrgencyQueue<PendingRender>()
     }
 
     /// The one render that a slow original may have at a time, and those that wait for it to end.
@@ -30,7 +30,7 @@ final class PoolCore: Sendable {
     }
 
     private struct State {
-        var queue = RenderQueue<PendingRender>()
+        var queue = UrgencyQueue<PendingRender>()
         /// Slots whose threads have not ended, by number, from 0.
         var slots: [Int: Slot] = [:]
         var lastSlot = -1
