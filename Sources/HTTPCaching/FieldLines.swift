@@ -12,6 +12,17 @@ extension Array where Element == HeaderField {
         return all.isEmpty ? nil : all.joined(separator: ", ")
     }
 
+    /// The media types that `Content-Type` names, in lower case and without parameters, an empty text for an empty line;
+    /// empty without one. A response has one (RFC 9110 §8.3), and browsers choose among several.
+    package var mediaTypes: [String] {
+        values(of: "content-type").flatMap { value in
+            let members = FieldLines.members(of: value)
+            return (members.isEmpty ? [""] : members).map {
+                FieldLines.lowercased(FieldLines.beforeParameters($0))
+            }
+        }
+    }
+
     /// The end-to-end fields, which may be stored.
     ///
     /// Left out are `Connection` and the fields it names, other hop-by-hop fields, and those for a proxy (RFC 9110
@@ -89,6 +100,11 @@ package enum FieldLines {
             index += 1
         }
         return members
+    }
+
+    /// What stands before the parameters of a value such as `text/plain; charset=utf-8`.
+    package static func beforeParameters(_ value: String) -> String {
+        trimmed(String(Substring(value.utf8.prefix { $0 != UInt8(ascii: ";") })))
     }
 
     /// The text without spaces and tabs at both ends (`OWS`, RFC 9110 §5.6.3).

@@ -17,7 +17,7 @@ public struct FallbackPicture: Sendable {
     func response(to problem: Problem, variesByAccept: Bool, now: Double) -> ServerResponse? {
         guard problem.kind.status == 404 || problem.kind.status == 422 else { return nil }
         var fields = ServerResponse.ownFields(mediaType, now: now)
-        fields.append(HeaderField("Content-Security-Policy", "default-src 'none'; sandbox"))
+        fields.append(OriginalAnswer.sandbox)
         if variesByAccept { fields.append(HeaderField("Vary", "Accept")) }
         return ServerResponse(
             status: problem.kind.status, fields: fields, body: bytes, note: problem.note + "; fallback")

@@ -2,17 +2,28 @@ import HTTPCaching
 import Pipeline
 
 /// `/original`: a stored response made visible, with as little of our own as possible.
+///
+/// What an origin sends is answered on this server's own host, whose pages it must not write: a browser is told to guess
+/// no type, to run nothing, and to save what is no raster picture.
 enum OriginalAnswer {
+    /// Runs nothing and reaches nothing, whatever is opened by itself.
+    static let sandbox = HeaderField("Content-Security-Policy", "default-src 'none'; sandbox")
+
     /// Status, fields and body as stored.
     ///
     /// `Content-Length` is left to the framing. `Age` replaces the stored one where the response was stored before;
     /// `Cache-Status` (RFC 9211 §2) and `Via` (RFC 9110 §7.6.3) are added after those that came, and `Date` where the
     /// origin sent none (RFC 9110 §6.6.1).
-    static func response(_ original: OriginalResponse) -> ServerResponse {
-        var fields = original.fields.endToEnd().filter { field in
+    ///
+    /// - Parameter passesAll: whether the origin's fields about this server's own host come through, and its
+    ///   `Content-Security-Policy`: the setting `forwardFields` is `*`.
+    static func response(_ original: OriginalResponse, passesAll: Bool) -> ServerResponse {
+        let isRaster = isRaster(original)
+        var fields = passed(original.fields.endToEnd(), status: original.status, passesAll: passesAll).filter { field in
             switch field.name.lowercased() {
-            case "content-length": false
+            case "content-length", "x-content-type-options": false
             case "age": original.age == nil
+            case "content-disposition": isRaster || isAttachment(field.value)
             default: true
             }
         }
@@ -21,11 +32,38 @@ enum OriginalAnswer {
         }
         // Before `Date`: readers that compare it with their clock have met its age then.
         if let age = original.age { fields.insert(HeaderField("Age", String(age)), at: 0) }
+        // A 304 has no body, and says nothing of how the one that the client has is to be shown.
+        if !isRaster, original.status != 304, fields.first("content-disposition") == nil {
+            fields.append(HeaderField("Content-Disposition", "attachment"))
+        }
+        if fields.first(sandbox.name) == nil { fields.append(sandbox) }
         let handling = original.handling.fieldValue()
-        fields.append(HeaderField("Cache-Status", handling))
-        fields.append(HeaderField("Via", "1.1 pipeline"))
+        fields += [
+            HeaderField("X-Content-Type-Options", "nosniff"), HeaderField("Cache-Status", handling),
+            HeaderField("Via", "1.1 pipeline"),
+        ]
         var answer = ServerResponse(status: original.status, fields: fields, body: original.body, note: handling)
         answer.file = original.file.map { ServerResponse.FilePart(file: $0, range: 0..<$0.count) }
         return answer
+    }
+
+    /// The fields without those about this server's own host, unless all are to come through.
+    static func passed(_ fields: [HeaderField], status: Int, passesAll: Bool) -> [HeaderField] {
+        passesAll ? fields : fields.filter { !HostFields.isOne($0.name, status: status) }
+    }
+
+    /// Whether a browser that opens it shows pixels and nothing else. An SVG is a document.
+    private static func isRaster(_ original: OriginalResponse) -> Bool {
+        let types = original.fields.mediaTypes.filter { !$0.isEmpty }
+        guard !types.isEmpty else { return original.isPicture }
+        return types.allSatisfy { type in
+            let parts = type.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+            return parts.count == 2 && parts[0] == "image" && FieldLines.isToken(parts[1]) && !parts[1].contains("xml")
+        }
+    }
+
+    /// Whether browsers save what has this `Content-Disposition` (RFC 6266 §4.2), under the name that it may give.
+    private static func isAttachment(_ value: String) -> Bool {
+        FieldLines.isSameName(FieldLines.beforeParameters(value), "attachment")
     }
 }

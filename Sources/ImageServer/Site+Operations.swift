@@ -80,18 +80,6 @@ extension Site {
         }
     }
 
-    /// Whether the client has the admin token, is on this machine, or came by the address for operators.
-    func isOperator(_ request: ServerRequest) -> Bool {
-        request.isAdministrative || settings.adminToken?.isIn(request.fields) == true || isOnThisMachine(request)
-    }
-
-    /// Whether the client is on this machine. A proxy on it passes on anybody's requests, and says so.
-    func isOnThisMachine(_ request: ServerRequest) -> Bool {
-        guard let client = request.client, client == "::1" || client.hasPrefix("127.") else { return false }
-        let passed = ["forwarded", "x-forwarded-for", "x-real-ip", "via"]
-        return !request.fields.contains { field in passed.contains { FieldLines.isSameName($0, field.name) } }
-    }
-
     private func text(
         _ text: String, type: String = "text/plain; charset=utf-8", status: Int = 200
     ) -> ServerResponse {

@@ -100,12 +100,7 @@ public struct Site: Sendable {
         to request: ServerRequest, _ onInterim: @escaping @Sendable (ServerResponse) -> Void
     ) async -> ServerResponse {
         do throws(Problem) {
-            if settings.signature.servesThisMachine, SignedPath(request.target) != nil, !isOnThisMachine(request) {
-                throw Problem(
-                    .badSignature,
-                    "this server has no keys, so it serves clients on its own machine alone, and none that a proxy passes on"
-                )
-            }
+            try admit(request)
             if let hit = await storedHit(request) { return hit }
             // First, so that nothing of a path is decoded or done for those who may not ask.
             let grant = try settings.signature.grant(request.target, now: now())
@@ -199,13 +194,14 @@ public struct Site: Sendable {
         asked.acceptsFile = true
         asked.onInterim = InterimObserver { status, fields in
             // A length would be taken for that of a body, and an interim response has none (RFC 9110 §8.6).
-            let kept = fields.filter { $0.name.lowercased() != "content-length" }
+            let kept = OriginalAnswer.passed(fields, status: status, passesAll: forwarded.areAll)
+                .filter { $0.name.lowercased() != "content-length" }
             onInterim(ServerResponse(status: status, fields: kept))
         }
         let original: OriginalResponse
         asked.gate = settings.rate?.gate(request.client, now)
         do throws(PipelineError) { original = try await pipeline.original(for: asked) } catch { throw Problem(error) }
-        let answer = OriginalAnswer.response(original)
+        let answer = OriginalAnswer.response(original, passesAll: forwarded.areAll)
         if !changes { prepare(original, request, grant) }
         if changes { return answer }
         // Comparing a 200 with what the client has, or cutting it, sends the origin nothing. Other answers stay as the origin
@@ -301,12 +297,12 @@ public struct Site: Sendable {
             let query = HitQuery(method: request.method, fields: request.fields, settings),
             let fresh = fresh(record.response, until: grant.expiry), let answer = pipeline.memoryAnswer(for: original)
         else { return }
-        let (caching, crossOrigin) = (settings.caching, settings.crossOrigin)
+        let (caching, crossOrigin, passesAll) = (settings.caching, settings.crossOrigin, settings.forwarded.areAll)
         prepared.keep(
             PreparedAnswers.Entry(answer, fresh: fresh, length: original.body.count) {
                 now, tier in
                 let answer = OriginalAnswer.response(
-                    OriginalResponse(hit: record, in: tier, now: now, caching: caching))
+                    OriginalResponse(hit: record, in: tier, now: now, caching: caching), passesAll: passesAll)
                 return crossOrigin.applied(to: answer, origin: query.origin)
             }, for: key(request.target, query))
     }

@@ -38,8 +38,8 @@ enum VariantAnswer {
         if !timing.isEmpty { fields.append(HeaderField("Server-Timing", timing)) }
         fields += [
             HeaderField("X-Content-Type-Options", "nosniff"),
-            // An SVG or a polyglot opened by itself runs nothing and reaches nothing.
-            HeaderField("Content-Security-Policy", "default-src 'none'; sandbox"),
+            // A polyglot opened by itself is no document.
+            OriginalAnswer.sandbox,
             HeaderField("Date", HTTPDate.text(unixSeconds: Int(now))),
         ]
         return ServerResponse(status: 200, fields: fields, body: image.bytes, note: handling)

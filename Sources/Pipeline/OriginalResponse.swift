@@ -69,6 +69,8 @@ public struct OriginalResponse: Sendable {
     public var responseTime: Double
     /// The record it was made from, if that may be stored.
     package var record: OriginalRecord?
+    /// Whether the body is that of a 200 and its bytes are a picture's, whatever its fields say.
+    package var isPicture = false
 
     package init(
         status: Int, fields: [HeaderField], body: [UInt8], age: Int?, handling: CacheHandling, responseTime: Double
@@ -111,6 +113,7 @@ extension OriginalResponse {
             responseTime: response.responseTime)
         if body == nil, case .file(let file)? = original.body { self.file = file }
         if original.mayStore { record = original.record }
+        isPicture = original.record.header != nil
     }
 
     /// The response as a hit of a tier, without its body.
@@ -125,5 +128,6 @@ extension OriginalResponse {
             handling: CacheHandling(
                 isHit: true, timeToLive: Int(remaining.rounded(.down)), detail: tier.description),
             responseTime: record.response.responseTime)
+        isPicture = record.header != nil
     }
 }

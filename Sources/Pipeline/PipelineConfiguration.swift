@@ -40,7 +40,7 @@ public struct PipelineConfiguration: Sendable {
     /// The folder in which `overlay:NAME` is looked up.
     public var overlays: String?
     /// Media types accepted from origins, with `*` for a subtype and the empty text for an empty `Content-Type`; a
-    /// response without one is accepted. The magic bytes decide in the end.
+    /// response without one is accepted, and of one with several all have to be. The magic bytes decide in the end.
     public var acceptedTypes = ["image/*", "application/octet-stream", ""]
     /// Further tiers behind memory and the cache folder, near to far, such as a service that several machines share.
     /// None by default.

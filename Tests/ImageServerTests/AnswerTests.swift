@@ -8,23 +8,95 @@ import Variants
 
 @Suite struct AnswerTests {
     private func original(
-        _ fields: [HeaderField], age: Int? = nil
+        _ fields: [HeaderField], status: Int = 200, age: Int? = nil, isPicture: Bool = false, passesAll: Bool = false
     ) -> ServerResponse {
-        OriginalAnswer.response(
-            OriginalResponse(
-                status: 200, fields: fields, body: Array("hello".utf8), age: age,
-                handling: CacheHandling(isHit: age != nil), responseTime: 784_111_777))
+        var response = OriginalResponse(
+            status: status, fields: fields, body: Array("hello".utf8), age: age,
+            handling: CacheHandling(isHit: age != nil), responseTime: 784_111_777)
+        response.isPicture = isPicture
+        return OriginalAnswer.response(response, passesAll: passesAll)
     }
 
     @Test func `an original keeps its fields, repeated ones and their order too`() {
         let fields = [
-            HeaderField("date", "Sun, 06 Nov 1994 08:49:37 GMT"), HeaderField("Set-Cookie", "a=1"),
-            HeaderField("X-A", "1"), HeaderField("Set-Cookie", "b=2"), HeaderField("x-a", "2"),
+            HeaderField("date", "Sun, 06 Nov 1994 08:49:37 GMT"), HeaderField("Link", "a"),
+            HeaderField("Content-Type", "image/png"), HeaderField("X-A", "1"), HeaderField("Link", "b"),
+            HeaderField("x-a", "2"),
         ]
         let answer = original(fields)
-        #expect(
-            answer.fields == fields + [HeaderField("Cache-Status", "pipeline"), HeaderField("Via", "1.1 pipeline")])
+        let added = [
+            OriginalAnswer.sandbox, HeaderField("X-Content-Type-Options", "nosniff"),
+            HeaderField("Cache-Status", "pipeline"), HeaderField("Via", "1.1 pipeline"),
+        ]
+        #expect(answer.fields == fields + added)
         #expect(answer.body.elementsEqual("hello".utf8))
+    }
+
+    @Test(
+        arguments: [
+            ("image/png", false, true), ("IMAGE/JPEG; a=b", false, true), ("image/x, image/png", true, true),
+            ("image/svg+xml", true, false), ("image/SVG+XML;charset=utf-8", true, false), ("image/xml", true, false),
+            ("image/svg (xml)", true, false), ("text/html", true, false), ("image/png, text/html", true, false),
+            ("text/html, image/png", true, false), ("application/octet-stream", true, false), ("image/", true, false),
+            (";", false, false), ("image/png;a=\"b, text/html", true, false), ("", true, true), ("", false, false),
+            (nil, true, true), (nil, false, false),
+        ] as [(String?, Bool, Bool)])
+    func `whatever its fields say, an original is shown if it is a raster picture and else saved`(
+        _ type: String?, _ isPicture: Bool, _ isShown: Bool
+    ) {
+        let fields = [
+            HeaderField("content-security-policy", "default-src *"), HeaderField("x-content-type-options", "none"),
+            HeaderField("Content-Disposition", "inline"),
+        ]
+        let typed = fields + (type.map { [HeaderField("Content-Type", $0)] } ?? [])
+        let answer = original(typed, isPicture: isPicture)
+        #expect(answer.fields.values(of: "content-security-policy") == ["default-src 'none'; sandbox"])
+        #expect(answer.fields.values(of: "x-content-type-options") == ["nosniff"])
+        #expect(answer.fields.values(of: "content-disposition") == [isShown ? "inline" : "attachment"])
+        let named = original([HeaderField("Content-Disposition", "Attachment; filename=a")])
+        #expect(named.fields.values(of: "content-disposition") == ["Attachment; filename=a"])
+        // It says nothing of the body that the client has.
+        #expect(original([HeaderField("Content-Disposition", "inline")], status: 304)["content-disposition"] == nil)
+    }
+
+    @Test func `where everything passes through, so does the origin's policy, and documents are saved all the same`() {
+        let fields = [
+            HeaderField("Content-Security-Policy", "default-src *"), HeaderField("Set-Cookie", "a=1"),
+            HeaderField("Content-Disposition", "inline"), HeaderField("X-Content-Type-Options", "none"),
+        ]
+        let answer = original(fields, passesAll: true)
+        #expect(answer.fields.values(of: "content-security-policy") == ["default-src *"])
+        #expect(answer["set-cookie"] == "a=1" && answer["x-content-type-options"] == "nosniff")
+        #expect(answer.fields.values(of: "content-disposition") == ["attachment"])
+        #expect(original([], passesAll: true)["content-security-policy"] == "default-src 'none'; sandbox")
+    }
+
+    @Test(arguments: [
+        "Set-Cookie", "Clear-Site-Data", "Strict-Transport-Security", "Alt-Svc", "Service-Worker-Allowed", "Refresh",
+        "NEL",
+        "Report-To", "Reporting-Endpoints", "WWW-Authenticate", "Access-Control-Allow-Origin", "Timing-Allow-Origin",
+        "X-Accel-Redirect", "x-accel-expires", "X-Sendfile", "Surrogate-Control", "Location",
+        "Content-Security-Policy-Report-Only",
+    ])
+    func `what is about this server's own host is not the origin's to say`(_ name: String) {
+        #expect(original([HeaderField(name, "a")])[name] == nil)
+        #expect(original([HeaderField(name, "a")], passesAll: true)[name] == "a")
+    }
+
+    @Test(arguments: [(201, true), (302, true), (308, true), (200, false), (404, false)])
+    func `Location redirects, or names what was made (RFC 9110 §10.2.2)`(_ status: Int, _ isKept: Bool) {
+        #expect((original([HeaderField("Location", "/a")], status: status)["location"] != nil) == isKept)
+    }
+
+    @Test func `the examples of proxies drop what proxies obey`() throws {
+        let folder = #filePath.split(separator: "/", omittingEmptySubsequences: false).dropLast(3).joined(
+            separator: "/")
+        for file in ["nginx.conf", "haproxy.cfg"] {
+            let text = String(decoding: try #require(FuzzPlan.contents(folder + "/deploy/" + file)), as: UTF8.self)
+            for name in HostFields.obeyedByProxies {
+                #expect(text.lowercased().contains(" " + name), "\(file): \(name)")
+            }
+        }
     }
 
     @Test func `Age replaces the stored one only where the response was stored before`() {

@@ -62,27 +62,14 @@ extension Site {
 
     /// Throws a 403 unless the request comes from an operator, or with the admin token.
     private func admitOperator(_ request: ServerRequest) throws(Problem) {
-        // A page elsewhere may have pointed a name of its own at this machine's address (DNS rebinding).
         guard
             request.isAdministrative || settings.adminToken?.isIn(request.fields) == true
-                || isOperator(request) && request.isForThisMachine
+                || isOnThisMachine(request) && request.isForThisMachine
         else {
             throw Problem(
                 .forbidden,
                 "the caches are shown to clients on this machine that ask for it as `localhost` or 127.0.0.1, "
                     + "by the server's `adminListen` address, and with the admin token")
         }
-    }
-}
-
-extension ServerRequest {
-    /// Whether `Host` is a loopback address, or the name of one.
-    fileprivate var isForThisMachine: Bool {
-        guard let host = combined("host") else { return true }
-        let name = host.hasPrefix("[") ? host.prefix { $0 != "]" } + "]" : host.prefix { $0 != ":" }
-        if name == "localhost" || name == "[::1]" { return true }
-        // Not a name that begins like an address.
-        let parts = name.split(separator: ".", omittingEmptySubsequences: false)
-        return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
     }
 }

@@ -185,16 +185,15 @@ struct FetchStage: Sendable {
             .fetchFailed, "\(name): the origin answered \(status), and an image is only made from a 200")
     }
 
-    /// The media type of these fields if it is not accepted; nil if it is, or if there is none.
+    /// The first media type of these fields that is not accepted; nil if all are, or if there is none.
     func unacceptedType(_ fields: [HeaderField]) -> String? {
-        guard !acceptedTypes.contains("*/*"), let value = fields.values(of: "content-type").last else { return nil }
-        let bytes = value.utf8.prefix { $0 != UInt8(ascii: ";") }.filter { $0 != 0x20 && $0 != 0x09 }
-        let type = FieldLines.lowercased(String(decoding: bytes, as: UTF8.self))
-        let isAccepted = acceptedTypes.contains { accepted in
-            accepted == type
-                || (accepted.hasSuffix("/*") && type.hasPrefix(accepted.dropLast()))
+        guard !acceptedTypes.contains("*/*") else { return nil }
+        return fields.mediaTypes.first { type in
+            !acceptedTypes.contains { accepted in
+                accepted == type
+                    || (accepted.hasSuffix("/*") && type.hasPrefix(accepted.dropLast()))
+            }
         }
-        return isAccepted ? nil : type
     }
 
     func record(

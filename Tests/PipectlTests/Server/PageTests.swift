@@ -35,6 +35,23 @@ extension CommandTests {
             }
         }
 
+        /// `Tests/Page/original_test.py` has the checks.
+        @Test(
+            .enabled(
+                if: access("/usr/bin/chromium", X_OK) == 0 && access(python, X_OK) == 0,
+                "needs Debian's chromium and playwright (scripts/install-dependencies chromium)"))
+        func `originals run nothing in a browser, and without keys other sites read nothing`() async throws {
+            let server = try await RunningServer.start(unsigned: nil)
+            let checks = try HelperProgram([
+                "timeout", "--kill-after=5", "600", Self.python, Self.repository + "/Tests/Page/original_test.py",
+                "http://127.0.0.1:\(server.port)",
+            ])
+            let status = await checks.end()
+            #expect(status == 0, "\(checks.text)")
+            #expect(checks.text.split(separator: "\n").last == "done")
+            _ = await server.stop()
+        }
+
         @Test func `the page is there if anybody on this machine may ask, unless it is switched off`() async throws {
             try await RunningServer.with { server in
                 let page = try await server.ask("/")

@@ -66,10 +66,10 @@ struct RunningServer: Sendable {
 
     /// One request on a connection of its own.
     func ask(
-        _ target: String, method: String = "GET", _ fields: KeyValuePairs<String, String> = [:]
+        _ target: String, method: String = "GET", host: String = "test", _ fields: KeyValuePairs<String, String> = [:]
     ) async throws -> RawResponse {
         let client = try await RawClient.connect(port)
-        client.send(Self.head(target, method: method, fields, closes: true))
+        client.send(Self.head(target, method: method, host: host, fields, closes: true))
         let bytes = await client.receivedToEnd()
         guard let response = RawResponse.all(in: bytes, heads: method == "HEAD").first else {
             throw ChildProgram.StartError(description: "no response: \(String(decoding: bytes, as: UTF8.self))")
@@ -79,10 +79,11 @@ struct RunningServer: Sendable {
 
     /// A request's head.
     static func head(
-        _ target: String, method: String = "GET", _ fields: KeyValuePairs<String, String> = [:], closes: Bool = false
+        _ target: String, method: String = "GET", host: String = "test", _ fields: KeyValuePairs<String, String> = [:],
+        closes: Bool = false
     ) -> String {
         let lines = fields.map { "\($0.key): \($0.value)\r\n" }.joined()
-        return "\(method) \(target) HTTP/1.1\r\nHost: test\r\n\(lines)\(closes ? "Connection: close\r\n" : "")\r\n"
+        return "\(method) \(target) HTTP/1.1\r\nHost: \(host)\r\n\(lines)\(closes ? "Connection: close\r\n" : "")\r\n"
     }
 
     /// The path of a variant.

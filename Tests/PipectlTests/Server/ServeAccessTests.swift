@@ -33,15 +33,43 @@ extension CommandTests {
             let server = try await RunningServer.start(unsigned: nil)
             let target = RunningServer.variant("thumbnail:20,png", origin.url("/originals/night-tiny.jpg"))
             for _ in 0..<2 {
-                #expect(try await server.ask(target).status == 200)
+                #expect(try await server.ask(target, host: "localhost:\(server.port)").status == 200)
                 for field in ["Forwarded": "for=192.0.2.1", "X-Forwarded-For": "192.0.2.1", "Via": "1.1 a"] {
-                    let answer = try await server.ask(target, [field.key: field.value])
+                    let answer = try await server.ask(target, host: "localhost", [field.key: field.value])
                     #expect(answer.status == 403 && answer.problem == "bad-signature", "\(field)")
                 }
             }
             #expect(try await server.ask("/").status == 200)
             let ended = await server.stop()
             #expect(ended.errors.contains("only this machine is served") && ended.errors.contains("keysFile"))
+        }
+
+        @Test func `without keys other names for this machine are refused, and pages of other sites open no original`()
+            async throws
+        {
+            let origin = try Self.origin()
+            defer { origin.stop() }
+            let server = try await RunningServer.start(unsigned: nil)
+            let url = origin.url("/originals/night-tiny.jpg")
+            let original = RunningServer.original(url)
+            let info = original.replacing("/original/", with: "/info/")
+            for target in [RunningServer.variant("thumbnail:20,png", url), original, info, "/metrics"] {
+                for _ in 0..<2 {
+                    #expect(try await server.ask(target, host: "127.0.0.1:1").status == 200)
+                    for host in ["test", "127.0.0.1.test", "localhost.test"] {
+                        #expect(try await server.ask(target, host: host).status == 403, "\(target)")
+                    }
+                }
+            }
+            for (site, mode, status) in [
+                ("cross-site", "navigate", 403), ("cross-site", "no-cors", 200), ("same-origin", "navigate", 200),
+                ("none", "navigate", 200),
+            ] {
+                let fields: KeyValuePairs = ["Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode]
+                #expect(try await server.ask(original, host: "localhost", fields).status == status, "\(site) \(mode)")
+                #expect(try await server.ask(info, host: "localhost", fields).status == 200)
+            }
+            _ = await server.stop()
         }
 
         @Test func `a server with keys that serves unsigned URLs warns at its start`() async throws {

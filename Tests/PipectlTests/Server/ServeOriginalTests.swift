@@ -9,7 +9,11 @@ extension CommandTests {
         private static let open = [#"acceptedTypes=["*/*"]"#, #"forwardFields=["*"]"#]
 
         /// Names that this server adds, in lower case.
-        private static let added: Set<String> = ["cache-status", "via", "age", "content-length", "connection"]
+        private static let added: Set<String> = [
+            "cache-status", "via", "age", "content-length", "connection", "content-disposition",
+            "content-security-policy",
+            "x-content-type-options",
+        ]
 
         private static func head(_ status: Int, _ fields: [(String, String)], body: String = "") -> OriginReply {
             let lines = fields.map { "\($0.0): \($0.1)\r\n" }.joined()
@@ -167,6 +171,32 @@ extension CommandTests {
                 let old = try await RawClient.connect(server.port)
                 old.send("GET \(RunningServer.original(origin.url("/y"))) HTTP/1.0\r\n\r\n")
                 #expect(RawResponse.all(in: await old.receivedToEnd()).map(\.status) == [200])
+            }
+        }
+
+        @Test func `fields about the server's own host stay behind, those of interim responses too`() async throws {
+            let host = [
+                "Set-Cookie: a=1", "Clear-Site-Data: \"*\"", "X-Accel-Redirect: /etc/passwd",
+                "Access-Control-Allow-Origin: *",
+            ].map { $0 + "\r\n" }.joined()
+            let origin = try LoopbackOrigin { _ in
+                .raw(
+                    "HTTP/1.1 103 Early Hints\r\n\(host)Link: </a.css>\r\n\r\nHTTP/1.1 200 OK\r\n\(host)Link: </b>\r\n"
+                        + "Cache-Control: max-age=100\r\nContent-Length: 2\r\n\r\nhi",
+                    keepsAlive: true)
+            }
+            defer { origin.stop() }
+            try await RunningServer.with { server in
+                let path = RunningServer.original(origin.url("/x"))
+                let client = try await RawClient.connect(server.port)
+                client.send(RunningServer.head(path) + RunningServer.head(path, closes: true))
+                let answers = RawResponse.all(in: await client.receivedToEnd())
+                #expect(answers.map(\.status) == [103, 200, 200])
+                #expect(answers.map { $0["link"] } == ["</a.css>", "</b>", "</b>"])
+                for name in ["set-cookie", "clear-site-data", "x-accel-redirect", "access-control-allow-origin"] {
+                    #expect(answers.allSatisfy { $0[name] == nil }, "\(name)")
+                }
+                #expect(answers.last?["content-disposition"] == "attachment")
             }
         }
 

@@ -127,6 +127,29 @@ import Testing
         }
     }
 
+    @Test func `a type with a comma is several, and lines are too: all of them have to be accepted`() async throws {
+        let types = [
+            ["image/png, text/html"], ["text/html, image/png"], ["image/png;a=\"b, text/html"],
+            ["image/png", "text/html"],
+            ["text/html", "image/png"],
+        ]
+        try await withCache {
+            $0.acceptedTypes = ["image/*"]
+        } origin: { request in
+            var answer = Answer(200, body: "p")
+            let lines = Int(request.url.name).map { types[$0] } ?? ["image/png; a=\"b, c\", image/gif"]
+            answer.fields = lines.map { HeaderField("Content-Type", $0) }
+            return answer
+        } _: { bench in
+            for index in types.indices {
+                let error = await bench.refusal { $0.url = "http://origin.test/\(index)" }
+                #expect(error?.code == .notAnImage && error?.message.contains("text/html") == true, "\(types[index])")
+            }
+            let accepted = try await bench.get(url: "http://origin.test/images")
+            #expect(accepted.text == "p")
+        }
+    }
+
     @Test func `a client's conditions and range stay here, unless they are to be passed on`() async throws {
         try await withCache { request in
             request.fields.first("range") != nil
