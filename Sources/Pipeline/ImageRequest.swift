@@ -1,6 +1,7 @@
 public import HTTPCaching
 public import PipelineCaching
 import PipelineFetching
+import PipelineSupport
 public import Variants
 
 /// Where an original comes from.
@@ -11,6 +12,26 @@ public enum ImageSource: Sendable, Hashable {
     case file(String)
     /// Bytes the caller holds, with a name for messages. They are identified by their digest.
     case bytes([UInt8], name: String)
+
+    /// Whether both are the same text or bytes. Two spellings of a name that Swift's strings call equal are two files.
+    public static func == (left: ImageSource, right: ImageSource) -> Bool {
+        switch (left, right) {
+        case (.url(let left), .url(let right)), (.file(let left), .file(let right)):
+            ByteString(left) == ByteString(right)
+        case (.bytes(let left, let name), .bytes(let right, let other)):
+            left == right && ByteString(name) == ByteString(other)
+        default: false
+        }
+    }
+
+    /// Hashes what `==` compares.
+    public func hash(into hasher: inout Hasher) {
+        switch self {
+        case .url(let text): hasher.combine(ByteString(text))
+        case .file(let path): hasher.combine(ByteString(path))
+        case .bytes(let bytes, _): hasher.combine(bytes)
+        }
+    }
 
     /// Parses a source as people write it: text that begins with a scheme and `://` is a URL, everything else is a
     /// path. A `file` URL of this machine is a path too (RFC 8089); other schemes than http and https are refused as

@@ -1,3 +1,4 @@
+import PipelineSupport
 import Synchronization
 
 /// Counters of background validations (RFC 5861 §3).
@@ -19,7 +20,7 @@ package struct BackgroundCounters: Sendable, Hashable {
 final class BackgroundWork: Sendable {
     private struct State {
         var counters = BackgroundCounters()
-        var running: Set<String> = []
+        var running: Set<ByteString> = []
         var isClosed = false
         var drains: [CheckedContinuation<Void, Never>] = []
     }
@@ -34,6 +35,7 @@ final class BackgroundWork: Sendable {
 
     /// Starts `work` at low priority, unless work for the key is running or the limit is reached.
     func start(_ key: String, _ work: @escaping @Sendable () async throws(PipelineError) -> Void) {
+        let key = ByteString(key)
         let isStarted = state.withLock { state in
             if state.running.contains(key) {
                 state.counters.collapsed += 1
@@ -76,7 +78,7 @@ final class BackgroundWork: Sendable {
         await drain()
     }
 
-    private func finish(_ key: String, hasSucceeded: Bool) {
+    private func finish(_ key: ByteString, hasSucceeded: Bool) {
         let drains = state.withLock { state -> [CheckedContinuation<Void, Never>] in
             state.running.remove(key)
             state.counters.running = state.running.count

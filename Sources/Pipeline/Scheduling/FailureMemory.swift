@@ -1,4 +1,5 @@
 import HTTPCaching
+import PipelineSupport
 import Synchronization
 
 /// Remembers for a while what failed several times in a row, so that a broken origin is not contacted for every request
@@ -18,7 +19,7 @@ final class FailureMemory: Sendable {
     private let attempts: Int
     /// The most entries kept; beyond it the oldest is dropped.
     private let capacity: Int
-    private let failures = Mutex<[String: Failure]>([:])
+    private let failures = Mutex<[ByteString: Failure]>([:])
 
     init(maxAge: Int?, attempts: Int, capacity: Int = 4096) {
         self.maxAge = maxAge.map { Double($0) }
@@ -32,7 +33,7 @@ final class FailureMemory: Sendable {
         guard let maxAge else { return nil }
         return failures.withLock { failures in
             for key in failures.isEmpty ? [] : keys() {
-                if let failure = failures[key], failure.count >= attempts, now >= failure.last,
+                if let failure = failures[ByteString(key)], failure.count >= attempts, now >= failure.last,
                     now - failure.last < maxAge
                 {
                     return failure
@@ -45,6 +46,7 @@ final class FailureMemory: Sendable {
     /// Adds a failure. Returns whether there have been enough in a row to be remembered.
     func note(_ key: String, _ error: PipelineError, _ cause: OriginFailure, now: Double) -> Bool {
         guard let maxAge else { return false }
+        let key = ByteString(key)
         return failures.withLock { failures in
             // An old failure does not count as consecutive with this one.
             let before = failures[key].map { now - $0.last < max(maxAge, 60) ? $0.count : 0 } ?? 0
@@ -57,13 +59,14 @@ final class FailureMemory: Sendable {
     }
 
     func clear(_ keys: @autoclosure () -> [String]) {
-        failures.withLock { failures in for key in failures.isEmpty ? [] : keys() { failures[key] = nil } }
+        failures.withLock { failures in for key in failures.isEmpty ? [] : keys() { failures[ByteString(key)] = nil } }
     }
 
     /// Forgets failures of the keys, and of keys that extend one of them with further lines.
     func clear(beginning keys: [String]) {
         failures.withLock { failures in
-            for other in failures.keys where keys.contains(where: { other == $0 || other.hasPrefix($0 + "\n") }) {
+            for other in failures.keys
+            where keys.contains(where: { (other.text + "\n").utf8.starts(with: ($0 + "\n").utf8) }) {
                 failures[other] = nil
             }
         }

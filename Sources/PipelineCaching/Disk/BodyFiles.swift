@@ -288,7 +288,7 @@ struct BodyFiles: Sendable {
     /// - Parameter sync: whether to wait until its name is on disk.
     static func makeFolder(_ path: String, sync: Bool = false) throws(StoreError) {
         if mkdir(path, 0o700) == 0 {
-            if sync, let slash = path.lastIndex(of: "/") { try syncFolder(String(path[..<slash])) }
+            if sync, let folder = path.splitAtLastSlash?.folder { try syncFolder(folder) }
             return
         }
         let cause = errno
@@ -310,9 +310,7 @@ struct BodyFiles: Sendable {
     static func makeFolders(_ path: String) throws(StoreError) {
         var info = stat()
         if stat(path, &info) == 0, info.st_mode & S_IFMT == S_IFDIR { return }
-        if let slash = path.lastIndex(of: "/"), slash != path.startIndex {
-            try makeFolders(String(path[..<slash]))
-        }
+        if let folder = path.splitAtLastSlash?.folder, !folder.isEmpty { try makeFolders(folder) }
         if path.hasSuffix("/") { return }
         try makeFolder(path)
     }

@@ -169,7 +169,10 @@ extension SQLiteConnection {
             "SELECT name FROM purges WHERE generation > ?1 LIMIT ?2", .integer(Int(generation)),
             .integer(PurgeLog.limit + 1)
         ) { $0.text(0) }
-        return PurgeLog(mark: PurgeMark(now), names: names.count > PurgeLog.limit ? nil : Set(names))
+        let known = Set(names)
+        // A set of strings has one of two names that differ in bytes alone.
+        let isWhole = names.count <= PurgeLog.limit && known.count == names.count
+        return PurgeLog(mark: PurgeMark(now), names: isWhole ? known : nil)
     }
 
     /// Stored names from `from` up to, but not including, `below`, sorted.

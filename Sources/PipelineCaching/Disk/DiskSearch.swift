@@ -1,7 +1,9 @@
+import PipelineSupport
+
 /// Where a search through a folder goes on. It ends with what was stored when it began.
 struct FolderSearch: Sendable {
     struct Piece: Sendable {
-        var found: Set<String>
+        var found: Set<ByteString>
         var next: FolderSearch
     }
 
@@ -30,7 +32,7 @@ extension DiskStore {
             values += texts.map { .blob(Array($0.utf8)) }
             let found = try connection.recordRows(
                 "WHERE id BETWEEN ?1 AND ?2 AND (\(texts.isEmpty ? "0" : contains))", values)
-            return Set(found.compactMap(\.listed?.record).filter(matches).map(\.source))
+            return Set(found.compactMap(\.listed?.record).filter(matches).map { ByteString($0.source) })
         }
     }
 
@@ -43,13 +45,13 @@ extension DiskStore {
                 "SELECT recipe, original FROM variants WHERE id BETWEEN ?1 AND ?2", .integer(rows.lowerBound),
                 .integer(rows.upperBound)
             ) { (recipe: $0.text(0), original: $0.digestKey(1)) }
-            return Set(found.filter { matches($0.recipe) }.compactMap { $0.original?.text })
+            return Set(found.filter { matches($0.recipe) }.compactMap { $0.original.map { ByteString($0.text) } })
         }
     }
 
     private func piece(
         at place: FolderSearch, of tier: DiskTable,
-        _ search: (SQLiteConnection, ClosedRange<Int>) throws(StoreError) -> Set<String>
+        _ search: (SQLiteConnection, ClosedRange<Int>) throws(StoreError) -> Set<ByteString>
     ) throws(StoreError) -> FolderSearch.Piece {
         let piece = try lookUp { view throws(StoreError) -> FolderSearch.Piece? in
             let (connection, table) = (view.connection, tier.rawValue)
@@ -80,7 +82,7 @@ extension DiskStore {
         var next = place
         // The next text in sort order.
         next.name = last + "\0"
-        return FolderSearch.Piece(found: Set(names.filter(matches)), next: next)
+        return FolderSearch.Piece(found: Set(names.filter(matches).map(ByteString.init)), next: next)
     }
 }
 

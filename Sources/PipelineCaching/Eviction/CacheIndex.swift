@@ -1,3 +1,5 @@
+import PipelineSupport
+
 /// Values by key within a budget of bytes: decides which are kept and which are evicted, and remembers recent
 /// evictions.
 ///
@@ -6,7 +8,7 @@
 struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private struct Slot: Sendable {
         var key: Key
-        var name: String?
+        var name: ByteString?
     }
 
     private var numbers: [Key: UInt32] = [:]
@@ -20,7 +22,7 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private var lastStamp: UInt32 = 0
     private var queue = EvictionQueue()
     private var ghosts = GhostRing()
-    private var names: [String: Set<UInt32>] = [:]
+    private var names: [ByteString: Set<UInt32>] = [:]
     private var policy: any EvictionPolicy
     private var calls = 0.0
 
@@ -54,10 +56,10 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     /// What the policy knows of the entry under `key`.
     func entry(of key: Key) -> EvictionEntry? { numbers[key].map { entries[Int($0)] } }
 
-    func first(named name: String) -> Value? { names[name]?.first.flatMap { values[Int($0)] } }
+    func first(named name: String) -> Value? { names[ByteString(name)]?.first.flatMap { values[Int($0)] } }
 
     func values(namedWhere matches: (String) -> Bool) -> [Value] {
-        names.filter { matches($0.key) }.flatMap { $0.value.compactMap { values[Int($0)] } }
+        names.filter { matches($0.key.text) }.flatMap { $0.value.compactMap { values[Int($0)] } }
     }
 
     var allValues: [Value] { values.compactMap(\.self) }
@@ -86,7 +88,7 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         policy.admit(&entry, wasEvicted: policy.remembersEvicted && ghosts.contains(key.hashValue), now: calls)
         entry.uses = max(entry.uses, uses)
         lastStamp = max(1, lastStamp &+ 1)
-        let slot = Slot(key: key, name: name)
+        let slot = Slot(key: key, name: name.map(ByteString.init))
         let number: UInt32
         if let last = free.popLast() {
             number = last
@@ -102,7 +104,7 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
             stamps.append(lastStamp)
         }
         numbers[key] = number
-        if let name { names[name, default: []].insert(number) }
+        if let name = slot.name { names[name, default: []].insert(number) }
         bytes += entry.size
         queue.push(.init(priority: policy.priority(of: entry), slot: number, stamp: lastStamp))
         sweepQueue()
@@ -122,6 +124,10 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     ///
     /// - Returns: their values.
     mutating func remove(named name: String) -> [Value] {
+        remove(named: ByteString(name))
+    }
+
+    private mutating func remove(named name: ByteString) -> [Value] {
         (names[name] ?? []).map { removeSlot($0).value }
     }
 
@@ -129,7 +135,7 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     ///
     /// - Returns: their values.
     mutating func remove(namedWhere matches: (String) -> Bool) -> [Value] {
-        names.keys.filter(matches).flatMap { remove(named: $0) }
+        names.keys.filter { matches($0.text) }.flatMap { remove(named: $0) }
     }
 
     /// Removes every entry for which `matches` holds; visits all.

@@ -1,3 +1,4 @@
+import PipelineSupport
 import Synchronization
 
 /// Keeps entries with their bodies in memory, within a budget of bytes.
@@ -45,7 +46,7 @@ package final class MemoryStore<Value: Sendable>: Sendable {
 
     /// The entry under `key`, without counting a hit or an access.
     package func peek(_ key: String) -> MemoryEntry<Value>? {
-        MemoryShard.shard(of: key, in: shards).state.withLock { $0.index.peek(key) }.map { MemoryEntry($0) }
+        MemoryShard.shard(of: key, in: shards).state.withLock { $0.index.peek(ByteString(key)) }.map { MemoryEntry($0) }
     }
 
     /// An entry stored under this name, without counting a hit or an access. Searches all shards.
@@ -85,7 +86,7 @@ package final class MemoryStore<Value: Sendable>: Sendable {
                 return false
             }
             if size > state.index.budget { state.refused += 1 } else { state.insertions += 1 }
-            return state.index.insert(key, content, size: size, cost: cost, name: name)
+            return state.index.insert(ByteString(key), content, size: size, cost: cost, name: name)
         }
     }
 
@@ -93,14 +94,14 @@ package final class MemoryStore<Value: Sendable>: Sendable {
     @discardableResult
     package func update(_ key: String, _ change: (inout Value) -> Void) -> Bool {
         MemoryShard.shard(of: key, in: shards).state.withLock {
-            $0.index.update(key) { $0 = MemoryEntry($0).changing(change).content }
+            $0.index.update(ByteString(key)) { $0 = MemoryEntry($0).changing(change).content }
         }
     }
 
     /// Removes one entry; false if there was none.
     @discardableResult
     package func remove(_ key: String) -> Bool {
-        MemoryShard.shard(of: key, in: shards).state.withLock { $0.index.remove(key) }
+        MemoryShard.shard(of: key, in: shards).state.withLock { $0.index.remove(ByteString(key)) }
     }
 
     /// Removes the entries under these keys, and voids insertions under them begun before.
@@ -196,7 +197,7 @@ package final class MemoryStore<Value: Sendable>: Sendable {
 /// One part of a `MemoryStore`, with a lock of its own.
 private final class MemoryShard: Sendable {
     struct State: Sendable {
-        var index: CacheIndex<String, MemoryContent>
+        var index: CacheIndex<ByteString, MemoryContent>
         var hits = 0
         var misses = 0
         var insertions = 0
@@ -211,7 +212,7 @@ private final class MemoryShard: Sendable {
 
     func find(_ key: String, countsMiss: Bool) -> MemoryContent? {
         state.withLock { state in
-            let found = state.index.use(key)
+            let found = state.index.use(ByteString(key))
             if found != nil { state.hits += 1 } else if countsMiss { state.misses += 1 }
             return found
         }

@@ -1,4 +1,5 @@
 import HTTPCaching
+import PipelineSupport
 import Synchronization
 
 /// The memory tiers. Nothing in it blocks or throws: any thread may call it, event loops included.
@@ -30,7 +31,7 @@ package final class MemoryTier: Sendable {
     /// The records of a source without counting an access; nil if there are none.
     func peek(source: String) -> [OriginalRecord]? {
         if let found = records.peek(source)?.value { return found }
-        let found = originals.first(named: source)?.value.filter { $0.source == source }
+        let found = originals.first(named: source)?.value.filter { ByteString($0.source) == ByteString(source) }
         return found?.isEmpty == false ? found : nil
     }
 
@@ -138,7 +139,7 @@ package final class MemoryTier: Sendable {
         case .variantsOnly:
             let known = known(to: selection)
             return purging { result in
-                result.sources = Set(known.map(\.source)).count
+                result.sources = Set(known.map { ByteString($0.source) }).count
                 result.digests = selection.digests.union(known.map(\.digest))
                 result.variants = variants.remove(named: result.digests)
             }
@@ -146,7 +147,7 @@ package final class MemoryTier: Sendable {
             if let matching = selection.matching { return purge(matching, digests: selection.digests) }
             let known = known(to: selection)
             return purging { result in
-                result.sources = Set(known.map(\.source)).count
+                result.sources = Set(known.map { ByteString($0.source) }).count
                 result.records = known.count
                 result.digests = selection.digests.union(known.map(\.digest))
                 records.remove(selection.sources)
@@ -158,20 +159,20 @@ package final class MemoryTier: Sendable {
 
     /// The records that a selection covers.
     private func known(to selection: PurgeSelection) -> [OriginalRecord] {
-        var sources = selection.sources
+        var sources = Set(selection.sources.map(ByteString.init))
         if let matching = selection.matching {
             sources.formUnion(
                 (records.values(namedIn: matching) + originals.values(namedIn: matching)).joined()
-                    .map(\.source).filter(matching.contains))
+                    .map(\.source).filter(matching.contains).map(ByteString.init))
         }
-        return sources.flatMap { peek(source: $0) ?? [] }
+        return sources.flatMap { peek(source: $0.text) ?? [] }
     }
 
     private func makeStale(_ selection: PurgeSelection) -> PurgeResult {
         // First, so that work in flight does not put fresh records back.
         records.purges.begin(selection.matching == nil ? selection.sources : nil)
         var result = PurgeResult()
-        for source in Set(known(to: selection).map(\.source)) {
+        for source in Set(known(to: selection).map { ByteString($0.source) }).map(\.text) {
             updating.withLock { _ in
                 guard var all = peek(source: source) else { return }
                 for at in all.indices { all[at].response.isSoftPurged = true }
@@ -214,14 +215,14 @@ package final class MemoryTier: Sendable {
     }
 
     /// The sources of which a record matches. Visits all records.
-    func sources(where matches: (OriginalRecord) -> Bool) -> Set<String> {
+    func sources(where matches: (OriginalRecord) -> Bool) -> Set<ByteString> {
         let found = records.values { $0.contains(where: matches) } + originals.values { $0.contains(where: matches) }
-        return Set(found.joined().filter(matches).map(\.source))
+        return Set(found.joined().filter(matches).map { ByteString($0.source) })
     }
 
     /// The originals of which a variant's recipe matches. Visits all variants.
-    func originals(whereRecipe matches: (String) -> Bool) -> Set<String> {
-        Set(variants.values { matches($0.recipe) }.map(\.originalDigest))
+    func originals(whereRecipe matches: (String) -> Bool) -> Set<ByteString> {
+        Set(variants.values { matches($0.recipe) }.map { ByteString($0.originalDigest) })
     }
 
     /// - Parameter digests: further originals known to belong to these sources.
@@ -232,7 +233,7 @@ package final class MemoryTier: Sendable {
             var removed = Set(records.remove(namedIn: selection).flatMap(\.value))
             removed.formUnion(
                 originals.values(namedIn: selection).flatMap(\.self).filter { selection.contains($0.source) })
-            result.sources = Set(removed.map(\.source)).count
+            result.sources = Set(removed.map { ByteString($0.source) }).count
             result.records = removed.count
             result.digests.formUnion(removed.map(\.digest))
             for digest in result.digests where !isShared(digest) {
@@ -266,6 +267,6 @@ package final class MemoryTier: Sendable {
 
 extension OriginalRecord {
     fileprivate func isSameSelection(as other: OriginalRecord) -> Bool {
-        source == other.source && response.selecting == other.response.selecting
+        ByteString(source) == ByteString(other.source) && response.selecting == other.response.selecting
     }
 }

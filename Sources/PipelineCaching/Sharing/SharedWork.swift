@@ -17,14 +17,14 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
     }
 
     private struct State {
-        var works: [String: Work] = [:]
+        var works: [ByteString: Work] = [:]
         var next: UInt64 = 0
         var drains: [CheckedContinuation<Void, Never>] = []
         /// Waiters cancelled before they were registered.
         var leftEarly: Set<UInt64> = []
 
         /// Removes a key's work; returns the continuations of `drain()` if it was the last.
-        mutating func remove(_ key: String) -> [CheckedContinuation<Void, Never>] {
+        mutating func remove(_ key: ByteString) -> [CheckedContinuation<Void, Never>] {
             works[key] = nil
             guard works.isEmpty else { return [] }
             defer { drains = [] }
@@ -76,6 +76,7 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
         stored: @escaping @Sendable (Value) -> Tiers.Shared? = { _ in nil },
         make: @escaping @Sendable () async throws(Failure) -> Value
     ) async throws(Failure) -> (value: Value, isCoalesced: Bool) {
+        let key = ByteString(key)
         let waiter = state.withLock { state in
             state.next += 1
             return state.next
@@ -102,11 +103,11 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
 
     /// Looks once more when it is this process's turn, then makes the value.
     private func makeOnce(
-        _ key: String, _ locks: KeyLocks?, _ lookUp: () async -> Value?, _ stored: (Value) -> Tiers.Shared?,
+        _ key: ByteString, _ locks: KeyLocks?, _ lookUp: () async -> Value?, _ stored: (Value) -> Tiers.Shared?,
         _ make: () async throws(Failure) -> Value
     ) async throws(Failure) -> Value {
         let hold: KeyLocks.Hold?
-        do throws(CancellationError) { hold = try await locks?.hold(kind, key) } catch { throw .cancelled }
+        do throws(CancellationError) { hold = try await locks?.hold(kind, key.text) } catch { throw .cancelled }
         if let value = await lookUp() {
             if let hold {
                 locks?.note { $0.shared += 1 }
@@ -133,7 +134,7 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
     }
 
     private func join(
-        _ key: String, waiter: UInt64, continuation: CheckedContinuation<Answer, Never>, priority: TaskPriority,
+        _ key: ByteString, waiter: UInt64, continuation: CheckedContinuation<Answer, Never>, priority: TaskPriority,
         finishWhenAbandoned: Bool, work: @escaping @Sendable () async throws(Failure) -> Value
     ) -> Bool {
         let action: JoinAction = state.withLock { state in
@@ -170,7 +171,7 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
         }
     }
 
-    private func leave(_ key: String, waiter: UInt64) {
+    private func leave(_ key: ByteString, waiter: UInt64) {
         typealias Left = (CheckedContinuation<Answer, Never>?, Task<Void, Never>?, [CheckedContinuation<Void, Never>])
         let (continuation, task, drains) = state.withLock { state -> Left in
             guard let continuation = state.works[key]?.waiters.removeValue(forKey: waiter) else {
@@ -189,7 +190,7 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
         continuation?.resume(returning: .failure(.cancelled))
     }
 
-    private func finish(_ key: String, id: UInt64, with answer: Answer) {
+    private func finish(_ key: ByteString, id: UInt64, with answer: Answer) {
         typealias Ended = ([CheckedContinuation<Answer, Never>], [CheckedContinuation<Void, Never>])
         let (waiters, drains) = state.withLock { state -> Ended in
             guard let work = state.works[key], work.id == id else { return ([], []) }

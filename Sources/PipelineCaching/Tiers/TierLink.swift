@@ -145,7 +145,9 @@ enum EntryCheck {
         switch (found, key) {
         case (.records(let records), .records(let source)):
             return !records.isEmpty
-                && records.allSatisfy { $0.source == source && DigestKey($0.digest) != nil && $0.length >= 0 }
+                && records.allSatisfy {
+                    ByteString($0.source) == ByteString(source) && DigestKey($0.digest) != nil && $0.length >= 0
+                }
         case (.original(let body), .original(let digest)):
             guard let body else { return part == .description }
             return body.digest() == digest

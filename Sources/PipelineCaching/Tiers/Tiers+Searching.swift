@@ -1,3 +1,5 @@
+import PipelineSupport
+
 /// Purges of what no index finds: a search through all entries of the folder and of memory, in pieces, each of which is
 /// purged by name before the next is read. Tiers behind the folder purge the names found.
 extension Tiers {
@@ -45,19 +47,24 @@ extension Tiers {
     private func purging(
         _ mode: PurgeMode, areDigests: Bool = false,
         _ search: @escaping @Sendable (DiskStore, FolderSearch) throws(StoreError) -> FolderSearch.Piece,
-        inMemory: @Sendable (MemoryTier) -> Set<String>
+        inMemory: @Sendable (MemoryTier) -> Set<ByteString>
     ) async throws(StoreError) -> PurgeResult {
         // What is in flight is found by no search. What is queued is stored before this purge, and found.
         var result = try await purge(.workInFlight)
-        func purgeFound(_ names: Set<String>) async throws(StoreError) {
-            if names.isEmpty { return }
-            let selection =
-                areDigests
-                ? PurgeSelection(sources: PurgeSelection.workInFlight.sources, digests: names, mode: mode)
-                : PurgeSelection(sources: names, mode: mode)
-            result.add(try await purge(selection))
-            // There may be very many.
-            result.digests = []
+        func purgeFound(_ found: Set<ByteString>) async throws(StoreError) {
+            var left = found
+            while !left.isEmpty {
+                // A set of strings has one of two names that differ in bytes alone; the next turn has the other.
+                let names = Set(left.map(\.text))
+                left.subtract(names.map(ByteString.init))
+                let selection =
+                    areDigests
+                    ? PurgeSelection(sources: PurgeSelection.workInFlight.sources, digests: names, mode: mode)
+                    : PurgeSelection(sources: names, mode: mode)
+                result.add(try await purge(selection))
+                // There may be very many.
+                result.digests = []
+            }
         }
         if let folder {
             var place = FolderSearch()

@@ -269,7 +269,7 @@ package final class Tiers: Sendable {
     /// Lets look-ups find the record (nil: its removal) while it waits to be stored; the returned closure ends that.
     private func wait(_ new: OriginalRecord?, of record: OriginalRecord, _ generation: UInt64) -> @Sendable () -> Void {
         waiting.add(
-            .record(new, selecting: record.response.selecting), under: .records(source: record.source),
+            .record(new, selecting: record.response.selecting), under: .records(source: ByteString(record.source)),
             of: record.source, generation: generation)
     }
 

@@ -1,4 +1,5 @@
 import HTTPCaching
+import PipelineSupport
 import Synchronization
 
 /// Entries waiting to be stored, which look-ups find meanwhile: memory may be too small for them, or switched off.
@@ -9,7 +10,7 @@ final class WaitingEntries: Sendable {
     enum Key: Hashable, Sendable {
         case variant(String)
         case body(String)
-        case records(source: String)
+        case records(source: ByteString)
     }
 
     enum Item: Sendable {
@@ -91,7 +92,9 @@ final class WaitingEntries: Sendable {
 
     /// The waiting changes to a source's records, oldest first. To be read before the tiers are: a change stored in
     /// between is then found in both, and none is missed.
-    func records(of source: String) -> RecordChanges { RecordChanges(items: items(.records(source: source))) }
+    func records(of source: String) -> RecordChanges {
+        RecordChanges(items: items(.records(source: ByteString(source))))
+    }
 
     /// Changes that a tier does not show yet.
     struct RecordChanges {

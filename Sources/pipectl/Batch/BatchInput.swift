@@ -1,5 +1,6 @@
 import Glibc
 import Pipeline
+import PipelineSupport
 
 struct BatchSource: Sendable, Hashable {
     /// The source as given; for a file found in a folder, DIR/relative path.
@@ -71,7 +72,7 @@ struct BatchInput: Sequence {
     /// Whether `other` is `folder` itself or lies below it.
     static func contains(_ folder: String, _ other: String) -> Bool {
         guard let folder = AtomicOutput.resolved(folder), let other = AtomicOutput.resolved(other) else { return false }
-        return other == folder || other.hasPrefix(folder.hasSuffix("/") ? folder : folder + "/")
+        return (other + "/").utf8.starts(with: (folder == "/" ? folder : folder + "/").utf8)
     }
 
     func makeIterator() -> Iterator { Iterator(self) }
@@ -204,7 +205,7 @@ enum InputKind: Hashable {
             case .csv: CSVReader(lines)
             default: SourceLinesReader(lines)
             }
-        return path.contains("/") ? RelativeReader(reader, manifest: path) : reader
+        return path.splitAtLastSlash != nil ? RelativeReader(reader, manifest: path) : reader
     }
 }
 

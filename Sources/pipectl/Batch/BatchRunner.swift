@@ -1,5 +1,6 @@
 import Glibc
 import Pipeline
+import PipelineSupport
 import Variants
 
 /// What a batch needs from the pipeline.
@@ -149,7 +150,7 @@ final class BatchProducer: @unchecked Sendable {
     private var index = 0
     /// Hashes of source and recipe; 8 bytes per item.
     private var seen: Set<Int> = []
-    private var canonical: [String: Result<String, BatchFailure>] = [:]
+    private var canonical: [ByteString: Result<String, BatchFailure>] = [:]
     private(set) var duplicates = 0
     /// A source with more recipes is split into portions, so that few render at once however many a manifest names.
     static let recipesAtOnce = 16
@@ -187,14 +188,14 @@ final class BatchProducer: @unchecked Sendable {
 
     private func expand(_ source: BatchSource, _ recipes: [String]) {
         // Compare stored names: two spellings of one source are the same source to the cache.
-        let identity = ImageSource(source.source).storedName ?? source.source
+        let identity = ByteString(ImageSource(source.source).storedName ?? source.source)
         for recipe in recipes {
             switch canonicalText(recipe) {
             case .failure(let failure): pending.append(failed(source, recipe, failure))
             case .success(let text):
                 var hasher = Hasher()
                 hasher.combine(identity)
-                hasher.combine(text)
+                hasher.combine(ByteString(text))
                 guard seen.insert(hasher.finalize()).inserted else {
                     duplicates += 1
                     continue
@@ -216,10 +217,11 @@ final class BatchProducer: @unchecked Sendable {
     /// Canonicalises a recipe, with a cache because manifests repeat a few recipes. The cache is bounded, so that a
     /// manifest with a different recipe on each line cannot fill memory.
     private func canonicalText(_ recipe: String) -> Result<String, BatchFailure> {
-        if let known = canonical[recipe] { return known }
+        let name = ByteString(recipe)
+        if let known = canonical[name] { return known }
         if canonical.count >= 1000 { canonical.removeAll(keepingCapacity: true) }
         let text = options.canonicalRecipe(recipe)
-        canonical[recipe] = text
+        canonical[name] = text
         return text
     }
 }

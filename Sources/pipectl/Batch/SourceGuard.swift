@@ -1,4 +1,5 @@
 import Glibc
+import PipelineSupport
 import Synchronization
 
 /// Keeps a batch from overwriting its own sources.
@@ -26,7 +27,7 @@ final class SourceGuard: Sendable {
     /// Records whether a source that standard input may have named lies in or below the output folder.
     func note(_ source: BatchSource) {
         guard input.arguments.contains("-"), source.source.firstRange(of: "://") == nil else { return }
-        let folder = source.source.lastIndex(of: "/").map { String(source.source[..<$0]) } ?? "."
+        let folder = source.source.splitAtLastSlash?.folder ?? "."
         guard BatchInput.contains(outputFolder, folder.isEmpty ? "/" : folder) else { return }
         state.withLock { $0.mixesWithOutput = true }
     }

@@ -145,7 +145,7 @@ struct GivenSetting {
 extension String {
     /// Resolves a path written in a file against that file's folder.
     func relative(toFolderOf file: String) -> String {
-        guard !hasPrefix("/"), let slash = file.lastIndex(of: "/") else { return self }
-        return file[...slash] + self
+        guard utf8.first != UInt8(ascii: "/"), let folder = file.splitAtLastSlash?.folder else { return self }
+        return folder + "/" + self
     }
 }

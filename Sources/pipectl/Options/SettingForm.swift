@@ -195,8 +195,7 @@ enum SizedResource: Sendable {
         while !path.isEmpty {
             var status = statvfs()
             if statvfs(path, &status) == 0 { return Int(status.f_blocks) * Int(status.f_frsize) }
-            guard let slash = path.lastIndex(of: "/") else { break }
-            path = String(path[..<slash])
+            path = path.splitAtLastSlash?.folder ?? ""
         }
         return 10_000_000_000
     }

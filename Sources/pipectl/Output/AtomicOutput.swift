@@ -106,8 +106,8 @@ enum AtomicOutput {
     /// Creates the folder and its missing parents.
     static func makeFolder(_ path: String) throws(FileError) {
         if path.isEmpty || mkdir(path, 0o777) == 0 { return }
-        if errno == ENOENT, let slash = path.lastIndex(of: "/"), slash != path.startIndex {
-            try makeFolder(String(path[..<slash]))
+        if errno == ENOENT, let folder = path.splitAtLastSlash?.folder, !folder.isEmpty {
+            try makeFolder(folder)
             if mkdir(path, 0o777) == 0 { return }
         }
         let failure = errno
@@ -126,14 +126,13 @@ struct AtomicFile: ~Copyable {
     private static let counter = Atomic<Int>(0)
 
     init(path: String, makeFolders: Bool = false) throws(FileError) {
-        let slash = path.lastIndex(of: "/")
-        let folder = slash.map { String(path[...$0]) } ?? ""
+        let folder = path.splitAtLastSlash?.folder
         let number = Self.counter.wrappingAdd(1, ordering: .relaxed).newValue
-        let name = folder + ".pipectl-\(getpid())-\(number).tmp"
+        let name = (folder.map { $0 + "/" } ?? "") + ".pipectl-\(getpid())-\(number).tmp"
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
         var file = open(name, flags, 0o666)
-        if file < 0, errno == ENOENT, makeFolders, let slash, slash != path.startIndex {
-            try AtomicOutput.makeFolder(String(path[..<slash]))
+        if file < 0, errno == ENOENT, makeFolders, let folder, !folder.isEmpty {
+            try AtomicOutput.makeFolder(folder)
             file = open(name, flags, 0o666)
         }
         if file < 0, errno == EEXIST {

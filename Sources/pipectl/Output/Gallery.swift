@@ -12,7 +12,7 @@ struct Gallery: ~Copyable {
     private let folder: String
     private let groupsBySource: Bool
     private var buffer = ""
-    private var openSource: String?
+    private var openSource: ByteString?
     private var isGridOpen = false
     private var embedded = 0
     private var failures: [(source: String, recipe: String, message: String)] = []
@@ -24,7 +24,7 @@ struct Gallery: ~Copyable {
     init(path: String, title: String, groupsBySource: Bool) throws(FileError) {
         file = try AtomicFile(path: path, makeFolders: true)
         let absolute = absolutePath(path)
-        folder = absolute.lastIndex(of: "/").map { String(absolute[..<$0]) } ?? ""
+        folder = absolute.splitAtLastSlash?.folder ?? ""
         self.groupsBySource = groupsBySource
         let name = Self.escaped(title)
         buffer = """
@@ -119,10 +119,10 @@ struct Gallery: ~Copyable {
 
     private mutating func open(section source: String) {
         if groupsBySource {
-            if openSource == source { return }
+            if openSource == ByteString(source) { return }
             closeSection()
             buffer += "<section><h2>\(Self.escaped(source))</h2><div class=\"grid\">\n"
-            openSource = source
+            openSource = ByteString(source)
         } else if !isGridOpen {
             buffer += "<section><div class=\"grid\">\n"
         }
@@ -160,17 +160,17 @@ struct Gallery: ~Copyable {
     }
 
     private static func lastComponent(_ path: String) -> String {
-        String(path.split(separator: "/").last ?? "")
+        String(path.pathParts.last ?? "")
     }
 
     /// A relative reference between two absolute paths, percent-encoded.
     static func link(from folder: String, to path: String) -> String {
-        let from = folder.split(separator: "/")
-        let to = path.split(separator: "/")
+        let from = folder.pathParts.map { ByteString(String($0)) }
+        let to = path.pathParts.map { ByteString(String($0)) }
         var shared = 0
         while shared < from.count, shared < to.count - 1, from[shared] == to[shared] { shared += 1 }
         let parts =
-            Array(repeating: "..", count: from.count - shared) + to[shared...].map { percentEncoded(String($0)) }
+            Array(repeating: "..", count: from.count - shared) + to[shared...].map { percentEncoded($0.text) }
         return parts.joined(separator: "/")
     }
 

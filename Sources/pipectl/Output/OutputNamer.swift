@@ -65,16 +65,16 @@ struct OutputNamer {
             }
         }
         let path = try contained(text)
-        let source = Self.hash(item.source)
+        let source = ByteString(item.source).hashValue
         let suffixes = [
             "", "-" + sha256Hex(item.source).prefix(8),
             "-" + sha256Hex(item.source + "\n" + item.recipe.canonical).prefix(8),
         ]
         // The second suffix is for a collision with another source, the third for another recipe of the same source.
-        let isOwn = given[Self.hash(path)] == source
+        let isOwn = given[ByteString(path).hashValue] == source
         for suffix in isOwn ? [suffixes[2]] : suffixes {
             let candidate = Self.insert(suffix, into: path)
-            let hash = Self.hash(candidate)
+            let hash = ByteString(candidate).hashValue
             if given[hash] == nil {
                 given[hash] = source
                 return candidate
@@ -130,12 +130,12 @@ struct OutputNamer {
             let afterScheme = source[scheme.upperBound...]
             let authority = afterScheme.prefix { !"/?#".contains($0) }
             let path = afterScheme[authority.endIndex...].prefix { !"?#".contains($0) }
-            let last = path.split(separator: "/", omittingEmptySubsequences: false).last ?? ""
-            component = String(decoding: SourceURL.percentDecoded(String(last)), as: UTF8.self)
+            let last = String(path).splitAtLastSlash?.name ?? ""
+            component = String(decoding: SourceURL.percentDecoded(last), as: UTF8.self)
             let named = authority.split(separator: "@").last ?? ""
             host = String(named.hasPrefix("[") ? named.dropFirst().prefix { $0 != "]" } : named.prefix { $0 != ":" })
         } else {
-            component = String(source.split(separator: "/").last ?? "")
+            component = String(source.pathParts.last ?? "")
         }
         // Compare scalars: a combining mark after a `/` would hide it from a comparison of characters.
         component = String(
@@ -180,10 +180,8 @@ struct OutputNamer {
     private func contained(_ text: String) throws(NameError) -> String {
         try Self.check(text)
         var components: [String] = []
-        // Split by bytes: a combining mark after a `/` would hide it from a comparison of characters.
-        for bytes in text.utf8.split(separator: UInt8(ascii: "/")) {
-            let component = String(Substring(bytes))
-            if component == "." { continue }
+        for part in text.pathParts where part != "." {
+            let component = String(part)
             guard component != ".." else {
                 throw NameError(message: "the output name `\(text)` would leave the output folder")
             }
@@ -216,17 +214,8 @@ struct OutputNamer {
 
     private static func insert(_ suffix: String, into path: String) -> String {
         if suffix.isEmpty { return path }
-        let slash = path.lastIndex(of: "/")
-        let folder = slash.map { String(path[...$0]) } ?? ""
-        let (stem, ending) = split(slash.map { String(path[path.index(after: $0)...]) } ?? path)
-        return folder + stem + suffix + ending
-    }
-
-    private static func hash(_ text: String) -> Int {
-        var hasher = Hasher()
-        // Hash bytes, not characters: to file systems, canonically equivalent names are different names.
-        var text = text
-        text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
-        return hasher.finalize()
+        let parts = path.splitAtLastSlash
+        let (stem, ending) = split(parts?.name ?? path)
+        return (parts.map { $0.folder + "/" } ?? "") + stem + suffix + ending
     }
 }
