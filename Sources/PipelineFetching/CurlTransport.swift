@@ -45,6 +45,13 @@ package final class CurlTransport: Transport {
         loop?.stop()
     }
 
+    /// Transfers that wait for a slot, or for the rate limit.
+    var waiting: Int {
+        state.withLock { state in
+            if case .running(let loop) = state { loop.waiting } else { 0 }
+        }
+    }
+
     package func fetch(
         _ request: FetchRequest, onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
     ) async throws(FetchError) -> FetchedResponse {
@@ -147,8 +154,14 @@ package final class CurlTransport: Transport {
             result = .failure(FetchError(.cancelled, url, "cancelled"))
         } else {
             result = await withTaskCancellationHandler {
-                loop.submit(transfer)
-                return await transfer.result()
+                await withTaskPriorityEscalationHandler {
+                    // Read with the handler in place, so that no escalation is missed.
+                    transfer.raise(to: Task.currentPriority.rawValue)
+                    loop.submit(transfer)
+                    return await transfer.result()
+                } onPriorityEscalated: { _, priority in
+                    loop.raise(transfer, to: priority.rawValue)
+                }
             } onCancel: {
                 loop.cancel(transfer)
             }
