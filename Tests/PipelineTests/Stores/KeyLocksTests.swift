@@ -182,6 +182,49 @@ struct SharedFolderWorkTests {
         }
     }
 
+    @Test func `a low request that the queue refuses does not fail a high one that has joined it`() async throws {
+        let bench = try PipelineBench { _ in .response(500, [:]) }
+        let (asked, asks) = AsyncStream<Void>.makeStream()
+        let (door, closed) = (Gate(), Gate())
+        let other = try bench.pipeline {
+            $0.fetch.totalSeconds = 7200
+            $0.transport = GatedTransport(asks: asks, door: door, control: "no-store")
+        }
+        let pipeline = try bench.pipeline {
+            $0.fetch.totalSeconds = 7200
+            $0.queue = 2
+            $0.transport = GatedTransport(asks: asks, door: closed)
+        }
+        var next = asked.makeAsyncIterator()
+        // Another process fetches the source, so that the low request waits before it is refused.
+        let first = Task { try await other.respond(to: try bench.request("/a")) }
+        await next.next()
+        let joined = { @Sendable (priority: RequestPriority) in
+            var request = try bench.request("/a")
+            request.priority = priority
+            return request
+        }
+        let low = Task { try await pipeline.respond(to: joined(.low)) }
+        await waitOrRecord { pipeline.sharingStatistics.waited == 0 }
+        let lower = Task { try await pipeline.respond(to: joined(.low)) }
+        let high = Task { try await pipeline.respond(to: joined(.high)) }
+        await waitOrRecord { pipeline.fetches.waiting < 3 }
+        // Half of the queue is for low requests, and this fills it.
+        let filling = Task { try await pipeline.respond(to: try bench.request("/b")) }
+        await next.next()
+        door.open()
+        for task in [low, lower] {
+            let error = await #expect(throws: PipelineError.self) { try await task.value }
+            #expect(error?.code == .overloaded)
+        }
+        await next.next()
+        closed.open()
+        #expect(try await high.value.outcome == .rendered)
+        _ = try await (first.value, filling.value)
+        for pipeline in [other, pipeline] { await pipeline.shutdown() }
+        bench.origin.stop()
+    }
+
     @Test func `an original that may not be stored is fetched by each, without waiting in line`() async throws {
         let bench = try PipelineBench { _ in .response(500, [:]) }
         let (asked, asks) = AsyncStream<Void>.makeStream()
