@@ -14,8 +14,11 @@ import Variants
 
     init() { mkdir(folder.path, 0o700) }
 
-    private func locks(_ limit: Duration = .seconds(60)) -> KeyLocks {
-        KeyLocks(folder: folder.path, limits: (original: limit, variant: limit))
+    /// - Parameter least: how long to wait for an original at least; by default as long as at most.
+    private func locks(_ limit: Duration = .seconds(60), least: Duration? = nil) -> KeyLocks {
+        var waits = KeyLocks.Waits()
+        (waits.original, waits.variant) = ((least ?? limit)...limit, limit)
+        return KeyLocks(folder: folder.path, waits: waits)
     }
 
     @Test func `one holds a key, the others wait until it is released`() async throws {
@@ -68,6 +71,24 @@ import Variants
         #expect(try await two.hold(.original, "a")?.isLocked == true)
     }
 
+    @Test(.timeLimit(.minutes(1)))
+    func `one that is stuck holds up an original for twice the usual time, not for the longest`() async throws {
+        let (one, two) = (locks(.seconds(7200), least: .zero), locks(.seconds(7200), least: .zero))
+        let stuck = try #require(try await one.hold(.original, "a"))
+        // Before the first, the least is what is waited for.
+        #expect(try await two.hold(.original, "a") == nil && two.counters.alone == 1)
+        let usual = try #require(try await two.hold(.original, "b"))
+        two.release(usual, isShared: true)
+        #expect(try await two.hold(.original, "a") == nil && two.counters.alone == 2 && two.counters.waited >= 1)
+        one.release(stuck, isShared: true)
+        // A render is waited for as long as it may take.
+        let rendering = try #require(try await one.hold(.variant, "a"))
+        let waiting = Task { try await two.hold(.variant, "a") }
+        await waitOrRecord { two.counters.waited < 2 }
+        one.release(rendering, isShared: true)
+        #expect(try await waiting.value?.isLocked == true)
+    }
+
     @Test func `a process holds 256 keys at most, and goes on without holding up others`() async throws {
         let locks = locks()
         var held: [KeyLocks.Hold] = []
@@ -109,7 +130,7 @@ import Variants
     }
 
     @Test func `a folder that cannot be locked is counted, and everybody goes on`() async throws {
-        let nowhere = KeyLocks(folder: folder.path + "/none", limits: (original: .zero, variant: .zero))
+        let nowhere = KeyLocks(folder: folder.path + "/none", waits: KeyLocks.Waits())
         #expect(try await nowhere.hold(.original, "a") == nil && nowhere.counters.failed == 1)
         mkdir(folder.path + "/flights.lock", 0o700)
         let blocked = locks()
