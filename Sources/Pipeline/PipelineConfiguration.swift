@@ -97,10 +97,9 @@ extension TiersConfiguration {
         writeBehindBytes = configuration.writeBehindBytes
         longestInMemory = configuration.fetch.spoolBytes
         warn = { [logger = configuration.logger] in logger.warning("\($0)") }
-        // A little longer than one full attempt: a process that has stored nothing by then is stuck or retrying.
-        waits = (
-            original: .seconds(configuration.fetch.totalSeconds + 5),
-            variant: .seconds(configuration.limits.seconds + configuration.limits.encodeSeconds + 5)
-        )
+        // At most a little longer than one full attempt: a process that has stored nothing by then is stuck or retrying.
+        let total = max(configuration.fetch.totalSeconds, 0)
+        waits.original = .seconds(total / 10) ... .seconds(total + 5)
+        waits.variant = .seconds(configuration.limits.seconds + configuration.limits.encodeSeconds + 5)
     }
 }

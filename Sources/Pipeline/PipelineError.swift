@@ -154,6 +154,7 @@ extension PipelineError {
 extension PipelineError: CancellableError {
     package static var cancelled: PipelineError { PipelineError(.cancelled, "the request was cancelled") }
     package var isCancellation: Bool { code == .cancelled }
+    package var isLackOfUrgency: Bool { code == .overloaded }
 
     /// The cache folder cannot be opened, or a purge of it failed.
     init(_ error: StoreError) { self.init(.cacheUnavailable, error.description, cause: error) }

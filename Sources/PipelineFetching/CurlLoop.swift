@@ -3,7 +3,8 @@ import CCurl
 import Glibc
 import Synchronization
 
-/// The thread that runs libcurl: takes transfers from an inbox, limits their number, fails those that are overdue.
+/// The thread that runs libcurl: takes transfers from an inbox, begins and ends them as `TransferAdmission` decides, fails
+/// those that are overdue.
 ///
 /// `@unchecked Sendable`: `inbox` is locked; other threads only wake `sockets`; everything else belongs to the loop's
 /// thread.
@@ -11,6 +12,8 @@ final class CurlLoop: @unchecked Sendable {
     private struct Inbox {
         var arrivals: [Transfer] = []
         var cancellations: [Transfer] = []
+        /// Transfers that have become more urgent.
+        var raises: [Transfer] = []
         var isStopping = false
     }
 
@@ -20,10 +23,9 @@ final class CurlLoop: @unchecked Sendable {
     private let inbox = Mutex(Inbox())
     private let isPausing = Atomic(false)
 
-    private var waiting: [Transfer] = []
-    private var limiter: RateLimiter
+    private var admission: TransferAdmission<Transfer>
+    private let waitingCount = Atomic<Int>(0)
     private var active: [UnsafeMutableRawPointer: CurlEasy] = [:]
-    private var activeByOrigin: [String: Int] = [:]
     private var idle: [CurlEasy] = []
     /// Finished transfers. Their waiters are resumed together just before the loop pauses, as each is a thread to wake.
     private var ended: [(Transfer, Result<RawResponse, FetchError>)] = []
@@ -61,8 +63,9 @@ final class CurlLoop: @unchecked Sendable {
         self.multi = multi
         self.sockets = sockets
         self.configuration = configuration
-        limiter = RateLimiter(rate: configuration.rate)
-        ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, max(configuration.slots, 1))
+        admission = TransferAdmission(configuration)
+        // Counted with the connections in use, or those of slow transfers would leave no room to keep others open.
+        ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, admission.limit)
         // Valid for as long as the multi handle: `sockets` is released after it.
         ccurl_multi_set_socket_function(multi, Unmanaged.passUnretained(sockets).toOpaque()) {
             _, socket, what, context, _ in
@@ -94,6 +97,15 @@ final class CurlLoop: @unchecked Sendable {
         wake()
     }
 
+    /// Makes a transfer at least this urgent, if it still waits. Wakes nothing: it counts when a slot becomes free.
+    func raise(_ transfer: Transfer, to priority: UInt8) {
+        transfer.raise(to: priority)
+        inbox.withLock { $0.raises.append(transfer) }
+    }
+
+    /// Transfers that waited when the loop last paused.
+    var waiting: Int { waitingCount.load(ordering: .acquiring) }
+
     /// Cancels all transfers and joins the thread. Called once.
     func stop() {
         inbox.withLock { $0.isStopping = true }
@@ -116,10 +128,16 @@ final class CurlLoop: @unchecked Sendable {
                 defer {
                     if !inbox.arrivals.isEmpty { inbox.arrivals = [] }
                     if !inbox.cancellations.isEmpty { inbox.cancellations = [] }
+                    if !inbox.raises.isEmpty { inbox.raises = [] }
                 }
                 return inbox
             }
-            waiting += news.arrivals
+            for transfer in news.arrivals {
+                admission.add(
+                    transfer, id: transfer.id, origin: transfer.origin, priority: transfer.urgency,
+                    mayGiveWay: transfer.request.method == "GET")
+            }
+            for transfer in news.raises { admission.raise(transfer.id, to: transfer.urgency) }
             if news.isStopping { break }
             for transfer in news.cancellations { abandon(transfer) }
             admit()
@@ -129,9 +147,11 @@ final class CurlLoop: @unchecked Sendable {
             let now = SystemClock.monotonic.seconds
             if now >= nextLook {
                 endOverdue(now: now)
+                giveWay(now: now)
                 nextLook = now + Double(Self.tickMilliseconds) / 1000
             }
             let pause = admit()
+            waitingCount.store(admission.waitingCount, ordering: .releasing)
             // Without active transfers a slot is free, so the waiting ones wait for the rate only.
             let idle = pause.map { Int32(min(max($0 * 1000, 1).rounded(.up), 60_000)) } ?? 60_000
             let timeout = active.isEmpty ? idle : min(idle, Self.tickMilliseconds)
@@ -142,8 +162,7 @@ final class CurlLoop: @unchecked Sendable {
             if let transfer = easy.transfer { finish(easy, .failure(Self.stopped(transfer))) }
         }
         tell()
-        for transfer in waiting { transfer.complete(.failure(Self.stopped(transfer))) }
-        waiting = []
+        for transfer in admission.removeAll() { transfer.complete(.failure(Self.stopped(transfer))) }
         idle = []
     }
 
@@ -172,58 +191,41 @@ final class CurlLoop: @unchecked Sendable {
         ended.removeAll(keepingCapacity: true)
     }
 
-    /// Starts waiting transfers in order of arrival, skipping those whose origin has no free slot or has used up its
-    /// rate. Returns the seconds until the rate lets the next one start; nil if none waits for that.
+    /// Begins the transfers that may. Returns the seconds until the rate lets the next one begin; nil if none waits for
+    /// that.
     @discardableResult private func admit() -> Double? {
-        guard !waiting.isEmpty else { return nil }
+        guard admission.waitingCount > 0 else { return nil }
         let now = SystemClock.monotonic.seconds
-        var pause: Double?
-        var index = 0
-        while index < waiting.count, active.count < max(configuration.slots, 1) {
-            let transfer = waiting[index]
-            guard activeByOrigin[transfer.origin, default: 0] < max(configuration.perHost, 1) else {
-                index += 1
-                continue
+        while true {
+            switch admission.next(now: now) {
+            case .begin(let transfer): begin(transfer)
+            case .wait(let seconds): return seconds
             }
-            if !transfer.isCancelled.load(ordering: .acquiring) {
-                let seconds = limiter.take(transfer.origin, now: now)
-                guard seconds == 0 else {
-                    pause = min(pause ?? seconds, seconds)
-                    index += 1
-                    continue
-                }
-            }
-            waiting.remove(at: index)
-            begin(transfer)
         }
-        return pause
     }
 
     private func begin(_ transfer: Transfer) {
         guard !transfer.isCancelled.load(ordering: .acquiring) else {
-            transfer.complete(.failure(FetchError(.cancelled, transfer.request.url, "cancelled")))
-            return
+            return refuse(transfer, .cancelled, "cancelled")
         }
         guard let easy = idle.popLast() ?? CurlEasy() else {
-            transfer.complete(.failure(FetchError(.transport, transfer.request.url, "libcurl is out of memory")))
-            return
+            return refuse(transfer, .transport, "libcurl is out of memory")
         }
         guard easy.prepare(transfer) else {
-            transfer.complete(
-                .failure(
-                    FetchError(
-                        .transport, transfer.request.url, "libcurl rejects a required option; a newer version is needed"
-                    )))
-            return
+            return refuse(transfer, .transport, "libcurl rejects a required option; a newer version is needed")
         }
         transfer.start(now: SystemClock.monotonic.seconds)
         active[easy.handle] = easy
-        activeByOrigin[transfer.origin, default: 0] += 1
         let status = curl_multi_add_handle(multi, easy.handle)
         if status != CURLM_OK {
             let text = String(cString: curl_multi_strerror(status))
             finish(easy, .failure(FetchError(.transport, transfer.request.url, "could not start (\(text))")))
         }
+    }
+
+    private func refuse(_ transfer: Transfer, _ code: FetchError.Code, _ problem: String) {
+        admission.end(transfer.id)
+        transfer.complete(.failure(FetchError(code, transfer.request.url, problem)))
     }
 
     /// Collects the results of transfers that libcurl reports as done.
@@ -243,15 +245,36 @@ final class CurlLoop: @unchecked Sendable {
 
     private func endOverdue(now: Double) {
         for easy in Array(active.values) {
-            guard let transfer = easy.transfer, let error = transfer.overdue(now: now) else { continue }
-            finish(easy, .failure(transfer.keepingPart(error)))
+            guard let transfer = easy.transfer else { continue }
+            if let error = transfer.overdue(now: now) {
+                finish(easy, .failure(transfer.keepingPart(error)))
+            } else {
+                admission.note(transfer.id, received: transfer.received, now: now)
+            }
+        }
+    }
+
+    /// Fails slow transfers that hold slots others wait for.
+    private func giveWay(now: Double) {
+        while let (id, seconds) = admission.givingWay(now: now),
+            let easy = active.values.first(where: { $0.transfer?.id == id }), let transfer = easy.transfer
+        {
+            finish(
+                easy,
+                .failure(
+                    FetchError(
+                        .timeout, transfer.request.url,
+                        """
+                        slow for \(Int(seconds.rounded())) s, it gave way to others that waited (`fetch.slots` and four \
+                        times as many slow transfers were under way)
+                        """)))
+            admit()
         }
     }
 
     private func abandon(_ transfer: Transfer) {
         let error = FetchError(.cancelled, transfer.request.url, "cancelled")
-        if let index = waiting.firstIndex(where: { $0 === transfer }) {
-            waiting.remove(at: index)
+        if admission.remove(transfer.id) {
             transfer.complete(.failure(error))
         } else if let easy = active.values.first(where: { $0.transfer === transfer }) {
             finish(easy, .failure(error))
@@ -262,9 +285,7 @@ final class CurlLoop: @unchecked Sendable {
         guard let transfer = easy.transfer else { return }
         curl_multi_remove_handle(multi, easy.handle)
         active[easy.handle] = nil
-        let origin = transfer.origin
-        let count = activeByOrigin[origin, default: 1] - 1
-        activeByOrigin[origin] = count > 0 ? count : nil
+        admission.end(transfer.id)
         easy.reset()
         idle.append(easy)
         ended.append((transfer, result))

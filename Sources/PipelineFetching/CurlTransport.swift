@@ -45,18 +45,31 @@ package final class CurlTransport: Transport {
         loop?.stop()
     }
 
+    /// Transfers that wait for a slot, or for the rate limit.
+    var waiting: Int {
+        state.withLock { state in
+            if case .running(let loop) = state { loop.waiting } else { 0 }
+        }
+    }
+
     package func fetch(
         _ request: FetchRequest, onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
     ) async throws(FetchError) -> FetchedResponse {
-        var url = request.url
-        var fields = request.fields
-        var visited: [SourceURL] = []
-        var passed: [StoredResponse] = []
+        var followed = request.followed ?? FollowedRedirects(url: request.url)
         var spent = 0.0
         let total = request.totalSeconds ?? configuration.totalSeconds
         while true {
-            let (response, seconds) = try await hop(
-                to: url, fields: fields, request: request, totalSeconds: total - spent, onProgress: onProgress)
+            let url = followed.url
+            let (response, seconds): (RawResponse, Double)
+            do throws(FetchError) {
+                (response, seconds) = try await hop(
+                    to: url, fields: followed.hasLeftOrigin ? Self.withoutCredentials(request.fields) : request.fields,
+                    request: request, totalSeconds: total - spent, onProgress: onProgress)
+            } catch {
+                var error = error
+                error.followed = followed
+                throw error
+            }
             spent += seconds
             guard request.followsRedirects, request.method == "GET", Self.redirectStatuses.contains(response.status),
                 let location = response.fields.first("location")
@@ -64,25 +77,24 @@ package final class CurlTransport: Transport {
                 return FetchedResponse(
                     status: response.status, fields: response.fields, body: response.body.bytes,
                     file: response.body.file, requestTime: response.requestTime, responseTime: response.responseTime,
-                    finalURL: url, milliseconds: spent * 1000, redirects: visited, redirectResponses: passed,
-                    digest: response.body.digest)
+                    finalURL: url, milliseconds: spent * 1000, redirects: followed.urls,
+                    redirectResponses: followed.responses, digest: response.body.digest)
             }
-            visited.append(url)
-            passed.append(
+            followed.urls.append(url)
+            followed.responses.append(
                 StoredResponse(
                     status: response.status, fields: response.fields, requestTime: response.requestTime,
                     responseTime: response.responseTime))
             let next = try Self.target(of: location, from: url)
-            guard visited.count <= configuration.redirects else {
+            guard followed.urls.count <= configuration.redirects else {
                 throw FetchError(
                     .tooManyRedirects, request.url,
                     "more than \(configuration.redirects) redirects (`fetch.redirects`), the last to \(next.redacted)")
             }
-            guard !visited.contains(where: { $0.normalised == next.normalised }) else {
+            guard !followed.urls.contains(where: { $0.normalised == next.normalised }) else {
                 throw FetchError(.tooManyRedirects, request.url, "a loop of redirects through \(next.redacted)")
             }
-            if next.origin != url.origin { fields = Self.withoutCredentials(fields) }
-            url = next
+            followed.url = next
         }
     }
 
@@ -142,8 +154,14 @@ package final class CurlTransport: Transport {
             result = .failure(FetchError(.cancelled, url, "cancelled"))
         } else {
             result = await withTaskCancellationHandler {
-                loop.submit(transfer)
-                return await transfer.result()
+                await withTaskPriorityEscalationHandler {
+                    // Read with the handler in place, so that no escalation is missed.
+                    transfer.raise(to: Task.currentPriority.rawValue)
+                    loop.submit(transfer)
+                    return await transfer.result()
+                } onPriorityEscalated: { _, priority in
+                    loop.raise(transfer, to: priority.rawValue)
+                }
             } onCancel: {
                 loop.cancel(transfer)
             }

@@ -2,9 +2,11 @@ public import PipelineSupport
 
 /// Settings for fetching. Every limit exists because an origin may be slow, broken or hostile.
 public struct FetchConfiguration: Sendable, Hashable {
-    /// Concurrent transfers; further ones wait. Default 16: enough to hide latency, few enough to be polite.
+    /// Concurrent transfers that receive; further ones wait. Default 16: enough to hide latency, few enough to be polite.
+    /// Slow ones, which a second brought less than ten times `stallRate`, are counted apart, up to four times as many.
+    /// Beyond that the one that has been slow longest fails if another waits, after a quarter of `headerSeconds`.
     public var slots = 16
-    /// Concurrent transfers to one origin; further ones wait. Default 6, as browsers do.
+    /// Concurrent transfers to one origin, slow ones included; further ones wait. Default 6, as browsers do.
     public var perHost = 6
     /// Seconds to resolve, connect and complete the TLS handshake. Default 4.
     public var connectSeconds = 4.0
@@ -24,7 +26,7 @@ public struct FetchConfiguration: Sendable, Hashable {
     /// in memory. An `ImagePipeline` uses its cache folder.
     public var spoolFolder: String?
     /// Bytes of a body kept in memory before the rest streams to a file. Default 4 MiB: most photographs stay below,
-    /// and all slots together take no more than 256 MiB.
+    /// and all transfers together take no more than 320 MiB.
     public var spoolBytes = 4 << 20
     /// The most field lines in a head; further ones are a flood, and their cost grows faster than their number.
     static let fieldLimit = 1000

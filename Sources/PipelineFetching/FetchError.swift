@@ -41,6 +41,8 @@ package struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
     package let message: String
     /// The part that had arrived, if the rest can be requested.
     var partial: PartialResponse?
+    /// The redirects that led to the request that failed.
+    var followed: FollowedRedirects?
 
     package init(_ code: Code, _ url: SourceURL, _ problem: String) {
         self.code = code
@@ -49,7 +51,7 @@ package struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
 
     package var description: String { message }
 
-    /// Ignores `partial`, which says nothing about what went wrong.
+    /// Ignores `partial` and `followed`, which say nothing about what went wrong.
     package static func == (a: FetchError, b: FetchError) -> Bool { a.code == b.code && a.message == b.message }
 
     package func hash(into hasher: inout Hasher) {

@@ -20,18 +20,26 @@ struct RateLimiter: Sendable {
         capacity = max(1, rate)
     }
 
-    /// Takes a token for a request at `now`. Returns 0 if there was one, else the seconds until there will be.
-    mutating func take(_ origin: String, now: Double) -> Double {
+    /// Seconds until a request at `now` may be made; 0 if there is a token for it, which stays there.
+    func wait(_ origin: String, now: Double) -> Double {
         guard rate > 0 else { return 0 }
-        var bucket = buckets[origin] ?? Bucket(tokens: capacity, at: now)
-        bucket.tokens = min(capacity, bucket.tokens + max(0, now - bucket.at) * rate)
-        bucket.at = now
+        let tokens = bucket(origin, now: now).tokens
         // Slightly less than a token counts as one: sums of fractions do not reach whole numbers exactly.
-        let isThere = bucket.tokens >= 1 - 1e-9
-        if isThere { bucket.tokens -= 1 }
+        return tokens >= 1 - 1e-9 ? 0 : (1 - tokens) / rate
+    }
+
+    /// Takes a token for a request at `now`, for which `wait` is 0.
+    mutating func take(_ origin: String, now: Double) {
+        guard rate > 0 else { return }
+        var bucket = bucket(origin, now: now)
+        bucket.tokens -= 1
         buckets[origin] = bucket
         if buckets.count > Self.mostOrigins { forgetFull(now: now) }
-        return isThere ? 0 : (1 - bucket.tokens) / rate
+    }
+
+    private func bucket(_ origin: String, now: Double) -> Bucket {
+        guard let bucket = buckets[origin] else { return Bucket(tokens: capacity, at: now) }
+        return Bucket(tokens: min(capacity, bucket.tokens + max(0, now - bucket.at) * rate), at: now)
     }
 
     private mutating func forgetFull(now: Double) {

@@ -4,7 +4,7 @@ import Synchronization
 /// Tries again what may succeed a moment later: failed connections, and 429, 502, 503, 504.
 ///
 /// `FetchConfiguration.retries` further attempts; the last answer is returned as it is. A `Retry-After` within the
-/// limit is waited for; a longer one ends the attempts. An interrupted body is resumed if its response has a strong
+/// limit is waited for; a longer one ends the attempts. Redirects are not followed again. An interrupted body is resumed if its response has a strong
 /// `ETag` and a length: the rest is requested with `Range` and `If-Range` (RFC 9110 §13.1.5, §14.2), and the whole body
 /// again if the rest does not match.
 package struct RetryingTransport<Base: Transport>: Transport {
@@ -37,13 +37,17 @@ package struct RetryingTransport<Base: Transport>: Transport {
         while true {
             let outcome: Result<FetchedResponse, FetchError>
             do throws(FetchError) {
-                outcome = .success(try await base.fetch(request, onProgress: progress))
+                let response = try await base.fetch(request, onProgress: progress)
+                request.followed = FollowedRedirects(
+                    url: response.finalURL, urls: response.redirects, responses: response.redirectResponses)
+                outcome = .success(response)
             } catch {
                 // Kept across attempts that received nothing; dropped once the rest is known not to match.
                 if error.code == .partMismatch { request.resuming = nil }
                 if let partial = error.partial { request.resuming = partial }
+                request.followed = error.followed
                 var error = error
-                error.partial = nil
+                (error.partial, error.followed) = (nil, nil)
                 outcome = .failure(error)
             }
             guard attempt < retries,

@@ -80,6 +80,7 @@ final class Transfer: @unchecked Sendable {
     /// Set from any thread; a cancellation may come before the submission.
     let isCancelled = Atomic(false)
     private let outcome = Mutex(Outcome.open)
+    private let priority = Atomic<UInt8>(0)
 
     /// Why the transfer was aborted; libcurl's own error then only says that a callback refused.
     private(set) var failure: FetchError?
@@ -94,6 +95,8 @@ final class Transfer: @unchecked Sendable {
     private var headAt: Double?
     private var windowStart = 0.0
     private var windowBytes = 0
+    /// Bytes since the start, of heads and body.
+    private(set) var received = 0
     private var requestTime = 0.0
     private var responseTime = 0.0
     private var status = 0
@@ -119,6 +122,15 @@ final class Transfer: @unchecked Sendable {
         let configuration = settings.configuration
         body = BodyCollector(folder: configuration.spoolFolder, spoolBytes: configuration.spoolBytes)
     }
+
+    /// Its name while it exists.
+    var id: UInt64 { UInt64(UInt(bitPattern: ObjectIdentifier(self))) }
+
+    /// How urgent it is: the raw value of a `TaskPriority`.
+    var urgency: UInt8 { priority.load(ordering: .relaxed) }
+
+    /// Makes it at least this urgent.
+    func raise(to priority: UInt8) { self.priority.max(priority, ordering: .relaxed) }
 
     /// Marks the start, from which limits count.
     func start(now: Double) {
@@ -258,6 +270,7 @@ final class Transfer: @unchecked Sendable {
     /// Receives one line of a head with its line ending. Returns false to abort.
     func receive(line: UnsafeRawBufferPointer) -> Bool {
         headBytes += line.count
+        received += line.count
         guard headBytes <= configuration.headByteLimit else {
             return fail(.protocolViolation, "head and trailers are longer than \(configuration.headByteLimit) bytes")
         }
@@ -422,6 +435,7 @@ final class Transfer: @unchecked Sendable {
     /// Receives a piece of the body. Returns false to abort.
     func receive(body piece: UnsafeRawBufferPointer) -> Bool {
         windowBytes += piece.count
+        received += piece.count
         if isFollowedRedirect {
             skipped += piece.count
             hasEnough = skipped > FetchConfiguration.redirectByteLimit

@@ -43,6 +43,8 @@ package struct FetchRequest: Sendable, Hashable {
     package var onInterim: InterimObserver?
     /// The beginning of the response that an earlier attempt received; only the rest is requested.
     var resuming: PartialResponse?
+    /// The redirects that an earlier attempt followed; the origin is asked where they led.
+    var followed: FollowedRedirects?
 
     /// A request for `url`. Credentials in the URL become `Authorization` unless `fields` has one.
     package init(url: SourceURL, fields: [HeaderField] = [], byteLimit: Int? = nil, totalSeconds: Double? = nil) {
@@ -54,6 +56,19 @@ package struct FetchRequest: Sendable, Hashable {
         self.byteLimit = byteLimit
         self.totalSeconds = totalSeconds
     }
+}
+
+/// Redirects followed so far. A retry goes on where they led, so that it repeats one request instead of all.
+struct FollowedRedirects: Sendable, Hashable {
+    /// The URL to request next.
+    var url: SourceURL
+    /// The URLs that redirected, in order, the requested one first.
+    var urls: [SourceURL] = []
+    /// Their responses, in the same order.
+    var responses: [StoredResponse] = []
+
+    /// Whether they have led to another origin, even if they came back.
+    var hasLeftOrigin: Bool { urls.contains { $0.origin != url.origin } }
 }
 
 /// Receives interim responses, such as 103 Early Hints, before the final one arrives. Equal to itself only.

@@ -115,4 +115,98 @@ struct SharedWorkTests {
             break
         }
     }
+
+    /// Work that reports the priorities it is raised to until the gate opens.
+    private func raised(
+        _ gate: Gate, _ raises: AsyncStream<TaskPriority>.Continuation
+    ) -> @Sendable () async throws(PipelineError) -> Int {
+        { () async throws(PipelineError) in
+            let result: Result<Void, PipelineError> = await withTaskPriorityEscalationHandler {
+                raises.yield(Task.currentPriority)
+                return await Result { () async throws(PipelineError) in try await gate.pass() }
+            } onPriorityEscalated: { _, priority in
+                raises.yield(priority)
+            }
+            try result.get()
+            return 1
+        }
+    }
+
+    @Test func `a more urgent caller raises what it joins, and what that waits for in its turn`() async throws {
+        let (outer, inner) = (SharedWork<Int, PipelineError>(), SharedWork<Int, PipelineError>())
+        let gate = Gate()
+        let (raises, raise) = AsyncStream<TaskPriority>.makeStream()
+        let work = raised(gate, raise)
+        let ask = { @Sendable (priority: TaskPriority) async throws(PipelineError) in
+            try await outer.value(for: "k", priority: priority, finishWhenAbandoned: false) {
+                () async throws(PipelineError) in
+                try await inner.value(for: "k", priority: .low, finishWhenAbandoned: false, make: work).value
+            }.value
+        }
+        // Both from the same priority: what counts is the one they ask for.
+        let low = Task(priority: .low) { try await ask(.low) }
+        var next = raises.makeAsyncIterator()
+        #expect(await next.next() == .low)
+        let high = Task(priority: .low) { try await ask(.high) }
+        #expect(await next.next() == .high)
+        gate.open()
+        _ = try await (low.value, high.value)
+    }
+
+    @Test(arguments: 0..<20) func `a caller that joins before the work has begun raises it`(round: Int) async throws {
+        let work = SharedWork<Int, PipelineError>()
+        let gate = Gate()
+        let (raises, raise) = AsyncStream<TaskPriority>.makeStream()
+        let make = raised(gate, raise)
+        let tasks = [TaskPriority.low, .high].map { priority in
+            Task(priority: .low) {
+                try await work.value(for: "k", priority: priority, finishWhenAbandoned: false, make: make).value
+            }
+        }
+        for await priority in raises where priority == .high { break }
+        gate.open()
+        for task in tasks { #expect(try await task.value == 1) }
+    }
+
+    @Test func `a caller whose task becomes more urgent raises what it waits for`() async throws {
+        let work = SharedWork<Int, PipelineError>()
+        let gate = Gate()
+        let (raises, raise) = AsyncStream<TaskPriority>.makeStream()
+        let make = raised(gate, raise)
+        let task = Task(priority: .low) {
+            try await work.value(for: "k", priority: .low, finishWhenAbandoned: false, make: make).value
+        }
+        var next = raises.makeAsyncIterator()
+        #expect(await next.next() == .low)
+        task.escalatePriority(to: .high)
+        #expect(await next.next() == .high)
+        gate.open()
+        #expect(try await task.value == 1)
+    }
+
+    @Test func `a refusal for lack of urgency is for those who are no more urgent`() async throws {
+        let work = SharedWork<TaskPriority, PipelineError>()
+        let gate = Gate()
+        let ask = { @Sendable (priority: TaskPriority) in
+            Task {
+                try await work.value(for: "k", priority: priority, finishWhenAbandoned: false) {
+                    () async throws(PipelineError) in
+                    try await gate.pass()
+                    if priority < .high { throw .overloaded("too much", retryAfter: 1) }
+                    return priority
+                }
+            }
+        }
+        let low = [ask(.low)]
+        await waitOrRecord { work.waiting < 1 }
+        let others = [ask(.low), ask(.medium), ask(.high), ask(.high)]
+        await waitOrRecord { work.waiting < 5 }
+        gate.open()
+        for task in low + others[..<2] {
+            let error = await #expect(throws: PipelineError.self) { try await task.value }
+            #expect(error?.code == .overloaded)
+        }
+        for task in others[2...] { #expect(try await task.value.value == .high) }
+        await work.drain()
+    }
 }

@@ -24,10 +24,10 @@ package final class DiskTier: CacheTier {
     /// Opens the folder.
     package init(
         folder: String, configuration: DiskStoreConfiguration, readers: OwnedThreads, longestInMemory: Int = 4 << 20,
-        waits: (original: Duration, variant: Duration) = (.seconds(20), .seconds(25))
+        waits: KeyLocks.Waits = KeyLocks.Waits()
     ) throws(StoreError) {
         store = try DiskStore(folder: folder, configuration: configuration)
-        locks = KeyLocks(folder: folder, limits: waits)
+        locks = KeyLocks(folder: folder, waits: waits)
         self.readers = readers
         self.longestInMemory = longestInMemory
         // Not the hint, which may be ahead of what has been committed. If it cannot be read, the first look-up asks.

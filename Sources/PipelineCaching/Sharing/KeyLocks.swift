@@ -36,11 +36,25 @@ package final class KeyLocks: Sendable {
         fileprivate let offset: off_t
         /// Whether other processes wait for it; false if the last answer could not be shared.
         let isLocked: Bool
+        fileprivate let kind: Kind
+        fileprivate let start = ContinuousClock.now
+    }
+
+    /// How long to wait for another process before doing the same work here.
+    package struct Waits: Sendable {
+        /// Twice as long as fetches usually take, within these bounds: a process that is stuck holds up the others no
+        /// longer than that, and to fetch twice does no harm.
+        package var original: ClosedRange<Duration> = .seconds(1.5) ... .seconds(20)
+        /// To render twice costs as much again, so a render is given all the time it may take.
+        package var variant: Duration = .seconds(25)
+
+        package init() {}
     }
 
     private let path: String
-    /// How long to wait for another process, by kind, before doing the same work here.
-    private let limits: (original: Duration, variant: Duration)
+    private let waits: Waits
+    /// How long fetches of this process took until their results were stored, a moving average; nil before the first.
+    private let usualFetch = Mutex<Duration?>(nil)
     private let file = Mutex<LockFile?>(nil)
     private let noted = Mutex(SharingCounters())
 
@@ -51,9 +65,9 @@ package final class KeyLocks: Sendable {
     /// is acquired or released. Far less work is ever in progress at once; most locks wait for a result to be stored.
     private static let mostHeld = 256
 
-    init(folder: String, limits: (original: Duration, variant: Duration)) {
+    init(folder: String, waits: Waits) {
         path = "\(folder)/flights.lock"
-        self.limits = limits
+        self.waits = waits
     }
 
     package var counters: SharingCounters { noted.withLock { $0 } }
@@ -69,13 +83,13 @@ package final class KeyLocks: Sendable {
         }
         let hash = UInt64(bitPattern: Int64(GhostKey(text: "\(kind)\n\(key)").hash))
         let offset = off_t(hash >> 2 | kind.rawValue << 62)
-        let end = ContinuousClock.now + (kind == .original ? limits.original : limits.variant)
+        let end = ContinuousClock.now + longestWait(kind)
         var pause = Self.pauses.first
         var hasWaited = false
         while true {
             if file.isMarked(hash) {
                 note { $0.alone += 1 }
-                return Hold(file: file, hash: hash, offset: offset, isLocked: false)
+                return Hold(file: file, hash: hash, offset: offset, isLocked: false, kind: kind)
             }
             if file.holds >= Self.mostHeld {
                 note { $0.alone += 1 }
@@ -84,7 +98,7 @@ package final class KeyLocks: Sendable {
             switch file.lock(offset) {
             case true?:
                 note { $0.held += 1 }
-                return Hold(file: file, hash: hash, offset: offset, isLocked: true)
+                return Hold(file: file, hash: hash, offset: offset, isLocked: true, kind: kind)
             case nil:
                 note { $0.failed += 1 }
                 return nil
@@ -102,10 +116,20 @@ package final class KeyLocks: Sendable {
         }
     }
 
+    private func longestWait(_ kind: Kind) -> Duration {
+        guard kind == .original else { return waits.variant }
+        let twice = usualFetch.withLock { $0 ?? .zero } * 2
+        return min(max(twice, waits.original.lowerBound), waits.original.upperBound)
+    }
+
     /// - Parameter isShared: whether others will find the result in the store; nil leaves the mark of the key as it is,
     ///   so that the next waiter tries.
     func release(_ hold: Hold, isShared: Bool?) {
         if let isShared { hold.file.mark(hold.hash, isShared ? 0 : hold.hash) }
+        if isShared == true, hold.kind == .original {
+            let duration = ContinuousClock.now - hold.start
+            usualFetch.withLock { usual in usual = usual.map { $0 + (duration - $0) / 8 } ?? duration }
+        }
         if hold.isLocked { hold.file.unlock(hold.offset) }
     }
 

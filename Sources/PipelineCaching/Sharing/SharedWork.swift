@@ -2,18 +2,36 @@ package import PipelineSupport
 import Synchronization
 
 /// Work shared by everyone who asks for the same key while it runs, in this process and in others on the cache folder:
-/// started once, answered to each caller exactly once, cancelled when the last caller leaves.
+/// started once, answered to each caller exactly once, cancelled when the last caller leaves, as urgent as the most
+/// urgent caller that waits for it.
 ///
 /// A caller looks first, by itself. Then it joins the work for its key, or starts it: acquires the key's lock, looks
 /// once more, since the previous lock holder may have stored the result, and only then makes the value.
 package final class SharedWork<Value: Sendable, Failure: CancellableError>: Sendable {
     private typealias Answer = Result<Value, Failure>
 
+    private struct Waiter {
+        /// Resumed with nil if the caller has to ask again.
+        let continuation: CheckedContinuation<Answer?, Never>
+        let priority: TaskPriority
+    }
+
     private struct Work {
-        var id: UInt64
+        let id: UInt64
+        /// The priority of the caller that started it.
+        let priority: TaskPriority
+        /// The priority that its task has, or will be given once there is one.
+        var urgency: TaskPriority
         var task: Task<Void, Never>?
-        var waiters: [UInt64: CheckedContinuation<Answer, Never>] = [:]
+        var waiters: [UInt64: Waiter] = [:]
         var finishesWhenAbandoned: Bool
+
+        /// Makes it at least this urgent; returns the task to escalate.
+        mutating func raise(to priority: TaskPriority) -> Task<Void, Never>? {
+            guard priority > urgency else { return nil }
+            urgency = priority
+            return task
+        }
     }
 
     private struct State {
@@ -35,8 +53,8 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
     /// What `join` has to do once the lock is released.
     private enum JoinAction {
         case resume
-        case started(UInt64)
-        case joined(Task<Void, Never>?)
+        case started
+        case joined(raising: Task<Void, Never>?)
     }
 
     private let state = Mutex(State())
@@ -77,28 +95,45 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
         make: @escaping @Sendable () async throws(Failure) -> Value
     ) async throws(Failure) -> (value: Value, isCoalesced: Bool) {
         let key = ByteString(key)
+        let work = { @Sendable [self] () async throws(Failure) in
+            let locks = isShared ? tiers?.folder?.locks : nil
+            return try await makeOnce(key, locks, lookUp, stored, make)
+        }
+        while true {
+            let (answer, isCoalesced) = await answer(
+                key, priority: priority, finishWhenAbandoned: finishWhenAbandoned, work: work)
+            if let answer { return (try answer.get(), isCoalesced) }
+        }
+    }
+
+    /// The answer of the work for `key`, and whether another caller started it; nil if the work was refused to that
+    /// caller, and this one is more urgent.
+    private func answer(
+        _ key: ByteString, priority: TaskPriority, finishWhenAbandoned: Bool,
+        work: @escaping @Sendable () async throws(Failure) -> Value
+    ) async -> (Answer?, isCoalesced: Bool) {
         let waiter = state.withLock { state in
             state.next += 1
             return state.next
         }
         let joined = Mutex(false)
-        let answer: Answer = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isFollower = join(
-                    key, waiter: waiter, continuation: continuation, priority: priority,
-                    finishWhenAbandoned: finishWhenAbandoned
-                ) { [self] () async throws(Failure) in
-                    let locks = isShared ? tiers?.folder?.locks : nil
-                    return try await makeOnce(key, locks, lookUp, stored, make)
+        let answer: Answer? = await withTaskCancellationHandler {
+            await withTaskPriorityEscalationHandler {
+                await withCheckedContinuation { continuation in
+                    let isFollower = join(
+                        key, waiter: waiter, Waiter(continuation: continuation, priority: priority),
+                        finishWhenAbandoned: finishWhenAbandoned, work: work)
+                    joined.withLock { $0 = isFollower }
                 }
-                joined.withLock { $0 = isFollower }
+            } onPriorityEscalated: { _, priority in
+                raise(key, waiter: waiter, to: priority)
             }
         } onCancel: {
             leave(key, waiter: waiter)
         }
         // The cancellation handler has run or never will: forget a cancellation that raced with the answer.
         state.withLock { _ = $0.leftEarly.remove(waiter) }
-        return (try answer.get(), joined.withLock { $0 })
+        return (answer, joined.withLock { $0 })
     }
 
     /// Looks once more when it is this process's turn, then makes the value.
@@ -126,77 +161,99 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
             }
             return value
         } catch {
-            // On cancellation the next waiter takes over. On failure the key is marked, so waiters do not retry one
-            // after another.
-            locks.release(hold, isShared: error.isCancellation ? nil : false)
+            // On cancellation, and on a refusal of this process, the next waiter takes over. On failure the key is marked,
+            // so waiters do not retry one after another.
+            locks.release(hold, isShared: error.isCancellation || error.isLackOfUrgency ? nil : false)
             throw error
         }
     }
 
     private func join(
-        _ key: ByteString, waiter: UInt64, continuation: CheckedContinuation<Answer, Never>, priority: TaskPriority,
-        finishWhenAbandoned: Bool, work: @escaping @Sendable () async throws(Failure) -> Value
+        _ key: ByteString, waiter: UInt64, _ entry: Waiter, finishWhenAbandoned: Bool,
+        work: @escaping @Sendable () async throws(Failure) -> Value
     ) -> Bool {
+        // A caller's task above its base priority has more urgent tasks that wait for it.
+        let current = Task.currentPriority
+        let urgency = max(entry.priority, Task.basePriority.map { current > $0 } == true ? current : entry.priority)
         let action: JoinAction = state.withLock { state in
             if state.leftEarly.remove(waiter) != nil { return .resume }
             if state.works[key] != nil {
-                state.works[key]!.waiters[waiter] = continuation
+                state.works[key]!.waiters[waiter] = entry
                 state.works[key]!.finishesWhenAbandoned =
                     state.works[key]!.finishesWhenAbandoned || finishWhenAbandoned
-                return .joined(state.works[key]!.task)
+                return .joined(raising: state.works[key]!.raise(to: urgency))
             }
             state.works[key] = Work(
-                id: waiter, task: nil, waiters: [waiter: continuation], finishesWhenAbandoned: finishWhenAbandoned)
-            return .started(waiter)
+                id: waiter, priority: entry.priority, urgency: urgency, waiters: [waiter: entry],
+                finishesWhenAbandoned: finishWhenAbandoned)
+            return .started
         }
         switch action {
         case .resume:
-            continuation.resume(returning: .failure(.cancelled))
+            entry.continuation.resume(returning: .failure(.cancelled))
             return false
         case .joined(let task):
-            task?.escalatePriority(to: priority)
+            task?.escalatePriority(to: urgency)
             return true
-        case .started(let id):
-            let task = Task(priority: priority) {
-                self.finish(key, id: id, with: await Result(of: work))
+        case .started:
+            let task = Task(priority: urgency) {
+                self.finish(key, id: waiter, with: await Result(of: work))
             }
-            let isOver = state.withLock { state in
-                guard state.works[key]?.id == id else { return true }
+            let raised: TaskPriority? = state.withLock { state in
+                guard state.works[key]?.id == waiter else { return nil }
                 state.works[key]!.task = task
-                return false
+                return state.works[key]!.urgency
             }
-            // The last waiter left before there was a task to cancel, or the task has ended and ignores this.
-            if isOver { task.cancel() }
+            if let raised {
+                if raised > urgency { task.escalatePriority(to: raised) }
+            } else {
+                // The last waiter left before there was a task to cancel, or the task has ended and ignores this.
+                task.cancel()
+            }
             return false
         }
     }
 
+    /// A task that waits for the work has become more urgent, and with it the work.
+    private func raise(_ key: ByteString, waiter: UInt64, to priority: TaskPriority) {
+        let task = state.withLock { state in
+            state.works[key]?.waiters[waiter] == nil ? nil : state.works[key]?.raise(to: priority)
+        }
+        task?.escalatePriority(to: priority)
+    }
+
     private func leave(_ key: ByteString, waiter: UInt64) {
-        typealias Left = (CheckedContinuation<Answer, Never>?, Task<Void, Never>?, [CheckedContinuation<Void, Never>])
-        let (continuation, task, drains) = state.withLock { state -> Left in
-            guard let continuation = state.works[key]?.waiters.removeValue(forKey: waiter) else {
+        typealias Left = (Waiter?, Task<Void, Never>?, [CheckedContinuation<Void, Never>])
+        let (entry, task, drains) = state.withLock { state -> Left in
+            guard let entry = state.works[key]?.waiters.removeValue(forKey: waiter) else {
                 // Either the answer was already on its way, or the waiter is not registered yet.
                 state.leftEarly.insert(waiter)
                 return (nil, nil, [])
             }
             guard let work = state.works[key], work.waiters.isEmpty, !work.finishesWhenAbandoned else {
-                return (continuation, nil, [])
+                return (entry, nil, [])
             }
             // No caller may join work that is being cancelled.
-            return (continuation, work.task, state.remove(key))
+            return (entry, work.task, state.remove(key))
         }
         task?.cancel()
         for drain in drains { drain.resume() }
-        continuation?.resume(returning: .failure(.cancelled))
+        entry?.continuation.resume(returning: .failure(.cancelled))
     }
 
     private func finish(_ key: ByteString, id: UInt64, with answer: Answer) {
-        typealias Ended = ([CheckedContinuation<Answer, Never>], [CheckedContinuation<Void, Never>])
-        let (waiters, drains) = state.withLock { state -> Ended in
-            guard let work = state.works[key], work.id == id else { return ([], []) }
-            return (Array(work.waiters.values), state.remove(key))
+        typealias Ended = (Work?, [CheckedContinuation<Void, Never>])
+        let (work, drains) = state.withLock { state -> Ended in
+            guard let work = state.works[key], work.id == id else { return (nil, []) }
+            return (work, state.remove(key))
         }
-        for waiter in waiters { waiter.resume(returning: answer) }
+        guard let work else { return }
+        var isRefused = false
+        if case .failure(let error) = answer { isRefused = error.isLackOfUrgency }
+        for waiter in work.waiters.values {
+            // Those that are no more urgent would be refused as well, one after another.
+            waiter.continuation.resume(returning: isRefused && waiter.priority > work.priority ? nil : answer)
+        }
         for drain in drains { drain.resume() }
     }
 }

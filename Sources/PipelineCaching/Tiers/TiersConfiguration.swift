@@ -32,7 +32,7 @@ package struct TiersConfiguration: Sendable {
     /// Bytes of the longest body that is read from disk into memory.
     package var longestInMemory = 4 << 20
     /// How long to wait for another process that does the same work, before doing it as well.
-    package var waits: (original: Duration, variant: Duration) = (.seconds(20), .seconds(25))
+    package var waits = KeyLocks.Waits()
     package var warn: @Sendable (String) -> Void = { _ in }
 
     package init(memory: MemoryBudgets) { self.memory = memory }

@@ -45,10 +45,11 @@ enum SettingCatalogue {
             isSecret: true),
         Setting(
             "fetch.slots", \.pipeline.fetch.slots, .integer(1...4096),
-            "transfers at once; enough to hide latency, few enough to be polite"),
+            "transfers at once that receive; enough to hide latency, few enough to be polite; four times as many slow "
+                + "ones besides"),
         Setting(
             "fetch.perHost", \.pipeline.fetch.perHost, .integer(1...4096),
-            "transfers at once to one host, as browsers do"),
+            "transfers at once to one origin, as browsers do"),
         Setting(
             "fetch.connectSeconds", \.pipeline.fetch.connectSeconds, .seconds, "name lookup, connection and TLS"),
         Setting("fetch.headerSeconds", \.pipeline.fetch.headerSeconds, .seconds, "until the first header field"),

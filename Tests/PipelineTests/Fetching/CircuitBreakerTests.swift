@@ -123,26 +123,35 @@ struct CircuitBreakerTests {
     }
 }
 
+extension RateLimiter {
+    /// Makes a request, unless it has to wait; returns the seconds it has to.
+    fileprivate mutating func request(_ origin: String, now: Double) -> Double {
+        let seconds = wait(origin, now: now)
+        if seconds == 0 { take(origin, now: now) }
+        return seconds
+    }
+}
+
 struct RateLimiterTests {
     @Test func `a second's worth at once, then evenly`() {
         var limiter = RateLimiter(rate: 4)
-        for _ in 0..<4 { #expect(limiter.take("a", now: 0) == 0) }
-        #expect(limiter.take("a", now: 0) == 0.25)
-        #expect(abs(limiter.take("a", now: 0.1) - 0.15) < 1e-9)
-        #expect(limiter.take("b", now: 0.1) == 0)
-        #expect(limiter.take("a", now: 0.25) == 0)
-        #expect(limiter.take("a", now: 0.25) == 0.25)
-        for _ in 0..<4 { #expect(limiter.take("a", now: 100) == 0) }
-        #expect(limiter.take("a", now: 100) > 0)
+        for _ in 0..<4 { #expect(limiter.request("a", now: 0) == 0) }
+        #expect(limiter.request("a", now: 0) == 0.25)
+        #expect(abs(limiter.request("a", now: 0.1) - 0.15) < 1e-9)
+        #expect(limiter.request("b", now: 0.1) == 0)
+        #expect(limiter.request("a", now: 0.25) == 0)
+        #expect(limiter.request("a", now: 0.25) == 0.25)
+        for _ in 0..<4 { #expect(limiter.request("a", now: 100) == 0) }
+        #expect(limiter.request("a", now: 100) > 0)
     }
 
     @Test func `less than one a second still lets one through, none means no limit`() {
         var slow = RateLimiter(rate: 0.5)
-        #expect(slow.take("a", now: 0) == 0)
-        #expect(slow.take("a", now: 0) == 2)
-        #expect(slow.take("a", now: 2) == 0)
+        #expect(slow.request("a", now: 0) == 0)
+        #expect(slow.request("a", now: 0) == 2)
+        #expect(slow.request("a", now: 2) == 0)
         var none = RateLimiter(rate: 0)
-        for _ in 0..<1000 { #expect(none.take("a", now: 0) == 0) }
+        for _ in 0..<1000 { #expect(none.request("a", now: 0) == 0) }
     }
 
     @Test func `all requests over the rate are made in the end`() async throws {

@@ -1,6 +1,7 @@
 import Pipeline
 @testable import PipelineFetching
 import Synchronization
+import TestSupport
 import Testing
 
 /// Answers from a list, one a fetch.
@@ -74,5 +75,57 @@ struct RetryingTransportTests {
             [.success(Self.response(503, url, retryAfter: text)), .success(Self.response(200, url))], url)
         #expect(result.pauses == (pause.map { [$0] } ?? []))
         #expect(result.status == (pause == nil ? 503 : 200))
+    }
+
+    /// What an origin is asked for, path by path, while `replies` answers what the redirects lead to.
+    private func asked(
+        _ replies: [OriginReply]
+    ) async throws -> (status: Int, requests: [OriginRequest], redirects: [String]) {
+        let left = Mutex(replies)
+        let origin = try LoopbackOrigin { request in
+            switch request.path {
+            case "/a": .response(302, ["Location": "/b"])
+            case "/b": .response(302, ["Location": "/c"])
+            case "/c": .response(302, ["Location": "/d"])
+            default: left.withLock { $0.count > 1 ? $0.removeFirst() : $0[0] }
+            }
+        }
+        defer { origin.stop() }
+        var configuration = FetchConfiguration()
+        configuration.allowPrivateAddresses = .all
+        let base = CurlTransport(configuration)
+        defer { base.shutdown() }
+        let transport = RetryingTransport(base, configuration: configuration) { _ in }
+        let response = try? await transport.fetch(FetchRequest(url: SourceURL(origin.url("/a"))))
+        return (response?.status ?? 0, origin.requests, response?.redirects.map(\.path) ?? [])
+    }
+
+    @Test(arguments: [OriginReply.response(503), .close])
+    func `a retry asks where redirects have led, and does not follow them again`(reply: OriginReply) async throws {
+        let (status, requests, redirects) = try await asked([reply, reply, .response(200)])
+        #expect(status == 200 && redirects == ["/a", "/b", "/c"])
+        #expect(requests.map(\.path) == ["/a", "/b", "/c", "/d", "/d", "/d"])
+        let failing = try await asked([.response(503)])
+        #expect(failing.status == 503 && failing.requests.count == 6)
+    }
+
+    @Test func `a retry at another origin sends no credentials, and follows what it answers`() async throws {
+        let answers = Mutex([OriginReply.response(503), .response(302, ["Location": "/f"]), .close, .response(200)])
+        let other = try LoopbackOrigin { _ in answers.withLock { $0.removeFirst() } }
+        defer { other.stop() }
+        var configuration = FetchConfiguration()
+        configuration.allowPrivateAddresses = .all
+        let target = other.url("/e")
+        let origin = try LoopbackOrigin { _ in .response(302, ["Location": target]) }
+        defer { origin.stop() }
+        let base = CurlTransport(configuration)
+        defer { base.shutdown() }
+        let transport = RetryingTransport(base, configuration: configuration) { _ in }
+        let fields = [HeaderField("Authorization", "Basic eA=="), HeaderField("X-Kept", "1")]
+        let response = try await transport.fetch(FetchRequest(url: SourceURL(origin.url("/a")), fields: fields))
+        #expect(response.status == 200 && response.redirects.map(\.path) == ["/a", "/e"])
+        #expect(response.redirectResponses.map(\.status) == [302, 302])
+        #expect(origin.requests.count == 1 && other.requests.map(\.path) == ["/e", "/e", "/f", "/f"])
+        #expect(other.requests.allSatisfy { $0["authorization"] == nil && $0["x-kept"] == "1" })
     }
 }

@@ -14,8 +14,11 @@ import Variants
 
     init() { mkdir(folder.path, 0o700) }
 
-    private func locks(_ limit: Duration = .seconds(60)) -> KeyLocks {
-        KeyLocks(folder: folder.path, limits: (original: limit, variant: limit))
+    /// - Parameter least: how long to wait for an original at least; by default as long as at most.
+    private func locks(_ limit: Duration = .seconds(60), least: Duration? = nil) -> KeyLocks {
+        var waits = KeyLocks.Waits()
+        (waits.original, waits.variant) = ((least ?? limit)...limit, limit)
+        return KeyLocks(folder: folder.path, waits: waits)
     }
 
     @Test func `one holds a key, the others wait until it is released`() async throws {
@@ -68,6 +71,24 @@ import Variants
         #expect(try await two.hold(.original, "a")?.isLocked == true)
     }
 
+    @Test(.timeLimit(.minutes(1)))
+    func `one that is stuck holds up an original for twice the usual time, not for the longest`() async throws {
+        let (one, two) = (locks(.seconds(7200), least: .zero), locks(.seconds(7200), least: .zero))
+        let stuck = try #require(try await one.hold(.original, "a"))
+        // Before the first, the least is what is waited for.
+        #expect(try await two.hold(.original, "a") == nil && two.counters.alone == 1)
+        let usual = try #require(try await two.hold(.original, "b"))
+        two.release(usual, isShared: true)
+        #expect(try await two.hold(.original, "a") == nil && two.counters.alone == 2 && two.counters.waited >= 1)
+        one.release(stuck, isShared: true)
+        // A render is waited for as long as it may take.
+        let rendering = try #require(try await one.hold(.variant, "a"))
+        let waiting = Task { try await two.hold(.variant, "a") }
+        await waitOrRecord { two.counters.waited < 2 }
+        one.release(rendering, isShared: true)
+        #expect(try await waiting.value?.isLocked == true)
+    }
+
     @Test func `a process holds 256 keys at most, and goes on without holding up others`() async throws {
         let locks = locks()
         var held: [KeyLocks.Hold] = []
@@ -109,7 +130,7 @@ import Variants
     }
 
     @Test func `a folder that cannot be locked is counted, and everybody goes on`() async throws {
-        let nowhere = KeyLocks(folder: folder.path + "/none", limits: (original: .zero, variant: .zero))
+        let nowhere = KeyLocks(folder: folder.path + "/none", waits: KeyLocks.Waits())
         #expect(try await nowhere.hold(.original, "a") == nil && nowhere.counters.failed == 1)
         mkdir(folder.path + "/flights.lock", 0o700)
         let blocked = locks()
@@ -180,6 +201,49 @@ struct SharedFolderWorkTests {
             #expect(second.outcome == .memory && !second.isStale && bench.origin.requests.count == 2)
             await other.shutdown()
         }
+    }
+
+    @Test func `a low request that the queue refuses does not fail a high one that has joined it`() async throws {
+        let bench = try PipelineBench { _ in .response(500, [:]) }
+        let (asked, asks) = AsyncStream<Void>.makeStream()
+        let (door, closed) = (Gate(), Gate())
+        let other = try bench.pipeline {
+            $0.fetch.totalSeconds = 7200
+            $0.transport = GatedTransport(asks: asks, door: door, control: "no-store")
+        }
+        let pipeline = try bench.pipeline {
+            $0.fetch.totalSeconds = 7200
+            $0.queue = 2
+            $0.transport = GatedTransport(asks: asks, door: closed)
+        }
+        var next = asked.makeAsyncIterator()
+        // Another process fetches the source, so that the low request waits before it is refused.
+        let first = Task { try await other.respond(to: try bench.request("/a")) }
+        await next.next()
+        let joined = { @Sendable (priority: RequestPriority) in
+            var request = try bench.request("/a")
+            request.priority = priority
+            return request
+        }
+        let low = Task { try await pipeline.respond(to: joined(.low)) }
+        await waitOrRecord { pipeline.sharingStatistics.waited == 0 }
+        let lower = Task { try await pipeline.respond(to: joined(.low)) }
+        let high = Task { try await pipeline.respond(to: joined(.high)) }
+        await waitOrRecord { pipeline.fetches.waiting < 3 }
+        // Half of the queue is for low requests, and this fills it.
+        let filling = Task { try await pipeline.respond(to: try bench.request("/b")) }
+        await next.next()
+        door.open()
+        for task in [low, lower] {
+            let error = await #expect(throws: PipelineError.self) { try await task.value }
+            #expect(error?.code == .overloaded)
+        }
+        await next.next()
+        closed.open()
+        #expect(try await high.value.outcome == .rendered)
+        _ = try await (first.value, filling.value)
+        for pipeline in [other, pipeline] { await pipeline.shutdown() }
+        bench.origin.stop()
     }
 
     @Test func `an original that may not be stored is fetched by each, without waiting in line`() async throws {
