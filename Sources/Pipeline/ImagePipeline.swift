@@ -97,8 +97,9 @@ public final class ImagePipeline: Sendable {
         case .inProcess:
             return InProcessRenderer(
                 threads: configuration.renderThreads ?? Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) + 1,
-                formats: configuration.inProcessFormats)
+                formats: configuration.inProcessFormats, longRenders: configuration.longRenders)
         case .workers(var workers):
+            workers.longRenders = configuration.longRenders
             workers.warn = { [warn = workers.warn] message in
                 warn(message)
                 observe.warn(message, stage: .render)

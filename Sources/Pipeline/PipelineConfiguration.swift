@@ -35,6 +35,9 @@ public struct PipelineConfiguration: Sendable {
     /// Concurrent renders in this process; nil: one more than there are cores, since renders are CPU-bound.
     /// Workers have a number of their own.
     public var renderThreads: Int?
+    /// The most long renders at a time; nil for one less than there are render threads or workers, but at least one, so
+    /// that short ones need not wait.
+    package var longRenders: Int?
     /// The folder in which `mask:NAME` is looked up.
     public var masks: String?
     /// The folder in which `overlay:NAME` is looked up.

@@ -10,18 +10,26 @@ public final class InProcessRenderer: Rendering {
     /// Renders run on these threads, because libvips evaluates on the calling thread.
     private let threads: OwnedThreads
     private let deadlines = RenderDeadlines()
-    private let gathered = GatheredRenders()
+    private let gathered: GatheredRenders
     private let formats: Set<ImageFormat>
 
     /// - Parameters:
-    ///   - count: how many renders run at once; by default one per core.
+    ///   - count: how many renders run at once, of which one is kept for those that take little time, if there are two
+    ///     or more; by default one more than processors.
     ///   - formats: the formats decoded in this process; by default all but `ImageFormat.decodedInWorkersOnly`.
-    public init(
+    public convenience init(
         threads count: Int? = nil,
         formats: Set<ImageFormat> = Set(ImageFormat.decodable).subtracting(ImageFormat.decodedInWorkersOnly)
     ) {
+        self.init(threads: count, formats: formats, longRenders: nil)
+    }
+
+    /// - Parameter longRenders: the most long renders at a time; nil for one less than `count`, but at least one.
+    package init(threads count: Int?, formats: Set<ImageFormat>, longRenders: Int?) {
         self.formats = formats
-        threads = OwnedThreads(count: max(1, count ?? sysconf(Int32(_SC_NPROCESSORS_ONLN)))) { cvips_leave_thread() }
+        let count = max(1, count ?? sysconf(Int32(_SC_NPROCESSORS_ONLN)) + 1)
+        gathered = GatheredRenders(longLimit: longRenders ?? max(1, count - 1))
+        threads = OwnedThreads(count: count) { cvips_leave_thread() }
         deadlines.start()
     }
 
@@ -33,17 +41,25 @@ public final class InProcessRenderer: Rendering {
     var waiting: Int { gathered.waiting }
 
     public func render(_ job: RenderJob) async throws(RenderError) -> RenderedVariant {
-        try await run(job) { render throws(RenderError) in try render.variant() }
+        try await run(job, .variant) { render throws(RenderError) in
+            try render.variant()
+        } cost: {
+            $0.cpuMilliseconds
+        }
     }
 
     public func pixels(_ job: RenderJob) async throws(RenderError) -> PixelBuffer {
-        try await run(job) { render throws(RenderError) in try render.pixels() }
+        try await run(job, .pixels) { render throws(RenderError) in try render.pixels() }
     }
 
     /// Checks the header, then runs `body` on one of our threads; the calling task's cancellation and the deadline stop
     /// it through its control.
+    ///
+    /// - Parameter cost: the CPU milliseconds that it took, if the value says so.
     private func run<Value: Sendable>(
-        _ job: RenderJob, _ body: @escaping @Sendable (Render) throws(RenderError) -> Value
+        _ job: RenderJob, _ kind: WorkerRequest.Kind,
+        _ body: @escaping @Sendable (Render) throws(RenderError) -> Value,
+        cost: @escaping @Sendable (Value) -> Double? = { _ in nil }
     ) async throws(RenderError) -> Value {
         try job.checkLimits()
         try checkFormat(job.header.format)
@@ -53,29 +69,41 @@ public final class InProcessRenderer: Rendering {
         let control = RenderControl(job.limits, job.output.format) { control in
             deadlines.add(control, seconds: job.limits.encodeSeconds)
         }
-        let outcome: Result<Value, RenderError> = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                gathered.submit(prepared, to: threads) { job, pictures in
-                    deadlines.add(control, seconds: job.limits.seconds)
-                    let outcome = Result { () throws(RenderError) in
-                        try control.check()
-                        try VipsLibrary.load()
-                        return try job.original.bytes().withUnsafeBytes { bytes in
-                            Result { () throws(RenderError) in try body(Render(job, bytes, control, pictures)) }
-                        }.get()
-                    }
-                    deadlines.remove(control)
-                    control.finish()
-                    // Any failure after a stop is due to the stop, whatever error libvips reports.
-                    if case .failure = outcome, let stopped = control.stopError {
-                        continuation.resume(returning: .failure(stopped))
-                    } else {
-                        continuation.resume(returning: outcome)
-                    }
-                }
+        let work = RenderWork(prepared, kind)
+        let id = gathered.newID()
+        let run = { @Sendable [gathered] (job: RenderJob, pictures: SharedPictures) -> Result<Value, RenderError> in
+            deadlines.add(control, seconds: job.limits.seconds)
+            let outcome = Result { () throws(RenderError) in
+                try control.check()
+                try VipsLibrary.load()
+                return try job.original.bytes().withUnsafeBytes { bytes in
+                    Result { () throws(RenderError) in try body(Render(job, bytes, control, pictures)) }
+                }.get()
             }
-        } onCancel: {
+            deadlines.remove(control)
+            control.finish()
+            if job.shared == nil, case .success(let value) = outcome, let cost = cost(value) {
+                gathered.learn(work, milliseconds: cost)
+            }
+            // Any failure after a stop is due to the stop, whatever error libvips reports.
+            if case .failure = outcome, let stopped = control.stopError { return .failure(stopped) }
+            return outcome
+        }
+        let outcome: Result<Value, RenderError> = await withTaskCancellationHandler {
+            await withTaskPriorityEscalationHandler {
+                await withCheckedContinuation { continuation in
+                    gathered.submit(prepared, work, id: id, to: threads) { job, pictures in
+                        continuation.resume(returning: run(job, pictures))
+                    }
+                    // The cancellation may have come before there was anything to cancel.
+                    if control.isStopped { gathered.cancel(id: id) }
+                }
+            } onPriorityEscalated: { [gathered] _, priority in
+                gathered.raise(id: id, to: priority)
+            }
+        } onCancel: { [gathered] in
             control.stop(.cancelled)
+            gathered.cancel(id: id)
         }
         return try outcome.get()
     }

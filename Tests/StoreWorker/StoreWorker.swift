@@ -11,6 +11,7 @@ import TestSupport
 ///     store-worker hold FOLDER                             looks up while system calls of a writer are blocked
 ///     store-worker overlap FOLDER COUNTERS COUNT           stores and counts overlaps with others' checkpoints
 ///     store-worker stress FOLDER READS SEED                checks READS bodies while the store changes
+///     store-worker render-worker MEMORY                    renders in a worker, as a program that never asks whether it is one
 @main struct StoreWorker {
     static func main() {
         let words = CommandLine.arguments
@@ -23,6 +24,7 @@ import TestSupport
             report { try Contention.storeWatched(words[2], words[3], Int(words[4]) ?? 0) }
         case "stress" where words.count == 5:
             report { try Contention.stress(words[2], reads: Int(words[3]) ?? 0, seed: Int(words[4]) ?? 0) }
+        case "render-worker": OwnWorker.render()
         default:
             fail(
                 "usage: store-worker work FOLDER LEDGER ID SEED BUDGET DIE_AT LOG TELL_AT | kill HOME ROUNDS SEED | fail HOME KINDS ERROR INTERVAL SEED | hold FOLDER | overlap FOLDER COUNTERS COUNT | stress FOLDER READS SEED"

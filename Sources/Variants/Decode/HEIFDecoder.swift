@@ -13,6 +13,7 @@ enum HEIFDecoder: HEIFContainer {
 extension HEIFContainer {
     static var isForWorkersOnly: Bool { true }
     static var loader: String { "heifload_buffer" }
+    static func nanosecondsPerPixel(_ header: ImageHeader) -> Double { 20 }
 
     static func recognises(_ file: ByteReader) -> Bool { HEIFHeader.format(file) == format }
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {

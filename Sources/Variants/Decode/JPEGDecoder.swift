@@ -8,6 +8,7 @@ enum JPEGDecoder: OriginalDecoder {
 
     static func recognises(_ file: ByteReader) -> Bool { file.matches([0xFF, 0xD8, 0xFF]) }
 
+    static func nanosecondsPerPixel(_ header: ImageHeader) -> Double { header.scans > 1 ? 12 : 6 }
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {
         var header: ImageHeader?
         var orientation = 1

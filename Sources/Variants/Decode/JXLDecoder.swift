@@ -7,6 +7,7 @@ enum JXLDecoder: OriginalDecoder {
     static let loader = "jxlload_buffer"
 
     static func recognises(_ file: ByteReader) -> Bool { JXLHeader.isJXL(file) }
+    static func nanosecondsPerPixel(_ header: ImageHeader) -> Double { 40 }
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader { try JXLHeader.parse(file) }
     static func details(_ file: ByteReader) -> ImageDetails { JXLHeader.details(file) }
 

@@ -22,6 +22,8 @@ protocol OriginalDecoder: Sendable {
     /// How much smaller than stored the decoder makes each edge if a picture is to be `factor` times smaller; 1 if it
     /// decodes in full.
     static func shrink(_ factor: Double, _ quality: RenderQuality) -> Int
+    /// Roughly the CPU time that decoding takes, in nanoseconds a pixel (`RenderWork`).
+    static func nanosecondsPerPixel(_ header: ImageHeader) -> Double
     /// Whether a decoder that shrinks leaves out the remainder, smaller than a square that it averages, at the right and
     /// the bottom.
     static var cropsAveragedSquares: Bool { get }
@@ -40,6 +42,7 @@ protocol OriginalDecoder: Sendable {
 extension OriginalDecoder {
     static var isOnByDefault: Bool { true }
     static var isForWorkersOnly: Bool { false }
+    static func nanosecondsPerPixel(_ header: ImageHeader) -> Double { 15 }
     static var cropsAveragedSquares: Bool { false }
     static var zeroDelay: Int { 0 }
     static func shrink(_ factor: Double, _ quality: RenderQuality) -> Int { 1 }

@@ -9,6 +9,7 @@ enum PNGDecoder: OriginalDecoder {
 
     /// An animated PNG counts as one page, because decoders show its still picture. `profileBytes` is the size in the
     /// file, where the profile is compressed.
+    static func nanosecondsPerPixel(_ header: ImageHeader) -> Double { 30 }
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {
         guard file.uint32(8) == 13, file.matches("IHDR", at: 12),
             let width = file.uint32(16), let height = file.uint32(20), let colour = file.byte(25)

@@ -13,6 +13,7 @@ struct AVIFOutput: OutputEncoder {
     /// How hard libaom tries to make the file shorter, 0…9. libvips' default of 4 takes twenty to thirty times the CPU
     /// of 0 and saves a tenth of the bytes at equal scores: worth it in the background, but not during a request.
     private static let effort = 0
+    static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double { output.isLossless ? 80 : 20 }
 
     let job: EncodeJob
 

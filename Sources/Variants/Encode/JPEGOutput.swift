@@ -12,6 +12,7 @@ struct JPEGOutput: OutputEncoder {
     /// The saver writes as it goes, a progressive file once per scan.
     static func heedsStops(_ output: ResolvedOutput) -> Bool { true }
     static let saver: (operation: String, package: String)? = ("jpegsave_target", "libjpeg62-turbo")
+    static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double { output.isProgressive ? 10 : 5 }
 
     let job: EncodeJob
 

@@ -29,6 +29,7 @@ struct JXLOutput: OutputEncoder {
             "writing \(pixels.width) × \(pixels.height) pixels as JPEG XL takes about \(needed / 1_000_000) MB, which is more than "
                 + "limits.workerMemory leaves; ask for a smaller size or another output, or raise that")
     }
+    static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double { output.isLossless ? 140 : 30 }
 
     let job: EncodeJob
 

@@ -22,6 +22,8 @@ protocol OutputEncoder: Sendable {
     static var largestNegotiated: Int { get }
     /// Whether the encoder polls for stops every few milliseconds.
     static func heedsStops(_ output: ResolvedOutput) -> Bool
+    /// Roughly the CPU time that encoding takes, in nanoseconds a pixel (`RenderWork`).
+    static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double
     /// The libvips operation it needs, and the Debian package that provides it; nil if it needs none.
     static var saver: (operation: String, package: String)? { get }
 

@@ -15,6 +15,7 @@ struct PNGOutput: OutputEncoder {
     static let canBeProgressive = true
     static func heedsStops(_ output: ResolvedOutput) -> Bool { true }
     static let saver: (operation: String, package: String)? = ("pngsave_target", "libpng16-16")
+    static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double { 160 }
 
     let job: EncodeJob
 

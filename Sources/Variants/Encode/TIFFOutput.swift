@@ -10,6 +10,7 @@ struct TIFFOutput: OutputEncoder {
     static let holds: KeptMetadata = [.icc, .xmp]
     static let keepsOriginals = false
     static let saver: (operation: String, package: String)? = ("tiffsave_buffer", "libtiff6")
+    static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double { 130 }
 
     let job: EncodeJob
 

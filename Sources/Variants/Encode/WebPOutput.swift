@@ -11,6 +11,7 @@ struct WebPOutput: OutputEncoder {
     static let defaultQuality = 82
     /// libwebp hardly calls its progress hook while it encodes without loss.
     static func heedsStops(_ output: ResolvedOutput) -> Bool { !output.isLossless }
+    static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double { output.isLossless ? 400 : 55 }
 
     let job: EncodeJob
 

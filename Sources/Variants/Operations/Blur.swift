@@ -15,6 +15,7 @@ struct Blur: VariantOperation {
 
     var canonicalArguments: [String] { [PlainNumber.text(sigma)] }
     var explanation: String { "Blurs with a sigma of \(PlainNumber.text(sigma)) px." }
+    var nanosecondsPerPixel: Double { GaussianBlur.nanosecondsPerPixel(sigma: sigma) }
 
     func multiplied(by ratio: Double) -> Blur { setting(\.sigma, to: PlainNumber.scaled(sigma, by: ratio)) }
 

@@ -7,6 +7,7 @@ struct Circle: VariantOperation {
     init(_ arguments: inout StepArguments) throws(RecipeError) {}
 
     var canonicalArguments: [String] { [] }
+    var nanosecondsPerPixel: Double { 15 }
     var alphaEffect: AlphaEffect { .adds }
 
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {

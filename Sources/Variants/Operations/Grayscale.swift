@@ -7,6 +7,7 @@ struct Grayscale: VariantOperation {
     init(_ arguments: inout StepArguments) throws(RecipeError) {}
 
     var canonicalArguments: [String] { [] }
+    var nanosecondsPerPixel: Double { 15 }
 
     /// Replaces each colour with the luminance of its sRGB values, as CSS `grayscale(1)` does (Filter Effects 1, §12).
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {

@@ -17,6 +17,7 @@ struct NamedMask: VariantOperation {
     }
 
     var canonicalArguments: [String] { [name] + (fit == .stretch ? [] : ["fit=\(fit.rawValue)"]) }
+    var nanosecondsPerPixel: Double { 15 }
 
     var explanation: String {
         fit == .cover

@@ -16,6 +16,7 @@ struct RoundedMask: VariantOperation {
     }
 
     var canonicalArguments: [String] { FourSides.text(radii.map(\.text)) }
+    var nanosecondsPerPixel: Double { 15 }
 
     var explanation: String {
         "Rounds the corners by \(FourSides.text(radii.map(\.spoken)).joined(separator: ", "))."

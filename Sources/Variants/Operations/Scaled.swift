@@ -14,6 +14,7 @@ struct Scaled: ResizingOperation {
 
     var canonicalArguments: [String] { [PlainNumber.text(factor)] }
     var explanation: String { "Scales both edges by \(PlainNumber.text(factor))." }
+    var nanosecondsPerPixel: Double { factor > 1 ? 30 : 4 }
 
     func resultSize(of size: PixelSize) -> PixelSize? { size.scaled(by: factor) }
 

@@ -19,6 +19,7 @@ struct Sharpen: VariantOperation {
     /// The largest gain measured.
     var differenceGain: Double { 5 }
     var explanation: String { "Sharpens with a sigma of \(PlainNumber.text(sigma)) px." }
+    var nanosecondsPerPixel: Double { GaussianBlur.nanosecondsPerPixel(sigma: sigma) + 5 }
 
     /// Moves each colour away from its blurred surroundings by the difference between the two: c + (c − blurred c). The
     /// surroundings are weighted by alpha; alpha itself is unchanged.

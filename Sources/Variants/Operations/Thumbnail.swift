@@ -62,6 +62,7 @@ struct Thumbnail: ResizingOperation {
     }
 
     var differenceGain: Double { mode == .fill && anchor.looksAtPixels ? .infinity : 1 }
+    var nanosecondsPerPixel: Double { enlarges ? 30 : 4 }
     var alphaEffect: AlphaEffect { mode == .pad ? .uncovers(antialiased: false) : .keeps }
 
     func multiplied(by ratio: Double) -> Thumbnail { setting(\.box, to: box.multiplied(by: ratio)) }

@@ -26,6 +26,9 @@ package protocol VariantOperation: Sendable {
     /// `infinity` if it chooses by looking at the pixels (what to trim, where to crop), because pictures that look the
     /// same may then give different results, even in size. Decides which renders may share a decode.
     var differenceGain: Double { get }
+    /// Roughly the CPU time it takes, in nanoseconds for each pixel of the larger of the pictures before and after it.
+    /// Decides which renders count as long (`RenderWork`).
+    var nanosecondsPerPixel: Double { get }
     /// The step with its pixel quantities multiplied (`dpr`), integers rounded half up, at least 1.
     func multiplied(by ratio: Double) -> Self
     /// Applies the step.
@@ -50,6 +53,7 @@ extension FactorOperation {
     static var ranges: String { "F 0…4, 1 = unchanged" }
     var canonicalArguments: [String] { [PlainNumber.text(factor)] }
     var differenceGain: Double { max(1, factor) }
+    var nanosecondsPerPixel: Double { 15 }
     var explanation: String { "Multiplies the \(Self.token) by \(PlainNumber.text(factor))." }
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {
@@ -76,6 +80,7 @@ extension VariantOperation {
     package var explanation: String { Self.summary }
     package var alphaEffect: AlphaEffect { .keeps }
     package var differenceGain: Double { 1 }
+    package var nanosecondsPerPixel: Double { 5 }
     package func multiplied(by ratio: Double) -> Self { self }
 
     /// The step with one of its values replaced.

@@ -27,7 +27,11 @@ struct Exchange {
         do throws(RenderError) {
             return try awaited(asked)
         } catch {
-            if error.code == .deadline { core.quarantine(job, .deadline(phase), error.message) }
+            if error.code == .deadline {
+                core.quarantine(job, .deadline(phase), error.message)
+                // It cost at least that.
+                core.learn(pending, milliseconds: (SystemClock.monotonic.seconds - began) * 1000)
+            }
             throw error
         }
     }
@@ -201,6 +205,7 @@ struct Exchange {
             let most = (SystemClock.monotonic.seconds - began) * 1000
             // A share of a shared decode may have been spent during another render.
             let longest = job.shared == nil ? most : max(most, job.limits.seconds * 1000)
+            core.learn(pending, milliseconds: min(finished.cpu, longest * 2))
             return .variant(
                 RenderedVariant(
                     bytes: bytes, format: job.output.format, width: finished.width, height: finished.height,

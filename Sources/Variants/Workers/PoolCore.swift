@@ -19,6 +19,8 @@ final class PoolCore: Sendable {
         var isIdle = false
         var hasWorker = false
         var running: UInt64?
+        /// Whether the render that runs is long, by itself or together with those gathered with it.
+        var isLong = false
         /// Renders that share the decode of its last one, and follow it on its worker.
         var gathered = UrgencyQueue<PendingRender>()
     }
@@ -43,21 +45,28 @@ final class PoolCore: Sendable {
         var isClosing = false
         var backoff = StartBackoff()
         var quarantine = Quarantine()
+        var costs = RenderCosts()
         /// Slow originals that are being rendered.
         var turns: [Quarantine.Fingerprint: Turn] = [:]
         var protection: WorkerProtection?
         var statistics = WorkerStatistics()
         var awaitingStart: [CheckedContinuation<Result<WorkerProtection, RenderError>, Never>] = []
         var awaitingEnd: [CheckedContinuation<Void, Never>] = []
+
+        /// Slots that do long renders.
+        var long: Int { slots.values.count { $0.isLong } }
     }
 
     let configuration: WorkerConfiguration
     private let count: Int
+    /// The most slots that do long renders: one is kept for short ones, if there are two or more.
+    private let longLimit: Int
     private let state: Mutex<State>
 
     init(_ configuration: WorkerConfiguration) {
         self.configuration = configuration
         count = max(1, configuration.count ?? Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) + 1)
+        longLimit = configuration.longRenders ?? max(1, count - 1)
         state = Mutex(State(keepsWorkers: configuration.isPrewarmed))
         if configuration.isPrewarmed { startAll() }
     }
@@ -76,8 +85,7 @@ final class PoolCore: Sendable {
             if pending.isCancelled { return PendingRender.cancelled }
             if state.isClosing { return RenderError(.workerUnavailable, "the render workers have been shut down") }
             state.queue.push(pending, id: pending.id, priority: pending.priority)
-            if Self.wakeIdle(&state) { return nil }
-            if state.slots.count < count { addSlot(&state) }
+            offer(&state)
             guard !state.slots.isEmpty else {
                 _ = state.queue.remove(id: pending.id)
                 return RenderError(
@@ -86,6 +94,12 @@ final class PoolCore: Sendable {
             return nil
         }
         if let refusal { pending.finish(.failure(refusal)) }
+    }
+
+    /// Has a slot look at what waits: an idle one, or else a new one.
+    private func offer(_ state: inout State) {
+        guard !state.queue.isEmpty, !Self.wakeIdle(&state) else { return }
+        if state.slots.count < count { addSlot(&state) }
     }
 
     private static func wakeIdle(_ state: inout State) -> Bool {
@@ -118,6 +132,18 @@ final class PoolCore: Sendable {
             return nil
         }
         waiting?.finish(.failure(PendingRender.cancelled))
+    }
+
+    /// Makes a render that waits at least this urgent.
+    func raise(_ pending: PendingRender, to priority: UInt8) {
+        pending.raise(to: priority)
+        state.withLock { state in
+            if state.queue.raise(id: pending.id, to: priority) { return }
+            for index in state.slots.keys where state.slots[index]?.gathered.raise(id: pending.id, to: priority) == true
+            {
+                return
+            }
+        }
     }
 
     func prepare(_ continuation: CheckedContinuation<Result<WorkerProtection, RenderError>, Never>) {
@@ -197,9 +223,11 @@ final class PoolCore: Sendable {
         state.withLock { state in
             state.slots[index]?.running = nil
             state.slots[index]?.hasWorker = hasWorker
-            if let pending = Self.take(&state, index) {
+            if let pending = take(&state, index) {
                 state.slots[index]?.isIdle = false
                 state.slots[index]?.running = pending.id
+                // If the last one was long, or what it cost changed the estimates, another slot may begin a long one now.
+                offer(&state)
                 return .render(pending)
             }
             state.slots[index]?.isIdle = true
@@ -217,14 +245,24 @@ final class PoolCore: Sendable {
 
     /// The next render for a slot: one that shares the decode of its last, or else the next in the queue, with those that
     /// then share its decode.
-    private static func take(_ state: inout State, _ index: Int) -> PendingRender? {
+    private func take(_ state: inout State, _ index: Int) -> PendingRender? {
         if let next = state.slots[index]?.gathered.pop() {
             state.statistics.shared += 1
             return next
         }
-        guard let (next, others) = state.queue.popGathering() else { return nil }
+        state.slots[index]?.isLong = false
+        let next = state.queue.popGathering(state.costs, mayBeLong: state.long < longLimit)
+        guard let (next, others) = next else { return nil }
         state.slots[index]?.gathered = others
+        state.slots[index]?.isLong = state.costs.isLong([next.work] + others.elements.map(\.work))
         return next
+    }
+
+    /// Corrects the estimates of what renders cost by what this one did.
+    func learn(_ pending: PendingRender, milliseconds: Double) {
+        // One that shared a decode had a part of its cost only.
+        guard pending.job.shared == nil else { return }
+        state.withLock { $0.costs.learn(pending.work, milliseconds: milliseconds) }
     }
 
     /// Removes a slot whose thread ends, so it is not woken any more. The last one returns the waiting callers.

@@ -10,6 +10,8 @@ import Synchronization
 /// your own does if `runIfAsked()` is the first thing it calls, before it has a second thread.
 public enum RenderWorker {
     package static let argument = "render-worker"
+    /// What a program of one's own has to do to be a worker.
+    static let hint = "call RenderWorker.runIfAsked() first in main"
 
     /// Becomes a worker and never returns if the program was started as one; returns at once otherwise.
     ///

@@ -11,8 +11,11 @@ public enum RenderIsolation: Sendable {
 
 /// How render workers are run. Create it with its defaults, then set properties.
 public struct WorkerConfiguration: Sendable {
-    /// Renders at once; nil for one more than processors, because copying and waiting alternate with computing.
+    /// Renders at once; nil for one more than processors, because copying and waiting alternate with computing. One of
+    /// them, if there are two or more, does no long renders (docs/workers.md), so that short ones need not wait.
     public var count: Int?
+    /// The most long renders at a time; nil for one less than `count`, but at least one.
+    package var longRenders: Int?
     /// The program that becomes a worker when started with `RenderWorker.argument`; nil for `pipectl` in the folder of
     /// the running program, or else in `PATH`. It has to be of the same version as this library.
     public var executable: String?
@@ -69,9 +72,15 @@ public struct WorkerConfiguration: Sendable {
             "limits.workerMemory is \(memory) bytes, and a render worker needs at least \(Self.leastMemory >> 20) MiB")
     }
 
-    /// The program to start. Throws `workerUnavailable` if there is none.
+    /// The program to start. Throws `workerUnavailable` if there is none, or if this process is itself meant to be a
+    /// worker: one that starts workers of its own would do so without end.
     func program() throws(RenderError) -> String {
         try checkMemory()
+        guard CommandLine.arguments.dropFirst().first != RenderWorker.argument else {
+            throw RenderError(
+                .workerUnavailable,
+                "this process was started as a render worker and is none, so it starts no others: " + RenderWorker.hint)
+        }
         if let executable {
             if access(executable, X_OK) == 0 { return executable }
             throw RenderError(

@@ -35,9 +35,15 @@ public final class WorkerPool: Rendering {
         try job.checkLimits()
         let pending = PendingRender(id: core.newID(), kind: kind, job: job, priority: Task.currentPriority.rawValue)
         let outcome = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                pending.attach(continuation)
-                core.submit(pending)
+            await withTaskPriorityEscalationHandler {
+                // It may have been escalated since the render was made, or is from now on.
+                pending.raise(to: Task.currentPriority.rawValue)
+                return await withCheckedContinuation { continuation in
+                    pending.attach(continuation)
+                    core.submit(pending)
+                }
+            } onPriorityEscalated: { [core] _, priority in
+                core.raise(pending, to: priority.rawValue)
             }
         } onCancel: {
             core.cancel(pending)
@@ -101,12 +107,13 @@ final class PendingRender: GatheringRender, Sendable {
 
     let id: UInt64
     let kind: WorkerRequest.Kind
-    let priority: UInt8
     let shareable: ShareableDecode?
+    let work: RenderWork
     private let state: Mutex<State>
 
     private struct State {
         var job: RenderJob
+        var priority: UInt8
         var continuation: CheckedContinuation<Outcome, Never>?
         var isCancelled = false
     }
@@ -114,13 +121,17 @@ final class PendingRender: GatheringRender, Sendable {
     init(id: UInt64, kind: WorkerRequest.Kind, job: RenderJob, priority: UInt8) {
         self.id = id
         self.kind = kind
-        self.priority = priority
         // Decided here, since the pool compares what waits while it holds its lock.
         shareable = job.shareable
-        state = Mutex(State(job: job))
+        work = RenderWork(job, kind)
+        state = Mutex(State(job: job, priority: priority))
     }
 
     var job: RenderJob { state.withLock { $0.job } }
+    var priority: UInt8 { state.withLock { $0.priority } }
+
+    /// Makes it at least this urgent, the next time it is queued.
+    func raise(to priority: UInt8) { state.withLock { $0.priority = max($0.priority, priority) } }
 
     func share(_ decode: SharedDecode) { state.withLock { $0.job.shared = decode } }
 

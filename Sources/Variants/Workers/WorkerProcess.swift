@@ -61,11 +61,19 @@ final class WorkerProcess: @unchecked Sendable {
         case .gone, .unread:
             let ended = worker.end()
             throw RenderError(
-                .workerUnavailable, "a render worker \(ended) while starting\(worker.remarks.map { ": " + $0 } ?? "")")
+                .workerUnavailable,
+                "a render worker \(ended) while starting"
+                    + (worker.remarks.map { ": " + $0 } ?? ownProgram(configuration)))
         case nil:
             throw RenderError(
-                .workerUnavailable, "a render worker was not ready after \(WorkerConfiguration.startSeconds) s")
+                .workerUnavailable,
+                "a render worker was not ready after \(WorkerConfiguration.startSeconds) s" + ownProgram(configuration))
         }
+    }
+
+    /// What helps if a program that is not `pipectl` does not become a worker.
+    private static func ownProgram(_ configuration: WorkerConfiguration) -> String {
+        configuration.executable == nil ? "" : "; if that is a program of your own: " + RenderWorker.hint
     }
 
     private static func spawn(

@@ -42,7 +42,7 @@ struct BatchCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func run() async throws {
-        let configuration = try common.configuration()
+        var configuration = try common.configuration()
         guard !sources.isEmpty else {
             throw CommandFailure(
                 .usage, "nothing to do: name files, folders, URLs or a manifest, or - for a list on stdin")
@@ -53,6 +53,8 @@ struct BatchCommand: AsyncParsableCommand {
         guard !recipe.isEmpty || input.mayCarryRecipes else {
             throw CommandFailure(.usage, "no recipe: give -r RECIPE, or a manifest with recipes")
         }
+        // A batch waits for all of its renders, and no other client is kept waiting.
+        configuration.pipeline.longRenders = .max
         let presets = try configuration.recipePresets()
         // An invalid recipe on the command line is a usage error; one in a manifest fails only its own items.
         for text in recipe { _ = try Recipe(usage: text, presets: presets) }

@@ -42,7 +42,7 @@ import Testing
         try await waitWhile { !began.isSet }
         var tasks: [Task<Result<Int, RenderError>, Never>] = []
         for job in jobs {
-            tasks.append(Task { await outcome(renderer, job) })
+            tasks.append(Task(priority: .medium) { await outcome(renderer, job) })
             try await waitWhile { renderer.waiting < tasks.count }
         }
         meanwhile(tasks)
@@ -55,13 +55,13 @@ import Testing
         try VipsLibrary.load()
         let jobs = try Self.jobs("dusk-2mp.jpg")
         let threads = OwnedThreads(count: 2)
-        let gathered = GatheredRenders()
+        let gathered = GatheredRenders(longLimit: 1)
         let results = Mutex<[(width: Int, decodes: Int)]>([])
         let gate = BlockingGate()
         for _ in 0..<2 { threads.submit { gate.pass() } }
         await withCheckedContinuation { continuation in
             for job in jobs {
-                gathered.submit(job, to: threads) { job, pictures in
+                gathered.submit(job, RenderWork(job), id: gathered.newID(), to: threads) { job, pictures in
                     let width = (try? SharedDecodeTests.render(job, pictures))?.width ?? 0
                     let count = results.withLock { results in
                         results.append((width, pictures.decodes))
@@ -80,14 +80,16 @@ import Testing
 
     @Test func `the more urgent is rendered first`() async throws {
         let threads = OwnedThreads(count: 1)
-        let gathered = GatheredRenders()
+        let gathered = GatheredRenders(longLimit: 1)
         let order = Mutex<[Int]>([])
         let gate = BlockingGate()
         threads.submit { gate.pass() }
         for (index, priority) in [TaskPriority.medium, .medium, .high].enumerated() {
             let job = try RenderSamples.job("night-tiny.jpg", "thumbnail:5,png")
             let work: GatheredRenders.Work = { _, _ in order.withLock { $0.append(index) } }
-            await Task(priority: priority) { gathered.submit(job, to: threads, work) }.value
+            await Task(priority: priority) {
+                gathered.submit(job, RenderWork(job), id: gathered.newID(), to: threads, work)
+            }.value
         }
         gate.open()
         threads.drain()
@@ -129,5 +131,67 @@ import Testing
             if case .failure(let error) = await task.value { codes.append(error.code) } else { codes.append(nil) }
         }
         #expect(codes == [.deadline, .overLimit, nil, nil, nil])
+    }
+
+    @Test func `a short render does not wait for long ones`() async throws {
+        let renderer = InProcessRenderer(threads: 2)
+        let (long, short) = (try WorkerPoolTests.longJob(), try WorkerPoolTests.job())
+        let ended = Flag()
+        let tasks = (0..<6).map { _ in
+            Task {
+                defer { ended.set() }
+                return await Self.outcome(renderer, long)
+            }
+        }
+        try await waitWhile { renderer.waiting < 5 }
+        #expect(try await Self.outcome(renderer, short).get() == 30)
+        #expect(!ended.isSet && renderer.waiting == 5)
+        // Those that wait end at once, whatever the one that runs does.
+        for task in tasks { task.cancel() }
+        for task in tasks {
+            let error = await #expect(throws: RenderError.self) { try await task.value.get() }
+            #expect(error?.code == .cancelled)
+        }
+    }
+
+    @Test func `a long render that waited begins when the previous one has ended`() async throws {
+        let threads = OwnedThreads(count: 2)
+        let gathered = GatheredRenders(longLimit: 1)
+        let (long, short) = (try WorkerPoolTests.longJob(), try WorkerPoolTests.job())
+        let gate = BlockingGate()
+        let ends = Mutex<[Int]>([])
+        for index in 0..<3 {
+            gathered.submit(long, RenderWork(long), id: UInt64(index), to: threads) { _, _ in
+                if index == 0 { gate.pass() }
+                ends.withLock { $0.append(index) }
+            }
+        }
+        try await waitWhile { gathered.waiting > 2 }
+        await withCheckedContinuation { continuation in
+            gathered.submit(short, RenderWork(short), id: 9, to: threads) { _, _ in
+                ends.withLock { $0.append(9) }
+                continuation.resume()
+            }
+        }
+        gate.open()
+        threads.drain()
+        #expect(ends.withLock { $0 } == [9, 0, 1, 2] && gathered.waiting == 0)
+    }
+
+    @Test func `a waiter that becomes more urgent raises what waits`() async throws {
+        let order = Mutex<[Int]>([])
+        var jobs: [RenderJob] = []
+        for index in 0..<4 {
+            var job = try WorkerPoolTests.job()
+            let bytes = try job.original.bytes()
+            job.original = EncodedBytes(count: bytes.count) {
+                order.withLock { $0.append(index) }
+                return bytes
+            }
+            jobs.append(job)
+        }
+        let tasks = try await Self.meeting(jobs) { tasks in tasks[2].escalatePriority(to: .high) }
+        for task in tasks { #expect(try await task.value.get() == 30) }
+        #expect(order.withLock { $0 } == [2, 0, 1, 3])
     }
 }

@@ -8,6 +8,7 @@ import Testing
     private struct Waiting: GatheringRender {
         var job: RenderJob
         var shareable: ShareableDecode? { job.shareable }
+        var work: RenderWork { RenderWork(job) }
         var edge: Int { (job.recipe.steps.first as? Thumbnail)?.box.width ?? 0 }
 
         mutating func share(_ decode: SharedDecode) { job.shared = decode }
@@ -78,5 +79,58 @@ import Testing
             sizes.append(others.count + 1)
         }
         #expect(sizes == [16, 16, 8])
+    }
+
+    /// Renders of `short` milliseconds or so, and of seconds.
+    private static func mixed(_ edges: [Int], digest: String? = nil) throws -> UrgencyQueue<Waiting> {
+        var queue = UrgencyQueue<Waiting>()
+        for (id, edge) in edges.enumerated() {
+            queue.push(try Waiting(edge, of: digest, edge > 1000 ? ":up,blur:60" : ""), id: UInt64(id), priority: 5)
+        }
+        return queue
+    }
+
+    private static func popped(_ queue: inout UrgencyQueue<Waiting>, mayBeLong: Bool) -> Int? {
+        queue.popGathering(mayBeLong: mayBeLong)?.first.edge
+    }
+
+    @Test func `short renders go first, and each fourth turn is the oldest one's`() throws {
+        var queue = try Self.mixed([5000, 5001, 30, 31, 32, 33, 34])
+        var order: [Int] = []
+        while let next = Self.popped(&queue, mayBeLong: true) { order.append(next) }
+        #expect(order == [30, 31, 32, 5000, 33, 34, 5001])
+    }
+
+    @Test func `if no long render may begin, the oldest turn is that of a short one, and long ones stay`() throws {
+        var queue = try Self.mixed([5000, 30, 31, 32, 33, 5001])
+        var order: [Int] = []
+        while let next = Self.popped(&queue, mayBeLong: false) { order.append(next) }
+        #expect(order == [30, 31, 32, 33] && queue.count == 2)
+        #expect(Self.popped(&queue, mayBeLong: true) == 5000)
+    }
+
+    @Test func `a more urgent long render goes before short ones`() throws {
+        var queue = try Self.mixed([30, 31])
+        queue.push(try Waiting(5000, of: nil, ":up,blur:60"), id: 9, priority: 9)
+        #expect(Self.popped(&queue, mayBeLong: true) == 5000)
+        #expect(Self.popped(&queue, mayBeLong: false) == 30)
+    }
+
+    @Test func `if no long render may begin, only as many share a decode as are short together`() throws {
+        func queue() throws -> UrgencyQueue<Waiting> {
+            // Some 90 ms each as PNG, and 70 for the decode.
+            try Self.mixed([700, 699, 698, 697, 696], digest: "a")
+        }
+        func isLong(_ group: (first: Waiting, others: UrgencyQueue<Waiting>)) -> Bool {
+            RenderCosts().isLong([group.first.work] + group.others.elements.map(\.work))
+        }
+        var (free, bound) = (try queue(), try queue())
+        let taken = free.popGathering(mayBeLong: true)
+        let all = try #require(taken)
+        #expect(all.others.count == 4 && isLong(all))
+        let some = bound.popGathering(mayBeLong: false)
+        let group = try #require(some)
+        #expect(!isLong(group) && (1...3).contains(group.others.count) && bound.count == 4 - group.others.count)
+        #expect(group.first.job.shared?.members == group.others.count + 1)
     }
 }

@@ -1,0 +1,90 @@
+import Testing
+
+@testable import Variants
+
+@Suite struct RenderWorkTests {
+    private static func work(
+        _ recipe: String, _ format: ImageFormat = .jpeg, width: Int = 4000, height: Int = 3000, pages: Int = 1
+    ) throws -> RenderWork {
+        var header = ImageHeader(format: format, width: width, height: height)
+        header.pages = pages
+        return RenderWork(RenderJob(original: [], header: header, recipe: try Recipe(recipe)))
+    }
+
+    private static func milliseconds(_ work: RenderWork) -> Double { work.decode + work.rest }
+
+    @Test(arguments: [
+        ("thumbnail:30", false), ("thumbnail:300,jpeg", false), ("thumbnail:1600,webp", false),
+        ("thumbnail:800,png", false), ("thumbnail:300:fill,rounded-mask:12,avif", false),
+        ("thumbnail:5000:up,blur:60,png", true), ("webp", true), ("thumbnail:1600,webp:lossless", true),
+        ("thumbnail:1600,webp:max=20kB", true), ("blur:3", true), ("scaled:2,jpeg", true), ("rotate:12,png", true),
+    ]) func `ordinary variants of 12 megapixels are short`(recipe: String, isLong: Bool) throws {
+        #expect(try RenderCosts().isLong(Self.work(recipe)) == isLong)
+    }
+
+    @Test func `work grows with pixels and frames, and shrinks with what the decoder leaves out`() throws {
+        func time(_ work: RenderWork) -> Double { Self.milliseconds(work) }
+        #expect(try time(Self.work("blur:3", width: 8000)) > 1.9 * time(Self.work("blur:3")))
+        let (still, moving) = (
+            try Self.work("frames:all,thumbnail:200,gif", .gif, width: 400, height: 300),
+            try Self.work("frames:all,thumbnail:200,gif", .gif, width: 400, height: 300, pages: 100)
+        )
+        #expect(time(moving) > 50 * time(still) && RenderCosts().isLong(moving))
+        #expect(try Self.work("thumbnail:100:resample=fast").decode < 0.6 * Self.work("jpeg").decode)
+        // A step that fails is found later; here it only must not stop anything.
+        #expect(try time(Self.work("crop:10x10+9000+9000,png")) > 0)
+        let huge = try Self.work("thumbnail:8000:up,blur:9,png", width: 60_000, height: 60_000)
+        #expect(RenderCosts().isLong(huge))
+    }
+
+    @Test func `pixels for display cost no encoder`() throws {
+        let job = RenderJob(
+            original: [], header: ImageHeader(format: .jpeg, width: 4000, height: 3000), recipe: try Recipe("png"))
+        #expect(RenderWork(job, .pixels).rest < RenderWork(job).rest / 10)
+    }
+
+    @Test func `what renders did cost corrects the estimates of those with the same steps`() throws {
+        var costs = RenderCosts()
+        let (large, other) = (try Self.work("scaled:2,jpeg"), try Self.work("scaled:2,jpeg:90"))
+        let small = try Self.work("thumbnail:1200,webp")
+        #expect(costs.isLong(large) && costs.isLong(other) && !costs.isLong(small))
+        costs.learn(large, milliseconds: 100)
+        costs.learn(small, milliseconds: 900)
+        #expect(!costs.isLong(large) && costs.isLong(other) && costs.isLong(small))
+        // The same steps, of another picture.
+        #expect(try costs.isLong(Self.work("thumbnail:1200,webp", width: 4200)))
+        for _ in 0..<4 { costs.learn(small, milliseconds: 60) }
+        #expect(!costs.isLong(small))
+    }
+
+    @Test func `small renders correct nothing, and no correction is boundless`() throws {
+        var costs = RenderCosts()
+        let large = try Self.work("blur:2,jpeg", width: 2000, height: 2000)
+        #expect(costs.isLong(large))
+        // A picture of so few pixels says nothing about the time that many take.
+        let tiny = try Self.work("blur:2,jpeg", width: 10, height: 10)
+        #expect(tiny.kind == large.kind)
+        costs.learn(tiny, milliseconds: 0.01)
+        #expect(costs.isLong(large))
+        let thumbnail = try Self.work("thumbnail:30")
+        costs.learn(try Self.work("thumbnail:30", width: 8000, height: 6000), milliseconds: 1_000_000)
+        let small = try Self.work("thumbnail:30", width: 400, height: 300)
+        #expect(costs.isLong(thumbnail) && !costs.isLong(small))
+    }
+
+    @Test func `renders that share a decode are long together if one decode and all the rest take long`() throws {
+        let work = try Self.work("thumbnail:900,webp")
+        let costs = RenderCosts()
+        #expect(!costs.isLong([work, work]) && costs.isLong([work, work, work, work, work, work, work, work]))
+        let decoding = RenderWork(decode: 200, rest: 1, kind: 1)
+        #expect(!costs.isLong([RenderWork](repeating: decoding, count: 16)))
+    }
+
+    @Test func `a bounded number of kinds is remembered`() {
+        var costs = RenderCosts()
+        func work(_ kind: Int) -> RenderWork { RenderWork(decode: 0, rest: 400, kind: kind) }
+        for kind in 0..<600 { costs.learn(work(kind), milliseconds: 100) }
+        #expect((0..<600).count { !costs.isLong(work($0)) } <= 512)
+        #expect(!costs.isLong(work(599)))
+    }
+}
