@@ -79,8 +79,12 @@ enum JPEGDecoder: OriginalDecoder {
         (quality == .fast ? [8, 4, 2] : [4, 2]).first { Double($0) * quality.leftToResampler <= factor } ?? 1
     }
 
-    static func source(_ bytes: UnsafeRawBufferPointer) -> VipsArgument {
-        JPEGScans.completed(bytes).map { .stored($0) } ?? .bytes(bytes)
+    static func source(_ bytes: UnsafeRawBufferPointer) -> (bytes: VipsArgument, failOn: String) {
+        guard let ending = UnendedJPEG.ending(ByteReader(bytes)) else { return (.bytes(bytes), "truncated") }
+        let storage = PixelStorage(byteCount: bytes.count + ending.bytes.count)
+        storage.write(bytes, at: 0)
+        ending.bytes.withUnsafeBytes { storage.write($0, at: bytes.count) }
+        return (.stored(storage), ending.failOn)
     }
 
     static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)] { [("shrink", .int(shrink))] }

@@ -29,8 +29,8 @@ protocol OriginalDecoder: Sendable {
     static var cropsAveragedSquares: Bool { get }
     /// Milliseconds for which viewers show a frame whose delay is 0.
     static var zeroDelay: Int { get }
-    /// The bytes as the loader gets them.
-    static func source(_ bytes: UnsafeRawBufferPointer) -> VipsArgument
+    /// The bytes as the loader gets them, and the damage at which it fails (libvips' `fail_on`).
+    static func source(_ bytes: UnsafeRawBufferPointer) -> (bytes: VipsArgument, failOn: String)
     /// The loader's own arguments.
     static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)]
     /// Rejects a picture, opened but not decoded, that may not fit in memory.
@@ -46,7 +46,9 @@ extension OriginalDecoder {
     static var cropsAveragedSquares: Bool { false }
     static var zeroDelay: Int { 0 }
     static func shrink(_ factor: Double, _ quality: RenderQuality) -> Int { 1 }
-    static func source(_ bytes: UnsafeRawBufferPointer) -> VipsArgument { .bytes(bytes) }
+    static func source(_ bytes: UnsafeRawBufferPointer) -> (bytes: VipsArgument, failOn: String) {
+        (.bytes(bytes), "truncated")
+    }
     static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)] { [] }
     static func checkMemory(_ image: Image) throws(RenderError) {}
 
@@ -80,8 +82,9 @@ enum Decoding {
         guard let decoder = format.decoder else {
             throw RenderError(.unsupportedFormat, "\(format) originals are not supported")
         }
+        let source = decoder.source(bytes)
         let arguments: [(String, VipsArgument)] = [
-            ("buffer", decoder.source(bytes)), ("access", "sequential"), ("fail-on", "truncated"),
+            ("buffer", source.bytes), ("access", "sequential"), ("fail-on", .string(source.failOn)),
         ]
         let options = decoder.options(shrink: shrink, frames: frames)
         let image = try VipsCall(nickname: decoder.loader, arguments: arguments + options).image()
