@@ -26,6 +26,9 @@ public struct Site: Sendable {
         prepared = PreparedAnswers(budgets: memory.originals.budget + memory.variants.budget)
     }
 
+    /// The pipeline's own rules, from which answers derive their freshness.
+    var caching: CachingConfiguration { pipeline.caching }
+
     /// Whether there is a page at `/`.
     package var hasPage: Bool { settings.playground }
 
@@ -253,7 +256,7 @@ public struct Site: Sendable {
                 prepare(image, varying, naming, request, grant)
             }
             let answer = VariantAnswer.response(
-                image, varying: varying, naming: naming, caching: settings.caching, expiry: grant.expiry, now: now())
+                image, varying: varying, naming: naming, caching: caching, expiry: grant.expiry, now: now())
             return ConditionalAnswer.response(
                 answer, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
         } catch {
@@ -280,7 +283,7 @@ public struct Site: Sendable {
             let fresh = fresh(image.record.response, until: grant.expiry),
             let answer = pipeline.memoryAnswer(for: image)
         else { return }
-        let (hit, caching, expiry) = (image.asMemoryHit, settings.caching, grant.expiry)
+        let (hit, caching, expiry) = (image.asMemoryHit, caching, grant.expiry)
         let crossOrigin = settings.crossOrigin
         prepared.keep(
             PreparedAnswers.Entry(answer, fresh: fresh, length: image.bytes.count) { now, tier in
@@ -297,7 +300,7 @@ public struct Site: Sendable {
             let query = HitQuery(method: request.method, fields: request.fields, settings),
             let fresh = fresh(record.response, until: grant.expiry), let answer = pipeline.memoryAnswer(for: original)
         else { return }
-        let (caching, crossOrigin, passesAll) = (settings.caching, settings.crossOrigin, settings.forwarded.areAll)
+        let (caching, crossOrigin, passesAll) = (caching, settings.crossOrigin, settings.forwarded.areAll)
         prepared.keep(
             PreparedAnswers.Entry(answer, fresh: fresh, length: original.body.count) {
                 now, tier in
@@ -311,10 +314,10 @@ public struct Site: Sendable {
     private func fresh(_ stored: StoredResponse, until expiry: Double?) -> Range<Double>? {
         let now = now()
         guard stored.responseTime <= now + LookUpStage.clockTolerance,
-            Reuse.decision(stored: stored, now: now, policy: .protocol, configuration: settings.caching) == .fresh
+            Reuse.decision(stored: stored, now: now, policy: .protocol, configuration: caching) == .fresh
         else { return nil }
         let end = min(
-            now + Freshness.remaining(of: stored, now: now, configuration: settings.caching), expiry ?? .infinity)
+            now + Freshness.remaining(of: stored, now: now, configuration: caching), expiry ?? .infinity)
         return now < end ? now..<end : nil
     }
 
