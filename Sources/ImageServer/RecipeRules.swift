@@ -64,19 +64,41 @@ public struct SizeSteps: Sendable, Hashable {
         self.init(edges: Set(edges).sorted())
     }
 
+    /// The ratios of the smaller to the larger edge of a box: of screens, photographs, banners and squares.
+    private static let ratios = [1, 4.0 / 5, 3.0 / 4, 2.0 / 3, 9.0 / 16, 1.0 / 2, 1.0 / 3]
+
+    /// How many sizes an edge makes at most: boxes of each ratio, upright and lying, a width alone and a height alone.
+    static let boxesOfEdge = 2 * ratios.count - 1 + 2
+
     /// The smallest step that is not below an edge; the last one if all are.
     func step(for edge: Int) -> Int { edges.first { $0 >= edge } ?? edges[edges.count - 1] }
 
-    /// The recipe with each `thumbnail`'s larger edge at a step, the other edge in the same ratio.
-    ///
-    /// - Throws: `Problem`: 400 naming the step, if another size is to be refused.
-    func admitted(_ recipe: Recipe) throws(Problem) -> Recipe {
-        if isStrict, let edge = recipe.thumbnailEdges.first(where: { step(for: $0) != $0 }) {
-            throw Problem(
-                .invalidRecipe,
-                "`thumbnail`: \(edge) is not a size that this server makes (`sizes.strict`); the next one is "
-                    + "\(step(for: edge))")
+    /// The size that is made for another: its larger edge at a step, and two edges in the nearest of the ratios.
+    func step(for size: ThumbnailSize) -> ThumbnailSize {
+        guard let width = size.width, let height = size.height else {
+            return ThumbnailSize(width: size.width.map(step(for:)), height: size.height.map(step(for:)))
         }
-        return recipe.mappingThumbnailEdges(step(for:))
+        let larger = step(for: max(width, height))
+        let given = Double(min(width, height)) / Double(max(width, height))
+        let ratio = Self.ratios.min { max($0 / given, given / $0) < max($1 / given, given / $1) } ?? 1
+        let smaller = max(1, Int((Double(larger) * ratio).rounded()))
+        return width < height
+            ? ThumbnailSize(width: smaller, height: larger) : ThumbnailSize(width: larger, height: smaller)
+    }
+
+    /// The recipe with each `thumbnail` in a size of the steps.
+    ///
+    /// - Throws: `Problem`: 400 naming the size, if another one is to be refused.
+    func admitted(_ recipe: Recipe) throws(Problem) -> Recipe {
+        try recipe.mappingThumbnails { size throws(Problem) in
+            let step = step(for: size)
+            guard !isStrict || step == size else {
+                throw Problem(
+                    .invalidRecipe,
+                    "`thumbnail`: \(size) is not a size that this server makes (`sizes.strict`); the next one is \(step)"
+                )
+            }
+            return step
+        }
     }
 }

@@ -42,8 +42,6 @@ public struct ServerConfiguration: Sendable {
     package var crossOrigin = CrossOriginRule.none
     /// Recognises requests of this server to itself.
     package var loop = LoopGuard()
-    /// The pipeline's own rules, from which answers derive their freshness.
-    package var caching = CachingConfiguration()
 
     /// Whether there is a page at `/` to try recipes and to look at the caches, and whether its samples are sources.
     package var playground = false

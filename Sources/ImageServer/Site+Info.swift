@@ -24,7 +24,7 @@ extension Site {
             original: answer.record.response.fields, forwarded: settings.forwarded, isNegotiated: false)
         return ConditionalAnswer.response(
             VariantAnswer.response(
-                answer, varying: varying, naming: settings.tags.fields(of: answer.record), caching: settings.caching,
+                answer, varying: varying, naming: settings.tags.fields(of: answer.record), caching: caching,
                 expiry: grant.expiry, now: now()),
             to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
     }

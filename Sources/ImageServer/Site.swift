@@ -10,6 +10,7 @@ public struct Site: Sendable {
     let pipeline: ImagePipeline
     let settings: ServerConfiguration
     private let prepared: PreparedAnswers
+    private let refusals = RefusalNotice()
     /// Unix seconds.
     package let now: @Sendable () -> Double
 
@@ -25,6 +26,9 @@ public struct Site: Sendable {
         let memory = pipeline.memoryStatistics
         prepared = PreparedAnswers(budgets: memory.originals.budget + memory.variants.budget)
     }
+
+    /// The pipeline's own rules, from which answers derive their freshness.
+    var caching: CachingConfiguration { pipeline.caching }
 
     /// Whether there is a page at `/`.
     package var hasPage: Bool { settings.playground }
@@ -136,7 +140,7 @@ public struct Site: Sendable {
             }
         } catch {
             // The recipe was not read, so it may be one without a format, whose answer varies by `Accept`.
-            return error.response(variesByAccept: request.target.hasPrefix("/variant/"), now: now())
+            return answer(to: error, request, variesByAccept: request.target.hasPrefix("/variant/"))
         }
     }
 
@@ -253,13 +257,19 @@ public struct Site: Sendable {
                 prepare(image, varying, naming, request, grant)
             }
             let answer = VariantAnswer.response(
-                image, varying: varying, naming: naming, caching: settings.caching, expiry: grant.expiry, now: now())
+                image, varying: varying, naming: naming, caching: caching, expiry: grant.expiry, now: now())
             return ConditionalAnswer.response(
                 answer, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
         } catch {
             return settings.fallback?.response(to: error, variesByAccept: isNegotiated, now: now())
-                ?? error.response(variesByAccept: isNegotiated, now: now())
+                ?? answer(to: error, request, variesByAccept: isNegotiated)
         }
+    }
+
+    /// The answer to a problem, of which operators are told all.
+    private func answer(to problem: Problem, _ request: ServerRequest, variesByAccept: Bool) -> ServerResponse {
+        if problem.kind == .sourceRefused { refusals.report(problem, of: request, settings.baseURLs, pipeline.warn) }
+        return problem.response(variesByAccept: variesByAccept, showsAll: isOperator(request), now: now())
     }
 
     /// What is asked of the pipeline on behalf of a client, within its rate.
@@ -280,7 +290,7 @@ public struct Site: Sendable {
             let fresh = fresh(image.record.response, until: grant.expiry),
             let answer = pipeline.memoryAnswer(for: image)
         else { return }
-        let (hit, caching, expiry) = (image.asMemoryHit, settings.caching, grant.expiry)
+        let (hit, caching, expiry) = (image.asMemoryHit, caching, grant.expiry)
         let crossOrigin = settings.crossOrigin
         prepared.keep(
             PreparedAnswers.Entry(answer, fresh: fresh, length: image.bytes.count) { now, tier in
@@ -297,7 +307,7 @@ public struct Site: Sendable {
             let query = HitQuery(method: request.method, fields: request.fields, settings),
             let fresh = fresh(record.response, until: grant.expiry), let answer = pipeline.memoryAnswer(for: original)
         else { return }
-        let (caching, crossOrigin, passesAll) = (settings.caching, settings.crossOrigin, settings.forwarded.areAll)
+        let (caching, crossOrigin, passesAll) = (caching, settings.crossOrigin, settings.forwarded.areAll)
         prepared.keep(
             PreparedAnswers.Entry(answer, fresh: fresh, length: original.body.count) {
                 now, tier in
@@ -311,10 +321,10 @@ public struct Site: Sendable {
     private func fresh(_ stored: StoredResponse, until expiry: Double?) -> Range<Double>? {
         let now = now()
         guard stored.responseTime <= now + LookUpStage.clockTolerance,
-            Reuse.decision(stored: stored, now: now, policy: .protocol, configuration: settings.caching) == .fresh
+            Reuse.decision(stored: stored, now: now, policy: .protocol, configuration: caching) == .fresh
         else { return nil }
         let end = min(
-            now + Freshness.remaining(of: stored, now: now, configuration: settings.caching), expiry ?? .infinity)
+            now + Freshness.remaining(of: stored, now: now, configuration: caching), expiry ?? .infinity)
         return now < end ? now..<end : nil
     }
 

@@ -33,7 +33,7 @@ public final class ImagePipeline: Sendable {
     private let changes = SharedWork<OriginalResponse, PipelineError>()
     /// The addresses the transport may connect to; nil if the caller supplied the transport, which decides for itself.
     let addresses: AddressPolicy?
-    let caching: CachingConfiguration
+    package let caching: CachingConfiguration
     let now: @Sendable () -> Double
 
     /// Opens the caches. libvips and libcurl are loaded when first needed, not here.

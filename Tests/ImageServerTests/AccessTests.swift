@@ -155,34 +155,80 @@ import Variants
         #expect(throws: Problem.self) { _ = try admitted("blur:3") }
     }
 
-    @Test func `10,000 widths make at most 11 variants, and the other edge keeps the ratio`() throws {
+    private static func admitted(_ text: String, _ sizes: SizeSteps?) throws -> String {
         var rules = RecipeRules()
-        rules.sizes = .usual
-        func admitted(_ text: String) throws -> String { try rules.admitted(Recipe(text), text: text).description }
+        rules.sizes = sizes
+        return try rules.admitted(Recipe(text), text: text).description
+    }
+
+    @Test func `10,000 widths make at most 11 variants, and usual ratios stay`() throws {
         for form in ["thumbnail:%", "thumbnail:%x", "thumbnail:x%", "thumbnail:%:fill,webp"] {
             // A recipe has edges up to 8,192; more is an error.
-            let made = try (1...8192).map { try admitted(form.replacing("%", with: String($0))) }
+            let made = try (1...8192).map {
+                try Self.admitted(form.replacing("%", with: String($0)), .usual)
+            }
             #expect(Set(made).count == 11, "\(form)")
         }
         #expect(throws: RecipeError.self) { _ = try Recipe("thumbnail:10000") }
         for (text, expected) in [
-            ("thumbnail:300x200", "thumbnail:330x220"), ("thumbnail:200x301:fill", "thumbnail:219x330:fill"),
-            ("thumbnail:5000x10", "thumbnail:3840x8"), ("thumbnail:4000x1", "thumbnail:3840x1"),
+            ("thumbnail:300x200", "thumbnail:330x220"), ("thumbnail:200x301:fill", "thumbnail:220x330:fill"),
+            ("thumbnail:320x180:fill", "thumbnail:330x186:fill"), ("thumbnail:640x360:fill", "thumbnail:960x540:fill"),
+            ("thumbnail:260x325", "thumbnail:264x330"), ("thumbnail:5000x10", "thumbnail:3840x1280"),
             ("dpr:2,thumbnail:150", "thumbnail:330x330"),
             ("crop:17x17,thumbnail:20,thumbnail:21", "crop:17x17,thumbnail:20x20,thumbnail:40x40"),
             ("thumbnail:330", "thumbnail:330x330"), ("grayscale", "grayscale"),
-        ] { #expect(try admitted(text) == Recipe(expected).description, "\(text)") }
+        ] { #expect(try Self.admitted(text, .usual) == Recipe(expected).description, "\(text)") }
+    }
+
+    @Test func `whatever boxes clients ask for, they make as many as the documentation says`() throws {
+        // Four heights and forty widths of one thumbnail, as a page that is resized asks for them.
+        let few = try Set(
+            (20...60).flatMap { width in
+                try [20, 30, 40, 60].map { try Self.admitted("thumbnail:\(width)x\($0):fill", .usual) }
+            })
+        #expect(few.count <= 3 * 13, "\(few.count)")
+        let edges = [Int?.none] + stride(from: 1, through: 8192, by: 17).map { $0 } + [20, 40, 60, 3840]
+        var sizes: Set<String> = []
+        for width in edges {
+            for height in edges where width != nil || height != nil {
+                let box = (width.map(String.init) ?? "") + "x" + (height.map(String.init) ?? "")
+                sizes.insert(try Self.admitted("thumbnail:" + box, .usual))
+            }
+        }
+        let most = SizeSteps.usual.edges.count * SizeSteps.boxesOfEdge
+        #expect(sizes.count <= most)
+        let path = #filePath.split(separator: "/", omittingEmptySubsequences: false).dropLast(3).joined(separator: "/")
+        let text = String(decoding: try #require(FuzzPlan.contents(path + "/docs/server.md")), as: UTF8.self)
+        #expect(
+            text.contains("at most \(most) sizes") && text.contains("at most \(SizeSteps.boxesOfEdge) sizes of each"))
+    }
+
+    @Test func `what the steps make of a box is a box that they leave as it is`() throws {
+        for edges in [[1, 2, 3, 4, 5, 6, 7, 8, 9, 10], [8192], Array(11...400)] {
+            let steps = try #require(SizeSteps(edges))
+            for edge in edges {
+                for part in 1...16 {
+                    let made = try Self.admitted("thumbnail:\(edge)x\(max(1, edge * part / 16)):fill", steps)
+                    #expect(try Self.admitted(made, steps) == made)
+                }
+            }
+        }
     }
 
     @Test func `strict sizes are refused with the next one`() throws {
-        var rules = RecipeRules()
-        rules.sizes = SizeSteps([100, 300])
-        rules.sizes?.isStrict = true
-        func admitted(_ text: String) throws -> Recipe { try rules.admitted(Recipe(text), text: text) }
-        #expect(try admitted("thumbnail:300x77") == Recipe("thumbnail:300x77"))
-        for (text, next) in [("thumbnail:101x5", "300"), ("thumbnail:99", "100"), ("thumbnail:301", "300")] {
-            let problem = #expect(throws: Problem.self) { _ = try admitted(text) }
-            #expect(problem?.kind == .invalidRecipe && problem?.detail?.hasSuffix("is \(next)") == true)
+        var sizes = try #require(SizeSteps([100, 300]))
+        sizes.isStrict = true
+        for text in [
+            "thumbnail:300x100", "thumbnail:200x300:fill", "thumbnail:100", "thumbnail:300x", "thumbnail:x100",
+        ] {
+            #expect(try Self.admitted(text, sizes) == Recipe(text).description)
+        }
+        for (text, next) in [
+            ("thumbnail:101x5", "300x100"), ("thumbnail:99", "100"), ("thumbnail:301", "300"),
+            ("thumbnail:300x77", "300x100"), ("thumbnail:99x", "100x"),
+        ] {
+            let problem = #expect(throws: Problem.self) { _ = try Self.admitted(text, sizes) }
+            #expect(problem?.kind == .invalidRecipe && problem?.detail?.hasSuffix("is \(next)") == true, "\(text)")
         }
     }
 
@@ -243,6 +289,10 @@ import Variants
                 let note = Self.note(answer)
                 #expect(note.hasPrefix("403 source-refused: ") && note.contains("nothing in `sources.allow` admits it"))
                 #expect(!String(decoding: answer.body, as: UTF8.self).contains("admits"))
+                var request = ServerRequest(target: target, fields: [HeaderField("Host", "a")])
+                request.isAdministrative = true
+                let shown = await site.respond(to: request)
+                #expect(String(decoding: shown.body, as: UTF8.self).contains("nothing in `sources.allow` admits it"))
                 #expect(site.hit(method: "GET", target: target, fields: [HeaderField("Host", "a")]) == nil)
             }
             await pipeline.shutdown()

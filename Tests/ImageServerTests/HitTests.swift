@@ -48,7 +48,6 @@ import Variants
             var settings = ServerConfiguration()
             settings.signature.allowUnsigned = true
             change(&settings, &configuration)
-            settings.caching = configuration.caching
             pipeline = try ImagePipeline(configuration)
             site = Site(pipeline: pipeline, settings: settings, now: configuration.now)
         }
@@ -131,6 +130,23 @@ import Variants
                 #expect(target == bench.original ? head.contains("\r\nAge: ") : !head.contains("Server-Timing"))
             }
             #expect(bench.origin.requests.count == 1)
+        }
+    }
+
+    @Test func `a mounted site has the pipeline's own rules of freshness`() async throws {
+        try await Self.with({ $1.caching.defaultMaxAge = 600 }) { bench in
+            bench.answer.fields.withLock { $0 = [] }
+            var configuration = ServerConfiguration()
+            configuration.allowUnsigned = true
+            let site = Site(pipeline: bench.pipeline, configuration: configuration)
+            let host = [HeaderField("Host", "a")]
+            for target in [bench.variant, bench.original] {
+                let answer = await site.respond(to: ServerRequest(target: target, fields: host))
+                #expect(answer["cache-status"]?.contains("ttl=") == true)
+                #expect(target == bench.original || answer["cache-control"]?.hasPrefix("max-age=") == true)
+                #expect(answer["cache-control"] != "max-age=0")
+                #expect(site.hit(method: "GET", target: target, fields: host) != nil, "\(target)")
+            }
         }
     }
 

@@ -51,7 +51,6 @@ import Testing
             settings.signature.allowUnsigned = true
             settings.adminToken = AdminToken(PurgeTests.token)
             change(&settings)
-            settings.caching = configuration.caching
             pipeline = try ImagePipeline(configuration)
             site = Site(pipeline: pipeline, settings: settings, now: configuration.now)
         }

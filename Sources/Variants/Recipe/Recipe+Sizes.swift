@@ -1,29 +1,34 @@
-extension Recipe {
-    /// The larger edge of each `thumbnail`, in pixels, in order.
-    package var thumbnailEdges: [Int] { steps.compactMap { ($0 as? Thumbnail)?.box.larger } }
+/// The box of a `thumbnail`, in pixels; one edge may be left open.
+package struct ThumbnailSize: Sendable, Hashable, CustomStringConvertible {
+    package var width: Int?
+    package var height: Int?
 
-    /// The recipe with each `thumbnail`'s larger edge replaced; the other edge keeps the ratio.
-    ///
-    /// - Parameter edge: the new edge, 1…8192, for an edge that is there.
-    package func mappingThumbnailEdges(_ edge: (Int) -> Int) -> Recipe {
-        var recipe = self
-        recipe.steps = steps.map { step in
-            guard let thumbnail = step as? Thumbnail else { return step }
-            return thumbnail.setting(\.box, to: thumbnail.box.scaled(to: edge(thumbnail.box.larger)))
-        }
-        return recipe
+    package init(width: Int?, height: Int?) {
+        self.width = width
+        self.height = height
+    }
+
+    /// As it may be written in a recipe: `300x200`, `300x`, `x200`, and `300` for a square.
+    package var description: String {
+        if let width, width == height { return String(width) }
+        return (width.map(String.init) ?? "") + "x" + (height.map(String.init) ?? "")
     }
 }
 
-extension PixelBox {
-    fileprivate var larger: Int { max(width ?? 0, height ?? 0) }
-
-    /// The box with this as its larger edge, and its ratio as near as whole pixels allow.
-    fileprivate func scaled(to edge: Int) -> PixelBox {
-        func scaled(_ length: Int) -> Int {
-            length == larger ? edge : max(1, Int((Double(length) * Double(edge) / Double(larger)).rounded()))
+extension Recipe {
+    /// The recipe with the box of each `thumbnail` replaced.
+    ///
+    /// - Parameter change: the new box, with the same edges left open, for a box that is there; edges 1…8192.
+    package func mappingThumbnails<Failure: Error>(
+        _ change: (ThumbnailSize) throws(Failure) -> ThumbnailSize
+    ) throws(Failure) -> Recipe {
+        var recipe = self
+        for (index, step) in steps.enumerated() {
+            guard let thumbnail = step as? Thumbnail else { continue }
+            let size = try change(ThumbnailSize(width: thumbnail.box.width, height: thumbnail.box.height))
+            recipe.steps[index] = thumbnail.setting(\.box, to: PixelBox(width: size.width, height: size.height))
         }
-        return PixelBox(width: width.map(scaled), height: height.map(scaled))
+        return recipe
     }
 }
 

@@ -114,7 +114,6 @@ struct RunConfiguration: Sendable {
         fillRecipes(of: &site, settings, &errors)
         site.forwarded = ForwardedFields(forwardFields)
         site.methods = methods(site.forwarded, settings, &errors)
-        site.caching = pipeline.caching
         // Keys that were meant to be there, such as an empty `keysFile`, admit no request.
         site.signature.servesThisMachine =
             isForThisMachine && !["allowUnsigned", "keys", "keysFile"].contains(where: settings.isSet)

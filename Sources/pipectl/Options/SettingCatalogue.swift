@@ -214,8 +214,8 @@ enum SettingCatalogue {
             "steps, load options and outputs that clients may write; empty: all; presets may use any"),
         Setting(
             "sizes.steps", \.site.recipes.sizes, .sizeSteps,
-            "the larger edge of thumbnail goes up to the next of these; off, so that sizes are exact; true: 20, 40, 60, "
-                + "120, 250, 330, 500, 960, 1280, 1920, 3840"),
+            "the larger edge of thumbnail goes up to the next of these, and two edges go to a usual ratio; off, so that sizes "
+                + "are exact; true: 20, 40, 60, 120, 250, 330, 500, 960, 1280, 1920, 3840"),
         Setting(
             "sizes.strict", \.strictSizes, .bool, "refuse other sizes than sizes.steps instead of rounding up"),
         Setting(
