@@ -63,7 +63,7 @@ public final class RateLimit: Sendable {
     var count: Int { state.withLock { $0.recent.count + $0.former.count } }
 
     /// The first 64 bits of an IPv6 address, which are one customer's network (RFC 6177); another text as it is.
-    static func network(_ address: String) -> String {
+    package static func network(_ address: String) -> String {
         guard address.utf8.contains(UInt8(ascii: ":")) else { return address }
         let plain = address.prefix { $0 != "%" }
         // An IPv4 address in IPv6 form is one client.

@@ -21,6 +21,12 @@ package final class Readiness: Sendable {
 extension Site {
     func health() -> ServerResponse { text("ok\n") }
 
+    /// Whether a target is that of health or readiness, which are answered however many clients are connected.
+    package static func isProbe(_ target: String) -> Bool {
+        let name = RouteName(target)
+        return name == .health || name == .ready
+    }
+
     /// 200, or 503 once the server is asked to stop. Operators see what it is busy with, too.
     func ready(_ request: ServerRequest) -> ServerResponse {
         let isReady = settings.readiness.isReady

@@ -44,13 +44,18 @@ package struct TrustedProxies: Sendable, Hashable {
     ///   - peer: the other end of the connection; nil for one without an address.
     ///   - fields: the request's.
     package func client(peer: String?, fields: [HeaderField]) -> String? {
-        guard !texts.isEmpty, peer.map(isTrusted) ?? trustsUnix else { return peer }
+        guard !texts.isEmpty, trusts(peer: peer) else { return peer }
         let forwarded = client(peer, Self.forwarded(fields))
         let listed = client(peer, Self.listed(fields))
         // A proxy maintains one of the two; the other came from the client. Which one is not known if both are there.
         guard let forwarded, let listed else { return forwarded ?? listed ?? peer }
         return forwarded == listed ? forwarded : peer
     }
+
+    /// Whether the other end of a connection is one of these proxies.
+    ///
+    /// - Parameter peer: its address; nil for one without.
+    package func trusts(peer: String?) -> Bool { peer.map(isTrusted) ?? trustsUnix }
 
     /// - Parameter hops: addresses, the last one first; nil stands for one that is hidden or malformed.
     private func client(_ peer: String?, _ hops: [String?]?) -> String? {

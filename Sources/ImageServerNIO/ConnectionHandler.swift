@@ -40,7 +40,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     /// That of the last request.
     private var setup: ConnectionSetup
     private let progress: HeadProgress
-    private let isTurnedAway: Bool
+    private let place: ConnectionPlace
     private let sendsFiles: Bool
 
     private var context: ChannelHandlerContext?
@@ -62,6 +62,10 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private var outgoing: ArraySlice<UInt8> = []
     /// The same where it lies in a file.
     private var outgoingFile: ServerResponse.FilePart?
+    /// What the answer holds.
+    private let claim: AnswerClaim
+    /// When the client must have taken the whole answer; nil if it has one part.
+    private var answerDeadline: NIODeadline?
     private var deadline: NIODeadline?
     private var timer: (at: NIODeadline, scheduled: Scheduled<Void>)?
 
@@ -69,6 +73,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private static let queueLimit = 16_384
     /// Bytes of an answer that are handed over at once; a part that is not taken within the idle time ends it.
     private static let partBytes = 256 << 10
+    /// The same if the answers of all connections hold as much as they may.
+    private static let leastPart = 64 << 10
     /// How long a client may go on sending after it was refused.
     private static let lingering = TimeAmount.seconds(2)
     /// How long a client without a request may still send one when the server stops. Its answer says `Connection: close`,
@@ -76,14 +82,15 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private static let farewell = TimeAmount.milliseconds(500)
 
     /// - Parameters:
-    ///   - isTurnedAway: whether the client is only told that there are too many.
+    ///   - place: this connection's.
     ///   - sendsFiles: whether the kernel can send files over the connection.
-    init(_ setup: SetupInForce, progress: HeadProgress, isTurnedAway: Bool, sendsFiles: Bool) {
+    init(_ setup: SetupInForce, progress: HeadProgress, place: ConnectionPlace, sendsFiles: Bool) {
         inForce = setup
         self.setup = setup.now
         self.progress = progress
-        self.isTurnedAway = isTurnedAway
+        self.place = place
         self.sendsFiles = sendsFiles
+        claim = AnswerClaim(place.share, partBytes: Self.partBytes, leastPart: Self.leastPart)
     }
 
     // MARK: Events of the channel
@@ -105,18 +112,13 @@ final class ConnectionHandler: ChannelDuplexHandler {
         context.fireChannelActive()
     }
 
-    private func connected() {
-        if isTurnedAway {
-            refuse(Problem(.overloaded, "as many clients as this server takes are connected"))
-        } else {
-            arm(idle)
-        }
-    }
+    private func connected() { arm(place.patience(idle)) }
 
     func channelInactive(context: ChannelHandlerContext) {
         if case .answering(_, let task) = state { task.cancel() }
         state = .closed
         queue.removeAll()
+        claim.release()
         deadline = nil
         timer?.scheduled.cancel()
         timer = nil
@@ -151,20 +153,8 @@ final class ConnectionHandler: ChannelDuplexHandler {
             if !(error is ByteToMessageDecoderError) { close() }
             return
         }
-        let problem: Problem =
-            switch error {
-            case .headerOverflow:
-                progress.hasRequestLine
-                    ? Problem(
-                        .fieldsTooLarge, "at most \(setup.configuration.headerBytes) bytes and 100 fields are taken")
-                    : Problem(.targetTooLong, "at most \(RequestAdmission.targetLimit) bytes are taken")
-            case .invalidVersion: Problem(.unsupportedVersion)
-            // Not told apart from what is no request at all.
-            case .invalidMethod:
-                Problem(.malformedRequest, "it does not begin with a method known here, in upper case")
-            default: Problem(.malformedRequest, "it is no HTTP/1.1 as RFC 9112 has it")
-            }
-        take(.refusal(problem))
+        let limit = setup.configuration.headerBytes
+        take(.refusal(Problem(error, hasRequestLine: progress.hasRequestLine, headerBytes: limit)))
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -212,7 +202,9 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private var idle: TimeAmount { setup.configuration.idle }
 
     private func begin(_ head: HTTPRequestHead) {
+        guard place.begins() else { return close() }
         setup = inForce.now
+        if let refusal = place.refusal, !Site.isProbe(head.uri) { return refuse(refusal, isHead: head.method == .HEAD) }
         if setup.observers.isActive { began = .now }
         let method = Self.name(of: head.method)
         let fields = head.headers.map { HeaderField($0.name, $0.value.trimmingSpace()) }
@@ -251,7 +243,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private func answer(_ admission: RequestAdmission) {
         guard let context else { return }
         deadline = nil
-        endsAfterAnswer = !admission.keepsAlive
+        endsAfterAnswer = !admission.keepsAlive || place.refusal != nil
         lingers = admission.leavesBody
         let setup = setup
         let loop = context.eventLoop
@@ -285,6 +277,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private func answered(_ response: ServerResponse) {
         guard case .answering(let admission, _) = state else { return }
         if isDraining { endsAfterAnswer = true }
+        let response = claim.admitted(response, isHead: admission.request.isHead, now: setup.site.now())
         log(
             admission.request, admission.version, status: response.status, bytes: response.length, note: response.note,
             traceID: response.traceID)
@@ -306,37 +299,45 @@ final class ConnectionHandler: ChannelDuplexHandler {
     // MARK: Answers
 
     private func send(_ hit: PreparedAnswer, _ head: HTTPRequestHead, _ fields: [HeaderField]) {
+        let refusal = claim.holds(hit.body[...]) ? nil : AnswerClaim.refusal.response(now: setup.site.now())
         if setup.observers.isActive {
             let request = ServerRequest(method: Self.name(of: head.method), target: head.uri, fields: fields)
-            log(request, "HTTP/1.1", status: hit.status, bytes: hit.length, note: hit.note)
+            log(
+                request, "HTTP/1.1", status: refusal?.status ?? hit.status, bytes: refusal?.length ?? hit.length,
+                note: refusal?.note ?? hit.note)
         }
-        state = .sending
-        let body = hit.body[...]
-        outgoing = body.dropFirst(Self.partBytes)
-        write(hit.head, body.prefix(Self.partBytes))
+        if let refusal { return send(refusal, isHead: false, keepsAlive: true, announcesKeepAlive: false) }
+        send(hit.body[...], nil, after: hit.head)
     }
 
     private func send(_ response: ServerResponse, isHead: Bool, keepsAlive: Bool, announcesKeepAlive: Bool) {
-        state = .sending
         let hasBody = response.mayHaveBody && !isHead
-        outgoing = hasBody ? response.body : []
-        outgoingFile = hasBody ? response.file : nil
-        sendPart(after: response.headBytes(keepsAlive: keepsAlive, announcesKeepAlive: announcesKeepAlive))
+        send(
+            hasBody ? response.body : [], hasBody ? response.file : nil,
+            after: response.headBytes(keepsAlive: keepsAlive, announcesKeepAlive: announcesKeepAlive))
+    }
+
+    private func send(_ body: ArraySlice<UInt8>, _ file: ServerResponse.FilePart?, after head: [UInt8]) {
+        state = .sending
+        (outgoing, outgoingFile) = (body, file)
+        let count = file?.range.count ?? body.count
+        answerDeadline = count > Self.partBytes ? .now() + setup.configuration.time(for: count) : nil
+        sendPart(after: head)
     }
 
     /// Hands over the next part of the body, so that a large one is never copied or read as a whole.
     private func sendPart(after head: [UInt8] = []) {
         guard let context, case .sending = state else { return }
         guard var rest = outgoingFile else {
-            let body = outgoing.prefix(Self.partBytes)
+            let body = outgoing.prefix(claim.nextPart(of: outgoing.count))
             outgoing = outgoing.dropFirst(body.count)
             return write(head, body)
         }
-        let part = rest.removeFirst(Self.partBytes)
+        let part = rest.removeFirst(sendsFiles ? Self.partBytes : claim.nextPart(of: rest.range.count))
         outgoingFile = rest.range.isEmpty ? nil : rest
         guard sendsFiles else { return sendBytes(of: part, after: head) }
         // What was announced cannot be sent: only a connection that breaks says so. sendfile(2) would send less.
-        guard let region = Self.region(part) else { return abort() }
+        guard let region = part.region else { return abort() }
         if !head.isEmpty { context.write(wrapOutboundOut(.byteBuffer(ByteBuffer(bytes: head))), promise: nil) }
         write(.fileRegion(region))
     }
@@ -354,14 +355,6 @@ final class ConnectionHandler: ChannelDuplexHandler {
         }
     }
 
-    /// A part of a file that the kernel sends by itself; nil if the file has become shorter.
-    private static func region(_ part: ServerResponse.FilePart) -> FileRegion? {
-        guard part.file.isWhole, case let descriptor = dup(part.file.descriptor), descriptor >= 0 else { return nil }
-        return FileRegion(
-            fileHandle: NIOFileHandle(_deprecatedTakingOwnershipOfDescriptor: descriptor),
-            readerIndex: part.range.lowerBound, endIndex: part.range.upperBound)
-    }
-
     /// Copies the bytes.
     private func write(_ head: [UInt8], _ body: ArraySlice<UInt8>) {
         guard let context else { return }
@@ -374,7 +367,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     /// Goes on with the next part when this one is taken.
     private func write(_ part: IOData) {
         guard let context else { return }
-        arm(idle)
+        arm(answerDeadline.map { min(idle, $0 - .now()) } ?? idle)
         let promise = context.eventLoop.makePromise(of: Void.self)
         promise.futureResult.assumeIsolated().whenComplete { result in
             // The channel leaves it open. Nothing is lost if closing fails.
@@ -393,9 +386,11 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private func sent() {
         outgoing = []
         outgoingFile = nil
+        claim.release()
         // What the client has sent beyond this request would make closing a reset, which could overtake the answer.
         guard !endsAfterAnswer else { return lingers || isDraining ? linger() : close() }
         state = .waiting
+        place.rests()
         arm(isDraining ? min(idle, Self.farewell) : idle)
         // An answer that is sent at once ends here again: the outermost call goes on with the queue.
         if isEmptyingQueue { return }
@@ -440,7 +435,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     // MARK: Time
 
     private func headBegins() {
-        if case .waiting = state { arm(idle) }
+        if case .waiting = state { arm(place.patience(idle)) }
     }
 
     /// Moves the deadline. The timer itself is moved only where it would ring too late: one timer serves many requests.
@@ -465,6 +460,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         guard let deadline else { return }
         guard deadline <= .now() else { return schedule(deadline) }
         self.deadline = nil
+        if case .waiting = state, let refusal = place.refusal { return refuse(refusal) }
         switch state {
         case .waiting where !progress.hasBegun: isDraining ? linger() : close()
         case .waiting, .receiving:

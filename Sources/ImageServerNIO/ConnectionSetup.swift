@@ -42,24 +42,22 @@ final class SetupInForce: Sendable {
     func replace(with setup: ConnectionSetup) { self.setup.withLock { $0 = setup } }
 
     /// Gives a connection its handlers, those of TLS first where it is spoken.
-    func prepare(_ channel: any Channel, isTurnedAway: Bool) throws {
+    func prepare(_ place: ConnectionPlace) throws {
         #if TLS
-            if let transport = now.transport { return try transport.prepare(channel, self, isTurnedAway: isTurnedAway) }
+            if let transport = now.transport { return try transport.prepare(place, self) }
         #endif
-        try addHTTP1(to: channel, isTurnedAway: isTurnedAway, sendsFiles: true)
+        try addHTTP1(to: place, sendsFiles: true)
     }
 
     /// The handlers of HTTP/1.1.
     ///
-    /// - Parameters:
-    ///   - isTurnedAway: whether the client is only told that there are too many.
-    ///   - sendsFiles: whether the kernel can send files over the connection.
-    func addHTTP1(to channel: any Channel, isTurnedAway: Bool, sendsFiles: Bool) throws {
+    /// - Parameter sendsFiles: whether the kernel can send files over the connection.
+    func addHTTP1(to place: ConnectionPlace, sendsFiles: Bool) throws {
         let progress = HeadProgress()
-        let pipeline = channel.pipeline.syncOperations
+        let pipeline = place.channel.pipeline.syncOperations
         try pipeline.addHandler(HeadWatch(progress))
         try pipeline.addHandler(ConnectionSetup.requestDecoder(now.configuration))
         try pipeline.addHandler(
-            ConnectionHandler(self, progress: progress, isTurnedAway: isTurnedAway, sendsFiles: sendsFiles))
+            ConnectionHandler(self, progress: progress, place: place, sendsFiles: sendsFiles))
     }
 }

@@ -1,39 +1,104 @@
+import ImageServer
 import NIOCore
+import PipelineSupport
 import Synchronization
 
-/// The open connections of a server: how many may be, and how all of them end.
+/// The open connections of a server: how many may be, of one address and of all, and how all of them end.
 final class Connections: Sendable {
-    /// What becomes of a connection that was just accepted.
-    enum Admission: Sendable { case welcome, turnedAway, dropped }
+    private struct Address {
+        var welcome = 0
+        var told = 0
+        let account: AnswerBudget.Account
+    }
 
     private struct State {
-        var open: [ObjectIdentifier: any Channel] = [:]
+        var open: [ObjectIdentifier: ConnectionPlace] = [:]
+        /// Connections that have a place.
+        var welcome = 0
+        /// Connections that are only told that there is none.
+        var told = 0
+        var addresses: [String: Address] = [:]
         var isDraining = false
         var waiting: [CheckedContinuation<Void, Never>] = []
+
+        mutating func count(_ place: ConnectionPlace, _ change: Int) {
+            let isWelcome = place.refusal == nil
+            if isWelcome { welcome += change } else { told += change }
+            guard let name = place.address else { return }
+            var address = addresses[name] ?? Address(account: place.account)
+            if isWelcome { address.welcome += change } else { address.told += change }
+            addresses[name] = address.welcome + address.told > 0 ? address : nil
+        }
     }
 
     private let state = Mutex(State())
     private let limit: Int
-    /// Connections beyond the limit that are told so; further ones are closed without a word.
+    private let perAddress: Int
+    /// What the answers of all of them hold.
+    let budget: AnswerBudget
+    /// Connections beyond the limit that are told so, a quarter of them of one address; further ones are closed without
+    /// a word.
     private static let told = 256
 
-    init(limit: Int) { self.limit = limit }
+    init(_ configuration: ListenerConfiguration) {
+        limit = configuration.connections
+        perAddress = configuration.addressLimit
+        budget = AnswerBudget(limit: configuration.answerBytes)
+    }
 
-    /// Enters a connection until it closes.
-    func admit(_ channel: any Channel) -> Admission {
+    /// Enters a connection until it closes; nil if it is to be closed at once. If all places are taken, the connection
+    /// that has had nothing to do for the longest time is closed for it.
+    ///
+    /// - Parameter address: the client's; nil if it is not known, or is a proxy's that is asked by many clients.
+    func admit(_ channel: any Channel, from address: String?) -> ConnectionPlace? {
         let id = ObjectIdentifier(channel)
-        let admission: Admission = state.withLock { state in
-            guard !state.isDraining, state.open.count < limit + Self.told else { return .dropped }
-            state.open[id] = channel
-            return state.open.count <= limit ? .welcome : .turnedAway
+        let (place, leaving) = state.withLock { state -> (ConnectionPlace?, ConnectionPlace?) in
+            guard !state.isDraining else { return (nil, nil) }
+            let known = address.flatMap { state.addresses[$0] }
+            var refusal: Problem?
+            var leaving: ConnectionPlace?
+            if let known, known.welcome >= perAddress {
+                refusal = Problem(
+                    .overloaded, "one address may have \(perAddress) connections (`server.connectionsPerAddress`)")
+            } else if state.welcome >= limit {
+                leaving = Self.longestIdle(state)
+                if let leaving {
+                    state.count(leaving, -1)
+                } else {
+                    refusal = Problem(.overloaded, "as many clients as this server takes are connected")
+                }
+            }
+            if refusal != nil, state.told >= Self.told || known.map({ $0.told >= Self.told / 4 }) == true {
+                return (nil, nil)
+            }
+            let place = ConnectionPlace(
+                channel, address: address, account: known?.account ?? AnswerBudget.Account(budget), refusal: refusal)
+            state.open[id] = place
+            state.count(place, 1)
+            return (place, leaving)
         }
-        if admission != .dropped { channel.closeFuture.whenComplete { _ in self.remove(id) } }
-        return admission
+        leaving?.channel.close(promise: nil)
+        if place != nil { channel.closeFuture.whenComplete { _ in self.remove(id) } }
+        return place
+    }
+
+    /// The one that gives way from now on; nil if all are busy.
+    private static func longestIdle(_ state: State) -> ConnectionPlace? {
+        while true {
+            var oldest: (place: ConnectionPlace, since: UInt64)?
+            for place in state.open.values where place.refusal == nil {
+                guard let since = place.idleTime, since < oldest?.since ?? .max else { continue }
+                oldest = (place, since)
+            }
+            guard let oldest else { return nil }
+            // Otherwise it has begun to work meanwhile.
+            if oldest.place.leaves(idleSince: oldest.since) { return oldest.place }
+        }
     }
 
     private func remove(_ id: ObjectIdentifier) {
         let waiting = state.withLock { state in
-            state.open[id] = nil
+            if let place = state.open.removeValue(forKey: id), !place.isLeaving { state.count(place, -1) }
             guard state.open.isEmpty else { return [CheckedContinuation<Void, Never>]() }
             defer { state.waiting = [] }
             return state.waiting
@@ -47,12 +112,12 @@ final class Connections: Sendable {
             state.isDraining = true
             return Array(state.open.values)
         }
-        for channel in open { channel.pipeline.fireUserInboundEventTriggered(ServerEvent.drain) }
+        for place in open { place.channel.pipeline.fireUserInboundEventTriggered(ServerEvent.drain) }
     }
 
     /// Ends every connection now.
     func closeAll() {
-        for channel in state.withLock({ Array($0.open.values) }) { channel.close(promise: nil) }
+        for place in state.withLock({ Array($0.open.values) }) { place.channel.close(promise: nil) }
     }
 
     /// Returns when none is open.
@@ -64,6 +129,62 @@ final class Connections: Sendable {
             }
             if isEmpty { continuation.resume() }
         }
+    }
+}
+
+/// A connection among the others: whether it has a place, whether it may give it to another one, and what its answers hold.
+final class ConnectionPlace: Sendable {
+    let channel: any Channel
+    /// The client's, if the connections of one address are limited for it.
+    let address: String?
+    /// Why the client gets no answer but this, and those about health; nil if it has a place.
+    let refusal: Problem?
+    let share: AnswerBudget.Share
+    fileprivate let account: AnswerBudget.Account
+    /// Nanoseconds of a monotonic clock; 0 while it works, `leaving` once it has given its place away.
+    private let idleSince: Atomic<UInt64>
+
+    private static let leaving = UInt64.max
+
+    fileprivate init(
+        _ channel: any Channel, address: String?, account: AnswerBudget.Account, refusal: Problem?
+    ) {
+        self.channel = channel
+        self.address = address
+        self.account = account
+        self.refusal = refusal
+        share = AnswerBudget.Share(account)
+        idleSince = Atomic(Self.now)
+    }
+
+    /// How long the client may take to ask, given what is usual: without a place it asks for health at once or not at all.
+    func patience(_ usual: TimeAmount) -> TimeAmount { refusal == nil ? usual : min(usual, .seconds(2)) }
+
+    private static var now: UInt64 { max(1, SystemClock.coarseNanoseconds) }
+
+    /// Since when it has had nothing to do; nil if it works, or leaves.
+    fileprivate var idleTime: UInt64? {
+        let time = idleSince.load(ordering: .relaxed)
+        return time == 0 || time == Self.leaving ? nil : time
+    }
+
+    fileprivate var isLeaving: Bool { idleSince.load(ordering: .relaxed) == Self.leaving }
+
+    fileprivate func leaves(idleSince time: UInt64) -> Bool {
+        idleSince.compareExchange(expected: time, desired: Self.leaving, ordering: .relaxed).exchanged
+    }
+
+    /// A request has come; false if the place was given away before it.
+    func begins() -> Bool {
+        let time = idleSince.load(ordering: .relaxed)
+        guard time != Self.leaving else { return false }
+        return idleSince.compareExchange(expected: time, desired: 0, ordering: .relaxed).exchanged
+    }
+
+    /// Every request is answered.
+    func rests() {
+        // While it works no other connection takes its place.
+        if !isLeaving { idleSince.store(Self.now, ordering: .relaxed) }
     }
 }
 

@@ -1,9 +1,18 @@
+import Glibc
 import ImageServer
 import NIOCore
 import NIOPosix
 import PipelineSupport
 
 extension ServerResponse.FilePart {
+    /// It, for a kernel that sends it by itself; nil if the file has become shorter. The caller closes its descriptor.
+    var region: FileRegion? {
+        guard file.isWhole, case let descriptor = dup(file.descriptor), descriptor >= 0 else { return nil }
+        return FileRegion(
+            fileHandle: NIOFileHandle(_deprecatedTakingOwnershipOfDescriptor: descriptor),
+            readerIndex: range.lowerBound, endIndex: range.upperBound)
+    }
+
     /// Its bytes, for connections that the kernel cannot send a file over: they encrypt it. They are read on a thread for
     /// calls that block; nil if the file has become shorter or cannot be read.
     func bytes(for channel: any Channel) -> EventLoopFuture<ByteBuffer?> {

@@ -11,7 +11,7 @@ package final class HTTPServer: Sendable {
 
     private let group: MultiThreadedEventLoopGroup
     private let listeners: [Listener]
-    private let connections: Connections
+    let connections: Connections
     private let setup: SetupInForce
 
     private init(
@@ -32,7 +32,7 @@ package final class HTTPServer: Sendable {
         let setup = SetupInForce(try ConnectionSetup(site, configuration, observers))
         raiseDescriptorLimit()
         let group = MultiThreadedEventLoopGroup(numberOfThreads: processors)
-        let connections = Connections(limit: configuration.connections)
+        let connections = Connections(configuration)
         // The Swift 6.3 runtime can crash where two threads need a nested generic type for the first time (one start in
         // a hundred, with 30 clients at once). One thread makes the decoder's before there is a connection.
         _ = ConnectionSetup.requestDecoder(configuration)
@@ -125,12 +125,13 @@ package final class HTTPServer: Sendable {
     private static func prepare(
         _ channel: any Channel, _ setup: SetupInForce, _ connections: Connections
     ) throws {
-        let admission = connections.admit(channel)
-        guard admission != .dropped else {
+        let peer = channel.remoteAddress?.ipAddress
+        let isProxy = setup.now.configuration.proxies.trusts(peer: peer)
+        guard let place = connections.admit(channel, from: isProxy ? nil : peer.map(RateLimit.network)) else {
             channel.close(promise: nil)
             return
         }
-        try setup.prepare(channel, isTurnedAway: admission == .turnedAway)
+        try setup.prepare(place)
     }
 
     /// Whether the parser reads a method; a request with any other is answered 400.

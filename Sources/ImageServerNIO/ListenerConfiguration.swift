@@ -8,6 +8,12 @@ package struct ListenerConfiguration: Sendable {
     package var passed: [Int32] = []
     /// How many clients may be connected at once; others get a 503.
     package var connections = 1024
+    /// How many of them one address may have, which is an IPv4 address or an IPv6 network of 64 bits; nil for a quarter.
+    package var connectionsPerAddress: Int?
+    /// Bytes that answers may hold until clients have taken them.
+    package var answerBytes = 1 << 30
+    /// Bytes a second that a client takes of an answer on average, beyond the idle time.
+    package var answerRate = 16_000.0
     /// Bytes of all header fields of one request, and of any single one.
     package var headerBytes = 16 << 10
     /// Bytes of the longest request body that the server reads.
@@ -28,4 +34,15 @@ package struct ListenerConfiguration: Sendable {
     package init() {}
 
     var idle: TimeAmount { .nanoseconds(Int64(idleSeconds * 1e9)) }
+
+    /// How long a client may take for an answer of so many bytes.
+    func time(for bytes: Int) -> TimeAmount {
+        .nanoseconds(Int64((idleSeconds + Double(bytes) / answerRate) * 1e9))
+    }
+
+    /// How many connections one address may have. Those of operators are not limited beside all.
+    var addressLimit: Int {
+        if isAdministrative { return connections }
+        return min(connections, connectionsPerAddress ?? (connections + 3) / 4)
+    }
 }

@@ -63,7 +63,11 @@ public final class ImagePipeline: Sendable {
             : nil
         var fetching = configuration.fetch
         fetching.byteLimit = configuration.limits.bytes
-        if fetching.spoolFolder == nil { fetching.spoolFolder = configuration.cacheFolder }
+        if fetching.spoolFolder == nil, let folder = configuration.cacheFolder {
+            fetching.spoolFolder = folder
+            fetching.spoolFloor =
+                configuration.disk.freeSpace ?? FileSystemSpace(holding: folder)?.ordinaryFloor ?? 0
+        }
         transport = configuration.transport ?? RetryingTransport(CurlTransport(fetching), configuration: fetching)
         addresses = configuration.transport == nil ? AddressPolicy(fetching.allowPrivateAddresses) : nil
         renderer = Self.renderer(configuration, observe)

@@ -15,6 +15,7 @@ final class BodyCollector: @unchecked Sendable {
     private var unhashed = 0
     private var folder: String?
     private var spoolBytes: Int
+    private let floor: Int
 
     /// Bytes gathered before they are written: libcurl delivers 16 kB at a time.
     private static let gathered = 262_144
@@ -24,9 +25,11 @@ final class BodyCollector: @unchecked Sendable {
     /// - Parameters:
     ///   - folder: where a file may be made; nil keeps everything in memory.
     ///   - spoolBytes: how much is kept in memory before a file is used.
-    init(folder: String? = nil, spoolBytes: Int = 0) {
+    ///   - floor: bytes that a file leaves free on its file system.
+    init(folder: String? = nil, spoolBytes: Int = 0, floor: Int = 0) {
         self.folder = folder
         self.spoolBytes = spoolBytes
+        self.floor = floor
     }
 
     /// Reserves memory for an announced length. An announcement alone must not cost much memory: at most 1 MiB is
@@ -60,14 +63,21 @@ final class BodyCollector: @unchecked Sendable {
 
     private func write() -> Bool {
         hashRest()
-        if file == nil { file = folder.flatMap(SpooledBody.init) }
-        if let file, file.append(bytes) {
+        let hasRoom = hasRoom
+        if file == nil, hasRoom { file = folder.flatMap(SpooledBody.init) }
+        if hasRoom, let file, file.append(bytes) {
             bytes.removeAll(keepingCapacity: bytes.count <= Self.gathered * 2)
             return true
         }
         // A full disk does not fail the transfer: the body stays in memory, within the byte limit.
         folder = nil
         return load()
+    }
+
+    /// Whether the bytes fit on the disk above the floor.
+    private var hasRoom: Bool {
+        guard floor > 0, let folder, let space = FileSystemSpace(holding: folder) else { return true }
+        return space.free - bytes.count >= floor
     }
 
     // MARK: Digest

@@ -25,6 +25,9 @@ public struct FetchConfiguration: Sendable, Hashable {
     /// The folder for bodies over `spoolBytes` while they arrive, in files without names; nil, the default, keeps them
     /// in memory. An `ImagePipeline` uses its cache folder.
     public var spoolFolder: String?
+    /// Bytes that files of bodies leave free on the file system of `spoolFolder`; what would leave less stays in memory.
+    /// An `ImagePipeline` uses the floor of its disk tiers (`disk.freeSpace`).
+    package var spoolFloor = 0
     /// Bytes of a body kept in memory before the rest streams to a file. Default 4 MiB: most photographs stay below,
     /// and all transfers together take no more than 320 MiB.
     public var spoolBytes = 4 << 20

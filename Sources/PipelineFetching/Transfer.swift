@@ -120,7 +120,8 @@ final class Transfer: @unchecked Sendable {
         self.settings = settings
         origin = request.url.origin
         let configuration = settings.configuration
-        body = BodyCollector(folder: configuration.spoolFolder, spoolBytes: configuration.spoolBytes)
+        body = BodyCollector(
+            folder: configuration.spoolFolder, spoolBytes: configuration.spoolBytes, floor: configuration.spoolFloor)
     }
 
     /// Its name while it exists.

@@ -37,23 +37,24 @@
         }
 
         /// Gives a connection its handlers: those of TLS now, those of HTTP once the protocol is known.
-        func prepare(_ channel: any Channel, _ setup: SetupInForce, isTurnedAway: Bool) throws {
-            let pipeline = channel.pipeline.syncOperations
+        func prepare(_ place: ConnectionPlace, _ setup: SetupInForce) throws {
+            let pipeline = place.channel.pipeline.syncOperations
             try pipeline.addHandler(NIOSSLServerHandler(context: context))
-            try pipeline.addHandler(HandshakeWatch(setup.now.configuration.idle))
+            try pipeline.addHandler(HandshakeWatch(place.patience(setup.now.configuration.idle)))
             try pipeline.addHandler(
                 ApplicationProtocolNegotiationHandler { result, channel in
                     channel.eventLoop.makeCompletedFuture {
                         if result == .negotiated("h2") {
-                            try Self.addHTTP2(to: channel, setup, isTurnedAway: isTurnedAway)
+                            try Self.addHTTP2(to: place, setup)
                         } else {
-                            try setup.addHTTP1(to: channel, isTurnedAway: isTurnedAway, sendsFiles: false)
+                            try setup.addHTTP1(to: place, sendsFiles: false)
                         }
                     }
                 })
         }
 
-        private static func addHTTP2(to channel: any Channel, _ setup: SetupInForce, isTurnedAway: Bool) throws {
+        private static func addHTTP2(to place: ConnectionPlace, _ setup: SetupInForce) throws {
+            let channel = place.channel
             let limit = setup.now.configuration.headerBytes + RequestAdmission.targetLimit
             var connection = NIOHTTP2Handler.ConnectionConfiguration()
             connection.initialSettings = [
@@ -61,10 +62,13 @@
                 HTTP2Setting(parameter: .maxHeaderListSize, value: limit),
             ]
             let pipeline = channel.pipeline.syncOperations
+            let idle = place.patience(setup.now.configuration.idle)
+            // A connection without a place is not to stay, however much it asks.
+            let age = place.refusal == nil ? nil : idle
             let manager = NIOHTTP2ServerConnectionManagementHandler(
                 eventLoop: channel.eventLoop,
                 configuration: .init(
-                    maxIdleTime: setup.now.configuration.idle, maxAge: nil, maxGraceTime: nil, keepalive: nil))
+                    maxIdleTime: idle, maxAge: age, maxGraceTime: age, keepalive: nil))
             let peer = channel.remoteAddress?.ipAddress
             _ = try pipeline.configureHTTP2Pipeline(
                 mode: .server, connectionConfiguration: connection, streamConfiguration: .init(),
@@ -73,10 +77,10 @@
                 stream.eventLoop.makeCompletedFuture {
                     let pipeline = stream.pipeline.syncOperations
                     try pipeline.addHandler(HTTP2FramePayloadToHTTP1ServerCodec())
-                    try pipeline.addHandler(StreamHandler(setup.now, peer: peer, isTurnedAway: isTurnedAway))
+                    try pipeline.addHandler(StreamHandler(setup.now, peer: peer, place))
                 }
             }
-            try pipeline.addHandler(ConnectionWatch(setup.now.configuration.idle + .seconds(2)))
+            try pipeline.addHandler(ConnectionWatch(place, idle + .seconds(2)))
             try pipeline.addHandler(manager)
             // The connection is active already; only this starts the timer of one that never asks for anything.
             manager.channelActive(context: try pipeline.context(handler: manager))
@@ -122,12 +126,16 @@
     private final class ConnectionWatch: ChannelInboundHandler {
         typealias InboundIn = HTTP2Frame
 
+        private let place: ConnectionPlace
         private let time: TimeAmount
         private var streams = 0
         private var timer: Scheduled<Void>?
 
         /// - Parameter time: how long a connection without requests lives.
-        init(_ time: TimeAmount) { self.time = time }
+        init(_ place: ConnectionPlace, _ time: TimeAmount) {
+            self.place = place
+            self.time = time
+        }
 
         func handlerAdded(context: ChannelHandlerContext) { arm(context) }
 
@@ -146,9 +154,14 @@
             case is NIOHTTP2StreamCreatedEvent:
                 streams += 1
                 timer?.cancel()
+                // If the place is given away already, the connection is being closed.
+                _ = place.begins()
             case is StreamClosedEvent:
                 streams -= 1
-                if streams == 0 { arm(context) }
+                if streams == 0 {
+                    place.rests()
+                    arm(context)
+                }
             default: break
             }
             context.fireUserInboundEventTriggered(event)

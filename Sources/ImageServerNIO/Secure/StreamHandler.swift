@@ -25,7 +25,7 @@
 
         private let setup: ConnectionSetup
         private let peer: String?
-        private let isTurnedAway: Bool
+        private let place: ConnectionPlace
         private var state = State.receiving(nil)
         private var context: ChannelHandlerContext?
         private var isBodyWanted = false
@@ -33,16 +33,26 @@
         private var incoming: [UInt8] = []
         private var outgoing: ArraySlice<UInt8> = []
         private var outgoingFile: ServerResponse.FilePart?
+        /// What the answer holds.
+        private let claim: AnswerClaim
+        /// Whether the next part waits until the client takes something.
+        private var isWaiting = false
+        /// When the client must have taken the whole answer.
+        private var answerDeadline = NIODeadline.distantFuture
         private var timer: Scheduled<Void>?
         private let began = ContinuousClock.now
 
         /// Bytes of an answer that are handed over at once; a part that is not taken within the idle time ends the stream.
         private static let partBytes = 64 << 10
+        /// The same if all answers, or those of this connection, hold as much as they may. A stream whose window is closed
+        /// keeps its part, and a connection has a hundred of them.
+        private static let leastPart = 4 << 10
 
-        init(_ setup: ConnectionSetup, peer: String?, isTurnedAway: Bool) {
+        init(_ setup: ConnectionSetup, peer: String?, _ place: ConnectionPlace) {
             self.setup = setup
             self.peer = peer
-            self.isTurnedAway = isTurnedAway
+            self.place = place
+            claim = AnswerClaim(place.share, partBytes: Self.partBytes, leastPart: Self.leastPart)
         }
 
         func handlerAdded(context: ChannelHandlerContext) {
@@ -57,6 +67,7 @@
 
         func channelInactive(context: ChannelHandlerContext) {
             if case .answering(_, let task) = state { task.cancel() }
+            claim.release()
             timer?.cancel()
             context.fireChannelInactive()
         }
@@ -80,10 +91,9 @@
 
         private func begin(_ head: HTTPRequestHead) {
             let fields = head.headers.map { HeaderField($0.name, $0.value.trimmingSpace()) }
-            if isTurnedAway {
-                return refuse(Problem(.overloaded, "as many clients as this server takes are connected"))
-            }
+            if let refusal = place.refusal, !Site.isProbe(head.uri) { return refuse(refusal) }
             if let hit = setup.site.hit(method: head.method.rawValue, target: head.uri, fields: fields) {
+                guard claim.holds(hit.body[...]) else { return refuse(AnswerClaim.refusal) }
                 let request = ServerRequest(method: head.method.rawValue, target: head.uri, fields: fields)
                 log(request, status: hit.status, bytes: hit.length, note: hit.note)
                 return send(hit.status, Self.fields(of: hit.head), hit.body[...], nil)
@@ -133,6 +143,7 @@
 
         private func answered(_ response: ServerResponse) {
             guard case .answering(let admission, _) = state else { return }
+            let response = claim.admitted(response, isHead: admission.request.isHead, now: setup.site.now())
             log(
                 admission.request, status: response.status, bytes: response.length, note: response.note,
                 traceID: response.traceID)
@@ -160,6 +171,7 @@
             state = .sending
             outgoing = body
             outgoingFile = file
+            answerDeadline = .now() + setup.configuration.time(for: file?.range.count ?? body.count)
             context.write(wrapOutboundOut(.head(Self.head(status, fields))), promise: nil)
             sendPart()
         }
@@ -168,8 +180,11 @@
         private func sendPart() {
             guard let context else { return }
             arm()
+            // What is handed over while the client takes nothing would wait here, in memory.
+            isWaiting = !context.channel.isWritable
+            if isWaiting { return }
             if var rest = outgoingFile {
-                let part = rest.removeFirst(Self.partBytes)
+                let part = rest.removeFirst(claim.nextPart(of: rest.range.count))
                 outgoingFile = rest.range.isEmpty ? nil : rest
                 part.bytes(for: context.channel).assumeIsolated().whenSuccess { bytes in
                     // What was announced cannot be sent: only a stream that breaks says so.
@@ -178,13 +193,18 @@
                 }
                 return
             }
-            let part = outgoing.prefix(Self.partBytes)
+            let part = outgoing.prefix(claim.nextPart(of: outgoing.count))
             outgoing = outgoing.dropFirst(part.count)
             guard !part.isEmpty else {
                 context.writeAndFlush(wrapOutboundOut(.end(nil))).assumeIsolated().whenComplete { _ in self.ended() }
                 return
             }
             write(ByteBuffer(bytes: part))
+        }
+
+        func channelWritabilityChanged(context: ChannelHandlerContext) {
+            if isWaiting, context.channel.isWritable { sendPart() }
+            context.fireChannelWritabilityChanged()
         }
 
         private func write(_ bytes: ByteBuffer) {
@@ -200,6 +220,7 @@
 
         /// The answer is given; a client that still sends its request is to stop (RFC 9113 §8.1).
         private func ended() {
+            claim.release()
             timer?.cancel()
             context?.close(promise: nil)
         }
@@ -212,7 +233,8 @@
         private func arm() {
             guard let context else { return }
             timer?.cancel()
-            timer = context.eventLoop.assumeIsolated().scheduleTask(in: setup.configuration.idle) {
+            let deadline = min(.now() + setup.configuration.idle, answerDeadline)
+            timer = context.eventLoop.assumeIsolated().scheduleTask(deadline: deadline) {
                 guard case .receiving = self.state else { return self.close() }
                 let seconds = JSONText.number(self.setup.configuration.idleSeconds)
                 self.refuse(Problem(.requestTimeout, "it was not complete within \(seconds) s"))

@@ -2,25 +2,10 @@ import Glibc
 import PipelineSupport
 import Synchronization
 
-/// The size of a file system and its free space, in bytes.
-struct FileSystemSpace: Sendable, Hashable {
-    var total: Int
-    /// Bytes available to unprivileged processes.
-    var free: Int
-}
-
 extension FileSystemSpace {
-    /// nil if `statvfs` fails.
-    init?(holding path: String) {
-        var status = statvfs()
-        guard statvfs(path, &status) == 0 else { return nil }
-        total = Int(status.f_blocks) * Int(status.f_frsize)
-        free = Int(status.f_bavail) * Int(status.f_frsize)
-    }
-
     /// The default floor: a gigabyte, or a twentieth of the file system if that is less; 16 MB at least, because the
     /// WAL may take half of that before it is checkpointed.
-    var ordinaryFloor: Int { min(DiskStoreConfiguration.usualFreeSpace, max(16_000_000, total / 20)) }
+    package var ordinaryFloor: Int { min(DiskStoreConfiguration.usualFreeSpace, max(16_000_000, total / 20)) }
 }
 
 extension DiskStore {

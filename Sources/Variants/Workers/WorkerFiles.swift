@@ -38,13 +38,14 @@ final class WorkerFiles {
         return output
     }
 
-    /// Must be called after a render: closes files that are too large to be kept.
+    /// Must be called after a render: frees files that are too large to be kept. An output is emptied rather than
+    /// replaced: a worker that was taken over would keep its descriptor, and fill each in turn.
     func settle() {
         if let original, original.capacity > Self.keptOriginal { self.original = nil }
         var status = stat()
         if output >= 0, fstat(output, &status) != 0 || status.st_size > Self.keptOutput {
-            close(output)
-            output = -1
+            // If that fails, the pages stay until the worker ends.
+            _ = ftruncate(output, 0)
         }
     }
 }

@@ -20,7 +20,8 @@ final class WorkerProcess: @unchecked Sendable {
     /// Readable when the worker has answered or ended.
     let requests: Int32
     private let stops: Int32
-    private let notes: Int32
+    /// What its stderr goes to.
+    let notes: Int32
     private(set) var protection = WorkerProtection(bits: 0, landlock: 0)
     var renders = 0
     private var isReaped = false
@@ -87,7 +88,7 @@ final class WorkerProcess: @unchecked Sendable {
             return status == 0 ? csandbox_socket_pair(start + 2) : status
         }
         let notes = status == 0 ? csandbox_memory_file("worker-notes") : -1
-        if status == 0, notes < 0 { status = notes }
+        if status == 0 { status = notes < 0 ? notes : Self.bound(notes) }
         var child = pid_t()
         if status == 0 {
             var words = cStrings(["pipectl", RenderWorker.argument, String(configuration.memory)])
@@ -103,6 +104,15 @@ final class WorkerProcess: @unchecked Sendable {
         }
         return WorkerProcess(child: child, requests: ends[0], stops: ends[2], notes: notes)
     }
+
+    /// Gives the file for stderr its only length: what a worker writes there is memory that its own limits do not count.
+    /// Returns 0, or an error as a negative number.
+    private static func bound(_ notes: Int32) -> Int32 {
+        ftruncate(notes, off_t(noteBytes)) == 0 ? csandbox_fix_length(notes) : -errno
+    }
+
+    /// Bytes that a worker may write to stderr in the course of one render.
+    private static let noteBytes = 64 << 10
 
     /// Copies for C as a list that ends with nil; the caller frees them.
     private static func cStrings(_ texts: [String]) -> [UnsafeMutablePointer<CChar>?] {
@@ -135,6 +145,8 @@ final class WorkerProcess: @unchecked Sendable {
     func send(_ request: WorkerRequest, _ descriptors: [Int32], limits: RenderLimits) -> Bool {
         renders += 1
         limit(limits)
+        // The worker goes on writing where the descriptor that both share stands.
+        lseek(notes, 0, SEEK_SET)
         let bytes = request.bytes
         return csandbox_send(requests, bytes, bytes.count, descriptors, descriptors.count) == 0
     }
@@ -219,7 +231,8 @@ final class WorkerProcess: @unchecked Sendable {
 
     /// The last text it wrote to stderr, in one line; nil if it wrote none.
     var remarks: String? {
-        let end = lseek(notes, 0, SEEK_END)
+        // A worker that was taken over may have set it anywhere.
+        let end = min(lseek(notes, 0, SEEK_CUR), off_t(Self.noteBytes))
         guard end > 0 else { return nil }
         var buffer = [UInt8](repeating: 0, count: Int(min(end, 1024)))
         let count = pread(notes, &buffer, buffer.count, end - off_t(buffer.count))

@@ -49,6 +49,8 @@ struct ServeCommand: AsyncParsableCommand {
 
     func run() async throws {
         Heap.limitArenas(processors: RunConfiguration.processors)
+        let trimming = Task { await Heap.returnFreePages() }
+        defer { trimming.cancel() }
         let settings = read()
         let reloads = Self.reloads()
         let passed =

@@ -153,6 +153,10 @@ extension Settings {
         var errors = errors
         var configuration = configuration(serves: true, &errors)
         configuration.listener.passed = passed
+        // An eighth of what there is, and so much that one address may hold one of the longest originals, which gets three
+        // quarters of its quarter.
+        let longest = min(configuration.pipeline.limits.bytes, 1 << 40)
+        configuration.listener.answerBytes = max(MachineMemory.bytes / 8, 6 * longest)
         let site = configuration.serverConfiguration(self, &errors)
         try errors.check()
         return (configuration, site)

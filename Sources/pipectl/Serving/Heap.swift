@@ -11,4 +11,13 @@ enum Heap {
         // Where it is refused, the server takes more memory.
         _ = option(-8, CInt(clamping: max(2, processors)))
     }
+
+    /// Returns free pages to the system once a minute, until the task is cancelled. After a burst the allocator keeps
+    /// nearly all of what it took, since something in use lies behind it.
+    static func returnFreePages() async {
+        // `malloc_trim(3)`, whose header Swift does not import.
+        typealias Trim = @convention(c) (Int) -> CInt
+        guard let trim = dlsym(nil, "malloc_trim").map({ unsafeBitCast($0, to: Trim.self) }) else { return }
+        while (try? await Task.sleep(for: .seconds(60))) != nil { _ = trim(0) }
+    }
 }

@@ -25,10 +25,15 @@ final class RawClient: Sendable {
 
     /// Connects to 127.0.0.1.
     ///
-    /// - Parameter reads: false for a client that takes nothing of what is sent to it.
-    static func connect(_ port: Int, reads: Bool = true) async throws -> RawClient {
+    /// - Parameters:
+    ///   - address: the client's own, in 127.0.0.0/8.
+    ///   - reads: false for a client that takes nothing of what is sent to it.
+    static func connect(
+        _ port: Int, from address: String = "127.0.0.1", reads: Bool = true
+    ) async throws -> RawClient {
         let state = SharedState()
         let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
+            .bind(to: try SocketAddress(ipAddress: address, port: 0))
             .channelOption(.autoRead, value: reads)
             .channelOption(.maxMessagesPerRead, value: UInt(reads ? 4 : 1))
             .channelOption(
@@ -78,6 +83,9 @@ final class RawClient: Sendable {
         }
         channel.closeFuture.whenComplete { _ in task.cancel() }
     }
+
+    /// Reads once; for a client that does not read by itself.
+    func read() { channel.read() }
 
     /// Reads once in a while until the connection ends; for a client that does not read by itself.
     func sip(every pause: TimeAmount = .milliseconds(50)) {

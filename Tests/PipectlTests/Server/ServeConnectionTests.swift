@@ -147,23 +147,6 @@ extension CommandTests {
             }
         }
 
-        @Test func `more clients than there may be are told so`() async throws {
-            try await RunningServer.with(["server.connections=2"]) { server in
-                let first = try await RawClient.connect(server.port)
-                let second = try await RawClient.connect(server.port)
-                for client in [first, second] {
-                    client.send(RunningServer.head("/health"))
-                    #expect(await client.responses(1).count == 1)
-                }
-                let third = RawResponse.all(in: await (try await RawClient.connect(server.port)).receivedToEnd())
-                #expect(third.map(\.status) == [503] && third.first?["retry-after"] != nil)
-                first.send(RunningServer.head("/health"))
-                #expect(await first.responses(2).count == 2)
-                await first.close()
-                await second.close()
-            }
-        }
-
         @Test func `a client that leaves takes its fetch along`() async throws {
             let (asked, asks) = AsyncStream<Void>.makeStream()
             let origin = try LoopbackOrigin { request in

@@ -110,6 +110,25 @@ extension CommandTests {
             await client.close()
         }
 
+        @Test func `an original that would leave less than disk.freeSpace is kept in memory`() async throws {
+            let origin = try LoopbackOrigin { request in
+                .response(200, ["Content-Type": "image/x", "Cache-Control": "no-store"], body: Self.body(request.path))
+            }
+            defer { origin.stop() }
+            for (floor, isInFile) in [("0", true), ("100000000GB", false)] {
+                let folder = ScratchFolder()
+                try await RunningServer.with(Self.patient + ["disk.freeSpace=\(floor)"], folder: folder) { server in
+                    let client = try await RawClient.connect(server.port, reads: false)
+                    client.send(RunningServer.head(RunningServer.original(origin.url("/a"))))
+                    // What it has read once is a head, so the body has arrived.
+                    client.sip()
+                    _ = await client.received { !$0.isEmpty }
+                    #expect(server.child.holdsUnnamedFile(below: folder("cache")) == isInFile)
+                    await client.close()
+                }
+            }
+        }
+
         @Test(.enabled(if: SmallDisk.isPermitted, "needs leave to mount a tmpfs"))
         func `a disk too small for a long original costs the store, not the answer`() async throws {
             let origin = try Self.origin()

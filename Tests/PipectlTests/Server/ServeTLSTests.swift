@@ -133,6 +133,33 @@ import Testing
                 }
             }
 
+            @Test func `health is answered over HTTP/2 and HTTP/1.1 when every place is taken`() async throws {
+                let authority = try TestAuthority()
+                let (asked, asks) = AsyncStream<Void>.makeStream()
+                let origin = try LoopbackOrigin { _ in
+                    asks.yield()
+                    return .hang
+                }
+                defer { origin.stop() }
+                let settings = ["server.connections=1", "fetch.headerSeconds=1000", "fetch.totalSeconds=1000"]
+                try await RunningServer.with(Self.settings(authority.issue("server")) + settings) { server in
+                    let base = "https://127.0.0.1:\(server.port)"
+                    let busy = try HelperProgram([
+                        "curl", "-sS", "--cacert", authority.certificate,
+                        base + RunningServer.original(origin.url("/hang")),
+                    ])
+                    for await _ in asked { break }
+                    for version in ["--http2", "--http1.1"] {
+                        for (path, status) in [("/health", "200"), ("/ready", "200"), ("/metrics", "503")] {
+                            let got = try await Self.curl(
+                                authority, version, "-o", "/dev/null", "-w", "%{http_code}", base + path)
+                            #expect(got == status, "\(version) \(path)")
+                        }
+                    }
+                    busy.stop()
+                }
+            }
+
             @Test func `without HTTP/2 TLS carries HTTP/1.1`() async throws {
                 let authority = try TestAuthority()
                 try await RunningServer.with(Self.settings(authority.issue("server")) + ["server.http2=false"]) {

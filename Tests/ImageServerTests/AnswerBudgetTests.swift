@@ -1,0 +1,95 @@
+import HTTPCaching
+import PipelineSupport
+import Testing
+
+@testable import ImageServer
+@testable import ImageServerNIO
+
+/// What answers may hold: by address, in all, and of their parts.
+@Suite struct AnswerBudgetTests {
+    private let budget = AnswerBudget(limit: 80_000_000)
+
+    private func share(_ account: AnswerBudget.Account? = nil) -> AnswerBudget.Share {
+        AnswerBudget.Share(account ?? AnswerBudget.Account(budget))
+    }
+
+    private func claim(_ share: AnswerBudget.Share) -> AnswerClaim {
+        AnswerClaim(share, partBytes: 65_536, leastPart: 4_096)
+    }
+
+    private static func body(_ count: Int) -> ArraySlice<UInt8> { [UInt8](repeating: 1, count: count)[...] }
+
+    @Test func `one address has a quarter, and long bodies three quarters of it`() {
+        let account = AnswerBudget.Account(budget)
+        let claims = (0..<20).map { _ in claim(share(account)) }
+        let long = claims[..<4].map { $0.holds(Self.body(5_000_000)) }
+        #expect(long == [true, true, true, false])
+        // Pictures have what is left, up to a quarter of everything.
+        let short = claims[4...].map { $0.holds(Self.body(1_000_000)) }
+        #expect(short.count { $0 } == 5 && budget.bytes == 20_000_000)
+        #expect(claim(share()).holds(Self.body(5_000_000)), "another address has its own")
+    }
+
+    @Test func `all addresses together have the limit, and give back what they held`() {
+        var claims: [AnswerClaim] = []
+        for _ in 0..<12 {
+            let one = claim(share())
+            if one.holds(Self.body(14_000_000)) { claims.append(one) }
+        }
+        #expect(claims.count == 4 && budget.bytes == 56_000_000 && budget.answers == 4)
+        let refused = claim(share()).admitted(
+            ServerResponse(status: 200, body: Self.body(14_000_000)), isHead: false, now: 0)
+        #expect(refused.status == 503 && refused.fields.contains { $0.name == "Retry-After" })
+        let head = claim(share()).admitted(
+            ServerResponse(status: 200, body: Self.body(14_000_000)), isHead: true, now: 0)
+        #expect(head.status == 200)
+        claims[0].release()
+        #expect(claim(share()).holds(Self.body(14_000_000)))
+        claims = []
+        #expect(budget.bytes == 0 && budget.answers == 0)
+    }
+
+    @Test func `a body counts once, in memory or in a file, until the last answer has sent it`() throws {
+        let bytes = [UInt8](repeating: 2, count: 10_000_000)
+        let file = try #require(SpooledBody(folder: "/tmp"))
+        #expect(file.append(bytes))
+        let again = SpooledBody(descriptor: try #require(file.reopenedForReading()), count: file.count)
+        var answers = [bytes[...], bytes[5_000_000...]].map { ServerResponse(status: 200, body: $0) }
+        for body in [file, again] {
+            var answer = ServerResponse(status: 200)
+            answer.file = ServerResponse.FilePart(file: body, range: 0..<7)
+            answers.append(answer)
+        }
+        // One file and one array; a part of a file holds all of it.
+        var claims = answers.map { answer in
+            let claim = claim(share())
+            #expect(claim.admitted(answer, isHead: false, now: 0) == answer)
+            return claim
+        }
+        #expect(budget.bytes == 20_000_000 && budget.answers == 4)
+        claims.removeFirst(1)
+        claims.removeLast(1)
+        #expect(budget.bytes == 20_000_000)
+        claims = []
+        #expect(budget.bytes == 0)
+    }
+
+    @Test func `a part that does not fit is shorter, never refused`() {
+        let share = share()
+        let claims = (0..<100).map { _ in claim(share) }
+        let parts = claims.map { $0.nextPart(of: 1_000_000) }
+        #expect(parts == Array(repeating: 65_536, count: 4) + Array(repeating: 4_096, count: 96))
+        #expect(budget.bytes == 4 * 65_536)
+        // Taken, a part makes room for that of another answer.
+        #expect(claims[0].nextPart(of: 10) == 10 && claims[99].nextPart(of: 1_000_000) == 65_536)
+        for claim in claims { claim.release() }
+        #expect(budget.bytes == 0)
+
+        let full = (0..<5).map { _ in claim(self.share()) }
+        for claim in full { _ = claim.holds(Self.body(14_000_000)) }
+        let pictures = (0..<30).map { _ in claim(self.share()) }
+        for picture in pictures { _ = picture.holds(Self.body(1_000_000)) }
+        #expect(budget.bytes == 80_000_000)
+        #expect(claim(self.share()).nextPart(of: 1_000_000) == 4_096)
+    }
+}
