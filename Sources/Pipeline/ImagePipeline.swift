@@ -140,7 +140,7 @@ public final class ImagePipeline: Sendable {
             let admitted = try await self.observe.stage(.admit, await self.admit(request, events: events))
             let finding = try await self.observe.stage(.lookUp, await self.lookUp(admitted))
             let original = try await self.original(finding, admitted)
-            let derived = try await self.variant(of: original, admitted)
+            let derived = try await self.variantOfUsable(original, admitted)
             return ImageResponse(derived.variant, of: derived.original, admitted)
         }
     }
@@ -192,6 +192,29 @@ public final class ImagePipeline: Sendable {
         return admitted.request.recipe == nil ? try await withBody(original, admitted) : original
     }
 
+    /// The variant of an original; if that cannot be decoded, of the picture it was to replace, stale, as for an origin
+    /// that fails.
+    private func variantOfUsable(
+        _ original: Original, _ admitted: AdmittedRequest
+    ) async throws(PipelineError) -> DerivedVariant {
+        do throws(PipelineError) {
+            let derived = try await variant(of: original, admitted)
+            if original.outcome == .network { fetch.forgetFailures(admitted) }
+            return derived
+        } catch {
+            guard case .remote = admitted.origin, error.code == .undecodable, !original.record.isUnusable else {
+                throw error
+            }
+            fetch.noteUnusable(error, admitted)
+            await keep.undecodable(original, admitted)
+            let finding = await lookUp(admitted)
+            guard let earlier = finding.reusable ?? fetch.stale(finding, admitted, after: .unusable) else {
+                throw error
+            }
+            return try await variant(of: earlier, admitted)
+        }
+    }
+
     /// Look up, render, keep: the stored variant; otherwise rendered once for all requests that want it now.
     private func variant(
         of found: Original, _ admitted: AdmittedRequest
@@ -205,7 +228,7 @@ public final class ImagePipeline: Sendable {
         let original = found.record.header == nil ? try await withHeader(found, admitted) : found
         let plan = try render.plan(recipe, of: original, admitted)
         let stored = try await observe.stage(.lookUp, await lookUp.variant(plan.key, of: original))
-        if let stored { return DerivedVariant(variant: stored, original: original) }
+        if let stored { return DerivedVariant(variant: stored, original: await keep.settled(original, admitted)) }
         let request = admitted.request
         try request.gate?.enter()
         let shared = try await renders.value(
@@ -227,8 +250,9 @@ public final class ImagePipeline: Sendable {
                 return DerivedVariant(variant: stored, original: whole)
             }
             let rendered = try await self.observe.stage(.render, await self.render(now, of: whole, admitted))
-            let kept = try await self.observe.stage(.keep, self.keep(rendered, of: whole, admitted))
-            return DerivedVariant(variant: kept, original: whole)
+            let settled = await self.keep.settled(whole, admitted)
+            let kept = try await self.observe.stage(.keep, self.keep(rendered, of: settled, admitted))
+            return DerivedVariant(variant: kept, original: settled)
         }
         guard shared.isCoalesced else { return shared.value }
         // This request's original did not need its body.
@@ -241,7 +265,7 @@ public final class ImagePipeline: Sendable {
     private func withBody(_ original: Original, _ admitted: AdmittedRequest) async throws(PipelineError) -> Original {
         if let whole = await lookUp.body(of: original) { return whole }
         let again = CacheFinding(
-            verdict: .missing, forward: .miss, marks: original.marks, tier: .none,
+            records: [original.record], verdict: .missing, forward: .miss, marks: original.marks, tier: .none,
             missingBody: original.record.digest)
         return try await self.original(again, admitted)
     }
@@ -258,7 +282,8 @@ public final class ImagePipeline: Sendable {
         let request = admitted.request
         let fetchAndKeep = { @Sendable () async throws(PipelineError) -> Original in
             let fetched = try await self.observe.stage(.fetch, await self.fetch(target, finding, admitted))
-            return try await self.observe.stage(.keep, self.keep(fetched, of: admitted, known: finding.records))
+            return try await self.observe.stage(
+                .keep, self.keep(fetched, of: admitted, known: finding.records + finding.unusable))
         }
         var key = fetch.key(target, finding, admitted)
         // The second round is for waiters that the first answer does not fit because it varies; now the keys differ.
