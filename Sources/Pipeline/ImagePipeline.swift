@@ -19,6 +19,9 @@ public final class ImagePipeline: Sendable {
     /// Fetches and renders in progress, shared by all requests that want their results.
     let fetches: SharedWork<Original, PipelineError>
     private let renders: SharedWork<DerivedVariant, PipelineError>
+    /// Variants being decoded for callers that display them.
+    let decodes = SharedWork<PixelBuffer, PipelineError>()
+    private let isShutDown: Switch
     private let threads: OwnedThreads
     private let transport: any Transport
     let renderer: any Rendering
@@ -42,6 +45,8 @@ public final class ImagePipeline: Sendable {
     public init(_ configuration: PipelineConfiguration = PipelineConfiguration()) throws(PipelineError) {
         let now = configuration.now
         self.now = now
+        let isShutDown = Switch()
+        self.isShutDown = isShutDown
         observe = Observer(
             logger: configuration.logger, metrics: configuration.metrics, tracer: configuration.tracer)
         let observe = observe
@@ -73,7 +78,7 @@ public final class ImagePipeline: Sendable {
         admit = AdmitStage(
             masks: MaskFolder(configuration.masks),
             overlays: MaskFolder(configuration.overlays, of: .overlay), threads: threads,
-            sources: configuration.fetch.sources)
+            sources: configuration.fetch.sources, isShutDown: { isShutDown.isOn })
         lookUp = LookUpStage(tiers: tiers, caching: configuration.caching, now: now)
         fetch = FetchStage(
             tiers: tiers, transport: transport, backlog: Backlog("fetches", limit: configuration.queue),
@@ -386,14 +391,19 @@ public final class ImagePipeline: Sendable {
         var limits = limits
         // `decoders` restricts originals, not the variants this pipeline has written.
         if request.recipe != nil { limits.formats.formUnion(ImageFormat.decodable) }
-        let began = ContinuousClock.now
-        let pixels = try await observe.stage(.render, await decoded(response.bytes, limits))
-        if response.isStorable {
-            tiers.keep(
-                pixels, response.digest, of: response.record,
-                milliseconds: began.duration(to: .now).milliseconds, generation: generation)
-        }
-        return pixels
+        return try await decodes.value(
+            for: "\(response.digest)|\(request.recipe == nil)|\(response.isStorable)",
+            priority: request.priority.taskPriority, finishWhenAbandoned: request.finishWhenAbandoned
+        ) { [limits] () async throws(PipelineError) in
+            let began = ContinuousClock.now
+            let pixels = try await self.observe.stage(.render, await self.decoded(response.bytes, limits))
+            if response.isStorable {
+                self.tiers.keep(
+                    pixels, response.digest, of: response.record,
+                    milliseconds: began.duration(to: .now).milliseconds, generation: generation)
+            }
+            return pixels
+        }.value
     }
 
     private func decoded(_ bytes: [UInt8], _ limits: RenderLimits) async throws(PipelineError) -> PixelBuffer {
@@ -435,17 +445,20 @@ public final class ImagePipeline: Sendable {
     /// answered so far is stored.
     public func drain() async {
         await abandoned.drain()
+        await decodes.drain()
         await changes.drain()
         await background.drain()
         await tiers.drain()
     }
 
     /// Waits for abandoned requests that run to completion and for background validations (`fetch.totalSeconds` and
-    /// `limits.seconds` bound both), starts no more, writes what is queued, then stops every thread. The pipeline
-    /// answers nothing afterwards.
+    /// `limits.seconds` bound both), starts no more, writes what is queued, then stops every thread. Requests made
+    /// from now on fail with `shutDown`, whatever is cached.
     public func shutdown() async {
+        isShutDown.turnOn()
         pressure?.stop()
         await abandoned.drain()
+        await decodes.drain()
         await changes.drain()
         await background.close()
         await renderer.shutdown()

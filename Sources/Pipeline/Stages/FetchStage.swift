@@ -41,8 +41,11 @@ struct FetchStage: Sendable {
     /// Decides how to obtain an original, without contacting the origin.
     func course(_ finding: CacheFinding, _ admitted: AdmittedRequest) async throws(PipelineError) -> Course {
         switch admitted.origin {
-        case .bytes(let bytes):
-            let record = self.record(of: bytes, response: unconditional(), milliseconds: 0, source: admitted.source)
+        case .bytes(let bytes, let digest):
+            let (response, source) = (unconditional(), admitted.source)
+            let record = await threads.run {
+                self.record(of: bytes, response: response, milliseconds: 0, source: source, digest: digest)
+            }
             return .reuse(
                 Original(record: record, body: .bytes(bytes), outcome: .none, mayStore: true, marks: finding.marks))
         case .file(let path):

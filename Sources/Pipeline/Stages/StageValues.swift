@@ -10,7 +10,7 @@ struct AdmittedRequest: Sendable {
         case remote(SourceURL)
         /// Absolute path.
         case file(String)
-        case bytes([UInt8])
+        case bytes([UInt8], digest: String)
     }
     /// What the origin's response is wanted for.
     enum Purpose: Sendable {
