@@ -36,7 +36,8 @@ package struct LookUpStage: Sendable {
         if admitted.purpose == .image, !isForReport {
             finding.unusable = finding.records.filter(\.isUnusable)
             // If the origin may not be asked, the stored response tells why there is no image.
-            if admitted.request.policy != .cacheOnly || finding.unusable.count < finding.records.count {
+            let isAllThereIs = finding.unusable.count == finding.records.count
+            if !finding.unusable.isEmpty, !isAllThereIs || admitted.request.policy != .cacheOnly {
                 finding.records.removeAll(where: \.isUnusable)
             }
         }
