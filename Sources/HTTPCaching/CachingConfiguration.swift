@@ -21,8 +21,11 @@ public struct CachingConfiguration: Sendable, Hashable {
     /// lifetime, since a guess would show outdated pictures.
     public var defaultMaxAge: Int?
     /// Seconds for which an origin's failure (no response, or an error without freshness of its own) is remembered and
-    /// answered without asking again. Default nil: every request asks.
+    /// answered without asking again; 0 remembers nothing. Default nil: 2 seconds, for variants only, after a 404, 410 or
+    /// 5xx and after a 200 that cannot be decoded. That one is remembered for no longer than this, however fresh it is.
     public var errorMaxAge: Int?
+    /// What a nil `errorMaxAge` stands for: short, so that a page is whole again soon after its origin.
+    package static let usualErrorMaxAge = 2
     /// Consecutive failures before `errorMaxAge` applies; a request with its retries counts once. Default 1.
     public var errorAttempts = 1
     /// Concurrent background validations, for `stale-while-revalidate`; at the limit, further ones are left to later

@@ -20,6 +20,8 @@ package enum OriginFailure: Sendable, Hashable {
     case noResponse
     /// A response came with this status.
     case status(Int)
+    /// A 200 came of which nothing can be made.
+    case unusable
 }
 
 /// Reusing stored responses (RFC 9111 §4). `now` is Unix seconds; `directives` is nil if the client's are ignored.
@@ -73,7 +75,7 @@ package enum Reuse {
 
     /// Whether a stale response may stand in when the origin failed (RFC 9111 §4.2.4 and §4.3.3, RFC 5861 §4).
     ///
-    /// A failure is no response, or any 5xx. A stale response may then be served unless one of its directives forbids
+    /// A failure is no response, any 5xx, or a 200 that its recipient cannot use. A stale response may then be served unless one of its directives forbids
     /// it, the client asked for validation with `no-cache`, or the response is itself a 5xx, which would hide one
     /// failure behind another. If the response or the client gives `stale-if-error`, staleness beyond both forbids it
     /// too, unless the client's `max-stale` permits it.

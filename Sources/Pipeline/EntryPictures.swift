@@ -11,6 +11,32 @@ extension OriginalRecord {
         set { media = newValue.map { MediaDescription($0) } }
     }
 
+    /// A name among the selecting fields of a 200 that is stored beside the picture whose place it is to take, until a
+    /// variant of it has been rendered. No request has a field of this name, and so all select it.
+    private static let trialField = "not-decoded-yet"
+
+    /// Whether it is stored beside an earlier picture, which stays until this one has proved to be decodable.
+    var isOnTrial: Bool {
+        get { response.selecting.keys.contains(Self.trialField) }
+        set {
+            if newValue {
+                response.selecting.updateValue(nil, forKey: Self.trialField)
+            } else {
+                response.selecting.removeValue(forKey: Self.trialField)
+            }
+        }
+    }
+
+    /// Whether it is a 200 of which no variant can be made, as far as is known.
+    var isUnusable: Bool { response.status == 200 && media == nil }
+
+    /// Whether both were stored for requests with the same fields, one of them in the other's place or to take it.
+    func isAlternative(to other: OriginalRecord) -> Bool {
+        var (mine, others) = (self, other)
+        (mine.isOnTrial, others.isOnTrial) = (false, false)
+        return isOnTrial != other.isOnTrial && mine.response.selecting == others.response.selecting
+    }
+
     package init(
         source: String, response: StoredResponse, digest: String, length: Int, header: ImageHeader?,
         fetchMilliseconds: Double, finalURL: String? = nil

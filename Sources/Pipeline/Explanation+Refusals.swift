@@ -25,7 +25,7 @@ extension ImagePipeline {
                 throw PipelineError(error, source: admitted.displayName)
             }
             return
-        case .bytes(let bytes):
+        case .bytes(let bytes, _):
             count = bytes.count
             header = header ?? (try? ImageHeader.probe(bytes))
         }

@@ -92,7 +92,7 @@ extension ImagePipeline {
     /// with, as far as it is known without contacting an origin or rendering, is in `refusal`.
     public func explain(_ request: ImageRequest) async throws(PipelineError) -> Explanation {
         let admitted = try await observe.stage(.admit, await admit(request, events: { _ in }))
-        let finding = try await observe.stage(.lookUp, await lookUp(admitted))
+        let finding = try await observe.stage(.lookUp, await lookUp(admitted, isForReport: true))
         let now = now()
         var explanation = Explanation(
             source: admitted.source, policy: request.policy, now: now, stored: [], decision: .fetch, reason: "",
@@ -186,6 +186,9 @@ extension ImagePipeline {
             explanation.decision = isStale ? .reuseStale : .reuse
             explanation.reason =
                 isStale ? "stale, but the policy `\(policy.rawValue)` accepts it" : "it is fresh"
+            if finding.record?.isUnusable == true, policy != .cacheOnly {
+                explanation.reason += "; but no image, so that a request for one asks again after `errorMaxAge`"
+            }
         case .reuseAndValidate:
             explanation.decision = .reuseAndValidate
             explanation.reason = "stale, within its stale-while-revalidate"

@@ -19,6 +19,9 @@ public final class ImagePipeline: Sendable {
     /// Fetches and renders in progress, shared by all requests that want their results.
     let fetches: SharedWork<Original, PipelineError>
     private let renders: SharedWork<DerivedVariant, PipelineError>
+    /// Variants being decoded for callers that display them.
+    let decodes = SharedWork<PixelBuffer, PipelineError>()
+    private let isShutDown: Switch
     private let threads: OwnedThreads
     private let transport: any Transport
     let renderer: any Rendering
@@ -42,6 +45,8 @@ public final class ImagePipeline: Sendable {
     public init(_ configuration: PipelineConfiguration = PipelineConfiguration()) throws(PipelineError) {
         let now = configuration.now
         self.now = now
+        let isShutDown = Switch()
+        self.isShutDown = isShutDown
         observe = Observer(
             logger: configuration.logger, metrics: configuration.metrics, tracer: configuration.tracer)
         let observe = observe
@@ -77,7 +82,7 @@ public final class ImagePipeline: Sendable {
         admit = AdmitStage(
             masks: MaskFolder(configuration.masks),
             overlays: MaskFolder(configuration.overlays, of: .overlay), threads: threads,
-            sources: configuration.fetch.sources)
+            sources: configuration.fetch.sources, isShutDown: { isShutDown.isOn })
         lookUp = LookUpStage(tiers: tiers, caching: configuration.caching, now: now)
         fetch = FetchStage(
             tiers: tiers, transport: transport, backlog: Backlog("fetches", limit: configuration.queue),
@@ -145,7 +150,7 @@ public final class ImagePipeline: Sendable {
             let admitted = try await self.observe.stage(.admit, await self.admit(request, events: events))
             let finding = try await self.observe.stage(.lookUp, await self.lookUp(admitted))
             let original = try await self.original(finding, admitted)
-            let derived = try await self.variant(of: original, admitted)
+            let derived = try await self.variantOfUsable(original, admitted)
             return ImageResponse(derived.variant, of: derived.original, admitted)
         }
     }
@@ -197,6 +202,29 @@ public final class ImagePipeline: Sendable {
         return admitted.request.recipe == nil ? try await withBody(original, admitted) : original
     }
 
+    /// The variant of an original; if that cannot be decoded, of the picture it was to replace, stale, as for an origin
+    /// that fails.
+    private func variantOfUsable(
+        _ original: Original, _ admitted: AdmittedRequest
+    ) async throws(PipelineError) -> DerivedVariant {
+        do throws(PipelineError) {
+            let derived = try await variant(of: original, admitted)
+            if original.outcome == .network { fetch.forgetFailures(admitted) }
+            return derived
+        } catch {
+            guard case .remote = admitted.origin, error.code == .undecodable, !original.record.isUnusable else {
+                throw error
+            }
+            fetch.noteUnusable(error, admitted)
+            await keep.undecodable(original, admitted)
+            let finding = await lookUp(admitted)
+            guard let earlier = finding.reusable ?? fetch.stale(finding, admitted, after: .unusable) else {
+                throw error
+            }
+            return try await variant(of: earlier, admitted)
+        }
+    }
+
     /// Look up, render, keep: the stored variant; otherwise rendered once for all requests that want it now.
     private func variant(
         of found: Original, _ admitted: AdmittedRequest
@@ -210,7 +238,7 @@ public final class ImagePipeline: Sendable {
         let original = found.record.header == nil ? try await withHeader(found, admitted) : found
         let plan = try render.plan(recipe, of: original, admitted)
         let stored = try await observe.stage(.lookUp, await lookUp.variant(plan.key, of: original))
-        if let stored { return DerivedVariant(variant: stored, original: original) }
+        if let stored { return DerivedVariant(variant: stored, original: await keep.settled(original, admitted)) }
         let request = admitted.request
         try request.gate?.enter()
         let shared = try await renders.value(
@@ -232,8 +260,9 @@ public final class ImagePipeline: Sendable {
                 return DerivedVariant(variant: stored, original: whole)
             }
             let rendered = try await self.observe.stage(.render, await self.render(now, of: whole, admitted))
-            let kept = try await self.observe.stage(.keep, self.keep(rendered, of: whole, admitted))
-            return DerivedVariant(variant: kept, original: whole)
+            let settled = await self.keep.settled(whole, admitted)
+            let kept = try await self.observe.stage(.keep, self.keep(rendered, of: settled, admitted))
+            return DerivedVariant(variant: kept, original: settled)
         }
         guard shared.isCoalesced else { return shared.value }
         // This request's original did not need its body.
@@ -246,7 +275,7 @@ public final class ImagePipeline: Sendable {
     private func withBody(_ original: Original, _ admitted: AdmittedRequest) async throws(PipelineError) -> Original {
         if let whole = await lookUp.body(of: original) { return whole }
         let again = CacheFinding(
-            verdict: .missing, forward: .miss, marks: original.marks, tier: .none,
+            records: [original.record], verdict: .missing, forward: .miss, marks: original.marks, tier: .none,
             missingBody: original.record.digest)
         return try await self.original(again, admitted)
     }
@@ -263,7 +292,8 @@ public final class ImagePipeline: Sendable {
         let request = admitted.request
         let fetchAndKeep = { @Sendable () async throws(PipelineError) -> Original in
             let fetched = try await self.observe.stage(.fetch, await self.fetch(target, finding, admitted))
-            return try await self.observe.stage(.keep, self.keep(fetched, of: admitted, known: finding.records))
+            return try await self.observe.stage(
+                .keep, self.keep(fetched, of: admitted, known: finding.records + finding.unusable))
         }
         var key = fetch.key(target, finding, admitted)
         // The second round is for waiters that the first answer does not fit because it varies; now the keys differ.
@@ -366,14 +396,19 @@ public final class ImagePipeline: Sendable {
         var limits = limits
         // `decoders` restricts originals, not the variants this pipeline has written.
         if request.recipe != nil { limits.formats.formUnion(ImageFormat.decodable) }
-        let began = ContinuousClock.now
-        let pixels = try await observe.stage(.render, await decoded(response.bytes, limits))
-        if response.isStorable {
-            tiers.keep(
-                pixels, response.digest, of: response.record,
-                milliseconds: began.duration(to: .now).milliseconds, generation: generation)
-        }
-        return pixels
+        return try await decodes.value(
+            for: "\(response.digest)|\(request.recipe == nil)|\(response.isStorable)",
+            priority: request.priority.taskPriority, finishWhenAbandoned: request.finishWhenAbandoned
+        ) { [limits] () async throws(PipelineError) in
+            let began = ContinuousClock.now
+            let pixels = try await self.observe.stage(.render, await self.decoded(response.bytes, limits))
+            if response.isStorable {
+                self.tiers.keep(
+                    pixels, response.digest, of: response.record,
+                    milliseconds: began.duration(to: .now).milliseconds, generation: generation)
+            }
+            return pixels
+        }.value
     }
 
     private func decoded(_ bytes: [UInt8], _ limits: RenderLimits) async throws(PipelineError) -> PixelBuffer {
@@ -415,17 +450,20 @@ public final class ImagePipeline: Sendable {
     /// answered so far is stored.
     public func drain() async {
         await abandoned.drain()
+        await decodes.drain()
         await changes.drain()
         await background.drain()
         await tiers.drain()
     }
 
     /// Waits for abandoned requests that run to completion and for background validations (`fetch.totalSeconds` and
-    /// `limits.seconds` bound both), starts no more, writes what is queued, then stops every thread. The pipeline
-    /// answers nothing afterwards.
+    /// `limits.seconds` bound both), starts no more, writes what is queued, then stops every thread. Requests made
+    /// from now on fail with `shutDown`, whatever is cached.
     public func shutdown() async {
+        isShutDown.turnOn()
         pressure?.stop()
         await abandoned.drain()
+        await decodes.drain()
         await changes.drain()
         await background.close()
         await renderer.shutdown()

@@ -10,8 +10,8 @@ package struct MemoryAnswer: Sendable {
         case original(digest: String)
     }
 
-    /// The only record of the source. While memory has this very one, every request selects it that says nothing of its
-    /// own.
+    /// The only record of the source that answers such requests. While memory has this very one, every request selects
+    /// it that says nothing of its own.
     let record: OriginalRecord
     /// The insertion of that record.
     let serial: UInt64
@@ -23,19 +23,23 @@ extension ImagePipeline {
     package func memoryAnswer(for response: ImageResponse) -> MemoryAnswer? {
         guard response.isStorable, !response.isStale else { return nil }
         return memoryAnswer(
-            response.record,
+            response.record, .image,
             response.key.map { .variant(key: $0, digest: response.digest, of: response.record.digest) }
                 ?? .original(digest: response.digest))
     }
 
     /// An original as memory holds it; nil if it does not.
     package func memoryAnswer(for response: OriginalResponse) -> MemoryAnswer? {
-        response.record.flatMap { memoryAnswer($0, .original(digest: $0.digest)) }
+        response.record.flatMap { memoryAnswer($0, .original, .original(digest: $0.digest)) }
     }
 
-    private func memoryAnswer(_ record: OriginalRecord, _ body: MemoryAnswer.Body) -> MemoryAnswer? {
+    private func memoryAnswer(
+        _ record: OriginalRecord, _ purpose: AdmittedRequest.Purpose, _ body: MemoryAnswer.Body
+    ) -> MemoryAnswer? {
         // Of several, another may be selected, although this one was a moment ago.
-        guard let records = tiers.memory.records.peek(record.source), records.value == [record] else { return nil }
+        guard let records = tiers.memory.records.peek(record.source),
+            LookUpStage.offered(records.value, for: purpose) == [record]
+        else { return nil }
         return MemoryAnswer(record: record, serial: records.serial, body: body)
     }
 

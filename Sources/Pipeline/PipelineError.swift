@@ -91,6 +91,8 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         /// The caches cannot answer the request, and the caller has used up its share of work.
         public static let rateLimited = Code(
             "rateLimited", 6, 429, "the caches cannot answer the request, and the caller has used up its share of work")
+        /// The pipeline has been shut down.
+        public static let shutDown = Code("shutDown", 6, 503, "the pipeline has been shut down")
         /// The caller cancelled the request.
         public static let cancelled = Code("cancelled", 130, 503, "the caller cancelled the request")
 
@@ -99,7 +101,7 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
             .invalidSource, .invalidRecipe, .maskUnavailable, .notAvailable, .libraryUnavailable, .sourceRefused,
             .notFound, .fetchFailed, .fetchTimedOut, .notCached, .notAnImage, .unsupportedFormat, .overLimit,
             .undecodable, .renderFailed, .renderDeadline, .renderCrashed, .workersUnavailable, .cacheUnavailable,
-            .overloaded, .rateLimited, .cancelled,
+            .overloaded, .rateLimited, .shutDown, .cancelled,
         ]
     }
 

@@ -2,7 +2,7 @@
 /// first in, first out. Every `oldestEvery`th turn goes to what has waited longest, so that a stream of urgent work
 /// starves nothing.
 ///
-/// A value type without a lock, a clock or a bound: whoever owns it brings those. `push` and `count` take constant time,
+/// A value type without a lock, a clock or a bound: its owner brings those. `push` and `count` take constant time,
 /// the other calls look at all that waits.
 package struct UrgencyQueue<Element> {
     private struct Entry {

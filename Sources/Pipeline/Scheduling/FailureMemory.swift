@@ -12,17 +12,19 @@ final class FailureMemory: Sendable {
         var count: Int
         /// Unix seconds.
         var last: Double
+        /// Seconds for which it answers.
+        var maxAge: Double
     }
 
-    /// Seconds; nil remembers nothing.
-    private let maxAge: Double?
+    /// Seconds; nil for a few, and for the usual failures of variants only.
+    private let maxAge: Int?
     private let attempts: Int
     /// The most entries kept; beyond it the oldest is dropped.
     private let capacity: Int
     private let failures = Mutex<[ByteString: Failure]>([:])
 
     init(maxAge: Int?, attempts: Int, capacity: Int = 4096) {
-        self.maxAge = maxAge.map { Double($0) }
+        self.maxAge = maxAge
         self.attempts = max(1, attempts)
         self.capacity = capacity
     }
@@ -30,11 +32,10 @@ final class FailureMemory: Sendable {
     /// The failure that answers for the first of the keys that has one; nil if the origin is to be asked, or the clock
     /// was set back.
     func remembered(_ keys: @autoclosure () -> [String], now: Double) -> Failure? {
-        guard let maxAge else { return nil }
-        return failures.withLock { failures in
+        failures.withLock { failures in
             for key in failures.isEmpty ? [] : keys() {
                 if let failure = failures[ByteString(key)], failure.count >= attempts, now >= failure.last,
-                    now - failure.last < maxAge
+                    now - failure.last < failure.maxAge
                 {
                     return failure
                 }
@@ -44,18 +45,34 @@ final class FailureMemory: Sendable {
     }
 
     /// Adds a failure. Returns whether there have been enough in a row to be remembered.
-    func note(_ key: String, _ error: PipelineError, _ cause: OriginFailure, now: Double) -> Bool {
-        guard let maxAge else { return false }
+    ///
+    /// - Parameter isForVariant: whether a variant was wanted.
+    func note(
+        _ key: String, _ error: PipelineError, _ cause: OriginFailure, isForVariant: Bool = false, now: Double
+    ) -> Bool {
+        guard let maxAge = maxAge(of: cause, isForVariant: isForVariant) else { return false }
         let key = ByteString(key)
         return failures.withLock { failures in
             // An old failure does not count as consecutive with this one.
             let before = failures[key].map { now - $0.last < max(maxAge, 60) ? $0.count : 0 } ?? 0
-            failures[key] = Failure(error: error, cause: cause, count: before + 1, last: now)
+            failures[key] = Failure(error: error, cause: cause, count: before + 1, last: now, maxAge: maxAge)
             if failures.count > capacity, let oldest = failures.min(by: { $0.value.last < $1.value.last }) {
                 failures[oldest.key] = nil
             }
             return before + 1 >= attempts
         }
+    }
+
+    /// Seconds for which a failure is remembered; nil if it is not.
+    private func maxAge(of cause: OriginFailure, isForVariant: Bool) -> Double? {
+        if let maxAge { return maxAge > 0 ? Double(maxAge) : nil }
+        let isUsual =
+            switch cause {
+            case .noResponse: false
+            case .status(let status): isForVariant && (status == 404 || status == 410 || (500...599).contains(status))
+            case .unusable: true
+            }
+        return isUsual ? Double(CachingConfiguration.usualErrorMaxAge) : nil
     }
 
     func clear(_ keys: @autoclosure () -> [String]) {

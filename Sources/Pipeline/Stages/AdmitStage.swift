@@ -68,6 +68,8 @@ struct AdmitStage: Sendable {
     let threads: OwnedThreads
     /// The hosts that may be contacted; checked before any cache, so that responses stored earlier are refused too.
     var sources = HostPolicy()
+    /// Whether the pipeline has been shut down.
+    let isShutDown: @Sendable () -> Bool
 
     func callAsFunction(
         _ request: ImageRequest, events: @escaping @Sendable (LoadEvent) -> Void
@@ -79,7 +81,14 @@ struct AdmitStage: Sendable {
         of request: ImageRequest, _ events: @escaping @Sendable (LoadEvent) -> Void
     ) async throws(PipelineError) -> AdmittedRequest.Parts {
         let began = ContinuousClock.now
-        let (origin, source, displayName) = try Self.identify(request)
+        guard !isShutDown() else {
+            throw PipelineError(
+                .shutDown,
+                "\(request.source.displayName): the pipeline has been shut down; make another for further requests")
+        }
+        var digest: String?
+        if case .bytes(let bytes, _) = request.source { digest = await threads.run { sha256Hex(bytes) } }
+        let (origin, source, displayName) = try Self.identify(request, digest: digest)
         if case .remote(let url) = origin, let refusal = sources.refusal(of: url) {
             throw PipelineError(.sourceRefused, "\(displayName): refused by policy: \(refusal)")
         }
@@ -128,8 +137,10 @@ struct AdmitStage: Sendable {
     }
 
     /// The identity a source is cached under, and its name in messages.
+    ///
+    /// - Parameter digest: of bytes that came with the request; nil to compute it if it is needed.
     static func identify(
-        _ request: ImageRequest
+        _ request: ImageRequest, digest: String? = nil
     ) throws(PipelineError) -> (AdmittedRequest.Origin, source: String, displayName: String) {
         switch request.source {
         case .url(let text):
@@ -147,7 +158,8 @@ struct AdmitStage: Sendable {
             let absolute = absolutePath(path)
             return (.file(absolute), request.sourceID.map { "id:" + $0 } ?? "file:" + absolute, path)
         case .bytes(let bytes, let name):
-            return (.bytes(bytes), request.sourceID.map { "id:" + $0 } ?? "bytes:" + sha256Hex(bytes), name)
+            let digest = digest ?? sha256Hex(bytes)
+            return (.bytes(bytes, digest: digest), request.sourceID.map { "id:" + $0 } ?? "bytes:" + digest, name)
         }
     }
 }

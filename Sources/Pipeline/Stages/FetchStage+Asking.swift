@@ -106,7 +106,9 @@ extension FetchStage {
         _ error: PipelineError, _ cause: OriginFailure, _ finding: CacheFinding, _ admitted: AdmittedRequest
     ) -> Reply {
         let keys = failureKeys(admitted)
-        _ = failures.note(cause == .noResponse ? keys[0] : keys[1], error, cause, now: now())
+        _ = failures.note(
+            cause == .noResponse ? keys[0] : keys[1], error, cause, isForVariant: admitted.isForVariant,
+            now: now())
         return stale(finding, admitted, after: cause).map { .stale($0) } ?? .failure(error)
     }
 
@@ -217,6 +219,7 @@ extension FetchStage {
             of: new.response.fields, after: response.redirectResponses, requestFields: admitted.request.fields)
         if selecting == nil { selecting = [:] }
         new.response.selecting = selecting ?? [:]
+        new.isOnTrial = record.isOnTrial
         let refusal =
             Storability.refusal(response: new.response, requestFields: asked.fields, configuration: caching)
             ?? Redirects.refusal(
@@ -292,10 +295,9 @@ extension FetchStage {
         if isFailing {
             let cause = OriginFailure.status(response.status)
             let error = Self.error(status: response.status, admitted)
-            isRemembered = failures.note(failureKeys(admitted)[1], error, cause, now: now())
+            isRemembered = failures.note(
+                failureKeys(admitted)[1], error, cause, isForVariant: admitted.isForVariant, now: now())
             if let stale = stale(finding, admitted, after: cause) { return FetchedOriginal(original: stale) }
-        } else {
-            failures.clear(failureKeys(admitted))
         }
         let selecting = Redirects.selectingFields(
             of: response.fields, after: response.redirectResponses, requestFields: admitted.request.fields)
@@ -315,17 +317,43 @@ extension FetchStage {
             body: response.content, outcome: .network, mayStore: refusal == nil, refusal: refusal?.rawValue,
             marks: finding.marks, fetchMilliseconds: response.milliseconds, forward: finding.forward)
         original.received = response.fields
+        if let error = await unusable(original, admitted) {
+            noteUnusable(error, admitted)
+            if let stale = stale(finding, admitted, after: .unusable) { return FetchedOriginal(original: stale) }
+        } else if !isFailing {
+            // Whether a variant can be made of a picture, a render shows.
+            let isProven = admitted.purpose == .original && !original.record.isUnusable
+            failures.clear(isProven ? failureKeys(admitted) : [failureKeys(admitted)[0]])
+        }
         if original.mayStore, (200..<300).contains(response.status), unacceptedType(response.fields) != nil {
             original.refuse("type")
         }
         let isFinal = (200..<300).contains(response.status) || response.status == 404 || response.status == 410
-        let replaced = isFinal ? finding.record : nil
+        var replaced = isFinal ? finding.record : nil
+        if original.record.response.status == 200 {
+            original.record.isOnTrial = isAnotherPicture(than: original.record, finding)
+            // Nothing but a picture that can be decoded removes one; whether it can, a render shows.
+            let isInDoubt = admitted.purpose == .image && !original.mayStore
+            if isInDoubt || original.record.isUnusable || unacceptedType(response.fields) != nil,
+                replaced?.header != nil
+            {
+                replaced = nil
+            }
+        }
         if original.mayStore { return FetchedOriginal(original: original, change: .store(replacing: replaced)) }
         // The response supersedes the stored one even if it may not be stored itself, unless only this request's own
         // fields forbid storing it.
         let own = Storability.refusal(response: stored, requestFields: [], configuration: caching)
         let supersedes = own != nil || refusal == nil
         return FetchedOriginal(original: original, change: supersedes ? replaced.map { .forget($0) } : nil)
+    }
+
+    /// Whether a picture with other bytes is stored where the record would be.
+    private func isAnotherPicture(than record: OriginalRecord, _ finding: CacheFinding) -> Bool {
+        finding.records.contains { stored in
+            !stored.isOnTrial && !stored.isUnusable && stored.response.status == 200
+                && stored.response.selecting == record.response.selecting && stored.digest != record.digest
+        }
     }
 
     /// Gives a failure without a lifetime of its own the configured one, once there were enough of them.

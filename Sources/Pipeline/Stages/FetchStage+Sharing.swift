@@ -9,17 +9,18 @@ extension FetchStage {
     func key(_ target: Target, _ finding: CacheFinding, _ admitted: AdmittedRequest) -> String {
         let storage = admitted.request.storage.rawValue
         switch target {
-        case .origin(let url): return key(url, finding, admitted)
+        case .origin: return key(finding, admitted)
         case .file(let file): return "file\n\(admitted.source)\n\(file.identity)\n\(storage)"
         }
     }
 
-    private func key(_ url: SourceURL, _ finding: CacheFinding, _ admitted: AdmittedRequest) -> String {
+    private func key(_ finding: CacheFinding, _ admitted: AdmittedRequest) -> String {
         let request = admitted.request
         // A request made after a purge does not join one made before it. Processes on one folder share the count.
         let generation = tiers.folder == nil ? finding.marks.originals : finding.marks.near.rawValue
+        // Not the URL: by giving a source ID, the caller declares all of its URLs to be one.
         var parts = [
-            admitted.source, url.normalised, request.policy.rawValue, String(request.storage.rawValue),
+            admitted.source, request.policy.rawValue, String(request.storage.rawValue),
             String(generation),
         ]
         if let digest = finding.missingBody { parts.append("body \(digest)") }

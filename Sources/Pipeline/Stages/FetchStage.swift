@@ -41,8 +41,11 @@ struct FetchStage: Sendable {
     /// Decides how to obtain an original, without contacting the origin.
     func course(_ finding: CacheFinding, _ admitted: AdmittedRequest) async throws(PipelineError) -> Course {
         switch admitted.origin {
-        case .bytes(let bytes):
-            let record = self.record(of: bytes, response: unconditional(), milliseconds: 0, source: admitted.source)
+        case .bytes(let bytes, let digest):
+            let (response, source) = (unconditional(), admitted.source)
+            let record = await threads.run {
+                self.record(of: bytes, response: response, milliseconds: 0, source: source, digest: digest)
+            }
             return .reuse(
                 Original(record: record, body: .bytes(bytes), outcome: .none, mayStore: true, marks: finding.marks))
         case .file(let path):
@@ -142,7 +145,8 @@ struct FetchStage: Sendable {
         if policy == .protocol || policy == .cacheElseLoad, finding.forward != .request,
             let failure = failures.remembered(failureKeys(admitted), now: now())
         {
-            if let stale = stale(finding, admitted, after: failure.cause) {
+            let answersAll = failure.cause != .unusable || admitted.purpose == .image
+            if answersAll, let stale = stale(finding, admitted, after: failure.cause) {
                 try check(stale, admitted)
                 return .reuse(stale)
             }
@@ -167,6 +171,31 @@ struct FetchStage: Sendable {
             .notAnImage,
             "\(admitted.displayName): the origin says it is \(type), not an image; "
                 + "add the type to `acceptedTypes` if it is one")
+    }
+
+    /// Why no variant can be made of a 200; nil if nothing is known against it, or none is wanted. Whether its data is
+    /// intact only a render shows.
+    func unusable(_ original: Original, _ admitted: AdmittedRequest) async -> PipelineError? {
+        guard admitted.purpose == .image, original.record.response.status == 200 else { return nil }
+        do throws(PipelineError) { try check(original, admitted) } catch { return error }
+        guard original.record.header == nil, let body = original.body else { return nil }
+        let failure = await threads.run { () -> RenderError? in
+            do throws(RenderError) {
+                _ = try body.probe()
+                return nil
+            } catch {
+                return error
+            }
+        }
+        return failure.map { PipelineError($0, source: admitted.displayName) }
+    }
+
+    /// Forgets the failures before a response of which a variant could be made.
+    func forgetFailures(_ admitted: AdmittedRequest) { failures.clear(failureKeys(admitted)) }
+
+    /// Remembers that no variant can be made of a 200.
+    func noteUnusable(_ error: PipelineError, _ admitted: AdmittedRequest) {
+        _ = failures.note(failureKeys(admitted)[1], error, .unusable, now: now())
     }
 
     static func unavailable(_ admitted: AdmittedRequest) -> PipelineError {

@@ -65,6 +65,32 @@ struct KeepStage: Sendable {
         return original
     }
 
+    /// Puts a picture of which a variant has been rendered in the place of the one it was stored beside.
+    func settled(_ original: Original, _ admitted: AdmittedRequest) async -> Original {
+        guard original.record.isOnTrial, var record = await stored(original) else { return original }
+        let former = record
+        record.isOnTrial = false
+        store(original.withoutBody, as: record, admitted, [former])
+        var settled = original
+        settled.record.isOnTrial = false
+        return settled
+    }
+
+    /// Stores that an original cannot be decoded. Raw responses still use it.
+    func undecodable(_ original: Original, _ admitted: AdmittedRequest) async {
+        guard var record = await stored(original) else { return }
+        record.header = nil
+        store(original.withoutBody, as: record, admitted, [])
+    }
+
+    /// The record of an original as it is stored, with what the configuration's hook has amended; nil if it is not.
+    private func stored(_ original: Original) async -> OriginalRecord? {
+        guard original.mayStore else { return nil }
+        return await tiers.records(of: original.record.source).records.first {
+            $0.digest == original.record.digest && $0.response.selecting == original.record.response.selecting
+        }
+    }
+
     /// Stores a rendered variant, if its original may be stored.
     func callAsFunction(_ rendered: Variant, of original: Original, _ admitted: AdmittedRequest) -> Variant {
         guard original.mayStore, let entry = rendered.entry else { return rendered }
@@ -93,6 +119,10 @@ struct KeepStage: Sendable {
     ) {
         tiers.store(
             record, body: original.body, storage: admitted.request.storage, marks: original.marks, known: known)
+        // What was to take this place is older.
+        for other in known where other.isOnTrial && !record.isOnTrial && other.isAlternative(to: record) {
+            tiers.forget(other)
+        }
     }
 
     /// Stores a freshened record in place of the one it came from, or beside it if that was stored for requests with
@@ -105,9 +135,7 @@ struct KeepStage: Sendable {
             tiers.freshen(kept, storage: admitted.request.storage, marks: original.marks, known: known)
             return
         }
-        var withoutBody = original
-        withoutBody.body = nil
-        store(withoutBody, as: kept, admitted, known)
+        store(original.withoutBody, as: kept, admitted, known)
         // The origin now varies on other fields.
         if isSelected { tiers.forget(record) }
     }

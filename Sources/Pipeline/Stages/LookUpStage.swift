@@ -13,8 +13,12 @@ package struct LookUpStage: Sendable {
     /// Seconds by which a response may seem to come from the future before its age counts as unknown.
     package static let clockTolerance = 2.0
 
-    /// - Parameter again: a second look-up in the same request: another task or process may have stored more by now.
-    func callAsFunction(_ admitted: AdmittedRequest, again: Bool = false) async -> CacheFinding {
+    /// - Parameters:
+    ///   - again: a second look-up in the same request: another task or process may have stored more by now.
+    ///   - isForReport: whether responses of which no variant can be made are of interest too.
+    func callAsFunction(
+        _ admitted: AdmittedRequest, again: Bool = false, isForReport: Bool = false
+    ) async -> CacheFinding {
         if case .bytes = admitted.origin {
             return CacheFinding(verdict: .missing, marks: await tiers.currentMarks(), tier: .none)
         }
@@ -29,6 +33,14 @@ package struct LookUpStage: Sendable {
         }
         // A response reached through redirects does not satisfy a request for the redirect itself, and vice versa.
         finding.records.removeAll { admitted.followsRedirects ? $0.isRedirect : $0.finalURL != nil }
+        if admitted.purpose == .image, !isForReport {
+            finding.unusable = finding.records.filter(\.isUnusable)
+            // If the origin may not be asked, the stored response tells why there is no image.
+            let isAllThereIs = finding.unusable.count == finding.records.count
+            if !finding.unusable.isEmpty, !isAllThereIs || admitted.request.policy != .cacheOnly {
+                finding.records.removeAll(where: \.isUnusable)
+            }
+        }
         guard let record = Self.selected(among: finding.records, by: admitted.request.fields) else {
             finding.forward = finding.records.isEmpty ? .uriMiss : .varyMiss
             finding.verdict = withoutRecord(admitted)
@@ -96,7 +108,24 @@ package struct LookUpStage: Sendable {
 
     /// The most recent of the records that a request with these fields selects (RFC 9111 §4.1).
     static func selected(among records: [OriginalRecord], by fields: [HeaderField]) -> OriginalRecord? {
-        Variation.select(among: records.map(\.response), requestFields: fields).map { records[$0] }
+        let current = latest(of: records)
+        return Variation.select(among: current.map(\.response), requestFields: fields).map { current[$0] }
+    }
+
+    /// The records of a source that may answer.
+    static func offered(_ records: [OriginalRecord], for purpose: AdmittedRequest.Purpose) -> [OriginalRecord] {
+        latest(of: purpose == .image ? records.filter { !$0.isUnusable } : records)
+    }
+
+    /// Of a picture and the one that is to take its place, the one that the origin sent or confirmed last.
+    private static func latest(of records: [OriginalRecord]) -> [OriginalRecord] {
+        guard records.contains(where: \.isOnTrial) else { return records }
+        return records.filter { record in
+            !records.contains { other in
+                let (mine, others) = (record.response.responseTime, other.response.responseTime)
+                return other.isAlternative(to: record) && (others > mine || others == mine && other.isOnTrial)
+            }
+        }
     }
 
     private func decide(_ finding: inout CacheFinding, _ record: OriginalRecord, _ admitted: AdmittedRequest) {

@@ -10,7 +10,7 @@ struct AdmittedRequest: Sendable {
         case remote(SourceURL)
         /// Absolute path.
         case file(String)
-        case bytes([UInt8])
+        case bytes([UInt8], digest: String)
     }
     /// What the origin's response is wanted for.
     enum Purpose: Sendable {
@@ -46,6 +46,9 @@ struct AdmittedRequest: Sendable {
 
     init(_ parts: Parts) { _parts = Boxed(wrappedValue: parts) }
 
+    /// Whether a variant is wanted, rather than the original itself.
+    var isForVariant: Bool { parts.purpose == .image && parts.request.recipe != nil }
+
     subscript<Value>(dynamicMember path: WritableKeyPath<Parts, Value>) -> Value {
         @inline(__always) get { parts[keyPath: path] }
         @inline(__always) set { parts[keyPath: path] = newValue }
@@ -68,6 +71,9 @@ struct CacheFinding: Sendable {
     }
     /// All records of the source, whatever request fields they were stored for.
     var records: [OriginalRecord] = []
+    /// Further records, of which no variant can be made, if one is wanted. However fresh they are, the origin is asked, and
+    /// without their validators: a body that broke off on the way has those of the whole.
+    var unusable: [OriginalRecord] = []
     /// The record that this request selects.
     var record: OriginalRecord?
     /// The body of `record`, if the raw response is wanted.
@@ -130,6 +136,13 @@ struct Original: Sendable {
     /// Why the origin was asked, and the status it answered with if that is not the record's.
     var forward: CacheHandling.Forward?
     var forwardStatus: Int?
+
+    /// The same without its body, which stays as it is where the record is stored.
+    var withoutBody: Original {
+        var original = self
+        original.body = nil
+        return original
+    }
 
     /// Records why the original is not stored.
     mutating func refuse(_ reason: String) {

@@ -1,3 +1,4 @@
+import HTTPCaching
 import ImageServer
 import ImageServerNIO
 import Pipeline
@@ -77,8 +78,9 @@ enum SettingCatalogue {
             "defaultMaxAge", \.pipeline.caching.defaultMaxAge, .maximumAge,
             "seconds of freshness if the origin sends none; 0: none is assumed"),
         Setting(
-            "errorMaxAge", \.pipeline.caching.errorMaxAge, .maximumAge,
-            "seconds an origin's failure is cached; 0: not cached"),
+            "errorMaxAge", \.pipeline.caching.errorMaxAge, .maximumAge(usual: CachingConfiguration.usualErrorMaxAge),
+            "seconds an origin's failure is cached; 0: not; unless set, for variants only: 404, 410, 5xx and a broken picture"
+        ),
         Setting(
             "errorAttempts", \.pipeline.caching.errorAttempts, .integer(1...1000),
             "failed attempts before errorMaxAge applies"),

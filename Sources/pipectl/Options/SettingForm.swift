@@ -64,6 +64,13 @@ extension SettingForm where Value == Int? {
             write: { .double(Double($0 ?? 0)) })
     }
 
+    /// The same where 0 differs from nil, for which `usual` is shown.
+    static func maximumAge(usual: Int) -> Self {
+        Self(
+            kind: .number(0...2_147_483_648), read: { $0.value.integer },
+            write: { .double(Double($0 ?? usual)) })
+    }
+
     /// Bytes, or a share of `whole`; `usual` is shown for nil.
     static func size(of whole: SizedResource, usual: Int) -> Self {
         Self(kind: .size, read: { $0.bytes(of: whole) }, write: { SettingSize.value($0 ?? usual) })
