@@ -63,6 +63,13 @@ public struct BaseURLs: Sendable, Hashable {
         return text
     }
 
+    /// Whether a source has the form `name:path`, whatever names there are. A path that begins with `//` does not count: it
+    /// would be a URL's, which may hold credentials.
+    static func mayName(_ source: String) -> Bool {
+        guard let colon = source.utf8.firstIndex(of: UInt8(ascii: ":")) else { return false }
+        return isName(String(source[..<colon])) && !source[colon...].dropFirst().hasPrefix("//")
+    }
+
     private static func isName(_ name: String) -> Bool {
         guard let first = name.utf8.first, (0x61...0x7A).contains(first | 0x20), name.utf8.count <= 32,
             !taken.contains(name.lowercased())

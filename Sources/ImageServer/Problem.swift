@@ -41,12 +41,14 @@ package struct Problem: Error, Sendable, Hashable {
     }
 
     /// The answer: not stored by anybody, and with `Vary: Accept` where the answer without the error would have had it.
-    package func response(variesByAccept: Bool = false, now: Double) -> ServerResponse {
+    ///
+    /// - Parameter showsAll: whether the client may know what is for the log.
+    package func response(variesByAccept: Bool = false, showsAll: Bool = false, now: Double) -> ServerResponse {
         var json = JSONText()
         json.add("type", kind.type)
         json.add("title", kind.title)
         json.add("status", kind.status)
-        json.add("detail", detail)
+        json.add("detail", detail ?? (showsAll ? logged : nil))
         var fields = ServerResponse.ownFields("application/problem+json", now: now)
         if !allowed.isEmpty { fields.append(HeaderField("Allow", allowed.joined(separator: ", "))) }
         if variesByAccept { fields.append(HeaderField("Vary", "Accept")) }
@@ -125,6 +127,7 @@ extension Problem {
     init(_ error: PipelineError) {
         guard let known = Self.byCode[error.code] else {
             self.init(.internalError)
+            logged = error.message
             return
         }
         self.init(known.kind, known.showsMessage ? error.message : nil)

@@ -79,8 +79,8 @@ package final class RequestLog: Sendable {
         return parts.joined(separator: " ")
     }
 
-    /// The target with its source readable and without credentials; a source that is no URL is left out. Everything else
-    /// in a target is visible ASCII, so that a line stays one line.
+    /// The target with its source readable and without credentials; a source that is neither a URL nor `name:path` is left
+    /// out. Everything else in a target is visible ASCII, so that a line stays one line.
     package static func shown(_ target: String) -> String {
         guard let route = try? Route(target) else {
             return target.split(separator: "/").first.map { "/" + $0.prefix(16) + "/…" } ?? "/"
@@ -100,5 +100,13 @@ package final class RequestLog: Sendable {
         }
     }
 
-    private static func redacted(_ source: String) -> String { (try? SourceURL(source))?.redacted ?? "…" }
+    private static func redacted(_ source: String) -> String {
+        if let url = try? SourceURL(source) { return url.redacted }
+        guard BaseURLs.mayName(source) || PageSample(source: source) != nil else { return "…" }
+        return source.utf8.reduce(into: "") { shown, byte in
+            let isPlain = byte > 0x20 && byte < 0x7F && byte != UInt8(ascii: "\"")
+            shown +=
+                isPlain ? String(UnicodeScalar(byte)) : String(decoding: SourceURL.percentEncoded(byte), as: UTF8.self)
+        }
+    }
 }

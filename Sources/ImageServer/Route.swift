@@ -29,6 +29,14 @@ enum Route: Sendable, Hashable {
         }
     }
 
+    /// What the path names to be fetched, as the client wrote it; nil if it names nothing.
+    var source: String? {
+        switch self {
+        case .original(_, let source), .variant(_, _, let source), .info(_, let source): source
+        case .source, .purge, .health, .ready, .metrics, .page: nil
+        }
+    }
+
     /// Reads a target in origin form.
     ///
     /// - Throws: `Problem`: 404 for other paths, 400 for a segment that cannot be decoded, and for raw `/` and `?`

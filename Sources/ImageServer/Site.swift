@@ -10,6 +10,7 @@ public struct Site: Sendable {
     let pipeline: ImagePipeline
     let settings: ServerConfiguration
     private let prepared: PreparedAnswers
+    private let refusals = RefusalNotice()
     /// Unix seconds.
     package let now: @Sendable () -> Double
 
@@ -139,7 +140,7 @@ public struct Site: Sendable {
             }
         } catch {
             // The recipe was not read, so it may be one without a format, whose answer varies by `Accept`.
-            return error.response(variesByAccept: request.target.hasPrefix("/variant/"), now: now())
+            return answer(to: error, request, variesByAccept: request.target.hasPrefix("/variant/"))
         }
     }
 
@@ -261,8 +262,14 @@ public struct Site: Sendable {
                 answer, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
         } catch {
             return settings.fallback?.response(to: error, variesByAccept: isNegotiated, now: now())
-                ?? error.response(variesByAccept: isNegotiated, now: now())
+                ?? answer(to: error, request, variesByAccept: isNegotiated)
         }
+    }
+
+    /// The answer to a problem, of which operators are told all.
+    private func answer(to problem: Problem, _ request: ServerRequest, variesByAccept: Bool) -> ServerResponse {
+        if problem.kind == .sourceRefused { refusals.report(problem, of: request, settings.baseURLs, pipeline.warn) }
+        return problem.response(variesByAccept: variesByAccept, showsAll: isOperator(request), now: now())
     }
 
     /// What is asked of the pipeline on behalf of a client, within its rate.

@@ -91,7 +91,8 @@ enum VariantAnswer {
     private static func timing(_ timings: Timings) -> String {
         let parts = [
             ("queue", "waiting for a renderer", timings.queue), ("fetch", "asking the origin", timings.fetch),
-            ("decode", "decoding", timings.decode), ("operations", "steps of the recipe", timings.operations),
+            ("open", "reading the header", timings.decode),
+            ("operations", "decoding, and the steps of the recipe", timings.operations),
             ("encode", "encoding", timings.encode), ("store", "storing", timings.store),
         ]
         return parts.filter { $0.2 > 0 }

@@ -13,4 +13,7 @@ extension ImagePipeline {
     ) async -> Answer {
         await observe.served(request, status: status, body)
     }
+
+    /// Warns in the log that the pipeline was given.
+    package func warn(_ message: String) { observe.warn(message) }
 }

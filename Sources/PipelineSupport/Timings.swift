@@ -4,9 +4,9 @@ public struct Timings: Sendable, Hashable {
     public var queue: Double
     /// Asking the origin, retries included.
     public var fetch: Double
-    /// Opening and decoding.
+    /// Opening the original and reading its header.
     public var decode: Double
-    /// The steps of the recipe.
+    /// The steps of the recipe, and decoding: libvips decodes as far as they ask for pixels.
     public var operations: Double
     /// Writing the output format.
     public var encode: Double

@@ -289,6 +289,10 @@ import Variants
                 let note = Self.note(answer)
                 #expect(note.hasPrefix("403 source-refused: ") && note.contains("nothing in `sources.allow` admits it"))
                 #expect(!String(decoding: answer.body, as: UTF8.self).contains("admits"))
+                var request = ServerRequest(target: target, fields: [HeaderField("Host", "a")])
+                request.isAdministrative = true
+                let shown = await site.respond(to: request)
+                #expect(String(decoding: shown.body, as: UTF8.self).contains("nothing in `sources.allow` admits it"))
                 #expect(site.hit(method: "GET", target: target, fields: [HeaderField("Host", "a")]) == nil)
             }
             await pipeline.shutdown()

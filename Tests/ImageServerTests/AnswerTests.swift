@@ -169,7 +169,9 @@ import Variants
 
     @Test func `what is inside stays inside`() {
         for code in [PipelineError.Code.libraryUnavailable, .sourceRefused, .maskUnavailable, .fetchFailed] {
-            #expect(Problem(PipelineError(code, "10.0.0.7 /srv/masks")).detail == nil)
+            let problem = Problem(PipelineError(code, "10.0.0.7 /srv/masks"))
+            #expect(problem.detail == nil && problem.note == problem.kind.name + ": 10.0.0.7 /srv/masks")
+            #expect(!String(decoding: problem.response(now: 0).body, as: UTF8.self).contains("10.0.0.7"))
         }
     }
 
@@ -193,5 +195,10 @@ import Variants
                 client: "::1", request: ServerRequest(target: "/original/x/http://u:secret@h"), status: 400, bytes: 0,
                 note: "invalid-source", milliseconds: 0))
         #expect(broken == "::1 GET /original/… 400 0 0ms invalid-source")
+        for (source, shown) in [
+            ("photos%3Aa%2Fb%402x.jpg%3Fv=1", "photos:a/b@2x.jpg?v=1"), ("sample:dusk", "sample:dusk"),
+            ("o:a%0Ab\"%20c", "o:a%0Ab%22%20c"), ("ftp:%2F%2Fu:secret@h", "…"), ("http:%2Fu:secret@h", "…"),
+            ("data:secret", "…"), ("-:a", "…"), ("plain", "…"),
+        ] { #expect(RequestLog.shown("/info/unsigned/" + source) == "/info/" + shown) }
     }
 }

@@ -72,6 +72,22 @@ extension CommandTests {
             _ = await server.stop()
         }
 
+        @Test func `why a source is refused is in the log once for each host, and operators are told`() async throws {
+            try await RunningServer.with([#"sources.deny=["a.test","b.test"]"#]) { server in
+                for source in ["http://a.test/1", "http://a.test/2", "http://b.test/1"] {
+                    for target in [RunningServer.original(source), RunningServer.variant("png", source)] {
+                        let answer = try await server.ask(target)
+                        #expect(answer.problem == "source-refused" && answer.text.contains("`sources.deny` refuses it"))
+                        let passed = try await server.ask(target, ["X-Forwarded-For": "192.0.2.1"])
+                        #expect(passed.problem == "source-refused" && !passed.text.contains("sources.deny"))
+                    }
+                }
+                let ended = await server.stop()
+                let lines = ended.errors.split(separator: "\n").filter { $0.contains("in `sources.deny` refuses it") }
+                #expect(lines.count == 2 && lines.first?.contains("http://a.test/1: ") == true, "\(ended.errors)")
+            }
+        }
+
         @Test func `a server with keys that serves unsigned URLs warns at its start`() async throws {
             let server = try await RunningServer.start([#"keys={"a":"00112233445566778899aabbccddeeff"}"#])
             let ended = await server.stop()
