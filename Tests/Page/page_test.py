@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The page in a browser: `page_test.py SERVER ORIGIN [--token TOKEN] [--pictures FOLDER]`.
 
-SERVER is the address of a running `pipectl serve` with `allowUnsigned`, TOKEN its `adminToken`, ORIGIN that of a server which has
+SERVER is the address of a running `pipectl serve` with `allowUnsigned` and `sources.deny` of `denied.test`, TOKEN its `adminToken`, ORIGIN that of a server which has
 `dunes-2mp.jpg` and `meadow.tiff` of samples/originals. With `--pictures` screenshots are written into a folder.
 Needs playwright and Debian's chromium (scripts/install-dependencies chromium).
 """
@@ -172,7 +172,7 @@ def controls_change_the_recipe(visit, origin):
 
 @check
 def errors_show(visit, origin):
-    visit.expected += ["400 (Bad Request)", "404 (Not Found)", "502 (Bad Gateway)"]
+    visit.expected += ["400 (Bad Request)", "403 (Forbidden)", "404 (Not Found)", "502 (Bad Gateway)"]
     page = visit.open("thumbnail:300,webp", "sample:meadow")
     shows(page, "variant-image", 300)
     visit.recipe().fill("thumbnail:300,blurr:2,webp")
@@ -185,8 +185,58 @@ def errors_show(visit, origin):
     page.get_by_label("or the URL of a picture").fill(origin + "/nothing.jpg")
     page.keyboard.press("Enter")
     expect(failure).to_contain_text("404")
+    # This machine's clients are operators.
+    page.get_by_label("or the URL of a picture").fill("http://denied.test/a.jpg")
+    page.keyboard.press("Enter")
+    expect(failure).to_contain_text("`denied.test` in `sources.deny` refuses it")
     page.get_by_text("Meadow", exact=True).click()
     expect(failure).to_be_hidden()
+
+
+@check
+def load_measures_the_server(visit, origin):
+    page = visit.open("thumbnail:78,webp", origin + "/dunes-2mp.jpg")
+    shows(page, "variant-image", 78)
+    expect(page.locator("#cache-status")).not_to_contain_text("detail=memory")
+    page.get_by_role("button", name="Load").click()
+    expect(page.locator("#cache-status")).to_contain_text("detail=memory")
+
+
+@check
+def old_figures_are_dimmed(visit, origin):
+    page = visit.open("thumbnail:79,webp", "sample:meadow")
+    shows(page, "variant-image", 79)
+    panels, stage = page.locator("#panels"), page.locator("#stage")
+    expect(panels).not_to_have_class(re.compile("stale"))
+    held = []
+    page.route("**/original/**", lambda route: held.append(route))
+    page.get_by_label("or the URL of a picture").fill(origin + "/dunes-2mp.jpg")
+    page.keyboard.press("Enter")
+    for place in (panels, stage):
+        expect(place).to_have_class(re.compile("stale"))
+    # Each in its own time: opacity changes gradually.
+    expect(page.locator("#panels > section").first).to_have_css("opacity", "0.45")
+    expect(page.locator("#variant-image")).to_have_css("opacity", "0.45")
+    held[0].continue_()
+    shows(page, "original-image", 1600)
+    for place in (panels, stage):
+        expect(place).not_to_have_class(re.compile("stale"))
+
+
+@check
+def keys_on_a_closed_list_add_no_step(visit, origin):
+    page = visit.open("thumbnail:80,webp", "sample:meadow")
+    shows(page, "variant-image", 80)
+    for key in ("ArrowDown", "ArrowUp", "End", "t"):
+        page.locator("#add-step").focus()
+        page.keyboard.press(key)
+        page.keyboard.press("Escape")
+        expect(visit.recipe()).to_have_value("thumbnail:80,webp")
+    page.locator("#add-step").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(visit.recipe()).not_to_have_value("thumbnail:80,webp")
 
 
 @check
@@ -266,6 +316,22 @@ def snippets_can_be_copied(visit, origin):
     expect(snippet).to_contain_text(f"pipectl get {origin}/dunes-2mp.jpg")
     page.keyboard.press("ArrowRight")
     expect(snippet).to_contain_text('recipe: "thumbnail:300,webp"')
+    # Programs name no formats that they accept: they are given the one that is shown.
+    for recipe, accept in (("thumbnail:300,auto:70:progressive", ""), ("thumbnail:300", ""),
+                           ("thumbnail:300,auto:70:progressive", "image/*"),
+                           ("thumbnail:300,auto", "image/webp,image/*")):
+        visit.recipe().fill(recipe)
+        page.locator("#accept").select_option(accept)
+        page.wait_for_function("(recipe) => location.hash.includes(encodeURIComponent(recipe))", arg=recipe)
+        expect(page.locator("#stage")).not_to_have_attribute("aria-busy", "true")
+        shown = visit.facts("format").nth(1).inner_text()
+        quality = ":70" if "70" in recipe else ""
+        progressive = ":progressive" if "70" in recipe and shown in ("jpeg", "png") else ""
+        page.get_by_role("tab", name="pipectl").click()
+        expect(snippet).to_contain_text(f"-r thumbnail:300,{shown}{quality}{progressive} ")
+        expect(snippet).to_contain_text(f"-o dunes-2mp.{'jpg' if shown == 'jpeg' else shown}")
+        page.get_by_role("tab", name="Swift").click()
+        expect(snippet).to_contain_text(f'recipe: "thumbnail:300,{shown}{quality}{progressive}"')
     page.get_by_text("Header fields of the answer").click()
     expect(page.locator("#fields")).to_contain_text("content-security-policy")
 

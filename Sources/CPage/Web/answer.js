@@ -33,10 +33,10 @@ export async function ask(path, options = {}) {
   return response;
 }
 
-/** A picture as it came. */
+/** A picture as it came from the server, not from the browser's cache: its times are to be seen. */
 export async function picture(path, options) {
   const began = performance.now();
-  const response = await ask(path, options);
+  const response = await ask(path, { ...options, cache: "no-store" });
   const blob = await response.blob();
   return {
     blob, status: response.status, type: response.headers.get("content-type") ?? "", fields: [...response.headers],

@@ -4,7 +4,7 @@ import { CacheView } from "./cache.js";
 import { Comparison } from "./compare.js";
 import { byID, bytesText, debounced, freshID, h, icon, marked, millisecondsText, tabList } from "./dom.js";
 import { stepFields } from "./fields.js";
-import { Catalogue, exampleStep, parseRecipe, stepText } from "./grammar.js";
+import { Catalogue, exampleStep, parseRecipe, parseStep, stepText } from "./grammar.js";
 import { segment, snippets, variantPath } from "./snippets.js";
 
 const START = "thumbnail:600x400:fill:gravity=attention,rounded-mask:24,auto";
@@ -117,6 +117,13 @@ class Page {
     add.addEventListener("change", () => {
       if (add.value) this.add(add.value);
       add.value = "";
+    });
+    add.addEventListener("keydown", (event) => {
+      // Arrow keys and letters would choose from the closed list, and each choice adds a step: they open it.
+      const chooses = event.key.length === 1 || /^(Arrow|Page|Home$|End$)/.test(event.key);
+      if (!chooses || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      add.showPicker?.();
     });
     byID("recipe").addEventListener("input", (event) => {
       this.read(event.target.value);
@@ -241,6 +248,7 @@ class Page {
     this.showSnippet();
     if (!this.catalogue.unsigned) return;
     byID("stage").setAttribute("aria-busy", "true");
+    if (this.shownSource !== source) this.showStale(true);
     const options = { headers: { Accept: accept }, signal: abort.signal };
     try {
       // The original first: the variant's answer then says what it took without waiting for the same fetch.
@@ -287,7 +295,7 @@ class Page {
     const place = byID("failure");
     place.hidden = error === null;
     byID("stage").classList.toggle("failed", error !== null);
-    byID("panels").classList.toggle("stale", error !== null);
+    this.showStale(error !== null);
     for (const card of document.querySelectorAll(".step.faulty")) card.classList.remove("faulty");
     if (error === null) return place.replaceChildren();
     const isOurs = error instanceof Failure;
@@ -300,6 +308,11 @@ class Page {
       const on = [...byID("steps").children].filter((_, at) => !this.steps[at].isOff);
       on[number - 1]?.classList.add("faulty");
     }
+  }
+
+  /** Dims pictures and figures that are not, or not yet, those of what is asked for. */
+  showStale(isStale) {
+    for (const id of ["stage", "panels"]) byID(id).classList.toggle("stale", isStale);
   }
 
   showFacts() {
@@ -342,12 +355,28 @@ class Page {
   showSnippet() {
     if (!this.catalogue) return;
     const isSample = this.sample !== undefined;
+    const shown = this.variant?.type.replace("image/", "");
+    const name = this.output?.name ?? "auto";
     this.snippets = snippets({
       base: root.href, recipe: this.recipe, source: this.source,
       publicSource: isSample ? root.href + this.sample.path : this.source,
-      isUnsigned: this.catalogue.unsigned, size: this.variant?.size, format: this.variant?.type.replace("image/", ""),
+      isUnsigned: this.catalogue.unsigned, size: this.variant?.size,
+      format: name === "auto" || name === "original" ? shown : name,
+      closedRecipe: name === "auto" && shown ? this.closedRecipe(shown) : this.recipe,
     });
     byID("snippet").textContent = this.snippets[this.snippet ?? "url"];
+  }
+
+  /** The recipe in a format of its own in place of `auto`: programs elsewhere name no formats that they accept. */
+  closedRecipe(format) {
+    const given = this.output ? stepText(this.output).split(":").slice(1) : [];
+    const isNumber = (slot, value) => value === "" || slot.words.includes(value) || !Number.isNaN(Number(value));
+    const taken = given.filter((argument) => {
+      const { slots, values } = parseStep(`${format}:${argument}`, this.catalogue);
+      return slots?.every((slot, at) => slot.kind !== "number" || isNumber(slot, values[at]));
+    });
+    return [...this.steps.filter((step) => !step.isOff).map(stepText), [format, ...taken].join(":")].filter(Boolean)
+      .join(",");
   }
 
   async copy() {

@@ -29,9 +29,11 @@ export function dense(recipe, ratio) {
  * @param source as in a path of this server: a URL or `sample:NAME`
  * @param publicSource the same for programs elsewhere: a URL
  * @param size the variant's, if it is known
+ * @param format the one that is shown, if it is known
+ * @param closedRecipe the recipe for programs, which get the format that is shown; browsers choose theirs
  * @param isUnsigned whether the server answers URLs without a signature; else the command that signs one stands for it
  */
-export function snippets({ base, recipe, source, publicSource, size, format, isUnsigned }) {
+export function snippets({ base, recipe, source, publicSource, size, format, closedRecipe, isUnsigned }) {
   const url = (text) => base + variantPath(text, source);
   const name = (publicSource.split(/[?#]/)[0].split("/").pop() || "picture").replace(/\.\w+$/, "");
   const isPrivate = /^https?:\/\/(127\.|localhost|\[::1\])/.test(publicSource);
@@ -48,7 +50,7 @@ export function snippets({ base, recipe, source, publicSource, size, format, isU
       ` ${attributes} alt="" loading="lazy">`,
     ].join("\n"),
     pipectl: [
-      `pipectl get ${shellText(publicSource)}`, recipe && `-r ${shellText(recipe)}`,
+      `pipectl get ${shellText(publicSource)}`, closedRecipe && `-r ${shellText(closedRecipe)}`,
       isPrivate && "--set allowPrivateAddresses=true", `-o ${shellText(`${name}.${extension}`)}`,
     ].filter(Boolean).join(" \\\n    "),
     swift: [
@@ -58,7 +60,7 @@ export function snippets({ base, recipe, source, publicSource, size, format, isU
           + "let pipeline = try ImagePipeline(configuration)"
         : "let pipeline = try ImagePipeline()",
       `let image = try await pipeline.image(\n    for: ${swiftText(publicSource)},`,
-      `    recipe: ${swiftText(recipe || "auto")})`,
+      `    recipe: ${swiftText(closedRecipe || "auto")})`,
       "print(image.width, image.height, image.bytes.count)", "await pipeline.shutdown()",
     ].join("\n"),
   };

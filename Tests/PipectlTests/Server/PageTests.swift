@@ -23,7 +23,9 @@ extension CommandTests {
             let images = try FolderOrigin(folder: Samples.folder + "/originals", maxAge: 3600)
             defer { images.stop() }
             let token = "the-token-of-this-test"
-            try await RunningServer.with(environment: ["PIPECTL_ADMIN_TOKEN=" + token]) { server in
+            try await RunningServer.with(
+                ["sources.deny=denied.test"], environment: ["PIPECTL_ADMIN_TOKEN=" + token]
+            ) { server in
                 let origin = images.url("/x").dropLast(2)
                 let checks = try HelperProgram([
                     "timeout", "--kill-after=5", "600", Self.python, Self.repository + "/Tests/Page/page_test.py",
