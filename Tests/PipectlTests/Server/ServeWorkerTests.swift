@@ -30,7 +30,9 @@ extension CommandTests {
                     ("garbage", 422, "render-crashed"), ("hang", 504, "render-timeout"),
                 ]
                 for (number, (fault, status, problem)) in cases.enumerated() {
-                    let bad = try await server.ask(RunningServer.variant("thumbnail:20", origin.url("/" + fault)))
+                    let bad = try await server.ask(
+                        RunningServer.variant("thumbnail:20", origin.url("/" + fault)), ["X-Forwarded-For": "192.0.2.1"]
+                    )
                     #expect(bad.status == status)
                     #expect(String(decoding: bad.body, as: UTF8.self).contains(problem))
                     // Nothing of the server's inside.
