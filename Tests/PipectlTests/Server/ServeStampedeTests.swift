@@ -23,7 +23,10 @@ extension CommandTests {
                 gate.signal()
                 origin.stop()
             }
-            let patience = ["fetch.headerSeconds=600", "fetch.totalSeconds=600", "fetch.stallSeconds=600"]
+            let patience = [
+                "fetch.headerSeconds=600", "fetch.totalSeconds=600", "fetch.stallSeconds=600",
+                "server.connectionsPerAddress=1024",
+            ]
             try await RunningServer.with(patience) { server in
                 let connections = try await Self.connections(clients, to: server)
                 let path = RunningServer.variant("thumbnail:16,png", origin.url("/wanted.jpg"))
