@@ -63,11 +63,27 @@ struct Pipectl: AsyncParsableCommand {
                 finish(failure.exit.rawValue)
             }
             let text = fullMessage(for: error)
+            if exitCode(for: error) == .success, let word = misreadAsHelp(arguments) {
+                let isRecipe = (try? Recipe(String(word.dropFirst()))) != nil
+                let hint = isRecipe ? "a recipe follows -r: `-r \(word.dropFirst())`" : "see --help"
+                Console.error("pipectl: `\(word)` is not an option; \(hint)")
+                finish(ProgramExit.usage.rawValue)
+            }
             guard exitCode(for: error) == .success else {
                 Console.error(text)
                 finish(ProgramExit.usage.rawValue)
             }
             print(text)
+        }
+    }
+
+    /// A word such as `-thumbnail:300`, which the parser takes for the flags `-t`, `-h` and so on; nil if help was asked
+    /// for.
+    private static func misreadAsHelp(_ arguments: [String]) -> String? {
+        guard arguments.first != "help", !arguments.contains(where: ["-h", "--help"].contains) else { return nil }
+        return arguments.first { word in
+            word.hasPrefix("-") && !word.hasPrefix("--") && word.contains("h")
+                && !word.dropFirst().allSatisfy("hqv".contains)
         }
     }
 

@@ -123,9 +123,9 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
                 }
             }
         }
-        let duplicates = await reading.run { producer.duplicates }
+        let leftOut = await reading.run { (duplicates: producer.duplicates, ownOutputs: producer.ownOutputs) }
         let wasInterrupted = isInterrupted()
-        return await writing.run { finisher.end(duplicates: duplicates, isInterrupted: wasInterrupted) }
+        return await writing.run { finisher.end(leftOut, isInterrupted: wasInterrupted) }
     }
 }
 
@@ -152,6 +152,7 @@ final class BatchProducer: @unchecked Sendable {
     private var seen: Set<Int> = []
     private var canonical: [ByteString: Result<String, BatchFailure>] = [:]
     private(set) var duplicates = 0
+    private(set) var ownOutputs = 0
     /// A source with more recipes is split into portions, so that few render at once however many a manifest names.
     static let recipesAtOnce = 16
 
@@ -167,8 +168,13 @@ final class BatchProducer: @unchecked Sendable {
     func next() -> [BatchItem] {
         while pending.isEmpty {
             guard let entry = entries.next() else { return [] }
+            if entry == .ownOutput {
+                ownOutputs += 1
+                continue
+            }
             index += 1
             switch entry {
+            case .ownOutput: break
             case .failure(let source, let failure): return [failed(BatchSource(source: source), "", failure)]
             case .source(let source):
                 sources.note(source)

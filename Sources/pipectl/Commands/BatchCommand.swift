@@ -47,7 +47,7 @@ struct BatchCommand: AsyncParsableCommand {
             throw CommandFailure(
                 .usage, "nothing to do: name files, folders, URLs or a manifest, or - for a list on stdin")
         }
-        let input = BatchInput(
+        var input = BatchInput(
             arguments: sources, excludedFolders: [output, configuration.pipeline.cacheFolder].compactMap { $0 },
             isInterrupted: { Interruption.isRequested })
         guard !recipe.isEmpty || input.mayCarryRecipes else {
@@ -55,7 +55,7 @@ struct BatchCommand: AsyncParsableCommand {
         }
         let presets = try configuration.recipePresets()
         // An invalid recipe on the command line is a usage error; one in a manifest fails only its own items.
-        for text in recipe { _ = try Recipe(usage: text, presets: presets) }
+        let canonical = try recipe.map { try Recipe(usage: $0, presets: presets).description }
         var options = BatchOptions(
             recipes: recipe, outputFolder: output, nameTemplate: name, reportPath: report, galleryPath: gallery
         ) { text in
@@ -72,14 +72,20 @@ struct BatchCommand: AsyncParsableCommand {
         if verbose.isOn, !common.quiet { options.onFailure = { Console.error("failed: " + $0) } }
         if !common.quiet, isatty(STDERR_FILENO) == 1 {
             options.progressDescriptor = STDERR_FILENO
-            options.total = input.itemCount(defaultRecipes: recipe.count)
         }
         let summary = try await common.withPipeline(configuration, lookupThreads: 4) { pipeline in
-            let renderer = PipelineBatch(pipeline: pipeline, policy: policy)
+            let outputs = OwnOutputs(in: output) { canonical.flatMap { pipeline.variants(madeBy: $0) } }
+            input.isOwnOutput = outputs.contains
+            if options.progressDescriptor != nil { options.total = input.itemCount(defaultRecipes: recipe.count) }
+            let renderer = PipelineBatch(pipeline: pipeline, policy: policy, outputs: outputs)
             return try await BatchRunner(renderer: renderer, options: options).run(input)
         }
         if json { print(summary.json) }
-        if summary.items == 0, !summary.isInterrupted { Console.error(input.whyNothing) }
+        if summary.items == 0, !summary.isInterrupted {
+            Console.error(
+                summary.ownOutputs > 0
+                    ? "nothing to do: all that was found are outputs of these recipes" : input.whyNothing)
+        }
         if !common.quiet { Console.error(String(summary.text.dropLast())) }
         if summary.exit != .done { throw ExitCode(summary.exit.rawValue) }
     }
@@ -88,6 +94,7 @@ struct BatchCommand: AsyncParsableCommand {
 private struct PipelineBatch: BatchRendering {
     let pipeline: ImagePipeline
     let policy: CachePolicy
+    let outputs: OwnOutputs
 
     func render(source: BatchSource, recipe text: String) async -> BatchOutcome {
         do {
@@ -97,6 +104,8 @@ private struct PipelineBatch: BatchRendering {
             let response = try await pipeline.answer(request)
             var item = ItemJSON(source: source.source, recipe: text, outcome: .failed)
             item.fill(response)
+            // An original that its recipe leaves as it is stays a source.
+            if response.digest != response.record.digest { outputs.add((response.bytes.count, response.digest)) }
             let fileExtension = response.format.fileExtension
             return .variant(BatchVariant(bytes: response.bytes, fileExtension: fileExtension, item: item))
         } catch let error as PipelineError {

@@ -95,7 +95,12 @@ struct GetCommand: AsyncParsableCommand {
         do throws(FileError) {
             if let output, output != "-" {
                 item.output = output
-                item.written = try AtomicOutput.write(response.bytes, to: output)
+                item.written = try AtomicOutput.write(response.bytes, to: output) { path in
+                    guard case .file(let source) = ImageSource(source), let identity = FileIdentity(path: source),
+                        identity == FileIdentity(path: path)
+                    else { return nil }
+                    return "it is the source; write to another file"
+                }
                 if !common.quiet, let note = Self.extensionNote(output, response.format) { Console.error(note) }
             } else if !json {
                 try Console.write(response.bytes)
