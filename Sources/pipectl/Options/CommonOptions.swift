@@ -49,10 +49,22 @@ struct CommonOptions: ParsableArguments {
     ) async throws -> Value {
         var configuration = try configuration.pipelineConfiguration()
         configuration.lookupThreads = lookupThreads
-        let pipeline = try ImagePipeline(configuration)
+        let pipeline = try pipeline(configuration)
         let result = await Result(of: { try await work(pipeline) })
         await pipeline.shutdown()
         return try result.get()
+    }
+
+    /// A pipeline; an error of the default cache folder says how to choose another.
+    func pipeline(_ configuration: PipelineConfiguration) throws(PipelineError) -> ImagePipeline {
+        do throws(PipelineError) {
+            return try ImagePipeline(configuration)
+        } catch {
+            guard error.code == .cacheUnavailable, !collectedSettings().isSet("cache") else { throw error }
+            var error = error
+            error.message += "; this is the default cache folder: name another with --cache DIR or XDG_CACHE_HOME"
+            throw error
+        }
     }
 
     private static func environment() -> [String: String] {
