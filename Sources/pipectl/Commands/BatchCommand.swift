@@ -19,20 +19,23 @@ struct BatchCommand: AsyncParsableCommand {
               find . -name '*.png' | pipectl batch - -r png -o out --name '{index}.{ext}'
             """)
 
-    @Argument(help: ArgumentHelp("Files, folders, globs, URLs, lists, manifests, or -.", valueName: "sources"))
+    @Argument(
+        help: ArgumentHelp("Files, folders, globs, URLs, lists, manifests, or -.", valueName: "sources"),
+        completion: .file())
     var sources: [String] = []
     @Option(
         name: .shortAndLong, parsing: .singleValue,
         help: ArgumentHelp(
-            "Recipe to apply to each source; repeatable. A manifest's recipes replace these.", valueName: "recipe"))
+            "Recipe to apply to each source; repeatable. A manifest's recipes replace these.", valueName: "recipe"),
+        completion: .recipe)
     var recipe: [String] = []
-    @Option(name: .shortAndLong, help: ArgumentHelp("Folder to write to.", valueName: "dir"))
+    @Option(name: .shortAndLong, help: ArgumentHelp("Folder to write to.", valueName: "dir"), completion: .directory)
     var output: String
     @Option(help: ArgumentHelp("{stem} {ext} {dir} {recipe} {width} {height} {key} {index}", valueName: "template"))
     var name: String?
-    @Option(help: ArgumentHelp("Write one line of JSON per item.", valueName: "file"))
+    @Option(help: ArgumentHelp("Write one line of JSON per item.", valueName: "file"), completion: .file())
     var report: String?
-    @Option(help: ArgumentHelp("Write a contact sheet.", valueName: "file"))
+    @Option(help: ArgumentHelp("Write a contact sheet.", valueName: "file"), completion: .file())
     var gallery: String?
     @Flag(help: "Print the summary as one JSON object on stdout.")
     var json = false

@@ -6,13 +6,16 @@ import Variants
 
 /// The options that every command takes, and the settings that result from them.
 struct CommonOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("Cache folder (default $XDG_CACHE_HOME/image-pipeline).", valueName: "dir"))
+    @Option(
+        help: ArgumentHelp("Cache folder (default $XDG_CACHE_HOME/image-pipeline).", valueName: "dir"),
+        completion: .directory)
     var cache: String?
-    @Option(help: ArgumentHelp("Settings file (YAML).", valueName: "file"))
+    @Option(help: ArgumentHelp("Settings file (YAML).", valueName: "file"), completion: .file())
     var config: String?
     @Option(
         name: .customLong("set"), parsing: .unconditionalSingleValue,
-        help: ArgumentHelp("Set one setting, as JSON or a bare word; repeatable.", valueName: "key=value"))
+        help: ArgumentHelp("Set one setting, as JSON or a bare word; repeatable.", valueName: "key=value"),
+        completion: .setting)
     var assignments: [String] = []
     @Flag(name: .shortAndLong, help: "Print no progress and no summary on stderr.")
     var quiet = false

@@ -168,6 +168,11 @@ extension CommandTests {
             let source = Samples.original("grey.jpg")
             let odd = try await site.run(["get", source, "-r", "thumbnail:20,png", "-o", "x.jpeg"])
             #expect(odd.exit == 0 && odd.errors.contains("x.jpeg holds png"), "\(odd.errors)")
+            for name in ["x.heic", "x.bmp"] {
+                let foreign = try await site.run(["get", source, "-r", "thumbnail:20", "-o", name])
+                let note = "\(name) holds jpeg; the format of \(name.dropFirst()) files is not written\n"
+                #expect(foreign.exit == 0 && foreign.errors.hasSuffix(note), "\(foreign.errors)")
+            }
             let usual = try await site.run(["get", source, "-r", "thumbnail:20", "-o", "x.JPEG"])
             #expect(usual.exit == 0 && usual.errors.isEmpty)
         }
