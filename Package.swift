@@ -48,6 +48,7 @@ let package = Package(
         .target(name: "CVips", linkerSettings: [.linkedLibrary("dl")]),
         .target(name: "CChecksum"),
         .target(name: "CPage", exclude: ["Web"]),
+        .target(name: "COlderGlibc"),
         .target(name: "CResample"),
         .target(name: "CSandbox", cSettings: [.define("_GNU_SOURCE")]),
         .target(
@@ -106,7 +107,8 @@ let package = Package(
         .executableTarget(
             name: "pipectl",
             dependencies: [
-                "CYAML", "HTTPCaching", "ImageServer", "ImageServerNIO", "Pipeline", "PipelineSupport", "Variants",
+                "COlderGlibc", "CYAML", "HTTPCaching", "ImageServer", "ImageServerNIO", "Pipeline", "PipelineSupport",
+                "Variants",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],
@@ -127,6 +129,7 @@ let package = Package(
         .executableTarget(
             name: "masked-frames", dependencies: ["Pipeline", "Variants"],
             path: "samples/programs/MaskedFrames", packageAccess: false, swiftSettings: settings),
+        .executableTarget(name: "refused-calls", path: "Tests/RefusedCalls"),
         .target(name: "FaultyCalls", path: "Tests/FaultyCalls", linkerSettings: [.linkedLibrary("dl")]),
         .executableTarget(
             name: "store-worker",

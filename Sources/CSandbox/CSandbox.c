@@ -139,7 +139,7 @@ int csandbox_wakeup(void) {
 }
 
 int csandbox_spawn(
-    const char *path, char *const *arguments, char *const *environment, int requests, int stops, int errors,
+    const char *path, char *const *arguments, char *const *environment, int null, int requests, int stops, int errors,
     pid_t *child) {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -156,7 +156,8 @@ int csandbox_spawn(
     sigfillset(&signals);
     posix_spawnattr_setsigdefault(&attributes, &signals);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    if (!failure) failure = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDWR, 0);
+    // First, so that its number may be one of those that are assigned below.
+    if (!failure) failure = posix_spawn_file_actions_adddup2(&actions, null, 0);
     if (!failure) failure = posix_spawn_file_actions_adddup2(&actions, 0, 1);
     if (!failure) failure = posix_spawn_file_actions_adddup2(&actions, errors, CSANDBOX_ERRORS);
     if (!failure) failure = posix_spawn_file_actions_adddup2(&actions, requests, CSANDBOX_REQUESTS);

@@ -7,6 +7,15 @@ extension ImagePipeline {
         (try? await tiers.folder?.recentVariants(count)) ?? []
     }
 
+    /// Length and digest of each variant in the cache folder that a recipe made and that is not its own original. Blocks on
+    /// the disk.
+    ///
+    /// - Parameter recipe: canonical text.
+    package func variants(madeBy recipe: String) -> [(length: Int, digest: String)] {
+        // As above.
+        (try? tiers.folder?.store.variants(madeBy: recipe)) ?? []
+    }
+
     /// A variant as the cache folder holds it; nil if it does not.
     package func storedVariant(
         _ key: String, of original: String

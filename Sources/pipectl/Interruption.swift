@@ -16,18 +16,19 @@ enum Interruption {
 
     static var isRequested: Bool { arrived.load(ordering: .acquiring) }
 
-    /// Starts catching the signals.
+    /// Starts catching the signals. Returns the error number if the system starts no thread, else 0.
     ///
     /// The handler writes to a pipe that a thread reads. That works whichever thread the signal is delivered to,
     /// including threads that libraries start.
-    static func arm() {
+    static func arm() -> Int32 {
         var ends: [Int32] = [-1, -1]
         // Without a pipe, the signals keep their default action and terminate the process.
-        guard pipe(&ends) == 0 else { return }
+        guard pipe(&ends) == 0 else { return 0 }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         (reader, writer) = (ends[0], ends[1])
-        guard startThread({ wait() }) else { return }
+        guard startThread({ wait() }) else { return errno }
         catchSignals([SIGINT, SIGTERM])
+        return 0
     }
 
     /// Calls `handler` at each SIGHUP from now on, which otherwise terminates the process; nil ignores further ones.

@@ -36,21 +36,26 @@ struct Pipectl: AsyncParsableCommand {
     static func main() {
         // Must come first, before a second thread exists: a worker process does not parse commands.
         RenderWorker.runIfAsked()
+        if let refusal = Surroundings.refusal { fail(refusal) }
         // If a pipe's reader goes away, let the write fail instead of killing the process.
         signal(SIGPIPE, SIG_IGN)
         // Likewise for a file that exceeds the size limit (`ulimit -f`).
         signal(SIGXFSZ, SIG_IGN)
-        Interruption.arm()
+        let threadFailure = Interruption.arm()
         let arguments = Array(CommandLine.arguments.dropFirst())
         let doesManyThings = arguments.first == "batch" || arguments.first == "serve"
-        MainThread.run(isAlone: !doesManyThings) { await run(arguments) }
+        if doesManyThings, let refusal = Surroundings.refusalOfAddressSpace { fail(refusal) }
+        // Where no thread can be started, the cooperative pool would try for ever.
+        MainThread.run(isAlone: !doesManyThings || threadFailure != 0) { await run(arguments, threadFailure) }
         fflush(nil)
     }
 
-    private static func run(_ arguments: [String]) async {
+    /// - Parameter threadFailure: the error number of a thread that could not be started; 0 if it could.
+    private static func run(_ arguments: [String], _ threadFailure: Int32) async {
         do {
             var command = try parseAsRoot(arguments)
             if var command = command as? any AsyncParsableCommand {
+                if threadFailure != 0 { throw Surroundings.refusal(withoutThreads: threadFailure) }
                 try await command.run()
             } else {
                 try command.run()
@@ -58,17 +63,38 @@ struct Pipectl: AsyncParsableCommand {
         } catch let code as ExitCode {
             finish(code.rawValue)
         } catch {
-            if let failure = CommandFailure(error) {
-                Console.error("pipectl: " + failure.message)
-                finish(failure.exit.rawValue)
-            }
+            if let failure = CommandFailure(error) { fail(failure) }
             let text = fullMessage(for: error)
+            if exitCode(for: error) == .success, let word = misreadAsHelp(arguments) {
+                let isRecipe = (try? Recipe(String(word.dropFirst()))) != nil
+                let hint = isRecipe ? "a recipe follows -r: `-r \(word.dropFirst())`" : "see --help"
+                Console.error("pipectl: `\(word)` is not an option; \(hint)")
+                finish(ProgramExit.usage.rawValue)
+            }
             guard exitCode(for: error) == .success else {
                 Console.error(text)
                 finish(ProgramExit.usage.rawValue)
             }
             print(text)
         }
+    }
+
+    /// A word such as `-thumbnail:300`, which the parser takes for the flags `-t`, `-h` and so on; nil if help was asked
+    /// for.
+    private static func misreadAsHelp(_ arguments: [String]) -> String? {
+        // Those with three dashes are the shell's, which asks for completions.
+        guard arguments.first != "help", arguments.first?.hasPrefix("---") != true,
+            !arguments.contains(where: ["-h", "--help"].contains)
+        else { return nil }
+        return arguments.first { word in
+            word.hasPrefix("-") && !word.hasPrefix("--") && word.contains("h")
+                && !word.dropFirst().allSatisfy("hqv".contains)
+        }
+    }
+
+    private static func fail(_ failure: CommandFailure) -> Never {
+        Console.error("pipectl: " + failure.message)
+        finish(failure.exit.rawValue)
     }
 
     private static func finish(_ code: Int32) -> Never {

@@ -32,11 +32,11 @@ int csandbox_fix_length(int file);
 /// Makes an eventfd that wakes a poll. Returns a descriptor or -errno.
 int csandbox_wakeup(void);
 
-/// Starts a program with three descriptors (`CSANDBOX_…`), /dev/null as stdin and stdout, every other descriptor
+/// Starts a program with three descriptors (`CSANDBOX_…`), `null` as stdin and stdout, every other descriptor
 /// closed, no signal blocked or ignored, and no environment but the given one. Returns 0 or an error number.
 int csandbox_spawn(
     const char *path, char *_Nullable const *_Nonnull arguments, char *_Nullable const *_Nonnull environment,
-    int requests, int stops, int errors, pid_t *child);
+    int null, int requests, int stops, int errors, pid_t *child);
 /// Sets a child's soft limits: CPU seconds over its whole life, and bytes of any file it writes. Returns 0 or -errno.
 int csandbox_limit_child(pid_t child, uint64_t cpu_seconds, uint64_t file_bytes);
 /// CPU seconds that all threads of a process have used; negative if there is no such process.

@@ -13,6 +13,16 @@ extension DiskTier {
 }
 
 extension DiskStore {
+    /// Length and digest of each variant that a recipe made and that is not its own original. Reads the whole table.
+    package func variants(madeBy recipe: String) throws(StoreError) -> [(length: Int, digest: String)] {
+        try lookUp { view throws(StoreError) in
+            try view.connection.rows(
+                "SELECT length, digest FROM variants WHERE recipe = ?1 AND digest <> original", .text(recipe)
+            ) { (length: $0.count(0), digest: $0.digestKey(1)) }
+            .compactMap { row in row.digest.map { (length: row.length, digest: $0.text) } }
+        } ?? []
+    }
+
     /// Rows are numbered as they are stored, so neither this nor the look-up of a source reads the whole table.
     fileprivate func recentVariants(_ count: Int) throws(StoreError) -> [RecentVariant] {
         try lookUp { view throws(StoreError) in

@@ -87,20 +87,25 @@ final class WorkerProcess: @unchecked Sendable {
             let status = csandbox_socket_pair(start)
             return status == 0 ? csandbox_socket_pair(start + 2) : status
         }
+        var step = "socketpair"
         let notes = status == 0 ? csandbox_memory_file("worker-notes") : -1
-        if status == 0 { status = notes < 0 ? notes : Self.bound(notes) }
+        if status == 0 { (status, step) = (notes < 0 ? notes : Self.bound(notes), "memfd_create") }
+        let null = open("/dev/null", O_RDWR | O_CLOEXEC)
+        defer { if null >= 0 { close(null) } }
+        if status == 0, null < 0 { (status, step) = (-errno, "/dev/null") }
         var child = pid_t()
         if status == 0 {
             var words = cStrings(["pipectl", RenderWorker.argument, String(configuration.memory)])
             var variables = cStrings(configuration.variables())
             defer { for text in words + variables { free(text) } }
-            status = -csandbox_spawn(program, &words, &variables, ends[1], ends[3], notes, &child)
+            step = program
+            status = -csandbox_spawn(program, &words, &variables, null, ends[1], ends[3], notes, &child)
         }
         guard status == 0 else {
             for descriptor in [ends[0], ends[2], notes] where descriptor >= 0 { close(descriptor) }
             throw RenderError(
                 .workerUnavailable,
-                "render workers cannot be started: \(program): \(String(cString: strerror(-status)))")
+                "render workers cannot be started: \(step): \(String(cString: strerror(-status)))")
         }
         return WorkerProcess(child: child, requests: ends[0], stops: ends[2], notes: notes)
     }

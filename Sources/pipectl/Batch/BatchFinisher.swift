@@ -115,8 +115,8 @@ final class BatchFinisher: @unchecked Sendable {
         }
     }
 
-    func end(duplicates: Int, isInterrupted: Bool) -> BatchSummary {
-        summary.duplicates = duplicates
+    func end(_ leftOut: (duplicates: Int, ownOutputs: Int), isInterrupted: Bool) -> BatchSummary {
+        (summary.duplicates, summary.ownOutputs) = leftOut
         summary.isInterrupted = isInterrupted
         summary.seconds = seconds
         if let gallery = gallery.take() {

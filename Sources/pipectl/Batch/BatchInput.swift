@@ -21,6 +21,8 @@ enum BatchEntry: Sendable, Hashable {
     case source(BatchSource)
     /// `source` names the line, for example `list.csv:12`.
     case failure(source: String, BatchFailure)
+    /// What the batch itself wrote in this run or an earlier one.
+    case ownOutput
 }
 
 /// The sources of a batch, pulled one at a time: neither lists nor manifests are ever loaded whole.
@@ -33,6 +35,8 @@ struct BatchInput: Sequence {
     var arguments: [String]
     /// Folders skipped inside folder arguments: the output and the cache, so that a run does not read its own results.
     var excludedFolders: [String] = []
+    /// Whether a source is an output of the batch, which is left out.
+    var isOwnOutput: @Sendable (String) -> Bool = { _ in false }
     /// Polled while waiting for standard input; true ends the input.
     var isInterrupted: @Sendable () -> Bool = { false }
 
@@ -49,8 +53,11 @@ struct BatchInput: Sequence {
     func itemCount(defaultRecipes: Int) -> Int? {
         if arguments.contains("-") { return nil }
         return reduce(0) { total, entry in
-            if case .source(let source) = entry { return total + (source.recipes?.count ?? defaultRecipes) }
-            return total + 1
+            switch entry {
+            case .source(let source): total + (source.recipes?.count ?? defaultRecipes)
+            case .failure: total + 1
+            case .ownOutput: total
+            }
         }
     }
 
@@ -91,6 +98,12 @@ struct BatchInput: Sequence {
         }
 
         mutating func next() -> BatchEntry? {
+            guard let entry = nextOfAll() else { return nil }
+            if case .source(let source) = entry, input.isOwnOutput(source.source) { return .ownOutput }
+            return entry
+        }
+
+        private mutating func nextOfAll() -> BatchEntry? {
             while true {
                 if let entry = current?.next() { return entry }
                 current = nil

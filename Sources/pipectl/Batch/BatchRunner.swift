@@ -62,6 +62,8 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
     }
 
     /// Runs until the input ends or an interruption is requested, then waits for the renders in progress.
+    ///
+    /// - Throws: if the output cannot be written at all, or no worker can be started before anything was rendered.
     func run(_ input: BatchInput) async throws(CommandFailure) -> BatchSummary {
         // Created first: `BatchFinisher` creates the output folder.
         let sources = SourceGuard(input, outputFolder: options.outputFolder)
@@ -73,7 +75,10 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
         let window = concurrency * 4
         let renderer = renderer
         let isInterrupted = options.isInterrupted
-        await withTaskGroup(of: Step.self) { group in
+        let unable = await withTaskGroup(of: Step.self) { group in
+            /// Why nothing can be rendered, which is then true of every item.
+            var unable: BatchFailure?
+            var hasRendered = false
             /// How many items of each group pulled together are still rendering, keyed by the number of the group's
             /// first item.
             var running: [Int: Int] = [:]
@@ -113,6 +118,13 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
                         }
                     }
                 case .rendered(let number, let first, let item, let outcome):
+                    switch outcome {
+                    case .variant(let variant): hasRendered = hasRendered || variant.item.outcome == .rendered
+                    case .failure(let failure) where !hasRendered && failure.meansNoWorker:
+                        unable = unable ?? failure
+                        hasEnded = true
+                    case .failure: break
+                    }
                     waiting[number] = (item, outcome)
                     running[first, default: 1] -= 1
                     if running[first] == 0 { running[first] = nil }
@@ -122,11 +134,19 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
                     await writing.run { finisher.finish(item, outcome) }
                 }
             }
+            return hasRendered ? nil : unable
         }
-        let duplicates = await reading.run { producer.duplicates }
+        let leftOut = await reading.run { (duplicates: producer.duplicates, ownOutputs: producer.ownOutputs) }
         let wasInterrupted = isInterrupted()
-        return await writing.run { finisher.end(duplicates: duplicates, isInterrupted: wasInterrupted) }
+        let summary = await writing.run { finisher.end(leftOut, isInterrupted: wasInterrupted) }
+        if let unable, !wasInterrupted { throw CommandFailure(ProgramExit(unable.code), unable.message) }
+        return summary
     }
+}
+
+extension BatchFailure {
+    /// Whether it is the program's and not the item's.
+    fileprivate var meansNoWorker: Bool { code == .workersUnavailable || code == .libraryUnavailable }
 }
 
 struct BatchItem: Sendable {
@@ -152,6 +172,7 @@ final class BatchProducer: @unchecked Sendable {
     private var seen: Set<Int> = []
     private var canonical: [ByteString: Result<String, BatchFailure>] = [:]
     private(set) var duplicates = 0
+    private(set) var ownOutputs = 0
     /// A source with more recipes is split into portions, so that few render at once however many a manifest names.
     static let recipesAtOnce = 16
 
@@ -167,8 +188,13 @@ final class BatchProducer: @unchecked Sendable {
     func next() -> [BatchItem] {
         while pending.isEmpty {
             guard let entry = entries.next() else { return [] }
+            if entry == .ownOutput {
+                ownOutputs += 1
+                continue
+            }
             index += 1
             switch entry {
+            case .ownOutput: break
             case .failure(let source, let failure): return [failed(BatchSource(source: source), "", failure)]
             case .source(let source):
                 sources.note(source)

@@ -8,6 +8,8 @@ struct BatchSummary: Sendable, Hashable {
     var unchanged = 0
     /// Items skipped because the same source and recipe came earlier in the input.
     var duplicates = 0
+    /// Files left out because they are outputs of the batch, not sources.
+    var ownOutputs = 0
     var outcomes: [ItemOutcome: Int] = [:]
     /// How originals were obtained; an item that shared another's fetch is not counted.
     var originalOutcomes: [OriginalOutcome: Int] = [:]
@@ -60,7 +62,8 @@ struct BatchSummary: Sendable, Hashable {
                 + " rendered \(outcomes[.rendered, default: 0]), failed \(failed)"
                 + (skipped > 0 ? ", skipped \(skipped) (no images)" : ""),
             "  files written \(written), unchanged \(unchanged)"
-                + (duplicates > 0 ? ", duplicates \(duplicates)" : ""),
+                + (duplicates > 0 ? ", duplicates \(duplicates)" : "")
+                + (ownOutputs > 0 ? ", own outputs left out \(ownOutputs)" : ""),
         ]
         var originals = OriginalOutcome.listed.compactMap { outcome in
             originalOutcomes[outcome].map { "\(outcome.rawValue) \($0)" }
@@ -85,6 +88,7 @@ struct BatchSummary: Sendable, Hashable {
         json.add("written", written)
         json.add("unchanged", unchanged)
         json.add("duplicates", duplicates)
+        json.add("ownOutputs", ownOutputs)
         json.add("outcomes") { inner in
             for outcome in ItemOutcome.allCases { inner.add(outcome.rawValue, outcomes[outcome, default: 0]) }
         }

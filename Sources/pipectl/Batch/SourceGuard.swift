@@ -52,7 +52,9 @@ final class SourceGuard: Sendable {
         var known = input
         known.arguments.removeAll { $0 == "-" }
         // Protect manifests and other file arguments too, not only the sources they name.
-        for path in known.arguments { if let identity = FileIdentity(path: path) { found.insert(identity.hashValue) } }
+        for path in known.arguments where !input.isOwnOutput(path) {
+            if let identity = FileIdentity(path: path) { found.insert(identity.hashValue) }
+        }
         for case .source(let source) in known where source.source.firstRange(of: "://") == nil {
             if let identity = FileIdentity(path: source.source) { found.insert(identity.hashValue) }
         }

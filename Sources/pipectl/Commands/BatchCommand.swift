@@ -19,20 +19,23 @@ struct BatchCommand: AsyncParsableCommand {
               find . -name '*.png' | pipectl batch - -r png -o out --name '{index}.{ext}'
             """)
 
-    @Argument(help: ArgumentHelp("Files, folders, globs, URLs, lists, manifests, or -.", valueName: "sources"))
+    @Argument(
+        help: ArgumentHelp("Files, folders, globs, URLs, lists, manifests, or -.", valueName: "sources"),
+        completion: .file())
     var sources: [String] = []
     @Option(
         name: .shortAndLong, parsing: .singleValue,
         help: ArgumentHelp(
-            "Recipe to apply to each source; repeatable. A manifest's recipes replace these.", valueName: "recipe"))
+            "Recipe to apply to each source; repeatable. A manifest's recipes replace these.", valueName: "recipe"),
+        completion: .recipe)
     var recipe: [String] = []
-    @Option(name: .shortAndLong, help: ArgumentHelp("Folder to write to.", valueName: "dir"))
+    @Option(name: .shortAndLong, help: ArgumentHelp("Folder to write to.", valueName: "dir"), completion: .directory)
     var output: String
     @Option(help: ArgumentHelp("{stem} {ext} {dir} {recipe} {width} {height} {key} {index}", valueName: "template"))
     var name: String?
-    @Option(help: ArgumentHelp("Write one line of JSON per item.", valueName: "file"))
+    @Option(help: ArgumentHelp("Write one line of JSON per item.", valueName: "file"), completion: .file())
     var report: String?
-    @Option(help: ArgumentHelp("Write a contact sheet.", valueName: "file"))
+    @Option(help: ArgumentHelp("Write a contact sheet.", valueName: "file"), completion: .file())
     var gallery: String?
     @Flag(help: "Print the summary as one JSON object on stdout.")
     var json = false
@@ -47,7 +50,7 @@ struct BatchCommand: AsyncParsableCommand {
             throw CommandFailure(
                 .usage, "nothing to do: name files, folders, URLs or a manifest, or - for a list on stdin")
         }
-        let input = BatchInput(
+        var input = BatchInput(
             arguments: sources, excludedFolders: [output, configuration.pipeline.cacheFolder].compactMap { $0 },
             isInterrupted: { Interruption.isRequested })
         guard !recipe.isEmpty || input.mayCarryRecipes else {
@@ -57,7 +60,7 @@ struct BatchCommand: AsyncParsableCommand {
         configuration.pipeline.longRenders = .max
         let presets = try configuration.recipePresets()
         // An invalid recipe on the command line is a usage error; one in a manifest fails only its own items.
-        for text in recipe { _ = try Recipe(usage: text, presets: presets) }
+        let canonical = try recipe.map { try Recipe(usage: $0, presets: presets).description }
         var options = BatchOptions(
             recipes: recipe, outputFolder: output, nameTemplate: name, reportPath: report, galleryPath: gallery
         ) { text in
@@ -74,14 +77,20 @@ struct BatchCommand: AsyncParsableCommand {
         if verbose.isOn, !common.quiet { options.onFailure = { Console.error("failed: " + $0) } }
         if !common.quiet, isatty(STDERR_FILENO) == 1 {
             options.progressDescriptor = STDERR_FILENO
-            options.total = input.itemCount(defaultRecipes: recipe.count)
         }
         let summary = try await common.withPipeline(configuration, lookupThreads: 4) { pipeline in
-            let renderer = PipelineBatch(pipeline: pipeline, policy: policy)
+            let outputs = OwnOutputs(in: output) { canonical.flatMap { pipeline.variants(madeBy: $0) } }
+            input.isOwnOutput = outputs.contains
+            if options.progressDescriptor != nil { options.total = input.itemCount(defaultRecipes: recipe.count) }
+            let renderer = PipelineBatch(pipeline: pipeline, policy: policy, outputs: outputs)
             return try await BatchRunner(renderer: renderer, options: options).run(input)
         }
         if json { print(summary.json) }
-        if summary.items == 0, !summary.isInterrupted { Console.error(input.whyNothing) }
+        if summary.items == 0, !summary.isInterrupted {
+            Console.error(
+                summary.ownOutputs > 0
+                    ? "nothing to do: all that was found are outputs of these recipes" : input.whyNothing)
+        }
         if !common.quiet { Console.error(String(summary.text.dropLast())) }
         if summary.exit != .done { throw ExitCode(summary.exit.rawValue) }
     }
@@ -90,6 +99,7 @@ struct BatchCommand: AsyncParsableCommand {
 private struct PipelineBatch: BatchRendering {
     let pipeline: ImagePipeline
     let policy: CachePolicy
+    let outputs: OwnOutputs
 
     func render(source: BatchSource, recipe text: String) async -> BatchOutcome {
         do {
@@ -99,6 +109,8 @@ private struct PipelineBatch: BatchRendering {
             let response = try await pipeline.answer(request)
             var item = ItemJSON(source: source.source, recipe: text, outcome: .failed)
             item.fill(response)
+            // An original that its recipe leaves as it is stays a source.
+            if response.digest != response.record.digest { outputs.add((response.bytes.count, response.digest)) }
             let fileExtension = response.format.fileExtension
             return .variant(BatchVariant(bytes: response.bytes, fileExtension: fileExtension, item: item))
         } catch let error as PipelineError {

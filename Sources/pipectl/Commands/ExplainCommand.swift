@@ -17,9 +17,10 @@ struct ExplainCommand: AsyncParsableCommand {
               pipectl explain https://example.org/a.jpg --field 'Accept-Language: de'
             """)
 
-    @Argument(help: ArgumentHelp("An http(s) URL or a file.", valueName: "source"))
+    @Argument(help: ArgumentHelp("An http(s) URL or a file.", valueName: "source"), completion: .file())
     var source: String
-    @Option(name: .shortAndLong, help: ArgumentHelp("The recipe of the variant.", valueName: "recipe"))
+    @Option(
+        name: .shortAndLong, help: ArgumentHelp("The recipe of the variant.", valueName: "recipe"), completion: .recipe)
     var recipe: String?
     @Option(
         name: .customLong("field"), parsing: .singleValue,

@@ -15,11 +15,14 @@ struct GetCommand: AsyncParsableCommand {
               pipectl get https://example.org/photo.jpg > photo.jpg
             """)
 
-    @Argument(help: ArgumentHelp("An http(s) URL or a file.", valueName: "source"))
+    @Argument(help: ArgumentHelp("An http(s) URL or a file.", valueName: "source"), completion: .file())
     var source: String
-    @Option(name: .shortAndLong, help: ArgumentHelp("The recipe to apply; see `pipectl recipes`.", valueName: "recipe"))
+    @Option(
+        name: .shortAndLong, help: ArgumentHelp("The recipe to apply; see `pipectl recipes`.", valueName: "recipe"),
+        completion: .recipe)
     var recipe: String?
-    @Option(name: .shortAndLong, help: ArgumentHelp("Write here; - is stdout.", valueName: "file"))
+    @Option(
+        name: .shortAndLong, help: ArgumentHelp("Write here; - is stdout.", valueName: "file"), completion: .file())
     var output: String?
     @Flag(help: "Print what was done as one JSON object; without -o the bytes are not printed.")
     var json = false
@@ -84,18 +87,35 @@ struct GetCommand: AsyncParsableCommand {
         return try result.get()
     }
 
+    /// Extensions of formats that are not written.
+    private static let foreignExtensions = [
+        "bmp", "dib", "ico", "jp2", "pbm", "pdf", "pgm", "ppm", "psd", "svgz", "tga",
+    ]
+
     /// A note to print if the file's extension names a different format than the file holds.
     static func extensionNote(_ output: String, _ format: ImageFormat) -> String? {
-        guard let promised = ImageFormat(extensionOf: output), promised != format else { return nil }
-        return "pipectl: note: \(output) holds \(format.rawValue); end the recipe with `\(promised.rawValue)` "
-            + "to match its file name"
+        let promised = ImageFormat(extensionOf: output)
+        guard promised != format else { return nil }
+        let holds = "pipectl: note: \(output) holds \(format.rawValue); "
+        if let promised, OutputSpecification.Kind(rawValue: promised.rawValue) != nil {
+            return holds + "end the recipe with `\(promised.rawValue)` to match its file name"
+        }
+        guard let ending = output.fileExtension, promised != nil || foreignExtensions.contains(ending) else {
+            return nil
+        }
+        return holds + "the format of .\(ending) files is not written"
     }
 
     private func write(_ response: ImageResponse, _ item: inout ItemJSON) throws(PipelineError) {
         do throws(FileError) {
             if let output, output != "-" {
                 item.output = output
-                item.written = try AtomicOutput.write(response.bytes, to: output)
+                item.written = try AtomicOutput.write(response.bytes, to: output) { path in
+                    guard case .file(let source) = ImageSource(source), let identity = FileIdentity(path: source),
+                        identity == FileIdentity(path: path)
+                    else { return nil }
+                    return "it is the source; write to another file"
+                }
                 if !common.quiet, let note = Self.extensionNote(output, response.format) { Console.error(note) }
             } else if !json {
                 try Console.write(response.bytes)
@@ -123,10 +143,16 @@ extension Recipe {
 extension ImageFormat {
     /// The format that the file name's extension denotes; nil if it denotes none.
     fileprivate init?(extensionOf file: String) {
-        guard let dot = file.lastIndex(of: "."), !file[dot...].contains("/") else { return nil }
-        let written = file[file.index(after: dot)...].lowercased()
-        guard let format = Self.allCases.first(where: { $0.fileExtensions.contains(written) }) else { return nil }
+        guard let format = file.fileExtension.flatMap(Self.init(fileExtension:)) else { return nil }
         self = format
+    }
+}
+
+extension String {
+    /// What stands behind the last dot of a file's name, in lower case; nil without a dot.
+    fileprivate var fileExtension: String? {
+        guard let dot = lastIndex(of: "."), !self[dot...].contains("/") else { return nil }
+        return self[index(after: dot)...].lowercased()
     }
 }
 

@@ -10,7 +10,7 @@ struct InfoCommand: AsyncParsableCommand {
         abstract: "Show an original's format, size, camera, digest, freshness and colours.",
         discussion: "Examples:\n  pipectl info photo.jpg\n  pipectl info https://example.org/photo.jpg --json")
 
-    @Argument(help: ArgumentHelp("An http(s) URL or a file.", valueName: "source"))
+    @Argument(help: ArgumentHelp("An http(s) URL or a file.", valueName: "source"), completion: .file())
     var source: String
     @Flag(help: "One JSON object.")
     var json = false

@@ -8,7 +8,7 @@ struct RecipeCommand: ParsableCommand {
         abstract: "Show the canonical text of a recipe and what each step does.",
         discussion: "Example:\n  pipectl recipe 'thumbnail:0300x200:fill,rounded-mask:8%,webp:80'")
 
-    @Argument(help: "Recipe text.")
+    @Argument(help: "Recipe text.", completion: .recipe)
     var text: String
     @Flag(help: "One JSON object.")
     var json = false

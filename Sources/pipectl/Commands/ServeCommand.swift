@@ -48,7 +48,7 @@ struct ServeCommand: AsyncParsableCommand {
     private static let patience = Duration.seconds(10)
 
     func run() async throws {
-        Heap.limitArenas(processors: RunConfiguration.processors)
+        if Surroundings.addressSpace == nil { Heap.limitArenas(to: max(2, RunConfiguration.processors)) }
         let trimming = Task { await Heap.returnFreePages() }
         defer { trimming.cancel() }
         let settings = read()
@@ -66,7 +66,7 @@ struct ServeCommand: AsyncParsableCommand {
             site.metrics = .describingAll()
             caches.metrics = site.metrics
         }
-        let pipeline = try ImagePipeline(caches)
+        let pipeline = try common.pipeline(caches)
         await Self.prepareWorkers(of: pipeline)
         for line in HEIFNotice.lines(
             version: RenderRevision.libheif, formats: caches.limits.formats,

@@ -6,13 +6,16 @@ import Variants
 
 /// The options that every command takes, and the settings that result from them.
 struct CommonOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("Cache folder (default $XDG_CACHE_HOME/image-pipeline).", valueName: "dir"))
+    @Option(
+        help: ArgumentHelp("Cache folder (default $XDG_CACHE_HOME/image-pipeline).", valueName: "dir"),
+        completion: .directory)
     var cache: String?
-    @Option(help: ArgumentHelp("Settings file (YAML).", valueName: "file"))
+    @Option(help: ArgumentHelp("Settings file (YAML).", valueName: "file"), completion: .file())
     var config: String?
     @Option(
         name: .customLong("set"), parsing: .unconditionalSingleValue,
-        help: ArgumentHelp("Set one setting, as JSON or a bare word; repeatable.", valueName: "key=value"))
+        help: ArgumentHelp("Set one setting, as JSON or a bare word; repeatable.", valueName: "key=value"),
+        completion: .setting)
     var assignments: [String] = []
     @Flag(name: .shortAndLong, help: "Print no progress and no summary on stderr.")
     var quiet = false
@@ -49,10 +52,22 @@ struct CommonOptions: ParsableArguments {
     ) async throws -> Value {
         var configuration = try configuration.pipelineConfiguration()
         configuration.lookupThreads = lookupThreads
-        let pipeline = try ImagePipeline(configuration)
+        let pipeline = try pipeline(configuration)
         let result = await Result(of: { try await work(pipeline) })
         await pipeline.shutdown()
         return try result.get()
+    }
+
+    /// A pipeline; an error of the default cache folder says how to choose another.
+    func pipeline(_ configuration: PipelineConfiguration) throws(PipelineError) -> ImagePipeline {
+        do throws(PipelineError) {
+            return try ImagePipeline(configuration)
+        } catch {
+            guard error.code == .cacheUnavailable, !collectedSettings().isSet("cache") else { throw error }
+            var error = error
+            error.message += "; this is the default cache folder: name another with --cache DIR or XDG_CACHE_HOME"
+            throw error
+        }
     }
 
     private static func environment() -> [String: String] {

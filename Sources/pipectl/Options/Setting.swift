@@ -135,7 +135,7 @@ struct GivenSetting {
     /// Resolves a path: `~/` is the home folder; a relative path in a settings file is relative to that file's folder.
     func resolved(_ path: String) -> String {
         if path.hasPrefix("~/"), let home = environment["HOME"], !home.isEmpty {
-            return home + path.dropFirst()
+            return home.belowHome(path.dropFirst())
         }
         guard case .file(let file, _) = entry.origin else { return path }
         return path.relative(toFolderOf: file)
@@ -143,6 +143,9 @@ struct GivenSetting {
 }
 
 extension String {
+    /// A path below this home folder, which for users of containers is often `/`.
+    func belowHome(_ path: some StringProtocol) -> String { (hasSuffix("/") ? String(dropLast()) : self) + path }
+
     /// Resolves a path written in a file against that file's folder.
     func relative(toFolderOf file: String) -> String {
         guard utf8.first != UInt8(ascii: "/"), let folder = file.splitAtLastSlash?.folder else { return self }

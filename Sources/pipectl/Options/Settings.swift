@@ -215,7 +215,7 @@ struct Settings: Sendable {
             return GivenSetting(key: "cache", entry: entry, environment: environment).resolved(path)
         }
         if let base = environment["XDG_CACHE_HOME"], base.hasPrefix("/") { return base + "/image-pipeline" }
-        if let home = environment["HOME"], home.hasPrefix("/") { return home + "/.cache/image-pipeline" }
+        if let home = environment["HOME"], home.hasPrefix("/") { return home.belowHome("/.cache/image-pipeline") }
         return "/tmp/image-pipeline-\(getuid())"
     }
 }

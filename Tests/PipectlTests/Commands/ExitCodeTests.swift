@@ -25,6 +25,9 @@ extension CommandTests {
             ["get", "PICTURE", "-o", "a.jpg", "--policy", "never"],
             ["get", "ftp://example.org/a.jpg", "-o", "a.jpg"],
             ["get", "PICTURE", "-r", "thumbnail:20", "-o", "a.jpg", "--set", "limits.workerMemory=63MiB"],
+            ["get", "PICTURE", "-thumbnail:20", "-o", "a.jpg"],
+            ["get", "PICTURE", "-rthumbnail:20", "-o", "a.jpg"],
+            ["batch", "PICTURE", "-thumbnial:20", "-o", "out"],
             ["get", "-", "-o", "a.jpg"],
             ["info", "-"],
             ["get"],
@@ -54,6 +57,9 @@ extension CommandTests {
             #expect(stdin.errors.contains("cannot be read from stdin"))
             let memory = try await site.run(["get", picture, "-o", "a.jpg", "--set", "limits.workerMemory=1"])
             #expect(memory.errors.contains("limits.workerMemory is 1 bytes") && memory.errors.contains("64 MiB"))
+            let stray = try await site.run(["get", picture, "-thumbnail:20", "-o", "a.jpg"])
+            #expect(stray.errors.contains("`-thumbnail:20` is not an option; a recipe follows -r: `-r thumbnail:20`"))
+            #expect(try await site.plain(["get", "-qh"]).text.contains("OVERVIEW"))
         }
 
         @Test func `3: a loopback address is refused unless allowed, and is never asked`() async throws {

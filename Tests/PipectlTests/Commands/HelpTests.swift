@@ -33,5 +33,31 @@ extension CommandTests {
                 for word in words { #expect(script.text.contains(word), "\(word)") }
             }
         }
+
+        /// What bash does at a tab behind the words.
+        private static let completing = """
+            source <("$0" --generate-completion-script bash)
+            COMP_WORDS=("$0" "$@"); COMP_CWORD=$#; COMP_LINE="${COMP_WORDS[*]}"; COMP_POINT=${#COMP_LINE}
+            function=$(complete -p pipectl | sed 's/.*-F \\([^ ]*\\).*/\\1/')
+            "$function" "$0" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"
+            printf '%s\\n' "${COMPREPLY[@]}"
+            """
+
+        @Test(arguments: [
+            (["get", "-r", "thumb"], "thumbnail"), (["batch", "x", "-r", "circle,web"], "circle,webp"),
+            (["recipe", "gray"], "grayscale"), (["get", "--set", "fetch.slo"], "fetch.slots="),
+            (["get", "--set", "render.quality=b"], "render.quality=balanced"), (["get", "holi"], "holiday.jpg"),
+            (["batch", "holi"], "holiday.jpg"), (["info", "--config", "pip"], "pipectl.yaml"),
+            (["batch", "a.jpg", "-o", "hol"], "holidays"), (["get", "--policy", "cacheO"], "cacheOnly"),
+        ])
+        func `bash completes steps, settings and file names`(words: [String], expected: String) async throws {
+            site.folder.write("x", to: "holiday.jpg")
+            site.folder.write("x", to: "pipectl.yaml")
+            site.folder.write("x", to: "holidays/x")
+            let child = try ChildProgram(
+                ["-c", Self.completing, ChildProgram.path] + words, program: "bash", folder: site.folder.path)
+            let ended = await child.end
+            #expect(ended.lines.contains(Substring(expected)), "\(ended.text) \(ended.errors)")
+        }
     }
 }

@@ -60,6 +60,71 @@ extension CommandTests {
             }
         }
 
+        @Test(arguments: [
+            (["d"], ["-r", "thumbnail:20,png"]), (["d"], ["-r", "thumbnail:20", "--name", "{stem}-small.{ext}"]),
+            (["d"], ["-r", "thumbnail:20", "--name", "zz/{stem}.{ext}"]),
+            (["d"], ["-r", "thumbnail:20,png", "-r", "thumbnail:30,webp"]),
+            (["SHELL"], ["-r", "thumbnail:20,png"]), (["d/*.*"], ["-r", "thumbnail:20,png"]),
+        ])
+        func `a batch leaves out what it wrote beside its sources`(input: [String], more: [String]) async throws {
+            _ = copied(["balloon.webp", "grey.jpg", "night-tiny.jpg"], into: "d")
+            var found: [[String]] = []
+            for run in 0..<3 {
+                // As a shell expands `d/*`.
+                let sources = input == ["SHELL"] ? site.folder.names("d").map { "d/" + $0 } : input
+                let ended = try await site.run(["batch"] + sources + more + ["-o", "d", "--json"])
+                #expect(ended.exit == 0, "\(ended.errors)")
+                let (count, summary) = (more.count { $0 == "-r" } * 3, SettingValue.parsed(ended.text))
+                #expect(summary["items"] == .int(count) && summary[run == 0 ? "written" : "unchanged"] == .int(count))
+                // Those in `zz` are there by the time the first run reads that folder, or not yet.
+                if run > 0 {
+                    #expect(summary["ownOutputs"] == .int(count) && ended.errors.contains("own outputs left out"))
+                }
+                found.append(site.folder.names("d") + site.folder.names("d/zz"))
+            }
+            #expect(found[0] == found[1] && found[1] == found[2], "\(found)")
+        }
+
+        @Test func `outputs beside their sources are replaced when they changed, and alone are nothing to do`()
+            async throws
+        {
+            let originals = copied(["grey.jpg"], into: "d")
+            let words = ["batch", "d", "-r", "thumbnail:200,webp", "-o", "d", "--json"]
+            for quality in ["fast", "best"] {
+                let ended = try await site.run(words + ["--set", "render.quality=\(quality)"])
+                #expect(ended.exit == 0 && SettingValue.parsed(ended.text)["written"] == .int(1), "\(ended.errors)")
+            }
+            #expect(site.folder.bytes("d/grey.jpg") == originals[0] && site.folder.names("d").count == 2)
+            unlink(site.folder("d/grey.jpg"))
+            let alone = try await site.run(words)
+            #expect(alone.exit == 0 && alone.errors.contains("all that was found are outputs"), "\(alone.errors)")
+        }
+
+        @Test func `an original that its recipe leaves as it is stays a source`() async throws {
+            let made = ["get", Samples.original("grey.jpg"), "-r", "thumbnail:20,png", "-o", "p.png"]
+            #expect(try await site.plain(made + ["--cache", site.folder("other")]).exit == 0)
+            let bytes = try #require(site.folder.bytes("p.png"))
+            site.folder.write(bytes, to: "d/p.png")
+            let words = ["batch", "d/p.png", "-r", "thumbnail:20,png", "--name", "{stem}-s.{ext}", "-o", "d", "--json"]
+            for name in ["written", "unchanged"] {
+                let ended = try await site.run(words)
+                #expect(SettingValue.parsed(ended.text)[name] == .int(1), "\(ended.errors)")
+                #expect(site.folder.bytes("d/p-s.png") == bytes)
+            }
+        }
+
+        @Test func `get does not write a variant over its source`() async throws {
+            let originals = copied(["grey.jpg"], into: "d")
+            symlink("d/grey.jpg", site.folder("link.jpg"))
+            let url = "file://" + site.folder("d/grey.jpg")
+            for (source, output) in [("d/grey.jpg", "./d/grey.jpg"), (url, "d/grey.jpg"), ("d/grey.jpg", "link.jpg")] {
+                let ended = try await site.run(["get", source, "-r", "thumbnail:20", "-o", output])
+                #expect(ended.exit == 8 && ended.errors.contains("it is the source"), "\(ended.errors)")
+                #expect(site.folder.bytes("d/grey.jpg") == originals[0])
+            }
+            #expect(try await site.run(["get", "d/grey.jpg", "-o", "d/grey.jpg"]).exit == 0)
+        }
+
         @Test(arguments: ["--report", "--gallery"])
         func `a report or gallery in place of a source or manifest is refused`(option: String) async throws {
             let originals = copied(["grey.jpg"], into: "d")
@@ -103,6 +168,11 @@ extension CommandTests {
             let source = Samples.original("grey.jpg")
             let odd = try await site.run(["get", source, "-r", "thumbnail:20,png", "-o", "x.jpeg"])
             #expect(odd.exit == 0 && odd.errors.contains("x.jpeg holds png"), "\(odd.errors)")
+            for name in ["x.heic", "x.bmp"] {
+                let foreign = try await site.run(["get", source, "-r", "thumbnail:20", "-o", name])
+                let note = "\(name) holds jpeg; the format of \(name.dropFirst()) files is not written\n"
+                #expect(foreign.exit == 0 && foreign.errors.hasSuffix(note), "\(foreign.errors)")
+            }
             let usual = try await site.run(["get", source, "-r", "thumbnail:20", "-o", "x.JPEG"])
             #expect(usual.exit == 0 && usual.errors.isEmpty)
         }

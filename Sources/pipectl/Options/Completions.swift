@@ -1,0 +1,38 @@
+import ArgumentParser
+import Variants
+
+/// What a shell offers while a word is typed, beyond commands and options.
+enum Completions {
+    /// The recipe so far with each step and output in place of its last step.
+    static func recipes(_ text: String) -> [String] {
+        let written = text.lastIndex(of: ",").map { text[...$0] } ?? ""
+        return Catalogue.entries.map { written + $0.token }.filter { $0.hasPrefix(text) }
+    }
+
+    /// The names of settings, or the values of one that takes certain words.
+    static func settings(_ text: String) -> [String] {
+        let words: [String]
+        if let equals = text.firstIndex(of: "="), let setting = SettingCatalogue.byKey[String(text[..<equals])] {
+            words = setting.kind.words.map { setting.key + "=" + $0 }
+        } else {
+            words = SettingCatalogue.all.map { $0.key + "=" }
+        }
+        return words.filter { $0.hasPrefix(text) }
+    }
+}
+
+extension CompletionKind {
+    static var recipe: CompletionKind { .custom { _, _, text in Completions.recipes(text) } }
+    static var setting: CompletionKind { .custom { _, _, text in Completions.settings(text) } }
+}
+
+extension SettingKind {
+    /// The words that it takes; empty if it takes anything else.
+    fileprivate var words: [String] {
+        switch self {
+        case .bool: ["true", "false"]
+        case .choice(let words): words
+        default: []
+        }
+    }
+}
