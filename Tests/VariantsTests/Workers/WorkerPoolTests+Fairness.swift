@@ -32,7 +32,7 @@ extension WorkerPoolTests {
         await pool.shutdown()
     }
 
-    @Test func `where nobody else waits, all workers do long renders`() async throws {
+    @Test func `while no other render waits, all workers do long ones`() async throws {
         let pool = WorkerPool(
             Self.configuration {
                 $0.count = 2
