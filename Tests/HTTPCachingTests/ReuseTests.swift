@@ -164,6 +164,11 @@ struct ReuseTests {
         #expect(servesStale("x", request: "max-age=0"))
     }
 
+    @Test func `a stale response stands in for a 200 that cannot be used`() {
+        #expect(servesStale("x", after: .unusable))
+        #expect(!servesStale("must-revalidate", after: .unusable))
+    }
+
     @Test(arguments: [500, 502, 503, 599])
     func `a stale 5xx never hides a failure`(status: Int) {
         #expect(!servesStale("stale-if-error=100", status: status))
