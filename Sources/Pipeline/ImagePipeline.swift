@@ -196,7 +196,7 @@ public final class ImagePipeline: Sendable {
             original = stored
         case .fetch(let target):
             try admitted.request.gate?.enter()
-            original = try await fetchedOnce(target, finding, admitted)
+            original = try await fetchedOrStale(target, finding, admitted)
             try fetch.check(original, admitted)
         }
         return admitted.request.recipe == nil ? try await withBody(original, admitted) : original
@@ -285,6 +285,20 @@ public final class ImagePipeline: Sendable {
     }
 
     // MARK: Sharing
+
+    /// The fetched original, or the stale one if the queue has no room for a fetch and the stale one will do.
+    private func fetchedOrStale(
+        _ target: FetchStage.Target, _ finding: CacheFinding, _ admitted: AdmittedRequest
+    ) async throws(PipelineError) -> Original {
+        do throws(PipelineError) {
+            return try await fetchedOnce(target, finding, admitted)
+        } catch {
+            guard error.isLackOfUrgency, let stale = fetch.stale(finding, admitted, after: .noResponse) else {
+                throw error
+            }
+            return stale
+        }
+    }
 
     private func fetchedOnce(
         _ target: FetchStage.Target, _ finding: CacheFinding, _ admitted: AdmittedRequest

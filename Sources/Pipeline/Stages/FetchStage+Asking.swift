@@ -86,9 +86,9 @@ extension FetchStage {
                 }
             }
         } catch {
-            // The origin has not failed, so that nothing is remembered of it.
-            let stored = asked.method == "GET" ? stale(finding, admitted, after: .noResponse) : nil
-            return (asked, stored.map { .stale($0) } ?? .failure(error))
+            // The origin has not failed, so that nothing is remembered of it. Whether a stale response will do is for each
+            // waiter to say (`ImagePipeline.fetchedOrStale`), as a more urgent one may ask again.
+            return (asked, .failure(error))
         }
         switch answer {
         case .success(let response): return (asked, .answer(response))

@@ -172,9 +172,9 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
         _ key: ByteString, waiter: UInt64, _ entry: Waiter, finishWhenAbandoned: Bool,
         work: @escaping @Sendable () async throws(Failure) -> Value
     ) -> Bool {
-        // A caller's task above its base priority has more urgent tasks that wait for it.
-        let current = Task.currentPriority
-        let urgency = max(entry.priority, Task.basePriority.map { current > $0 } == true ? current : entry.priority)
+        var urgency = entry.priority
+        // A caller's task above its base priority has a more urgent task that waits for it.
+        if let base = Task.basePriority, Task.currentPriority > base { urgency = max(urgency, Task.currentPriority) }
         let action: JoinAction = state.withLock { state in
             if state.leftEarly.remove(waiter) != nil { return .resume }
             if state.works[key] != nil {
