@@ -52,7 +52,8 @@ public struct TierName: Sendable, Hashable, CustomStringConvertible {
 
 /// What an entry is stored under.
 public enum EntryKey: Sendable, Hashable {
-    /// The records of a source: all selections that its `Vary` has led to, as one entry.
+    /// The records of a source: all selections that its `Vary` has led to, as one entry. Names are compared by their
+    /// bytes: two that Swift's strings call equal, such as é in two spellings, may be two sources.
     case records(source: String)
     /// The body of an original, by the SHA-256 of its bytes.
     case original(String)
