@@ -32,7 +32,7 @@ extension WorkerPoolTests {
         await pool.shutdown()
     }
 
-    @Test func `where nobody else waits, all workers do long renders`() async throws {
+    @Test func `if no other client is kept waiting, all workers do long renders`() async throws {
         let pool = WorkerPool(
             Self.configuration {
                 $0.count = 2
