@@ -2,6 +2,7 @@
 #include "CVips.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -30,7 +31,7 @@ static void load(void) {
         libraries[i] = dlopen(sonames[i], RTLD_LAZY | RTLD_LOCAL);
         if (!libraries[i]) {
             const char *reason = dlerror();
-            snprintf(failure, sizeof failure, "libvips cannot be loaded (%s); install the package libvips42",
+            snprintf(failure, sizeof failure, "libvips cannot be loaded (%s); install the package libvips42 (Debian 12) or libvips42t64 (Debian 13)",
                      reason ? reason : sonames[i]);
             return;
         }
@@ -47,7 +48,7 @@ static void load(void) {
     CVIPS_FUNCTIONS(CVIPS_FIND)
 #undef CVIPS_FIND
     if (missing) {
-        snprintf(failure, sizeof failure, "libvips lacks %s because it is too old; install libvips42 8.14 or newer", missing);
+        snprintf(failure, sizeof failure, "libvips lacks %s because it is too old; install libvips42 (Debian 12) or libvips42t64 (Debian 13)", missing);
         return;
     }
     if (cvips.vips_init("image-pipeline") != 0) {
@@ -82,6 +83,48 @@ int cvips_load_module(const char *name) {
     *(void **)&open_module = dlsym(loader, "g_module_open");
     // Bind at once: a module that lacks a symbol must not load, and lazy binding saves nothing here.
     return open_module && open_module(path, 0) != NULL;
+}
+
+int cvips_heif(CVipsHEIF *heif) {
+    // heif.h: the structure that functions return their errors in, and the numbers of two compressions.
+    typedef struct {
+        int code, subcode;
+        const char *message;
+    } Error;
+    enum { HEVC = 1, AV1 = 4 };
+    void *library = dlopen("libheif.so.1", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+    if (!library) return 0;
+    Error (*init)(void *) = NULL;
+    const char *(*version)(void) = NULL;
+    int (*encodes)(int) = NULL, (*decodes)(int) = NULL;
+    *(void **)&init = dlsym(library, "heif_init");
+    *(void **)&version = dlsym(library, "heif_get_version");
+    *(void **)&encodes = dlsym(library, "heif_have_encoder_for_format");
+    *(void **)&decodes = dlsym(library, "heif_have_decoder_for_format");
+    // The handle stays open: the library is used until the process ends.
+    if (init) init(NULL);
+    heif->version = version ? version() : NULL;
+    heif->writes_av1 = encodes && encodes(AV1);
+    heif->reads_av1 = decodes && decodes(AV1);
+    heif->reads_hevc = decodes && decodes(HEVC);
+    return 1;
+}
+
+struct visit {
+    void (*function)(const char *, void *);
+    void *user;
+};
+
+static int visit_library(struct dl_phdr_info *info, size_t size, void *data) {
+    (void)size;
+    const struct visit *visit = data;
+    visit->function(info->dlpi_name, visit->user);
+    return 0;
+}
+
+void cvips_each_library(void (*function)(const char *path, void *user), void *user) {
+    struct visit visit = {function, user};
+    dl_iterate_phdr(visit_library, &visit);
 }
 
 const void *cvips_region_fetched(

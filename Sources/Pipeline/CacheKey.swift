@@ -6,7 +6,7 @@ import Variants
 enum CacheKey {
     static func variant(
         originalDigest: String, recipe: Recipe, output: ResolvedOutput, quality: RenderQuality, frames: Int,
-        masks: [String: String], revision: String = RenderRevision.current
+        masks: [String: String], revision: String
     ) -> String {
         var hash = SHA256()
         var parts = [

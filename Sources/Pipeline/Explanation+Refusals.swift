@@ -47,13 +47,15 @@ extension ImagePipeline {
     private func check(
         _ header: ImageHeader, _ count: Int, _ recipe: Recipe, _ admitted: AdmittedRequest
     ) throws(RenderError) {
-        let output = recipe.resolvedOutput(for: header, negotiated: admitted.request.negotiated)
+        let libraries = render.libraries.known
+        let output = recipe.resolvedOutput(for: header, negotiated: admitted.request.negotiated, with: libraries)
         let job = RenderJob(
             original: EncodedBytes(count: count, read: { nil }), header: header, recipe: recipe, output: output,
             limits: limits)
         try job.checkLimits()
         try job.checkSizes()
         try (renderer as? InProcessRenderer)?.checkFormat(header.format)
+        try libraries.checkWrites(output.format)
     }
 }
 

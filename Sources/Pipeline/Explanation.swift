@@ -233,7 +233,7 @@ extension ImagePipeline {
         guard let record = finding.record, record.header != nil else { return result }
         let original = Original(
             record: record, outcome: .none, mayStore: true, marks: finding.marks)
-        guard let plan = try? render.plan(recipe, of: original, admitted) else { return result }
+        guard let plan = try? await render.plan(recipe, of: original, admitted) else { return result }
         result.key = plan.key
         result.output = plan.output
         if let stored = await lookUp.variant(plan.key, of: original) {

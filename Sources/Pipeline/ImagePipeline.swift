@@ -94,13 +94,15 @@ public final class ImagePipeline: Sendable {
             willRender: { [pool = renderer as? WorkerPool] in pool?.startFirst() },
             traceFields: { observe.traceFields }, now: now)
         render = RenderStage(
-            renderer: renderer, quality: configuration.quality, limits: configuration.limits, threads: threads,
+            renderer: renderer,
+            libraries: KnownLibraries(renderer, folder: configuration.cacheFolder, threads: threads),
+            quality: configuration.quality, limits: configuration.limits, threads: threads,
             backlog: Backlog("renders", limit: configuration.queue), now: now)
         keep = KeepStage(tiers: tiers, caching: configuration.caching, willStore: configuration.willStore)
         observe.metrics?.start(every: .seconds(5)) { [weak self] in self?.metricCounts }
     }
 
-    private static func renderer(_ configuration: PipelineConfiguration, _ observe: Observer) -> any Rendering {
+    static func renderer(_ configuration: PipelineConfiguration, _ observe: Observer) -> any Rendering {
         if let renderer = configuration.renderer { return renderer }
         switch configuration.isolation {
         case .inProcess:
@@ -236,7 +238,7 @@ public final class ImagePipeline: Sendable {
         }
         // Only the body tells why it is not an image, and it may not have been loaded with the record.
         let original = found.record.header == nil ? try await withHeader(found, admitted) : found
-        let plan = try render.plan(recipe, of: original, admitted)
+        let plan = try await render.plan(recipe, of: original, admitted)
         let stored = try await observe.stage(.lookUp, await lookUp.variant(plan.key, of: original))
         if let stored { return DerivedVariant(variant: stored, original: await keep.settled(original, admitted)) }
         let request = admitted.request
@@ -255,7 +257,7 @@ public final class ImagePipeline: Sendable {
             // If the body was evicted and is fetched again, it may have changed. No process waits for a variant while
             // it fetches an original, so waiting for a fetch here cannot deadlock.
             let whole = try await self.withHeader(original, admitted)
-            let now = try self.render.plan(recipe, of: whole, admitted)
+            let now = try await self.render.plan(recipe, of: whole, admitted)
             if now.key != plan.key, let stored = await self.lookUp.variant(now.key, of: whole) {
                 return DerivedVariant(variant: stored, original: whole)
             }
@@ -397,7 +399,7 @@ public final class ImagePipeline: Sendable {
             else { return nil }
             return (try? render.whole(whole, bytes, admitted)).map { ImageResponse($0, of: whole, admitted) }
         }
-        guard let plan = try? render.plan(recipe, of: original, admitted) else { return nil }
+        guard let plan = try? await render.plan(recipe, of: original, admitted) else { return nil }
         return await lookUp.variant(plan.key, of: original).map { ImageResponse($0, of: original, admitted) }
     }
 

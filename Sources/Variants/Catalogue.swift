@@ -76,6 +76,12 @@ package enum Catalogue {
         }
         + [PixelRatio.entry] + outputs.map { $0.entry } + OutputSpecification.chosenLater
 
+    /// The entries of what can be had with these libraries.
+    package static func entries(with libraries: RenderLibraries) -> [Entry] {
+        let missing = outputs.map { $0.format }.filter { !libraries.written.contains($0) }.map(\.rawValue)
+        return entries.filter { $0.role != .output || !missing.contains($0.token) }
+    }
+
     static let tokens = entries.map(\.token)
 
     private static let operationsByToken = Dictionary(uniqueKeysWithValues: operations.map { ($0.token, $0) })
@@ -85,7 +91,10 @@ package enum Catalogue {
 
 extension Catalogue {
     /// Plain text for a terminal: the grammar of each entry, then its summary, ranges and an example.
-    package static var listing: String {
+    package static var listing: String { listing(of: entries) }
+
+    /// The same for some of the entries.
+    package static func listing(of entries: [Entry]) -> String {
         entries.map { entry in
             let ranges = entry.ranges.isEmpty ? "" : "\n    " + plain(entry.ranges)
             return "\(entry.grammar)\n    \(plain(entry.summary))\(ranges)\n    e.g. \(entry.example)\n"

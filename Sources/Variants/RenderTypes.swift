@@ -213,6 +213,8 @@ public struct RenderedVariant: Sendable {
     public var milliseconds: Timings
     /// Thread CPU milliseconds of the whole render: the cost of rendering it again.
     public var cpuMilliseconds: Double
+    /// The libraries that made it; nil if the renderer does not say.
+    package var libraries: RenderLibraries?
 
     public init(
         bytes: [UInt8], format: ImageFormat, width: Int, height: Int, hasAlpha: Bool,
@@ -320,10 +322,16 @@ package protocol Rendering: Sendable {
     func render(_ job: RenderJob) async throws(RenderError) -> RenderedVariant
     /// Decodes to sRGB RGBA for display, after the recipe's steps; `job.output` is ignored.
     func pixels(_ job: RenderJob) async throws(RenderError) -> PixelBuffer
+    /// The libraries it renders with; nil if they are not loaded yet, or it does not say.
+    var libraries: RenderLibraries? { get }
+    /// Loads the libraries if that has not happened yet. Returns nil if that is not possible now.
+    func loadLibraries() async -> RenderLibraries?
     /// Stops the renderer once it has finished the renders it was given. Nothing is rendered afterwards.
     func shutdown() async
 }
 
 extension Rendering {
+    package var libraries: RenderLibraries? { nil }
+    package func loadLibraries() async -> RenderLibraries? { libraries }
     package func shutdown() async {}
 }

@@ -1,6 +1,7 @@
 import PipelineSupport
 import CVips
 import Glibc
+import Synchronization
 
 /// Renders in this process, on threads of its own.
 ///
@@ -12,6 +13,8 @@ public final class InProcessRenderer: Rendering {
     private let deadlines = RenderDeadlines()
     private let gathered: GatheredRenders
     private let formats: Set<ImageFormat>
+    /// Whether libvips has been loaded.
+    private let isLoaded = Atomic(false)
 
     /// - Parameters:
     ///   - count: how many renders run at once, of which one is kept for those that take little time, if there are two
@@ -35,6 +38,21 @@ public final class InProcessRenderer: Rendering {
 
     deinit {
         deadlines.close()
+    }
+
+    package var libraries: RenderLibraries? { isLoaded.load(ordering: .acquiring) ? RenderLibraries.loaded : nil }
+
+    package func loadLibraries() async -> RenderLibraries? {
+        if let libraries { return libraries }
+        return await threads.run { [self] in
+            do throws(RenderError) { try load() } catch { return nil }
+            return RenderLibraries.loaded
+        }
+    }
+
+    private func load() throws(RenderError) {
+        try VipsLibrary.load()
+        isLoaded.store(true, ordering: .releasing)
     }
 
     /// Renders that no thread has taken.
@@ -71,11 +89,11 @@ public final class InProcessRenderer: Rendering {
         }
         let work = RenderWork(prepared, kind)
         let id = gathered.newID()
-        let run = { @Sendable [gathered] (job: RenderJob, pictures: SharedPictures) -> Result<Value, RenderError> in
+        let run = { @Sendable [self] (job: RenderJob, pictures: SharedPictures) -> Result<Value, RenderError> in
             deadlines.add(control, seconds: job.limits.seconds)
             let outcome = Result { () throws(RenderError) in
                 try control.check()
-                try VipsLibrary.load()
+                try load()
                 return try job.original.bytes().withUnsafeBytes { bytes in
                     Result { () throws(RenderError) in try body(Render(job, bytes, control, pictures)) }
                 }.get()
@@ -161,7 +179,7 @@ struct Render {
         let bytes = try Encoding.encode(
             pixels, EncodeJob(output: job.output, kept: kept, control: context.control))
         let ended = SystemClock.monotonic.seconds
-        return RenderedVariant(
+        var variant = RenderedVariant(
             bytes: bytes, format: job.output.format, width: pixels.width, height: pixels.height,
             hasAlpha: pixels.bands == 4,
             milliseconds: Timings(
@@ -169,6 +187,8 @@ struct Render {
                 encode: (ended - computed) * 1000),
             // libvips' savers work on threads of their own, one at a time, so wall time stands for CPU time.
             cpuMilliseconds: max(0, computedCPU - startedCPU + pictures.settle() + ended - computed) * 1000)
+        variant.libraries = RenderLibraries.loaded
+        return variant
     }
 
     func pixels() throws(RenderError) -> PixelBuffer {

@@ -152,6 +152,19 @@ const char *_Nullable cvips_load(void);
 /// only after `cvips_load`. Returns whether the module is loaded.
 int cvips_load_module(const char *name);
 
+/// What libheif says of itself.
+typedef struct CVipsHEIF {
+    const char *_Nullable version;
+    int writes_av1, reads_av1, reads_hevc;
+} CVipsHEIF;
+
+/// Asks libheif, if it is loaded, and has it load its plug-ins, which it could not do in a process that is locked down.
+/// Returns whether it is loaded.
+int cvips_heif(CVipsHEIF *heif);
+
+/// Calls `visit` with the path of each shared library of this process, as the loader found it.
+void cvips_each_library(void (*visit)(const char *_Nullable path, void *_Nullable user), void *_Nullable user);
+
 /// Computes a part of an image with `pixel_bytes` bytes per pixel. Returns the address of its first pixel, valid until
 /// the next call, or NULL on failure. `line_bytes` is the distance between rows. Call only after `cvips_load`.
 const void *_Nullable cvips_region_fetched(

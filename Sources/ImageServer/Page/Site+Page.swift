@@ -20,7 +20,7 @@ extension Site {
             answer = pageAnswer(
                 sample.bytes, type: sample.type, tag: sample.digest, control: "public, max-age=3600")
         case .catalogue:
-            let text = catalogueText
+            let text = await catalogueText()
             answer = pageAnswer(
                 Array(text.utf8), type: "application/json", tag: sha256Hex(text), control: "no-cache")
         case .cache:

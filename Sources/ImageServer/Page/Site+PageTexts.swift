@@ -5,7 +5,8 @@ import Variants
 
 extension Site {
     /// What recipes may be made of, and what there is to try them on.
-    var catalogueText: String {
+    func catalogueText() async -> String {
+        let entries = Catalogue.entries(with: await pipeline.libraries())
         var json = JSONText()
         json.add("version", PageFile.version)
         json.add("unsigned", settings.signature.allowUnsigned || settings.signature.servesThisMachine)
@@ -24,7 +25,7 @@ extension Site {
             })
         json.add(
             "entries",
-            raw: JSONText.list(Catalogue.entries) { entry, json in
+            raw: JSONText.list(entries) { entry, json in
                 json.add("name", entry.token)
                 json.add("role", entry.role.rawValue)
                 json.add("grammar", entry.grammar)

@@ -5,6 +5,7 @@ import Variants
 /// Renders the variant of an original.
 struct RenderStage: Sendable {
     let renderer: any Rendering
+    let libraries: KnownLibraries
     let quality: RenderQuality
     let limits: RenderLimits
     let threads: OwnedThreads
@@ -17,19 +18,29 @@ struct RenderStage: Sendable {
         var header: ImageHeader
         var recipe: Recipe
         var output: ResolvedOutput
+        var libraries: RenderLibraries
         var key: String
     }
 
     /// Throws unless the original's header is known: it is not an image, or its body is needed to tell why.
     func plan(
         _ recipe: Recipe, of original: Original, _ admitted: AdmittedRequest
-    ) throws(PipelineError) -> Plan {
+    ) async throws(PipelineError) -> Plan {
         let header = try header(of: original, admitted)
-        let output = recipe.resolvedOutput(for: header, negotiated: admitted.request.negotiated)
-        let key = CacheKey.variant(
-            originalDigest: original.record.digest, recipe: recipe, output: output, quality: quality,
-            frames: recipe.decodedFrames(of: header, into: output.format), masks: admitted.masks.mapValues(\.digest))
-        return Plan(header: header, recipe: recipe, output: output, key: key)
+        let libraries = await libraries()
+        let output = recipe.resolvedOutput(for: header, negotiated: admitted.request.negotiated, with: libraries)
+        var plan = Plan(header: header, recipe: recipe, output: output, libraries: libraries, key: "")
+        plan.key = key(plan, libraries, original, admitted)
+        return plan
+    }
+
+    private func key(
+        _ plan: Plan, _ libraries: RenderLibraries, _ original: Original, _ admitted: AdmittedRequest
+    ) -> String {
+        CacheKey.variant(
+            originalDigest: original.record.digest, recipe: plan.recipe, output: plan.output, quality: quality,
+            frames: plan.recipe.decodedFrames(of: plan.header, into: plan.output.format),
+            masks: admitted.masks.mapValues(\.digest), revision: RenderRevision.text(libraries))
     }
 
     /// - Parameter original: with its body.
@@ -47,8 +58,12 @@ struct RenderStage: Sendable {
             }
         }
         let digest = sha256Hex(rendered.bytes)
+        // If the libraries were updated since the plan was made, what they made is stored under the key that is looked up
+        // from now on.
+        let made = plan.libraries == .unknown ? nil : rendered.libraries
         let entry = VariantEntry(
-            key: plan.key, originalDigest: original.record.digest, digest: digest, length: rendered.bytes.count,
+            key: made.map { key(plan, $0, original, admitted) } ?? plan.key, originalDigest: original.record.digest,
+            digest: digest, length: rendered.bytes.count,
             format: rendered.format, width: rendered.width, height: rendered.height, recipe: plan.recipe.description,
             cost: rendered.cpuMilliseconds, created: now())
         var variant = Variant(

@@ -4,10 +4,12 @@ protocol HEIFContainer: OriginalDecoder {}
 
 enum AVIFDecoder: HEIFContainer {
     static let format = ImageFormat.avif
+    static let packages = (debian12: "libvips42 with libheif1", debian13: "libheif-plugin-dav1d")
 }
 
 enum HEIFDecoder: HEIFContainer {
     static let format = ImageFormat.heif
+    static let packages = (debian12: "libvips42 with libheif1", debian13: "libheif-plugin-libde265")
 }
 
 extension HEIFContainer {

@@ -5,6 +5,7 @@ enum JXLDecoder: OriginalDecoder {
     static let isOnByDefault = false
     static let isForWorkersOnly = true
     static let loader = "jxlload_buffer"
+    static let packages = (debian12: "libvips42 with libjxl0.7", debian13: "libvips42t64 with libjxl0.11")
 
     static func recognises(_ file: ByteReader) -> Bool { JXLHeader.isJXL(file) }
     static func nanosecondsPerPixel(_ header: ImageHeader) -> Double { 40 }

@@ -19,6 +19,8 @@ protocol OriginalDecoder: Sendable {
 
     /// The libvips operation that opens the format.
     static var loader: String { get }
+    /// The Debian packages that bring what it needs.
+    static var packages: (debian12: String, debian13: String) { get }
     /// How much smaller than stored the decoder makes each edge if a picture is to be `factor` times smaller; 1 if it
     /// decodes in full.
     static func shrink(_ factor: Double, _ quality: RenderQuality) -> Int
@@ -43,6 +45,7 @@ extension OriginalDecoder {
     static var isOnByDefault: Bool { true }
     static var isForWorkersOnly: Bool { false }
     static func nanosecondsPerPixel(_ header: ImageHeader) -> Double { 15 }
+    static var packages: (debian12: String, debian13: String) { ("libvips42", "libvips42t64") }
     static var cropsAveragedSquares: Bool { false }
     static var zeroDelay: Int { 0 }
     static func shrink(_ factor: Double, _ quality: RenderQuality) -> Int { 1 }
@@ -82,6 +85,7 @@ enum Decoding {
         guard let decoder = format.decoder else {
             throw RenderError(.unsupportedFormat, "\(format) originals are not supported")
         }
+        try RenderLibraries.loaded.checkReads(format)
         let source = decoder.source(bytes)
         let arguments: [(String, VipsArgument)] = [
             ("buffer", source.bytes), ("access", "sequential"), ("fail-on", .string(source.failOn)),

@@ -8,7 +8,8 @@ struct AVIFOutput: OutputEncoder {
     static let example = "avif:60"
     static let losslessness = Losslessness.onRequest
     static let defaultQuality = 70
-    static let saver: (operation: String, package: String)? = ("heifsave_target", "libheif1")
+    static let saver: String? = "heifsave_target"
+    static let packages = (debian12: "libvips42 with libheif1", debian13: "libheif-plugin-aomenc")
 
     /// How hard libaom tries to make the file shorter, 0…9. libvips' default of 4 takes twenty to thirty times the CPU
     /// of 0 and saves a tenth of the bytes at equal scores: worth it in the background, but not during a request.

@@ -10,7 +10,7 @@ struct GIFOutput: OutputEncoder {
     static let losslessness = Losslessness.neverWithoutQuality
     /// The format cannot store EXIF, and programs ignore a profile in it.
     static let holds: KeptMetadata = [.xmp]
-    static let saver: (operation: String, package: String)? = ("gifsave_target", "libcgif0")
+    static let saver: String? = "gifsave_target"
     static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double { 140 }
 
     let job: EncodeJob

@@ -11,7 +11,7 @@ struct JPEGOutput: OutputEncoder {
     static let canBeProgressive = true
     /// The saver writes as it goes, a progressive file once per scan.
     static func heedsStops(_ output: ResolvedOutput) -> Bool { true }
-    static let saver: (operation: String, package: String)? = ("jpegsave_target", "libjpeg62-turbo")
+    static let saver: String? = "jpegsave_target"
     static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double { output.isProgressive ? 10 : 5 }
 
     let job: EncodeJob

@@ -9,7 +9,8 @@ struct JXLOutput: OutputEncoder {
     /// libjxl needs 23 bytes for each sample of a pixel, and a picture too large for the worker's memory should still
     /// reach the client, in another format.
     static let largestNegotiated = 8_000_000
-    static let saver: (operation: String, package: String)? = ("jxlsave_target", "libjxl0.7")
+    static let saver: String? = "jxlsave_target"
+    static let packages = JXLDecoder.packages
 
     /// Below this, libvips requests a distance beyond libjxl's maximum of 25, and libjxl then uses a fine one instead.
     private static let lowestQuality = 5

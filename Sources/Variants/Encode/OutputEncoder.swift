@@ -24,8 +24,10 @@ protocol OutputEncoder: Sendable {
     static func heedsStops(_ output: ResolvedOutput) -> Bool
     /// Roughly the CPU time that encoding takes, in nanoseconds a pixel (`RenderWork`).
     static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double
-    /// The libvips operation it needs, and the Debian package that provides it; nil if it needs none.
-    static var saver: (operation: String, package: String)? { get }
+    /// The libvips operation it needs; nil if it needs none.
+    static var saver: String? { get }
+    /// The Debian packages that bring what it needs.
+    static var packages: (debian12: String, debian13: String) { get }
 
     init(job: EncodeJob)
     /// Encodes a file. `quality` applies to lossy outputs only. The same input always gives the same bytes.
@@ -53,18 +55,14 @@ extension OutputEncoder {
     static var keepsOriginals: Bool { true }
     static var largestNegotiated: Int { .max }
     static func heedsStops(_ output: ResolvedOutput) -> Bool { false }
-    static var saver: (operation: String, package: String)? { nil }
+    static var saver: String? { nil }
+    static var packages: (debian12: String, debian13: String) { ("libvips42", "libvips42t64") }
 }
 
 enum Encoding {
     /// Throws if the installed libvips cannot write this output. Called before anything is decoded.
     static func checkAvailability(_ output: ResolvedOutput) throws(RenderError) {
-        if let saver = try encoder(of: output).saver, !VipsLibrary.has(saver.operation) {
-            throw RenderError(
-                .notAvailable,
-                "this libvips cannot write \(output.format.rawValue): it has no \(saver.operation); install the "
-                    + "package \(saver.package) with a libvips built for it, or choose another output")
-        }
+        try RenderLibraries.loaded.checkWrites(output.format)
     }
 
     private static func encoder(of output: ResolvedOutput) throws(RenderError) -> any OutputEncoder.Type {

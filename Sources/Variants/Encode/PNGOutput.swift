@@ -14,7 +14,7 @@ struct PNGOutput: OutputEncoder {
     static let losslessness = Losslessness.always
     static let canBeProgressive = true
     static func heedsStops(_ output: ResolvedOutput) -> Bool { true }
-    static let saver: (operation: String, package: String)? = ("pngsave_target", "libpng16-16")
+    static let saver: String? = "pngsave_target"
     static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double { 160 }
 
     let job: EncodeJob

@@ -9,7 +9,7 @@ struct TIFFOutput: OutputEncoder {
     static let losslessness = Losslessness.always
     static let holds: KeptMetadata = [.icc, .xmp]
     static let keepsOriginals = false
-    static let saver: (operation: String, package: String)? = ("tiffsave_buffer", "libtiff6")
+    static let saver: String? = "tiffsave_buffer"
     static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double { 130 }
 
     let job: EncodeJob

@@ -5,15 +5,19 @@ extension Recipe {
     /// recipe names no format, PNG replaces a format that cannot hold the result's alpha (JPEG; GIF with partial alpha),
     /// and JPEG if `lossless` was requested. An explicit `jpeg` flattens instead. Options that the format does not have
     /// (`progressive`, metadata it has no place for) are dropped. A negotiated format that cannot hold the requested
-    /// frames, or is not meant for this many pixels (`largestNegotiated`), gives way to the next one.
+    /// frames, or is not meant for this many pixels (`largestNegotiated`), gives way to the next one. What cannot be
+    /// written is not chosen.
     ///
     /// - Parameters:
     ///   - header: the original's header.
     ///   - negotiated: for `auto`, and for a recipe without an output, the formats the client accepts, best first;
     ///     after them comes the original's format, as for `original`. `original` and explicit formats ignore this.
-    package func resolvedOutput(for header: ImageHeader, negotiated: [ImageFormat] = []) -> ResolvedOutput {
+    ///   - libraries: say what can be written.
+    package func resolvedOutput(
+        for header: ImageHeader, negotiated: [ImageFormat] = [], with libraries: RenderLibraries = .unknown
+    ) -> ResolvedOutput {
         let written = output ?? OutputSpecification(.auto)
-        let format = written.kind.format ?? chosenFormat(for: header, negotiated: negotiated, written)
+        let format = written.kind.format ?? chosenFormat(for: header, negotiated, libraries.written, written)
         let encoder = format.encoder
         let isLossless =
             encoder?.losslessness.hasQuality == false || encoder?.losslessness == .onRequest && written.isLossless
@@ -29,17 +33,19 @@ extension Recipe {
     }
 
     private func chosenFormat(
-        for header: ImageHeader, negotiated: [ImageFormat], _ written: OutputSpecification
+        for header: ImageHeader, _ negotiated: [ImageFormat], _ writable: Set<ImageFormat>,
+        _ written: OutputSpecification
     ) -> ImageFormat {
         let isAnimated = decodedFrames(of: header, into: header.format) > 1
         let wanted =
             written.kind == .original
             ? nil
             : negotiated.first { format in
-                guard let encoder = format.encoder else { return false }
+                guard let encoder = format.encoder, writable.contains(format) else { return false }
                 return (format.holdsFrames || !isAnimated) && area(of: header) <= encoder.largestNegotiated
             }
-        let format = wanted ?? (header.format.encoder?.keepsOriginals == true ? header.format : .jpeg)
+        let keepsFormat = header.format.encoder?.keepsOriginals == true && writable.contains(header.format)
+        let format = wanted ?? (keepsFormat ? header.format : .jpeg)
         let isUnfit =
             alpha(of: header) > format.alpha || written.isLossless && format.encoder?.losslessness == .never
         return isUnfit ? .png : format

@@ -206,14 +206,16 @@ struct Exchange {
             // A share of a shared decode may have been spent during another render.
             let longest = job.shared == nil ? most : max(most, job.limits.seconds * 1000)
             core.learn(pending, milliseconds: min(finished.cpu, longest * 2))
-            return .variant(
+            var variant =
                 RenderedVariant(
                     bytes: bytes, format: job.output.format, width: finished.width, height: finished.height,
                     hasAlpha: finished.hasAlpha,
                     milliseconds: Timings(
                         decode: min(finished.decode, most), operations: min(finished.operations, most),
                         encode: min(finished.encode, most)),
-                    cpuMilliseconds: min(finished.cpu, longest * 2)))
+                    cpuMilliseconds: min(finished.cpu, longest * 2))
+            variant.libraries = worker.libraries
+            return .variant(variant)
         }
     }
 

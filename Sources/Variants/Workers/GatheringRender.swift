@@ -1,4 +1,4 @@
-package import PipelineSupport
+import PipelineSupport
 
 /// A render that waits, and may share the decode of another one.
 protocol GatheringRender {

@@ -49,6 +49,8 @@ final class PoolCore: Sendable {
         /// Slow originals that are being rendered.
         var turns: [Quarantine.Fingerprint: Turn] = [:]
         var protection: WorkerProtection?
+        /// Of the worker that started last.
+        var libraries: RenderLibraries?
         var statistics = WorkerStatistics()
         var awaitingStart: [CheckedContinuation<Result<WorkerProtection, RenderError>, Never>] = []
         var awaitingEnd: [CheckedContinuation<Void, Never>] = []
@@ -83,7 +85,7 @@ final class PoolCore: Sendable {
     func submit(_ pending: PendingRender) {
         let refusal = state.withLock { state -> RenderError? in
             if pending.isCancelled { return PendingRender.cancelled }
-            if state.isClosing { return RenderError(.workerUnavailable, "the render workers have been shut down") }
+            if state.isClosing { return Self.closed }
             state.queue.push(pending, id: pending.id, priority: pending.priority)
             offer(&state)
             guard !state.slots.isEmpty else {
@@ -148,15 +150,30 @@ final class PoolCore: Sendable {
 
     func prepare(_ continuation: CheckedContinuation<Result<WorkerProtection, RenderError>, Never>) {
         let known = state.withLock { state -> Result<WorkerProtection, RenderError>? in
-            if state.isClosing {
-                return .failure(RenderError(.workerUnavailable, "the render workers have been shut down"))
-            }
+            if state.isClosing { return .failure(Self.closed) }
             state.keepsWorkers = true
             if let protection = state.protection { return .success(protection) }
             state.awaitingStart.append(continuation)
             return nil
         }
         startAll()
+        if let known { continuation.resume(returning: known) }
+    }
+
+    /// Starts a worker if none has started yet, and resumes when one has, or cannot be started.
+    func awaitFirst(_ continuation: CheckedContinuation<Result<WorkerProtection, RenderError>, Never>) {
+        let known = state.withLock { state -> Result<WorkerProtection, RenderError>? in
+            if let protection = state.protection { return .success(protection) }
+            if let reason = Self.refusal(state) { return .failure(reason) }
+            if state.isClosing { return .failure(Self.closed) }
+            state.awaitsFirst = true
+            if !Self.wakeIdle(&state), state.slots.isEmpty, !addSlot(&state) {
+                state.awaitsFirst = false
+                return .failure(RenderError(.workerUnavailable, "the system cannot create a thread"))
+            }
+            state.awaitingStart.append(continuation)
+            return nil
+        }
         if let known { continuation.resume(returning: known) }
     }
 
@@ -187,6 +204,7 @@ final class PoolCore: Sendable {
     }
 
     var protection: WorkerProtection? { state.withLock { $0.protection } }
+    var libraries: RenderLibraries? { state.withLock { $0.libraries } }
     var isClosing: Bool { state.withLock { $0.isClosing } }
     var running: Int { state.withLock { $0.slots.values.count { $0.running != nil } } }
     var waiting: Int {
@@ -199,11 +217,16 @@ final class PoolCore: Sendable {
 
     /// Stops the threads and their workers once no render waits for them.
     func close() {
-        state.withLock { state in
+        let waiting = state.withLock { state in
             state.isClosing = true
             for slot in state.slots.values { slot.slot.wake() }
+            defer { state.awaitingStart = [] }
+            return state.awaitingStart
         }
+        for continuation in waiting { continuation.resume(returning: .failure(Self.closed)) }
     }
+
+    private static let closed = RenderError(.workerUnavailable, "the render workers have been shut down")
 
     func shutdown() async {
         close()
@@ -305,7 +328,7 @@ final class PoolCore: Sendable {
     func startWorker() throws(RenderError) -> WorkerProcess {
         do throws(RenderError) {
             let worker = try WorkerProcess.start(configuration)
-            started(.success(worker.protection))
+            started(.success(worker))
             return worker
         } catch {
             started(.failure(error))
@@ -324,15 +347,20 @@ final class PoolCore: Sendable {
     }
 
     func startRefusal() -> RenderError? {
-        state.withLock { $0.backoff.delay(now: SystemClock.monotonic.seconds) > 0 ? $0.backoff.reason : nil }
+        state.withLock { Self.refusal($0) }
     }
 
-    private func started(_ result: Result<WorkerProtection, RenderError>) {
+    private static func refusal(_ state: State) -> RenderError? {
+        state.backoff.delay(now: SystemClock.monotonic.seconds) > 0 ? state.backoff.reason : nil
+    }
+
+    private func started(_ result: Result<WorkerProcess, RenderError>) {
         let waiting = state.withLock { state in
             switch result {
-            case .success(let protection):
+            case .success(let worker):
                 state.backoff.succeeded()
-                state.protection = protection
+                state.protection = worker.protection
+                state.libraries = worker.libraries
                 state.statistics.started += 1
                 state.spare?.wake()
             case .failure(let error):
@@ -341,7 +369,7 @@ final class PoolCore: Sendable {
             defer { state.awaitingStart = [] }
             return state.awaitingStart
         }
-        for continuation in waiting { continuation.resume(returning: result) }
+        for continuation in waiting { continuation.resume(returning: result.map(\.protection)) }
     }
 
     func count(_ what: WritableKeyPath<WorkerStatistics, Int>) {

@@ -46,10 +46,11 @@ enum WorkerProgram {
             if !VipsLibrary.has("heifload_buffer") { _ = cvips_load_module("heif") }
             if !VipsLibrary.has("jxlsave_target") || !VipsLibrary.has("jxlload_buffer") { _ = cvips_load_module("jxl") }
         }
-        // Reads files, so it must come before the process is locked down.
-        let revision = RenderRevision.current
+        // Reads files and loads plug-ins, so it must come before the process is locked down.
+        let libraries = failure.isEmpty ? RenderLibraries.loaded : .unknown
         let protection = lock(memory: memory ?? defaultMemory)
-        let ready = WorkerReply.Ready(revision: revision, protection: protection, failure: failure)
+        let ready = WorkerReply.Ready(
+            revision: String(RenderRevision.rendering), protection: protection, failure: failure, libraries: libraries)
         guard send(.ready(ready)), failure.isEmpty else { return 1 }
         return WorkerLoop(hasFaults: getenv(WorkerConfiguration.faultsVariable) != nil).run()
     }

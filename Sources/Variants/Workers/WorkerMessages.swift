@@ -9,7 +9,7 @@
 
 enum WorkerProtocol {
     /// Begins every message: `IPW` and the version, which is increased with every change of a message.
-    static let magic: UInt32 = 0x4950_5704
+    static let magic: UInt32 = 0x4950_5705
     /// The longest message in bytes.
     static let messageLimit = 32_768
     /// The most masks and overlays of one recipe.
@@ -174,11 +174,12 @@ enum WorkerReply: Sendable, Hashable {
     case failed(id: UInt64, RenderError.Code, message: String)
 
     struct Ready: Sendable, Hashable {
-        /// `RenderRevision.current` of the worker's program; with a different one it would make different variants.
+        /// `RenderRevision.rendering` of the worker's program; with a different one it would make different variants.
         var revision: String
         var protection: WorkerProtection
         /// Why the worker cannot render; empty if it can.
         var failure: String
+        var libraries = RenderLibraries.unknown
     }
 
     struct Finished: Sendable, Hashable {
@@ -197,6 +198,8 @@ enum WorkerReply: Sendable, Hashable {
 
     /// The longest message or revision text in bytes; senders truncate longer ones, and readers refuse them.
     static let textLimit = 4096
+    /// The same for the libraries, of which there are about a hundred.
+    static let librariesLimit = 16_384
 
     var bytes: [UInt8] {
         var writer = MessageWriter()
@@ -208,6 +211,10 @@ enum WorkerReply: Sendable, Hashable {
             writer.integer(ready.protection.bits)
             writer.count(ready.protection.landlock)
             writer.text(String(ready.failure.prefix(Self.textLimit / 4)))
+            var libraries = ready.libraries
+            // Without their files, they cannot be kept for later processes.
+            if libraries.text.utf8.count > Self.librariesLimit { libraries.files = [] }
+            writer.text(libraries.text)
         case .finished(let finished):
             writer.integer(UInt8(2))
             writer.integer(finished.id)
@@ -235,7 +242,11 @@ enum WorkerReply: Sendable, Hashable {
             let protection = WorkerProtection(
                 bits: try reader.integer(UInt32.self), landlock: try reader.count("a version", 0...1000))
             let failure = try reader.text("a message", limit: Self.textLimit)
-            self = .ready(Ready(revision: revision, protection: protection, failure: failure))
+            guard let libraries = RenderLibraries(text: try reader.text("libraries", limit: Self.librariesLimit)) else {
+                throw MessageError("libraries that cannot be read")
+            }
+            self = .ready(
+                Ready(revision: revision, protection: protection, failure: failure, libraries: libraries))
         case 2:
             let id = try reader.integer(UInt64.self)
             let count = try reader.count("a length", WorkerProtocol.byteRange)

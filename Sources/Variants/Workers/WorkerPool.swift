@@ -66,6 +66,16 @@ public final class WorkerPool: Rendering {
     /// The protections in force in the workers; nil until one has started.
     public var protection: WorkerProtection? { core.protection }
 
+    package var libraries: RenderLibraries? { core.libraries }
+
+    /// Starts a worker if none has started yet.
+    package func loadLibraries() async -> RenderLibraries? {
+        if let libraries { return libraries }
+        // If none can be started, a render says why.
+        _ = await withCheckedContinuation { continuation in core.awaitFirst(continuation) }
+        return libraries
+    }
+
     /// Counts of what has happened to the workers so far.
     public var statistics: WorkerStatistics { core.statistics }
 

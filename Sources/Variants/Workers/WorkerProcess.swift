@@ -23,6 +23,7 @@ final class WorkerProcess: @unchecked Sendable {
     /// What its stderr goes to.
     let notes: Int32
     private(set) var protection = WorkerProtection(bits: 0, landlock: 0)
+    private(set) var libraries = RenderLibraries.unknown
     var renders = 0
     private var isReaped = false
     /// Whether it was killed, or has ended and was waited for.
@@ -49,13 +50,14 @@ final class WorkerProcess: @unchecked Sendable {
         switch worker.answer(within: WorkerConfiguration.startSeconds) {
         case .reply(.ready(let ready)):
             if !ready.failure.isEmpty { throw RenderError(.libraryUnavailable, ready.failure.plain(limit: 600)) }
-            guard ready.revision == RenderRevision.current else {
+            guard ready.revision == String(RenderRevision.rendering) else {
                 throw RenderError(
                     .workerUnavailable,
                     "render workers cannot be used: their version (\(ready.revision.plain(limit: 200))) differs "
-                        + "from this program's (\(RenderRevision.current)); restart it, or install matching versions")
+                        + "from this program's (\(RenderRevision.rendering)); restart it, or install matching versions")
             }
             worker.protection = ready.protection
+            worker.libraries = ready.libraries
             return worker
         case .reply, .nonsense:
             throw RenderError(.workerUnavailable, "a render worker sent an unexpected first message")

@@ -105,9 +105,13 @@ final class WorkerSlot: @unchecked Sendable {
         return true
     }
 
-    /// Replaces a worker that has reached its limit of renders or memory.
+    /// Replaces a worker that has reached its limit of renders or memory, or whose libraries have been updated since, as a
+    /// later worker reported.
     private func recycle() {
-        guard let worker, worker.isSpent(core.configuration) else { return }
+        guard let worker else { return }
+        guard worker.isSpent(core.configuration) || worker.libraries.versions != core.libraries?.versions else {
+            return
+        }
         replace()
         core.count(\.recycled)
     }

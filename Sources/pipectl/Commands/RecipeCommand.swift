@@ -1,4 +1,5 @@
 import ArgumentParser
+import Pipeline
 import PipelineSupport
 import Variants
 
@@ -29,16 +30,19 @@ struct RecipeCommand: ParsableCommand {
     }
 }
 
-struct RecipesCommand: ParsableCommand {
+struct RecipesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "recipes", abstract: "List every step and output with its ranges.")
+        commandName: "recipes", abstract: "List every step, and every output that can be written, with its ranges.")
 
     @Flag(help: "JSON Lines, one object per step.")
     var json = false
+    @OptionGroup var common: CommonOptions
 
-    func run() {
-        guard json else { return print(Catalogue.listing, terminator: "") }
-        for entry in Catalogue.entries {
+    func run() async throws {
+        let configuration = try common.configuration().pipelineConfiguration()
+        let entries = Catalogue.entries(with: await ImagePipeline.libraries(of: configuration))
+        guard json else { return print(Catalogue.listing(of: entries), terminator: "") }
+        for entry in entries {
             var object = JSONText()
             object.add("name", entry.token)
             object.add("grammar", entry.grammar)

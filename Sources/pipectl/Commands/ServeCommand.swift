@@ -68,8 +68,12 @@ struct ServeCommand: AsyncParsableCommand {
         }
         let pipeline = try common.pipeline(caches)
         await Self.prepareWorkers(of: pipeline)
+        let libraries = await pipeline.libraries()
+        for line in libraries.missing(decoding: caches.limits.formats) {
+            Console.error("pipectl: warning: \(line)", .warning)
+        }
         for line in HEIFNotice.lines(
-            version: RenderRevision.libheif, formats: caches.limits.formats,
+            version: libraries.libheif, formats: caches.limits.formats.intersection(libraries.read),
             isTrusted: configuration.trustsHEIF)
         {
             Console.error(line, line.hasPrefix("pipectl: warning") ? .warning : .info)

@@ -37,7 +37,9 @@ import Testing
     static let replies: [WorkerReply] = [
         .ready(
             WorkerReply.Ready(
-                revision: "1 libvips", protection: WorkerProtection(bits: 0b101011, landlock: 4), failure: "none")),
+                revision: "1 libvips", protection: WorkerProtection(bits: 0b101011, landlock: 4), failure: "none",
+                libraries: RenderLibraries(
+                    versions: "libvips-1", libheif: "1.2", written: [.jpeg], read: [.png], files: ["/a", "/b"]))),
         .finished(
             WorkerReply.Finished(
                 id: 8, count: 15_000, width: 300, height: 200, hasAlpha: true, decode: 1.5, operations: 2, encode: 0,
