@@ -56,7 +56,7 @@ final class KnownLibraries: Sendable {
     // MARK: The file
 
     private var path: String? { folder.map { $0 + "/cache.libraries" } }
-    private var kind: String { "\(RenderRevision.rendering) \(type(of: renderer))" }
+    private var head: String { "image-pipeline \(RenderRevision.rendering)" }
 
     private func kept() async -> Kept {
         if let read = state.withLock({ $0.read }) { return read }
@@ -68,7 +68,7 @@ final class KnownLibraries: Sendable {
     private func read() -> Kept {
         guard let path, let text = Self.text(path) else { return Kept() }
         let lines = text.split(separator: "\n", maxSplits: 2, omittingEmptySubsequences: false)
-        guard lines.count == 3, lines[0] == kind, let libraries = RenderLibraries(text: lines[2]) else { return Kept() }
+        guard lines.count == 3, lines[0] == head, let libraries = RenderLibraries(text: lines[2]) else { return Kept() }
         return Kept(libraries: libraries, isCurrent: lines[1] == identity(libraries))
     }
 
@@ -80,7 +80,7 @@ final class KnownLibraries: Sendable {
         }
         guard isNew, let folder, let path, !libraries.files.isEmpty else { return }
         await threads.run { [self] in
-            let text = [kind, identity(libraries), libraries.text].joined(separator: "\n")
+            let text = [head, identity(libraries), libraries.text].joined(separator: "\n")
             if Self.text(path) == text { return }
             let temporary = "\(folder)/temporary/\(getpid())-libraries"
             let file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)

@@ -83,4 +83,45 @@ import Testing
         #expect(await known(Loader(libraries))() == libraries && cache.contents("cache.libraries") == nil)
         #expect(await KnownLibraries(Loader(libraries), folder: nil, threads: threads)() == libraries)
     }
+
+    /// A renderer whose libraries are updated before its first render.
+    private final class Updated: Rendering {
+        private let inner = InProcessRenderer(threads: 1)
+        private let state: Mutex<(libraries: RenderLibraries, renders: Int)>
+        init(_ libraries: RenderLibraries) { state = Mutex((libraries, 0)) }
+
+        var libraries: RenderLibraries? { state.withLock { $0.libraries } }
+        var renders: Int { state.withLock { $0.renders } }
+
+        func render(_ job: RenderJob) async throws(RenderError) -> RenderedVariant {
+            var variant = try await inner.render(job)
+            variant.libraries = state.withLock { state in
+                state.renders += 1
+                state.libraries.versions = "updated"
+                return state.libraries
+            }
+            return variant
+        }
+        func pixels(_ job: RenderJob) async throws(RenderError) -> PixelBuffer { try await inner.pixels(job) }
+    }
+
+    @Test func `a variant is stored under the versions that made it`() async throws {
+        var first = RenderLibraries.unknown
+        first.versions = "first"
+        let renderer = Updated(first)
+        var configuration = PipelineConfiguration()
+        configuration.renderer = renderer
+        let pipeline = try ImagePipeline(configuration)
+        for outcome in [Outcome.rendered, .memory] {
+            let response = try await pipeline.image(for: Self.sample, recipe: "thumbnail:20,png")
+            #expect(response.outcome == outcome)
+        }
+        #expect(renderer.renders == 1)
+        await pipeline.shutdown()
+    }
+
+    private static let sample: String = {
+        let parts = #filePath.split(separator: "/", omittingEmptySubsequences: false)
+        return parts.dropLast(3).joined(separator: "/") + "/samples/originals/night-tiny.jpg"
+    }()
 }

@@ -11,6 +11,9 @@ final class CountingRenderer: Rendering {
     private let inner = InProcessRenderer(threads: 2)
     private let count = Atomic<Int>(0)
     var renders: Int { count.load(ordering: .relaxed) }
+    var libraries: RenderLibraries? { inner.libraries }
+
+    func loadLibraries() async -> RenderLibraries? { await inner.loadLibraries() }
 
     func render(_ job: RenderJob) async throws(RenderError) -> RenderedVariant {
         count.add(1, ordering: .relaxed)

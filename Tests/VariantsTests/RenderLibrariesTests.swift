@@ -1,3 +1,5 @@
+import Glibc
+import TestSupport
 import Testing
 
 @testable import Variants
@@ -66,5 +68,37 @@ import Testing
         #expect(await none.loadLibraries() == nil)
         await none.shutdown()
         #expect(await none.loadLibraries() == nil)
+    }
+
+    @Test func `libraries that are updated take effect with the next worker, and replace the others`() async throws {
+        var template = Array("/tmp/libraries-XXXXXX".utf8CString)
+        let folder = String(cString: try #require(mkdtemp(&template)))
+        defer { for path in [folder + "/libvips.so.42", folder] { remove(path) } }
+        let pool = WorkerPool(
+            WorkerPoolTests.configuration {
+                $0.count = 2
+                $0.environment.append("LD_LIBRARY_PATH=" + folder)
+            })
+        let job = try WorkerPoolTests.job()
+        let before = try #require(try await pool.render(job).libraries)
+        let vips = try #require(before.files.first { $0.contains("/libvips.so.42") })
+        // A libvips without the modules beside it: another one, as far as a worker can tell.
+        symlink(vips, folder + "/libvips.so.42")
+        let gate = BlockingGate()
+        var slow = job
+        let bytes = try job.original.bytes()
+        slow.original = EncodedBytes(count: bytes.count) {
+            gate.pass()
+            return bytes
+        }
+        let held = Task { [slow] in try await pool.render(slow).libraries }
+        try await waitWhile { pool.running == 0 }
+        let after = try #require(try await pool.render(job).libraries)
+        #expect(after.versions != before.versions && pool.libraries == after)
+        gate.open()
+        #expect(try await held.value == before)
+        try await waitWhile { pool.statistics.recycled < 1 }
+        for _ in 0..<3 { #expect(try await pool.render(job).libraries == after) }
+        await pool.shutdown()
     }
 }
