@@ -26,7 +26,7 @@ struct Pipectl: AsyncParsableCommand {
               3 source refused           8 output cannot be written
               4 fetch failed             130 interrupted
             """,
-        version: "0.8.0",
+        version: "0.9.0",
         subcommands: [
             GetCommand.self, BatchCommand.self, InfoCommand.self, ExplainCommand.self, RecipeCommand.self,
             RecipesCommand.self,
