@@ -1,4 +1,3 @@
-package import HTTPCaching
 public import Variants
 
 /// What a site serves, and to whom.
