@@ -27,6 +27,8 @@ final class AnswerBudget: Sendable {
         fileprivate let account: Account
         /// Bytes of parts.
         fileprivate let parts = Atomic(0)
+        /// Bytes that the client has taken of all answers.
+        fileprivate let taken = Atomic(0)
 
         init(_ account: Account) { self.account = account }
     }
@@ -136,6 +138,11 @@ final class AnswerClaim {
     /// With its bytes, so that no other array gets the address by which it is known.
     private var body: (name: AnswerBudget.Body, bytes: ArraySlice<UInt8>)?
     private var part = 0
+    /// Bytes of the part that was handed over last.
+    private var handedOver = 0
+    /// Bytes of other answers that the client had taken before this one began.
+    private var takenBefore = 0
+    private var taken = 0
 
     /// - Parameters:
     ///   - partBytes: of an answer's part, if there is room for it.
@@ -174,15 +181,27 @@ final class AnswerClaim {
         return true
     }
 
+    /// Sending begins.
+    func begins() {
+        takenBefore = share.taken.load(ordering: .relaxed)
+        (handedOver, taken) = (0, 0)
+    }
+
+    /// Bytes that the client has taken of the connection's other answers since this one began.
+    var takenOfOthers: Int { share.taken.load(ordering: .relaxed) - takenBefore - taken }
+
     /// Bytes of the next part, which are held until the one after it; the client has taken the previous one.
     ///
     /// - Parameter rest: bytes that are still to be sent.
     func nextPart(of rest: Int) -> Int {
         givePart()
-        let wanted = min(rest, partBytes)
-        guard wanted > leastPart, share.account.budget.takePart(wanted, share) else { return min(wanted, leastPart) }
-        part = wanted
-        return wanted
+        share.taken.add(handedOver, ordering: .relaxed)
+        taken += handedOver
+        handedOver = min(rest, partBytes)
+        if handedOver > leastPart {
+            if share.account.budget.takePart(handedOver, share) { part = handedOver } else { handedOver = leastPart }
+        }
+        return handedOver
     }
 
     /// The answer is sent, or will not be.

@@ -160,7 +160,8 @@ final class ConnectionPlace: Sendable {
     /// How long the client may take to ask, given what is usual: without a place it asks for health at once or not at all.
     func patience(_ usual: TimeAmount) -> TimeAmount { refusal == nil ? usual : min(usual, .seconds(2)) }
 
-    private static var now: UInt64 { max(1, SystemClock.coarseNanoseconds) }
+    /// A clock of milliseconds would not tell apart who asked in the same one.
+    private static var now: UInt64 { max(1, UInt64(SystemClock.monotonic.seconds * 1e9)) }
 
     /// Since when it has had nothing to do; nil if it works, or leaves.
     fileprivate var idleTime: UInt64? {

@@ -92,4 +92,21 @@ import Testing
         #expect(budget.bytes == 80_000_000)
         #expect(claim(self.share()).nextPart(of: 1_000_000) == 4_096)
     }
+
+    @Test func `an answer has longer for what the client takes of the connection's other answers meanwhile`() {
+        let share = share()
+        let (early, late, elsewhere) = (claim(share), claim(share), claim(self.share()))
+        for one in [early, elsewhere] {
+            one.begins()
+            #expect(one.nextPart(of: 100_000) == 65_536 && one.nextPart(of: 34_464) == 34_464)
+        }
+        // What is on its way is not taken.
+        #expect(early.takenOfOthers == 0)
+        late.begins()
+        _ = late.nextPart(of: 50_000)
+        #expect(late.nextPart(of: 0) == 0 && early.nextPart(of: 0) == 0)
+        #expect(early.takenOfOthers == 50_000 && late.takenOfOthers == 34_464 && elsewhere.takenOfOthers == 0)
+        early.begins()
+        #expect(early.takenOfOthers == 0)
+    }
 }

@@ -69,10 +69,12 @@
                 eventLoop: channel.eventLoop,
                 configuration: .init(
                     maxIdleTime: idle, maxAge: age, maxGraceTime: age, keepalive: nil))
+            let watch = ConnectionWatch(place, idle + .seconds(2))
             let peer = channel.remoteAddress?.ipAddress
             _ = try pipeline.configureHTTP2Pipeline(
                 mode: .server, connectionConfiguration: connection, streamConfiguration: .init(),
-                streamDelegate: manager.http2StreamDelegate
+                streamDelegate: Streams(
+                    watch: NIOLoopBound(watch, eventLoop: channel.eventLoop), manager: manager.http2StreamDelegate)
             ) { stream in
                 stream.eventLoop.makeCompletedFuture {
                     let pipeline = stream.pipeline.syncOperations
@@ -80,7 +82,7 @@
                     try pipeline.addHandler(StreamHandler(setup.now, peer: peer, place))
                 }
             }
-            try pipeline.addHandler(ConnectionWatch(place, idle + .seconds(2)))
+            try pipeline.addHandler(watch)
             try pipeline.addHandler(manager)
             // The connection is active already; only this starts the timer of one that never asks for anything.
             manager.channelActive(context: try pipeline.context(handler: manager))
@@ -121,6 +123,22 @@
         func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
     }
 
+    /// Tells both who watch a connection of its streams; NIO calls it on the connection's event loop.
+    private struct Streams: NIOHTTP2StreamDelegate {
+        let watch: NIOLoopBound<ConnectionWatch>
+        let manager: NIOHTTP2ServerConnectionManagementHandler.HTTP2StreamDelegate
+
+        func streamCreated(_ id: HTTP2StreamID, channel: any Channel) {
+            watch.value.streamBegins()
+            manager.streamCreated(id, channel: channel)
+        }
+
+        func streamClosed(_ id: HTTP2StreamID, channel: any Channel) {
+            watch.value.streamEnds()
+            manager.streamClosed(id, channel: channel)
+        }
+    }
+
     /// Tells NIO's connection handler when the server stops, and closes a connection that has failed, or that answers
     /// nothing when it is to end: NIO waits for the client's word.
     private final class ConnectionWatch: ChannelInboundHandler {
@@ -137,7 +155,7 @@
             self.time = time
         }
 
-        func handlerAdded(context: ChannelHandlerContext) { arm(context) }
+        func handlerAdded(context: ChannelHandlerContext) { arm() }
 
         func handlerRemoved(context: ChannelHandlerContext) { timer?.cancel() }
 
@@ -147,30 +165,27 @@
         }
 
         func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-            switch event {
-            case is ServerEvent:
-                context.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())
-                return
-            case is NIOHTTP2StreamCreatedEvent:
-                streams += 1
-                timer?.cancel()
-                // If the place is given away already, the connection is being closed.
-                _ = place.begins()
-            case is StreamClosedEvent:
-                streams -= 1
-                if streams == 0 {
-                    place.rests()
-                    arm(context)
-                }
-            default: break
-            }
-            context.fireUserInboundEventTriggered(event)
+            context.fireUserInboundEventTriggered(event is ServerEvent ? ChannelShouldQuiesceEvent() : event)
         }
 
-        private func arm(_ context: ChannelHandlerContext) {
+        func streamBegins() {
+            streams += 1
             timer?.cancel()
-            let channel = context.channel
-            timer = context.eventLoop.scheduleTask(in: time) { channel.close(promise: nil) }
+            // If the place is given away already, the connection is being closed.
+            _ = place.begins()
+        }
+
+        func streamEnds() {
+            streams -= 1
+            guard streams == 0 else { return }
+            place.rests()
+            if place.channel.isActive { arm() }
+        }
+
+        private func arm() {
+            timer?.cancel()
+            let channel = place.channel
+            timer = channel.eventLoop.scheduleTask(in: time) { channel.close(promise: nil) }
         }
 
         func errorCaught(context: ChannelHandlerContext, error: any Error) {

@@ -37,8 +37,10 @@
         private let claim: AnswerClaim
         /// Whether the next part waits until the client takes something.
         private var isWaiting = false
-        /// When the client must have taken the whole answer.
-        private var answerDeadline = NIODeadline.distantFuture
+        /// The answer that is being sent.
+        private var sending: (bytes: Int, began: NIODeadline)?
+        /// When the client must have done something.
+        private var idleDeadline = NIODeadline.distantFuture
         private var timer: Scheduled<Void>?
         private let began = ContinuousClock.now
 
@@ -171,7 +173,8 @@
             state = .sending
             outgoing = body
             outgoingFile = file
-            answerDeadline = .now() + setup.configuration.time(for: file?.range.count ?? body.count)
+            sending = (file?.range.count ?? body.count, .now())
+            claim.begins()
             context.write(wrapOutboundOut(.head(Self.head(status, fields))), promise: nil)
             sendPart()
         }
@@ -230,12 +233,26 @@
             context?.close(promise: nil)
         }
 
+        /// When the client must have taken the whole answer. It takes the other answers of the connection at the same time,
+        /// and its line is no faster for each of them than for all.
+        private var answerDeadline: NIODeadline {
+            guard let sending else { return .distantFuture }
+            return sending.began + setup.configuration.time(for: sending.bytes + claim.takenOfOthers)
+        }
+
         private func arm() {
+            idleDeadline = .now() + setup.configuration.idle
+            schedule()
+        }
+
+        private func schedule() {
             guard let context else { return }
             timer?.cancel()
-            let deadline = min(.now() + setup.configuration.idle, answerDeadline)
+            let deadline = min(idleDeadline, answerDeadline)
             timer = context.eventLoop.assumeIsolated().scheduleTask(deadline: deadline) {
-                guard case .receiving = self.state else { return self.close() }
+                guard case .receiving = self.state else {
+                    return min(self.idleDeadline, self.answerDeadline) > .now() ? self.schedule() : self.close()
+                }
                 let seconds = JSONText.number(self.setup.configuration.idleSeconds)
                 self.refuse(Problem(.requestTimeout, "it was not complete within \(seconds) s"))
             }

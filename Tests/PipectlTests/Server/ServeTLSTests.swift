@@ -1,3 +1,4 @@
+import Dispatch
 import Glibc
 import TestSupport
 import Testing
@@ -157,6 +158,37 @@ import Testing
                         }
                     }
                     busy.stop()
+                }
+            }
+
+            @Test func `a busy HTTP/2 connection is neither idle nor the one that gives way`() async throws {
+                let authority = try TestAuthority()
+                let (asked, asks) = AsyncStream<Void>.makeStream()
+                let door = DispatchSemaphore(value: 0)
+                let origin = try LoopbackOrigin { _ in
+                    asks.yield()
+                    door.wait()
+                    return .response(200, ["Content-Type": "text/plain"], body: Array("at last".utf8))
+                }
+                defer { origin.stop() }
+                let settings = [
+                    "server.connections=2", "server.connectionsPerAddress=2", "server.idleSeconds=1",
+                    #"acceptedTypes=["*/*"]"#,
+                ]
+                try await RunningServer.with(Self.settings(authority.issue("server")) + settings) { server in
+                    let base = "https://127.0.0.1:\(server.port)"
+                    let target = base + RunningServer.original(origin.url("/slow"))
+                    async let answer = Self.curl(authority, "--http2", target)
+                    for await _ in asked { break }
+                    let idle = try await RawClient.connect(server.port, from: "127.0.0.2")
+                    let status = try await Self.curl(
+                        authority, "--http2", "-o", "/dev/null", "-w", "%{http_code}", base + "/metrics")
+                    #expect(status == "200")
+                    _ = await idle.receivedToEnd()
+                    // Each is disconnected after the idle time: longer than connections without requests are kept.
+                    for _ in 0..<5 { _ = await (try RawClient.connect(server.port)).receivedToEnd() }
+                    door.signal()
+                    #expect(try await answer == "at last")
                 }
             }
 
