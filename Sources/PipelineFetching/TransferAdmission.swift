@@ -27,8 +27,13 @@ struct TransferAdmission<Transfer>: ~Copyable {
         let name: String
         var waiting = 0
         var underWay = 0
+        /// Which of all beginnings its last one was, so that origins take turns.
+        var lastTurn: Int
 
-        init(_ name: String) { self.name = name }
+        /// The order among origins, the first to begin lowest. There are fewer turns than 2^40.
+        var rank: Int { underWay << 40 + lastTurn }
+
+        init(_ name: String, lastTurn: Int) { (self.name, self.lastTurn) = (name, lastTurn) }
     }
 
     private struct Waiting {
@@ -58,6 +63,7 @@ struct TransferAdmission<Transfer>: ~Copyable {
     private var origins: [String: Origin] = [:]
     private var underWay: [UInt64: UnderWay] = [:]
     private var slow = 0
+    private var turns = 0
 
     /// A window ends as soon as it has received what is enough for this many seconds, or is slow after them.
     private static var windowSeconds: Double { 1 }
@@ -83,7 +89,8 @@ struct TransferAdmission<Transfer>: ~Copyable {
     ///   - priority: higher is more urgent.
     ///   - mayGiveWay: false for requests that may change state, since a client cannot repeat them.
     mutating func add(_ transfer: Transfer, id: UInt64, origin name: String, priority: UInt8, mayGiveWay: Bool = true) {
-        let origin = origins[name] ?? Origin(name)
+        // One that is new comes before those that hold the slots now, and after those that have waited longer than they.
+        let origin = origins[name] ?? Origin(name, lastTurn: turns - slots)
         origins[name] = origin
         origin.waiting += 1
         queue.push(
@@ -115,7 +122,8 @@ struct TransferAdmission<Transfer>: ~Copyable {
     private var receiving: Int { underWay.count - slow }
 
     /// Removes the next transfer from the queue and counts it as under way until `end`: the most urgent; of equally
-    /// urgent ones that of the origin with the fewest under way; then the oldest. Each eighth is the oldest of all.
+    /// urgent ones that of the origin with the fewest under way; of such origins that whose last turn was longest ago, or
+    /// each with a long queue would be next whenever it has ended one; then the oldest. Each eighth is the oldest of all.
     mutating func next(now: Double) -> Next {
         guard !queue.isEmpty, !isFull else { return .wait(seconds: nil) }
         var pause: Double?
@@ -129,13 +137,15 @@ struct TransferAdmission<Transfer>: ~Copyable {
                 pause = min(pause ?? seconds, seconds)
                 return nil
             }
-            return waiting.origin.underWay
+            return waiting.origin.rank
         }
         swap(&waiting, &queue)
         guard let found else { return .wait(seconds: pause) }
         limiter.take(found.origin.name, now: now)
         found.origin.waiting -= 1
         found.origin.underWay += 1
+        turns += 1
+        found.origin.lastTurn = turns
         underWay[found.id] = UnderWay(origin: found.origin, mayGiveWay: found.mayGiveWay, windowStart: now)
         return .begin(found.transfer)
     }

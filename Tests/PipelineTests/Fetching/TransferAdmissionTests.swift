@@ -151,6 +151,30 @@ private struct Loads: ~Copyable {
         #expect(loads.order == [4, 0, 2, 1, 3])
     }
 
+    @Test func `origins with as many under way take turns, however many of each wait`() {
+        var loads = Loads { $0.slots = 2 }
+        for origin in ["a", "b"] { for _ in 0..<3 { loads.add(origin, bytesPerSecond: 20_000) } }
+        loads.begin()
+        let new = loads.add("c", bytesPerSecond: 20_000)
+        for _ in 0..<4 {
+            loads.end(loads.underWay[0])
+            loads.begin()
+        }
+        #expect(loads.order == [0, 3, new, 1, 4, 2])
+    }
+
+    @Test func `a stream of new origins leaves others their turns`() {
+        var loads = Loads { $0.slots = 1 }
+        for _ in 0..<3 { loads.add("a", bytesPerSecond: 20_000) }
+        loads.begin()
+        for number in 0..<6 {
+            loads.add("new \(number)", bytesPerSecond: 20_000)
+            loads.end(loads.order[loads.order.count - 1])
+            loads.begin()
+        }
+        #expect(loads.order.filter { $0 < 3 }.count == 3)
+    }
+
     @Test func `each eighth is the oldest, and what waits can become more urgent`() {
         var loads = Loads { ($0.slots, $0.perHost) = (1, 100) }
         for _ in 0..<2 { loads.add("a", priority: 1) }
