@@ -76,6 +76,7 @@ struct Pipectl: AsyncParsableCommand {
                 finish(ProgramExit.usage.rawValue)
             }
             print(text)
+            if text.hasPrefix("#!/bin/bash\n") { print(Completions.bash) }
         }
     }
 
