@@ -123,6 +123,7 @@ extension ImagePipeline {
         let renderer = renderer(configuration, Observer(logger: configuration.logger, metrics: nil, tracer: nil))
         let threads = OwnedThreads(count: 1)
         let libraries = await KnownLibraries(renderer, folder: configuration.cacheFolder, threads: threads)()
+        (renderer as? WorkerPool)?.warnOfRefusal()
         await renderer.shutdown()
         return libraries
     }

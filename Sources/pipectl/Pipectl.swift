@@ -44,18 +44,20 @@ struct Pipectl: AsyncParsableCommand {
         let threadFailure = Interruption.arm()
         let arguments = Array(CommandLine.arguments.dropFirst())
         let doesManyThings = arguments.first == "batch" || arguments.first == "serve"
-        if doesManyThings, let refusal = Surroundings.refusalOfAddressSpace { fail(refusal) }
+        let refusal =
+            threadFailure == 0
+            ? Surroundings.refusalOfAddressSpace : Surroundings.refusal(withoutThreads: threadFailure)
         // Where no thread can be started, the cooperative pool would try for ever.
-        MainThread.run(isAlone: !doesManyThings || threadFailure != 0) { await run(arguments, threadFailure) }
+        MainThread.run(isAlone: !doesManyThings || refusal != nil) { await run(arguments, refusal) }
         fflush(nil)
     }
 
-    /// - Parameter threadFailure: the error number of a thread that could not be started; 0 if it could.
-    private static func run(_ arguments: [String], _ threadFailure: Int32) async {
+    /// - Parameter refusal: why a command that needs threads cannot run; nil if it can.
+    private static func run(_ arguments: [String], _ refusal: CommandFailure?) async {
         do {
             var command = try parseAsRoot(arguments)
             if var command = command as? any AsyncParsableCommand {
-                if threadFailure != 0 { throw Surroundings.refusal(withoutThreads: threadFailure) }
+                if let refusal { throw refusal }
                 try await command.run()
             } else {
                 try command.run()
@@ -76,6 +78,7 @@ struct Pipectl: AsyncParsableCommand {
                 finish(ProgramExit.usage.rawValue)
             }
             print(text)
+            if text.hasPrefix("#!/bin/bash\n") { print(Completions.bash) }
         }
     }
 

@@ -33,7 +33,7 @@ enum Surroundings {
         return Int(clamping: limit.rlim_cur)
     }
 
-    /// Why the threads of a command that does many things do not fit in the address space; nil if they do.
+    /// Why the threads of a command do not fit in the address space; nil if they do.
     static var refusalOfAddressSpace: CommandFailure? {
         guard let limit = addressSpace else { return nil }
         // Otherwise the allocator reserves 64 MB for each thread.

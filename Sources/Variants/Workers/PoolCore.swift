@@ -7,8 +7,8 @@ import Synchronization
 final class PoolCore: Sendable {
     enum Step {
         case render(PendingRender)
-        /// Start a worker before anything asks for it.
-        case start
+        /// Start a worker before a render asks for it. One that is awaited says itself why it cannot be started.
+        case start(isAwaited: Bool)
         /// Wait to be woken, for at most this many milliseconds; -1 for ever.
         case wait(Int32)
         case end
@@ -262,7 +262,7 @@ final class PoolCore: Sendable {
             state.awaitsFirst = false
             guard state.keepsWorkers || isFirst, !hasWorker else { return .wait(-1) }
             let delay = state.backoff.delay(now: SystemClock.monotonic.seconds)
-            return delay > 0 ? .wait(Int32((delay * 1000).rounded(.up))) : .start
+            return delay > 0 ? .wait(Int32((delay * 1000).rounded(.up))) : .start(isAwaited: !state.keepsWorkers)
         }
     }
 

@@ -76,6 +76,11 @@ public final class WorkerPool: Rendering {
         return libraries
     }
 
+    /// Warns if no worker could be started, where no render follows that would say so.
+    package func warnOfRefusal() {
+        if let refusal = core.startRefusal() { core.configuration.warn(refusal.message) }
+    }
+
     /// Counts of what has happened to the workers so far.
     public var statistics: WorkerStatistics { core.statistics }
 

@@ -44,11 +44,11 @@ final class WorkerSlot: @unchecked Sendable {
                     pending.finish(.failure(error))
                 }
                 recycle()
-            case .start:
+            case .start(let isAwaited):
                 do throws(RenderError) {
                     worker = try newWorker()
                 } catch {
-                    core.configuration.warn(error.message)
+                    if !isAwaited { core.configuration.warn(error.message) }
                 }
             case .wait(let milliseconds):
                 wait(milliseconds)

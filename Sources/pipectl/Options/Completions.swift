@@ -3,6 +3,23 @@ import Variants
 
 /// What a shell offers while a word is typed, beyond commands and options.
 enum Completions {
+    /// What follows the parser's script for bash, which would break a word at its colons, and end it behind a step.
+    static let bash = """
+        COMP_WORDBREAKS="${COMP_WORDBREAKS//[:=]/}"
+        __pipectl_whole_words() {
+            _pipectl "${@}"
+            case "${COMP_WORDS[COMP_CWORD - 1]}" in
+            -r | --recipe | recipe | --set) compopt +o filenames -o nospace ;;
+            esac
+        }
+        complete -o filenames -F __pipectl_whole_words pipectl
+        """
+
+    /// In zsh, what follows a bare colon would be a description.
+    fileprivate static func quoted(_ words: [String]) -> [String] {
+        CompletionShell.requesting == .zsh ? words.map { $0.replacing(":", with: "\\:") } : words
+    }
+
     /// The recipe so far with each step and output in place of its last step.
     static func recipes(_ text: String) -> [String] {
         let written = text.lastIndex(of: ",").map { text[...$0] } ?? ""
@@ -22,8 +39,8 @@ enum Completions {
 }
 
 extension CompletionKind {
-    static var recipe: CompletionKind { .custom { _, _, text in Completions.recipes(text) } }
-    static var setting: CompletionKind { .custom { _, _, text in Completions.settings(text) } }
+    static var recipe: CompletionKind { .custom { _, _, text in Completions.quoted(Completions.recipes(text)) } }
+    static var setting: CompletionKind { .custom { _, _, text in Completions.quoted(Completions.settings(text)) } }
 }
 
 extension SettingKind {

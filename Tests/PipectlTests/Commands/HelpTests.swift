@@ -59,5 +59,30 @@ extension CommandTests {
             let ended = await child.end
             #expect(ended.lines.contains(Substring(expected)), "\(ended.text) \(ended.errors)")
         }
+
+        @Test(arguments: [
+            ("recipe thumbnail:300,gray\t", "thumbnail:300x300,grayscale\n"),
+            ("settings --set fetch.slo\t7", "fetch.slots = 7 "),
+        ])
+        func `in bash a tab completes a step behind a colon, and leaves the word open`(
+            keys: String, expected: String
+        ) async throws {
+            // Readline takes what it reads for keys, from a file too.
+            let program = "'\(ChildProgram.path)'"
+            site.folder.write(
+                "source <(\(program) --generate-completion-script bash)\npipectl() { \(program) \"$@\"; }\n"
+                    + "pipectl \(keys)\nexit\n", to: "keys")
+            let child = try ChildProgram(
+                ["--norc", "-i"], program: "bash", input: site.folder("keys"), folder: site.folder.path)
+            let ended = await child.end
+            #expect(ended.text.contains(expected), "\(ended.text) \(ended.errors)")
+        }
+
+        @Test func `zsh gets its words with colons escaped`() async throws {
+            let words = ["pipectl", "get", "-r", "thumbnail:300,gray"]
+            let asked = ["---completion", "get", "--", "--recipe", "3", "18"] + words
+            let child = try ChildProgram(asked, folder: site.folder.path, environment: ["SAP_SHELL=zsh"])
+            #expect(await child.end.text.contains("thumbnail\\:300,grayscale\n"))
+        }
     }
 }

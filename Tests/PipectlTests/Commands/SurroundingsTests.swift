@@ -49,6 +49,9 @@ extension CommandTests {
             let flags = ["-r", "thumbnail:20", "--cache", site.cache, "-o"]
             let get = try await run(refusing: "memfd_create", ["get", picture] + flags + ["a.jpg"])
             #expect(get.exit == 6 && get.errors.contains("memfd_create: Operation not permitted"), "\(get.errors)")
+            #expect(get.errors.split(separator: "\n").count == 1, "\(get.errors)")
+            let recipes = try await run(refusing: "memfd_create", ["recipes", "--cache", site.cache])
+            #expect(recipes.exit == 0 && recipes.errors.contains("memfd_create"), "\(recipes.errors)")
             let sources = Samples.originals.map(Samples.original)
             let batch = try await run(refusing: "memfd_create", ["batch"] + sources + flags + ["out"])
             #expect(batch.exit == 6 && batch.errors.contains("memfd_create"), "\(batch.errors)")
@@ -61,13 +64,22 @@ extension CommandTests {
             #expect(ended.exit == 6 && ended.errors.contains("/dev/null: No such file"), "\(ended.errors)")
         }
 
-        @Test func `with too little address space a batch ends with one sentence`() async throws {
+        @Test(arguments: ["batch", "get", "info", "explain", "recipes", "serve"])
+        func `with too little address space, commands that need threads end with one sentence`(command: String)
+            async throws
+        {
+            var words = [command]
+            if !["recipes", "serve"].contains(command) { words.append(picture) }
+            if ["batch", "get"].contains(command) { words += ["-r", "thumbnail:20", "-o", "out"] }
             // The program itself starts; its threads would not.
-            let words = ["batch", picture, "-r", "thumbnail:20", "-o", "out", "--cache", site.cache]
-            let limited = ["-c", "ulimit -v 300000 && exec \"$@\"", "sh", ChildProgram.path] + words
-            let ended = await (try ChildProgram(limited, program: "sh", folder: site.folder.path, seconds: 60)).end
-            #expect(ended.exit == 2 && ended.errors.contains("`ulimit -v`"), "\(ended.errors)")
-            #expect(ended.errors.split(separator: "\n").count == 1, "\(ended.errors)")
+            for kilobytes in [200_000, 290_000] {
+                let script = "ulimit -v \(kilobytes) && exec \"$@\""
+                let limited = ["-c", script, "sh", ChildProgram.path] + words + ["--cache", site.cache]
+                let child = try ChildProgram(limited, program: "sh", folder: site.folder.path, seconds: 60)
+                let ended = await child.end
+                #expect(ended.exit == 2 && ended.errors.contains("`ulimit -v`"), "\(ended.errors)")
+                #expect(ended.errors.split(separator: "\n").count == 1, "\(ended.errors)")
+            }
         }
 
         @Test(.enabled(if: SmallDisk.isPermitted, privileges))
