@@ -41,12 +41,12 @@ struct Pipectl: AsyncParsableCommand {
         signal(SIGPIPE, SIG_IGN)
         // Likewise for a file that exceeds the size limit (`ulimit -f`).
         signal(SIGXFSZ, SIG_IGN)
+        // Before the first thread, since that would reserve an arena.
+        let tooSmall = Surroundings.refusalOfAddressSpace
         let threadFailure = Interruption.arm()
         let arguments = Array(CommandLine.arguments.dropFirst())
         let doesManyThings = arguments.first == "batch" || arguments.first == "serve"
-        let refusal =
-            threadFailure == 0
-            ? Surroundings.refusalOfAddressSpace : Surroundings.refusal(withoutThreads: threadFailure)
+        let refusal = tooSmall ?? (threadFailure == 0 ? nil : Surroundings.refusal(withoutThreads: threadFailure))
         // Where no thread can be started, the cooperative pool would try for ever.
         MainThread.run(isAlone: !doesManyThings || refusal != nil) { await run(arguments, refusal) }
         fflush(nil)
