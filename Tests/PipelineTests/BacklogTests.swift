@@ -52,6 +52,38 @@ import Testing
         #expect(unbounded.refused == 0)
     }
 
+    @Test func `one origin leaves a quarter to the others`() async throws {
+        let (backlog, gate) = (Backlog("fetches", limit: 40), Gate())
+        func begin(_ origin: String, _ count: Int) async -> [Task<Void, any Error>] {
+            var working: [Task<Void, any Error>] = []
+            for _ in 0..<count {
+                let before = backlog.count
+                working.append(
+                    Task {
+                        try await backlog.run(.normal, of: origin) { () async throws(PipelineError) in
+                            try await gate.pass()
+                        }
+                    })
+                await waitOrRecord { backlog.count == before }
+            }
+            return working
+        }
+        // Normal work has room for 36.
+        var working = await begin("http://slow.example", 27)
+        let refused = await #expect(throws: PipelineError.self) {
+            try await backlog.run(.normal, of: "http://slow.example") { () async throws(PipelineError) in }
+        }
+        #expect(refused?.code == .overloaded)
+        #expect(
+            refused?.message == "27 fetches from http://slow.example are in progress or waiting; try again in 1 s")
+        working += await begin("http://other.example", 9)
+        #expect(backlog.count == 36 && backlog.refused == 1)
+        gate.open()
+        for task in working { try await task.value }
+        try await backlog.run(.normal, of: "http://slow.example") { () async throws(PipelineError) in }
+        #expect(backlog.count == 0)
+    }
+
     /// Holds what is asked of `/held`; answers the rest.
     private struct HoldingTransport: Transport {
         let asks: AsyncStream<Void>.Continuation

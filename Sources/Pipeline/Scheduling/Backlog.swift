@@ -5,6 +5,8 @@ import Synchronization
 final class Backlog: Sendable {
     private struct State {
         var count = 0
+        /// The same for each origin.
+        var ofOrigin: [String: Int] = [:]
         var refused = 0
         /// Seconds between ends of work while some was left, a moving average.
         var interval = 0.0
@@ -30,26 +32,35 @@ final class Backlog: Sendable {
 
     /// Does the work, unless too much is in progress and waiting.
     ///
-    /// - Parameter priority: low work may take half of the bound and normal work nine tenths, so that what is more urgent
-    ///   finds room.
+    /// - Parameters:
+    ///   - priority: low work may take half of the bound and normal work nine tenths, so that what is more urgent finds
+    ///     room.
+    ///   - origin: the origin that the work is for, which may take three quarters of that, so that one that is slow leaves
+    ///     room for others; nil for work that is for none.
     /// - Throws: `overloaded`, with the time in which the backlog should be done; else what the work throws.
     func run<Value>(
-        _ priority: RequestPriority, _ work: () async throws(PipelineError) -> Value
+        _ priority: RequestPriority, of origin: String? = nil, _ work: () async throws(PipelineError) -> Value
     ) async throws(PipelineError) -> Value {
-        try enter(priority)
-        defer { leave() }
+        try enter(priority, origin)
+        defer { leave(origin) }
         return try await work()
     }
 
-    private func enter(_ priority: RequestPriority) throws(PipelineError) {
+    private func enter(_ priority: RequestPriority, _ origin: String?) throws(PipelineError) {
+        guard let limit else { return state.withLock { $0.count += 1 } }
+        let share = Self.share(limit, priority)
         let refusal = state.withLock { state -> PipelineError? in
-            if let limit, state.count >= Self.share(limit, priority) {
+            let own = origin.flatMap { state.ofOrigin[$0] } ?? 0
+            guard state.count < share, own < share - share / 4 else {
                 state.refused += 1
                 let seconds = Int((Double(state.count) * state.interval).rounded(.up))
+                let whose = state.count < share ? origin.map { "\(own) \(what) from \($0)" } : nil
                 return .overloaded(
-                    "\(state.count) \(what) are in progress or waiting", retryAfter: min(max(1, seconds), 60))
+                    "\(whose ?? "\(state.count) \(what)") are in progress or waiting",
+                    retryAfter: min(max(1, seconds), 60))
             }
             state.count += 1
+            if let origin { state.ofOrigin[origin] = own + 1 }
             return nil
         }
         if let refusal { throw refusal }
@@ -63,7 +74,7 @@ final class Backlog: Sendable {
         }
     }
 
-    private func leave() {
+    private func leave(_ origin: String?) {
         let now = ContinuousClock.now
         state.withLock { state in
             if let last = state.lastEnd {
@@ -71,6 +82,7 @@ final class Backlog: Sendable {
                 state.interval += (seconds - state.interval) / 16
             }
             state.count -= 1
+            if let origin, let own = state.ofOrigin[origin] { state.ofOrigin[origin] = own > 1 ? own - 1 : nil }
             // An idle time is not part of the average.
             state.lastEnd = state.count == 0 ? nil : now
         }

@@ -76,7 +76,7 @@ extension FetchStage {
         let events = admitted.events
         let answer: Result<FetchedResponse, FetchError>
         do throws(PipelineError) {
-            answer = try await backlog.run(admitted.request.priority) { [asked] in
+            answer = try await backlog.run(admitted.request.priority, of: url.origin) { [asked] in
                 do throws(FetchError) {
                     return .success(
                         try await transport.fetch(
