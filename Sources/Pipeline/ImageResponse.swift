@@ -103,3 +103,27 @@ public enum LoadEvent: Sendable {
     case progress(received: Int, expected: Int?)
     case finished(ImageResponse)
 }
+
+extension ImageResponse {
+    init(_ variant: Variant, of original: Original, _ admitted: AdmittedRequest) {
+        bytes = variant.bytes
+        mediaType = variant.format.mediaType
+        format = variant.format
+        width = variant.width
+        height = variant.height
+        digest = variant.digest
+        key = variant.entry?.key
+        created = variant.entry?.created
+        forward = original.forward
+        forwardStatus = original.forwardStatus
+        isStorable = original.mayStore
+        outcome = variant.outcome
+        originalOutcome = original.outcome
+        isCollapsed = variant.isCollapsed || original.isCollapsed
+        isStale = original.isStale
+        record = original.record
+        timings = variant.timings
+        timings.fetch = original.fetchMilliseconds
+        timings.total = max(0, admitted.began.duration(to: .now).milliseconds - timings.queue)
+    }
+}
