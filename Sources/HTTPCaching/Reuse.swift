@@ -75,10 +75,10 @@ package enum Reuse {
 
     /// Whether a stale response may stand in when the origin failed (RFC 9111 §4.2.4 and §4.3.3, RFC 5861 §4).
     ///
-    /// A failure is no response, any 5xx, or a 200 that its recipient cannot use. A stale response may then be served unless one of its directives forbids
-    /// it, the client asked for validation with `no-cache`, or the response is itself a 5xx, which would hide one
-    /// failure behind another. If the response or the client gives `stale-if-error`, staleness beyond both forbids it
-    /// too, unless the client's `max-stale` permits it.
+    /// A failure is no response, any 5xx, or a 200 that its recipient cannot use. A stale response may then be served
+    /// unless one of its directives forbids it, the client asked for validation with `no-cache`, or the response is
+    /// itself a 5xx, which would hide one failure behind another. If the response or the client gives `stale-if-error`,
+    /// staleness beyond both forbids it too, unless the client's `max-stale` permits it.
     package static func mayServeStale(
         _ stored: StoredResponse, after failure: OriginFailure, now: Double,
         configuration: CachingConfiguration = CachingConfiguration(), directives: RequestDirectives? = nil

@@ -1,6 +1,7 @@
 import HTTPCaching
 
-/// Where a request comes from, for what only operators see, and for a server without keys, which serves its own machine alone.
+/// Where a request comes from, for what only operators see, and for a server without keys, which serves its own machine
+/// alone.
 extension Site {
     /// Whether the client has the admin token, is on this machine, or came by the address for operators.
     func isOperator(_ request: ServerRequest) -> Bool {

@@ -6,28 +6,28 @@ import Synchronization
 /// The open connections of a server: how many may be, of one address and of all, and how all of them end.
 final class Connections: Sendable {
     private struct Address {
-        var welcome = 0
-        var told = 0
+        var admitted = 0
+        var refused = 0
         let account: AnswerBudget.Account
     }
 
     private struct State {
         var open: [ObjectIdentifier: ConnectionPlace] = [:]
         /// Connections that have a place.
-        var welcome = 0
-        /// Connections that are only told that there is none.
-        var told = 0
+        var admitted = 0
+        /// Connections beyond a limit, which get a 503.
+        var refused = 0
         var addresses: [String: Address] = [:]
         var isDraining = false
         var waiting: [CheckedContinuation<Void, Never>] = []
 
         mutating func count(_ place: ConnectionPlace, _ change: Int) {
-            let isWelcome = place.refusal == nil
-            if isWelcome { welcome += change } else { told += change }
+            let isAdmitted = place.refusal == nil
+            if isAdmitted { admitted += change } else { refused += change }
             guard let name = place.address else { return }
             var address = addresses[name] ?? Address(account: place.account)
-            if isWelcome { address.welcome += change } else { address.told += change }
-            addresses[name] = address.welcome + address.told > 0 ? address : nil
+            if isAdmitted { address.admitted += change } else { address.refused += change }
+            addresses[name] = address.admitted + address.refused > 0 ? address : nil
         }
     }
 
@@ -36,9 +36,9 @@ final class Connections: Sendable {
     private let perAddress: Int
     /// What the answers of all of them hold.
     let budget: AnswerBudget
-    /// Connections beyond the limit that are told so, a quarter of them of one address; further ones are closed without
-    /// a word.
-    private static let told = 256
+    /// The most connections beyond a limit that get a 503, a quarter of them from one address; further ones are closed
+    /// without an answer.
+    private static let mostRefused = 256
 
     init(_ configuration: ListenerConfiguration) {
         limit = configuration.connections
@@ -57,10 +57,10 @@ final class Connections: Sendable {
             let known = address.flatMap { state.addresses[$0] }
             var refusal: Problem?
             var leaving: ConnectionPlace?
-            if let known, known.welcome >= perAddress {
+            if let known, known.admitted >= perAddress {
                 refusal = Problem(
                     .overloaded, "one address may have \(perAddress) connections (`server.connectionsPerAddress`)")
-            } else if state.welcome >= limit {
+            } else if state.admitted >= limit {
                 leaving = Self.longestIdle(state)
                 if let leaving {
                     state.count(leaving, -1)
@@ -68,7 +68,9 @@ final class Connections: Sendable {
                     refusal = Problem(.overloaded, "as many clients as this server takes are connected")
                 }
             }
-            if refusal != nil, state.told >= Self.told || known.map({ $0.told >= Self.told / 4 }) == true {
+            if refusal != nil,
+                state.refused >= Self.mostRefused || known.map({ $0.refused >= Self.mostRefused / 4 }) == true
+            {
                 return (nil, nil)
             }
             let place = ConnectionPlace(

@@ -4,9 +4,9 @@ import Synchronization
 /// Tries again what may succeed a moment later: failed connections, and 429, 502, 503, 504.
 ///
 /// `FetchConfiguration.retries` further attempts; the last answer is returned as it is. A `Retry-After` within the
-/// limit is waited for; a longer one ends the attempts. Redirects are not followed again. An interrupted body is resumed if its response has a strong
-/// `ETag` and a length: the rest is requested with `Range` and `If-Range` (RFC 9110 §13.1.5, §14.2), and the whole body
-/// again if the rest does not match.
+/// limit is waited for; a longer one ends the attempts. Redirects are not followed again. An interrupted body is resumed
+/// if its response has a strong `ETag` and a length: the rest is requested with `Range` and `If-Range` (RFC 9110
+/// §13.1.5, §14.2), and the whole body again if the rest does not match.
 package struct RetryingTransport<Base: Transport>: Transport {
     private let base: Base
     private let configuration: FetchConfiguration
