@@ -2,7 +2,6 @@
 #include "Wide.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,8 +17,10 @@ enum {
     SLOTS = 16,
     // Floats of a row processed at once: a batch of them stays in the first-level cache.
     CHUNK = 768,
-    // Entries of the table from the square root of linear light to bytes: a step is at most a tenth of a byte step.
+    // Entries of the table from the square root of light to bytes: a step is at most an eighth of a byte step.
     ROOTS = 4096,
+    // The curve's coefficients.
+    POWERS = 6,
 };
 
 // Sums are loaded eight floats at a time, whatever the number of bands, so rows are padded with zeroes.
@@ -36,6 +37,12 @@ typedef struct {
     float *weights;
     int taps;
 } kernel;
+
+// From a byte step, not necessarily whole, to light: a polynomial, but a straight line up to 10.
+typedef struct {
+    float powers[POWERS];
+    float straight;
+} curve;
 
 struct cresample {
     int width, height, bands, out_width, out_height;
@@ -56,10 +63,13 @@ struct cresample {
     // Rows of an incomplete batch, in their input format.
     uint8_t *pending;
     int pending_count;
-    // Bytes per input row; whether its samples are 16-bit sums rather than bytes; the factor that scales sums to bytes.
+    // Bytes per input row; whether its samples have 16 bits rather than 8; the factor that scales them to byte steps.
     size_t row_bytes;
-    int has_sums;
+    int is_wide;
     float share;
+    // From stored values to light, and from its square root back to bytes.
+    curve curve;
+    uint8_t byte_of_root[ROOTS];
 };
 
 static double lanczos(double x) {
@@ -113,51 +123,56 @@ static void kernel_free(kernel *k) {
     free(k->weights);
 }
 
-static double encoded(double light) {
-    return light <= 0.0031308 ? light * 12.92 : 1.055 * pow(light, 1 / 2.4) - 0.055;
+// The sRGB curve (IEC 61966-2-1).
+static double linear(double stored) {
+    return stored <= 0.04045 ? stored / 12.92 : pow((stored + 0.055) / 1.055, 2.4);
 }
 
-static uint8_t byte_of_root[ROOTS];
-static pthread_once_t tables_made = PTHREAD_ONCE_INIT;
-
-static void make_tables(void) {
-    for (int i = 0; i < ROOTS; i++) {
+// Mixes the sRGB curve with a straight line. The polynomial is off from the sRGB curve by at most 0.012 byte steps at
+// the 256 byte values.
+static void curve_init(cresample *s, double share) {
+    static const double srgb[POWERS] = {0.0009242446976713836, 0.00012773051275871694, 8.006471034605056e-06,
+        4.0026304048979e-08, -7.173046878694578e-11, 7.938346025448614e-14};
+    for (int i = 0; i < POWERS; i++) s->curve.powers[i] = (float)(share * srgb[i] + (i == 1 ? (1 - share) / 255 : 0));
+    s->curve.straight = (float)((share / 12.92 + 1 - share) / 255);
+    // The light at which the next byte begins.
+    double next = -1;
+    for (int i = 0, byte = -1; i < ROOTS; i++) {
         const double root = (double)i / (ROOTS - 1);
-        byte_of_root[i] = (uint8_t)lround(255 * encoded(root * root));
+        while (byte < 255 && root * root >= next) {
+            const double end = (++byte + 0.5) / 255;
+            next = share * linear(end) + (1 - share) * end;
+        }
+        s->byte_of_root[i] = (uint8_t)byte;
     }
 }
 
-// The sRGB curve, its curved part as a polynomial: at the 256 byte values it is off by at most 0.012 byte steps.
-static inline float light_of(float v) {
-    float p = 7.938346025448614e-14f;
-    p = p * v - 7.173046878694578e-11f;
-    p = p * v + 4.0026304048979e-08f;
-    p = p * v + 8.006471034605056e-06f;
-    p = p * v + 0.00012773051275871694f;
-    p = p * v + 0.0009242446976713836f;
-    const float straight = v * (1.0f / (255 * 12.92f));
+static inline float light_of(const curve *c, float v) {
+    float p = c->powers[5];
+    p = p * v + c->powers[4];
+    p = p * v + c->powers[3];
+    p = p * v + c->powers[2];
+    p = p * v + c->powers[1];
+    p = p * v + c->powers[0];
+    const float straight = v * c->straight;
     return v <= 10 ? straight : p;
 }
 
-WIDE static void linearise(float *restrict light, const uint8_t *restrict bytes, size_t count) {
-    for (size_t i = 0; i < count; i++) light[i] = light_of(bytes[i]);
-}
-
-// Like `linearise`, for sums of bytes; `share` is 1 over the number of bytes in a sum.
-WIDE static void linearise_sums(float *restrict light, const uint16_t *restrict sums, size_t count, float share) {
-    for (size_t i = 0; i < count; i++) light[i] = light_of((float)sums[i] * share);
-}
-
-// Like `linearise`, for pixels that end in alpha, which is already linear and multiplies the other bands.
-WIDE static void linearise_alpha(
-    float *restrict light, const uint8_t *restrict bytes, size_t count, size_t bands) {
-    linearise(light, bytes, count);
-    for (size_t i = 0; i < count; i += bands) {
-        const float alpha = bytes[i + bands - 1] * (1.0f / 255.0f);
-        for (size_t band = 0; band + 1 < bands; band++) light[i + band] *= alpha;
-        light[i + bands - 1] = alpha;
+// Converts bytes or, scaled by `share`, 16-bit samples to light. If `bands` is not 0, pixels end in alpha, which is
+// already linear and multiplies the other bands.
+#define LINEARISING(kind, name)                                                                                     \
+    WIDE static void linearise_##name(                                                                              \
+        float *restrict light, const kind *restrict from, size_t count, float share, curve c, size_t bands) {       \
+        for (size_t i = 0; i < count; i++) light[i] = light_of(&c, (float)from[i] * share);                         \
+        if (bands == 0) return;                                                                                     \
+        for (size_t i = 0; i < count; i += bands) {                                                                 \
+            const float alpha = (float)from[i + bands - 1] * share * (1.0f / 255.0f);                               \
+            for (size_t band = 0; band + 1 < bands; band++) light[i + band] *= alpha;                               \
+            light[i + bands - 1] = alpha;                                                                           \
+        }                                                                                                           \
     }
-}
+LINEARISING(uint8_t, bytes)
+LINEARISING(uint16_t, wide)
 
 WIDE static void add(float *restrict sum, const float *restrict light, const float *restrict weights, size_t count) {
     const float a = weights[0], b = weights[1], c = weights[2], d = weights[3];
@@ -187,7 +202,7 @@ WIDE static void begin(float *restrict sum, const float *restrict light, const f
         sum[i] = a * rows[0][i] + b * rows[1][i] + c * rows[2][i] + d * rows[3][i];
 }
 
-// Indexes into `byte_of_root`, for one sample and for four.
+// Indexes into a table from the square root of light, for one sample and for four.
 static inline uint16_t root_of(float light) {
     light = __builtin_elementwise_min(__builtin_elementwise_max(light, 0.0f), 1.0f);
     return (uint16_t)(int)(__builtin_elementwise_sqrt(light) * (ROOTS - 1) + 0.5f);
@@ -199,7 +214,8 @@ static inline quad_int roots_of(quad light) {
 }
 
 // Encodes a filtered row to bytes, in parts, so that everything but the table look-up is vectorised.
-static inline void encode(uint8_t *restrict out, const float *restrict light, size_t count) {
+static inline void encode(
+    uint8_t *restrict out, const float *restrict light, size_t count, const uint8_t *restrict byte_of_root) {
     uint16_t roots[CHUNK];
     for (size_t left = 0; left < count; left += CHUNK) {
         const size_t length = count - left < CHUNK ? count - left : CHUNK;
@@ -209,7 +225,7 @@ static inline void encode(uint8_t *restrict out, const float *restrict light, si
 }
 
 // Encodes one pixel that ends in alpha, by which the other bands are multiplied.
-static inline void encode_alpha(uint8_t *pixel, quad light, int bands) {
+static inline void encode_alpha(uint8_t *pixel, quad light, int bands, const uint8_t *byte_of_root) {
     const float alpha = light[bands - 1];
     const quad_int roots = roots_of(light * (alpha > 1e-6f ? 1 / alpha : 0));
     for (int band = 0; band < bands - 1; band++) pixel[band] = byte_of_root[roots[band]];
@@ -274,11 +290,11 @@ __attribute__((always_inline)) static inline void filter_bands(
         const octet lanes = even + odd;
         const quad light = folded(&lanes, bands);
         if (bands == 2 || bands == 4)
-            encode_alpha(out + (size_t)x * (size_t)bands, light, bands);
+            encode_alpha(out + (size_t)x * (size_t)bands, light, bands, s->byte_of_root);
         else
             memcpy(s->filtered + (size_t)x * (size_t)bands, &light, sizeof light);
     }
-    if (bands == 1 || bands == 3) encode(out, s->filtered, (size_t)s->out_width * (size_t)bands);
+    if (bands == 1 || bands == 3) encode(out, s->filtered, (size_t)s->out_width * (size_t)bands, s->byte_of_root);
 }
 
 WIDE static void filter_row(uint8_t *restrict out, const float *restrict sum, const cresample *s) {
@@ -321,17 +337,15 @@ static void add_batch(cresample *s, const uint8_t *const rows[BATCH], int count)
             if (at >= 0 && at < k->count[y]) weights[y % SLOTS][i] = k->weights[(size_t)y * k->taps + at];
         }
     const size_t step = CHUNK / (size_t)s->bands * (size_t)s->bands;
-    const int has_alpha = s->bands == 2 || s->bands == 4;
+    const size_t alpha_bands = s->bands == 2 || s->bands == 4 ? (size_t)s->bands : 0;
     for (size_t left = 0; left < s->samples; left += step) {
         const size_t length = s->samples - left < step ? s->samples - left : step;
         for (int i = 0; i < count; i++) {
             float *const light = s->light + (size_t)i * CHUNK;
-            if (s->has_sums)
-                linearise_sums(light, (const uint16_t *)rows[i] + left, length, s->share);
-            else if (has_alpha)
-                linearise_alpha(light, rows[i] + left, length, (size_t)s->bands);
+            if (s->is_wide)
+                linearise_wide(light, (const uint16_t *)rows[i] + left, length, s->share, s->curve, alpha_bands);
             else
-                linearise(light, rows[i] + left, length);
+                linearise_bytes(light, rows[i] + left, length, s->share, s->curve, alpha_bands);
         }
         float *const sums = s->sums + left;
         int y = s->finished;
@@ -352,17 +366,12 @@ static void add_batch(cresample *s, const uint8_t *const rows[BATCH], int count)
     }
 }
 
-cresample *cresample_new(int width, int height, int bands, int out_width, int out_height, uint8_t *out) {
-    return cresample_new_part(width, height, width, height, bands, 1, out_width, out_height, out);
-}
-
-cresample *cresample_new_part(
-    int width, int height, double across, double down, int bands, int summed, int out_width, int out_height,
-    uint8_t *out) {
-    if (summed < 1 || summed > 256 || (summed > 1 && bands != 1 && bands != 3)) return NULL;
-    if (bands < 1 || bands > 4 || out_width < 1 || out_height < 1 || !out) return NULL;
+cresample *cresample_new(
+    int width, int height, double across, double down, int bands, int steps, double linear, int out_width,
+    int out_height, uint8_t *out) {
+    if (steps < 1 || steps > 257 || (steps > 1 && steps < 257 && bands != 1 && bands != 3)) return NULL;
+    if (bands < 1 || bands > 4 || out_width < 1 || out_height < 1 || !out || !(linear >= 0 && linear <= 1)) return NULL;
     if (!(across >= out_width && across <= width && down >= out_height && down <= height)) return NULL;
-    pthread_once(&tables_made, make_tables);
     cresample *s = calloc(1, sizeof *s);
     if (!s) return NULL;
     s->width = width;
@@ -372,9 +381,10 @@ cresample *cresample_new_part(
     s->out_height = out_height;
     s->out = out;
     s->samples = (size_t)width * (size_t)bands;
-    s->has_sums = summed > 1;
-    s->row_bytes = s->samples * (s->has_sums ? sizeof(uint16_t) : 1);
-    s->share = 1 / (float)summed;
+    s->is_wide = steps > 1;
+    s->row_bytes = s->samples * (s->is_wide ? sizeof(uint16_t) : 1);
+    s->share = 1 / (float)steps;
+    curve_init(s, linear);
     // Zeroed, because an incomplete last batch adds the rest with weight 0, and 0 times a stray NaN would be NaN.
     s->light = calloc(BATCH * CHUNK, sizeof(float));
     s->pending = malloc((BATCH - 1) * s->row_bytes);
@@ -413,8 +423,6 @@ void cresample_push(cresample *s, const void *rows, int count) {
         }
     }
 }
-
-int cresample_finished(const cresample *s) { return s->finished; }
 
 void cresample_free(cresample *s) {
     if (!s) return;

@@ -5,12 +5,12 @@ import Variants
 
 enum CacheKey {
     static func variant(
-        originalDigest: String, recipe: Recipe, output: ResolvedOutput, quality: RenderQuality, frames: Int,
-        masks: [String: String], revision: String
+        originalDigest: String, recipe: Recipe, output: ResolvedOutput, quality: RenderQuality, light: RenderLight,
+        frames: Int, masks: [String: String], revision: String
     ) -> String {
         var hash = SHA256()
         var parts = [
-            revision, originalDigest, recipe.stepsDescription, output.description, quality.rawValue,
+            revision, originalDigest, recipe.stepsDescription, output.description, quality.rawValue, light.rawValue,
         ]
         parts.append(String(frames))
         for (name, digest) in masks.sorted(by: { $0.key < $1.key }) { parts += [name, digest] }

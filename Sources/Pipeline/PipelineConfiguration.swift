@@ -25,6 +25,8 @@ public struct PipelineConfiguration: Sendable {
     public var caching = CachingConfiguration()
     /// How resizing trades CPU for fidelity; `balanced` by default.
     public var quality = RenderQuality.balanced
+    /// What is added up where resizing mixes pixels, unless a recipe says otherwise; `auto` by default.
+    public var light = RenderLight.auto
     /// Limits of a render.
     public var limits = RenderLimits()
     /// Where pictures are decoded: in this process by default, so that a decoder that crashes or is exploited takes the

@@ -1,8 +1,11 @@
 import Synchronization
 
-/// What a step may use besides the picture: how to resize, the limits, the named masks, and the control that stops it.
+/// What a step may use besides the picture: the light to resize in, the limits, the named masks, and the control that stops it.
 package struct RenderContext: Sendable {
-    let quality: RenderQuality
+    /// The light in which steps resize that name none.
+    let light: RenderLight
+    /// Whether the original is likely a drawing.
+    let isDrawn: Bool
     let limits: RenderLimits
     let masks: [String: [UInt8]]
     let control: RenderControl

@@ -9,6 +9,8 @@ struct RenderPlan: Sendable, Hashable {
     /// The size the first step shrinks the stored picture to, if another render's decode may be used: shrinking comes
     /// first, there is one frame, and no later step amplifies invisible differences. Otherwise nil.
     var reduction: PixelSize?
+    /// What the first step adds up, if it resizes.
+    var light: RenderLight
     /// The picture of a shared decode that the render starts with; nil if it decodes alone.
     var shared: SharedDecode.Target?
     /// Whether the original has alpha, as its header says.
@@ -24,6 +26,7 @@ struct RenderPlan: Sendable, Hashable {
         orientation = job.recipe.orients ? header.orientation : 1
         size = orientation >= 5 ? stored.swapped : stored
         shrink = 1
+        light = job.light
 
         // While decoding, libvips shrinks no frame of an animation but the first.
         if job.frameCount > 1 { return }
@@ -34,8 +37,10 @@ struct RenderPlan: Sendable, Hashable {
         case let thumbnail as Thumbnail:
             target = thumbnail.geometry(of: size).scaled
             quality = thumbnail.resample ?? quality
+            light = thumbnail.light ?? light
         case let scaled as Scaled:
             target = size.scaled(by: scaled.factor)
+            light = scaled.light ?? light
         default:
             return
         }
@@ -65,7 +70,26 @@ extension RenderQuality {
     }
 }
 
+extension RenderLight {
+    /// How much of what shrinking adds up is linear light, 0…1; the rest is the stored values. docs/benchmarks.md has the
+    /// scores of other shares.
+    func linearShare(isDrawn: Bool) -> Double {
+        switch self {
+        case .auto: isDrawn ? 0.125 : 0.9375
+        case .linear: 1
+        case .gamma: 0
+        }
+    }
+}
+
 extension RenderJob {
+    /// Whether the original, whose bytes are `file`, is likely drawn rather than photographed: it is stored without
+    /// loss, in few bits a pixel. What is photographed has noise, which cannot be stored in so few.
+    func isDrawn(_ file: ByteReader) -> Bool {
+        guard let bits = header.format.decoder?.drawnBits(file) else { return false }
+        return Double(8 * original.count) < bits * Double(header.width) * Double(header.height) * Double(header.pages)
+    }
+
     /// Frames decoded and written.
     var frameCount: Int { recipe.decodedFrames(of: header, into: output.format) }
 

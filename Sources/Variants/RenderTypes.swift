@@ -39,15 +39,27 @@ public struct ImageHeader: Sendable, Hashable {
     public var uprightHeight: Int { orientation >= 5 ? width : height }
 }
 
-/// How resizing trades CPU for fidelity: how much of the reduction is left to the resampler, which works in linear
-/// light, if a JPEG or WebP decoder shrinks first (`RenderPlan`).
+/// How resizing trades CPU for fidelity: how much of the reduction is left to the resampler if a JPEG or WebP decoder
+/// shrinks first (`RenderPlan`).
 public enum RenderQuality: String, Sendable, Hashable, CaseIterable {
-    /// Leaves 1.5×, for the least CPU; enlarges, and shrinks 16-bit pictures, in gamma space.
+    /// Leaves 1.5×, for the least CPU.
     case fast
     /// Leaves 4×. The default.
     case balanced
     /// Decodes in full.
     case best
+}
+
+/// What is added up where resizing mixes pixels: light, or the stored values. A decoder that shrinks always mixes stored
+/// values.
+public enum RenderLight: String, Sendable, Hashable, CaseIterable {
+    /// Shrinks mostly in linear light, but drawings, screenshots and text mostly in gamma (`RenderJob.isDrawn`), and
+    /// enlarges in gamma. The default.
+    case auto
+    /// Linear light, by the sRGB curve: fine patterns keep their brightness. Thin dark lines turn pale.
+    case linear
+    /// The stored values, as browsers scale: dark lines and coloured text on white keep their weight.
+    case gamma
 }
 
 /// Metadata kept in an output; everything else is stripped.
@@ -159,6 +171,8 @@ public struct RenderJob: Sendable {
     package var output: ResolvedOutput
     /// How resizing trades CPU for fidelity.
     public var quality: RenderQuality
+    /// What is added up where resizing mixes pixels, unless a step says otherwise.
+    public var light = RenderLight.auto
     /// The limits the render must stay within.
     public var limits: RenderLimits
     /// Encoded bytes of the named masks and overlays that the recipe uses: masks under their names, overlays under

@@ -163,7 +163,8 @@ struct Render {
         // Discards the balance that a failed render may have left.
         _ = pictures.settle()
         self.original = original
-        context = RenderContext(quality: job.quality, limits: job.limits, masks: job.masks, control: control)
+        context = RenderContext(
+            light: job.light, isDrawn: job.isDrawn(ByteReader(original)), limits: job.limits, masks: job.masks, control: control)
     }
 
     func variant() throws(RenderError) -> RenderedVariant {
@@ -238,7 +239,9 @@ struct Render {
             let (job, control) = (job, context.control)
             // Safe: only a step of this render calls the closure, and the bytes stay valid until the render ends.
             nonisolated(unsafe) let original = original
-            picture.shared = SharedReduction(shared: shared, target: target, pictures: pictures) {
+            picture.shared = SharedReduction(
+                shared: shared, target: target, pictures: pictures, isDrawn: context.isDrawn
+            ) {
                 () throws(RenderError) in
                 let plan = RenderPlan(alone: job)
                 let image = try Decoding.open(original, job.header, shrink: plan.shrink)

@@ -12,6 +12,8 @@ package struct SharedDecode: Sendable, Hashable {
         /// than they do alone. The sums are passed on unrounded: rounding each mean of four pixels half up to a byte
         /// would make them lighter by an eighth on average.
         var box: Int
+        /// What shrinking adds up.
+        var light: RenderLight
     }
 
     /// The digest of the original.
@@ -44,7 +46,7 @@ package struct SharedDecode: Sendable, Hashable {
         // With alpha, decoders weight colours by it, which these averages do not.
         guard box == 1 || box <= boxLimit && !plan.hasAlpha else { return nil }
         guard box <= 2 || plan.size.width * plan.size.height >= averagedLimit else { return nil }
-        return Target(size: size, box: box)
+        return Target(size: size, box: box, light: plan.light)
     }
 }
 
@@ -62,7 +64,9 @@ extension SharedDecode {
         var taken: [RenderPlan] = []
         var pixels = 0
         for plan in plans {
-            if let last = taken.last, (last.reduction, last.shrink) == (plan.reduction, plan.shrink) { continue }
+            if taken.contains(where: { ($0.reduction, $0.shrink, $0.light) == (plan.reduction, plan.shrink, plan.light) }) {
+                continue
+            }
             pixels += plan.area
             guard taken.count < Self.targetLimit, pixels <= Self.pixelLimit else { break }
             taken.append(plan)
@@ -88,12 +92,12 @@ extension SharedDecode {
     /// The larger target that a target can be shrunk from, in a fraction of the time and with little difference; nil to
     /// shrink it from the decoded rows. It is the largest target without averaging, if it has at least two pixels along
     /// each edge for each of the target's, is itself at most half as large as the decoded picture, and the target has
-    /// no averaging either.
+    /// the same light and no averaging either.
     func source(of target: Target, decoded: PixelSize) -> Target? {
         func isHalf(_ size: PixelSize, _ larger: PixelSize) -> Bool {
             2 * size.width <= larger.width && 2 * size.height <= larger.height
         }
-        guard target.box == 1, let largest = targets.first(where: { $0.box == 1 }), isHalf(target.size, largest.size),
+        guard target.box == 1, let largest = targets.first(where: { $0.box == 1 && $0.light == target.light }), isHalf(target.size, largest.size),
             isHalf(largest.size, decoded)
         else { return nil }
         return largest

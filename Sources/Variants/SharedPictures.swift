@@ -37,11 +37,11 @@ final class SharedPictures: Sendable {
     /// Shrinks `image`, as decoded, to `target`, one of `shared`'s. Returns nil if so much of the picture is clipped
     /// that this target needs a decode of its own.
     func reduced(
-        _ image: Image, to target: SharedDecode.Target, _ shared: SharedDecode, _ control: RenderControl
+        _ image: Image, to target: SharedDecode.Target, _ shared: SharedDecode, isDrawn: Bool, _ control: RenderControl
     ) throws(RenderError) -> Image? {
         keep(only: shared)
         if isEmpty {
-            try decode(image, shared, control)
+            try decode(image, shared, isDrawn: isDrawn, control)
         } else {
             state.withLock { $0.balance = $0.part }
         }
@@ -60,13 +60,17 @@ final class SharedPictures: Sendable {
         return try Reduction.picture(pixels, target.size, like: image)
     }
 
-    private func decode(_ image: Image, _ shared: SharedDecode, _ control: RenderControl) throws(RenderError) {
+    private func decode(
+        _ image: Image, _ shared: SharedDecode, isDrawn: Bool, _ control: RenderControl
+    ) throws(RenderError) {
         let started = SystemClock.threadCPU.seconds
         let decoded = PixelSize(width: image.width, height: image.height)
         let direct = shared.targets.filter { shared.source(of: $0, decoded: decoded) == nil }
         let parts = direct.map { target in
             let part = shared.part(of: image, target)
-            return Reduction.Part(box: target.box, width: part.width, height: part.height, to: target.size)
+            return Reduction.Part(
+                box: target.box, width: part.width, height: part.height, to: target.size,
+                linear: target.light.linearShare(isDrawn: isDrawn))
         }
         var squares = CutSquares()
         let looks = shared.targets.contains(where: SharedDecode.isOwn)
@@ -84,7 +88,8 @@ final class SharedPictures: Sendable {
             let (width, height) = (part.width * Double(target.box), part.height * Double(target.box))
             let same = Reduction.Part(
                 width: width / Double(image.width) * Double(source.size.width),
-                height: height / Double(image.height) * Double(source.size.height), to: target.size)
+                height: height / Double(image.height) * Double(source.size.height), to: target.size,
+                linear: target.light.linearShare(isDrawn: isDrawn))
             pictures[target] = try Reduction.pixels(of: picture, [same], control)[0]
         }
         let part = (SystemClock.threadCPU.seconds - started) / Double(shared.members)
@@ -105,12 +110,15 @@ struct SharedReduction: Sendable {
     let shared: SharedDecode
     let target: SharedDecode.Target
     let pictures: SharedPictures
+    let isDrawn: Bool
     /// Opens the original for a render that shares nothing.
     let openAlone: @Sendable () throws(RenderError) -> Image
 
     /// Shrinks `image`, as decoded, to the target.
     func reduced(_ image: Image, _ control: RenderControl) throws(RenderError) -> Image {
-        if let reduced = try pictures.reduced(image, to: target, shared, control) { return reduced }
-        return try Reduction.resize(openAlone(), to: target.size, control)
+        let reduced = try pictures.reduced(image, to: target, shared, isDrawn: isDrawn, control)
+        if let reduced { return reduced }
+        return try Reduction.resize(
+            openAlone(), to: target.size, linear: target.light.linearShare(isDrawn: isDrawn), control)
     }
 }

@@ -6,11 +6,11 @@ import Variants
 struct CacheKeyTests {
     private func key(
         digest: String = "d", recipe: String = "thumbnail:40", output: ResolvedOutput = ResolvedOutput(format: .jpeg),
-        quality: RenderQuality = .balanced, frames: Int = 1, masks: [String: String] = [:], revision: String = "1"
+        quality: RenderQuality = .balanced, light: RenderLight = .auto, frames: Int = 1, masks: [String: String] = [:], revision: String = "1"
     ) throws -> String {
         CacheKey.variant(
-            originalDigest: digest, recipe: try Recipe(recipe), output: output, quality: quality, frames: frames,
-            masks: masks, revision: revision)
+            originalDigest: digest, recipe: try Recipe(recipe), output: output, quality: quality, light: light,
+            frames: frames, masks: masks, revision: revision)
     }
 
     @Test func `every part changes the key, and nothing else does`() throws {
@@ -20,7 +20,8 @@ struct CacheKeyTests {
             try key(output: ResolvedOutput(format: .jpeg, quality: 81)),
             try key(output: ResolvedOutput(format: .jpeg, isProgressive: true)),
             try key(output: ResolvedOutput(format: .jpeg, maxBytes: 20_000)),
-            try key(output: ResolvedOutput(format: .jpeg, keep: .icc)), try key(quality: .fast), try key(frames: 2),
+            try key(output: ResolvedOutput(format: .jpeg, keep: .icc)), try key(quality: .fast), try key(light: .gamma),
+            try key(frames: 2),
             try key(masks: ["star": "1"]), try key(masks: ["star": "2"]), try key(masks: ["blob": "1"]),
             try key(masks: ["star": "1", "blob": "1"]), try key(revision: "2"),
         ]

@@ -2,32 +2,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// Reduces 8-bit pictures in linear light with a Lanczos-3 filter, row by row as they are decoded.
+/// Reduces pictures to 8 bits with a Lanczos-3 filter, row by row as they are decoded.
 ///
 /// Each edge shrinks or keeps its length. Pixels are interleaved: grey, grey + alpha, RGB or RGB + alpha, with straight
-/// alpha. Colours are converted to floats and back by the sRGB curve (IEC 61966-2-1), and premultiplied by alpha
-/// meanwhile. Beyond the edges the outermost pixels are repeated. Must not be used by two threads at once.
+/// alpha. Colours are converted to light as floats and back, and premultiplied by alpha meanwhile. Beyond the edges the
+/// outermost pixels are repeated. Must not be used by two threads at once.
 typedef struct cresample cresample;
 
-/// A reduction from `width` × `height` to `out_width` × `out_height` pixels of `bands` (1 to 4) bytes.
+/// A reduction to `out_width` × `out_height` pixels of `bands` (1 to 4) bytes, of the part of a `width` × `height`
+/// picture that extends `across` × `down` pixels from the top left: at least `out_width` × `out_height`, at most
+/// `width` × `height`, not necessarily whole numbers.
+///
+/// `steps`: 1 if rows are bytes; if they are `uint16_t`, how many of their steps make one step of a byte, as 257 for
+/// samples of 16 bits, or up to 256 for sums of that many bytes without alpha. `linear`, 0 to 1: how much of the light
+/// that is added up is that of the sRGB curve (IEC 61966-2-1); the rest is proportional to the stored value.
 ///
 /// `out` receives the result, `out_width * bands` bytes per row without gaps, and must stay valid until
 /// `cresample_free`. Returns NULL if an argument is out of range, an edge would grow, or memory is short.
-cresample *cresample_new(int width, int height, int bands, int out_width, int out_height, uint8_t *out);
-
-/// The same for the part of a picture that extends `across` × `down` pixels from the top left: at least `out_width` ×
-/// `out_height`, at most `width` × `height`, not necessarily whole numbers. If `summed` is above 1, at most 256, rows
-/// are `uint16_t` sums of that many bytes, and there must be no alpha.
-cresample *cresample_new_part(
-    int width, int height, double across, double down, int bands, int summed, int out_width, int out_height,
-    uint8_t *out);
+cresample *cresample_new(
+    int width, int height, double across, double down, int bands, int steps, double linear, int out_width,
+    int out_height, uint8_t *out);
 
 /// Takes the next `count` rows, stored without gaps, and ignores rows beyond the height. The last row completes the
 /// result.
 void cresample_push(cresample *state, const void *rows, int count);
-
-/// How many rows of the result are complete.
-int cresample_finished(const cresample *state);
 
 /// Frees everything but `out`; NULL is fine.
 void cresample_free(cresample *state);

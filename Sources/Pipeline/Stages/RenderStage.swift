@@ -7,6 +7,7 @@ struct RenderStage: Sendable {
     let renderer: any Rendering
     let libraries: KnownLibraries
     let quality: RenderQuality
+    let light: RenderLight
     let limits: RenderLimits
     let threads: OwnedThreads
     let backlog: Backlog
@@ -39,7 +40,7 @@ struct RenderStage: Sendable {
     ) -> String {
         CacheKey.variant(
             originalDigest: original.record.digest, recipe: plan.recipe, output: plan.output, quality: quality,
-            frames: plan.recipe.decodedFrames(of: plan.header, into: plan.output.format),
+            light: light, frames: plan.recipe.decodedFrames(of: plan.header, into: plan.output.format),
             masks: admitted.masks.mapValues(\.digest), revision: RenderRevision.text(libraries))
     }
 
@@ -50,6 +51,7 @@ struct RenderStage: Sendable {
         var job = RenderJob(
             original: Self.encoded(original.body), header: plan.header, recipe: plan.recipe, output: plan.output,
             quality: quality, limits: limits, masks: admitted.masks.mapValues(\.bytes))
+        job.light = light
         job.digest = original.record.digest
         let began = ContinuousClock.now
         let rendered = try await backlog.run(admitted.request.priority) { [job] () async throws(PipelineError) in

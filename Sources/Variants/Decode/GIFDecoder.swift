@@ -53,6 +53,8 @@ enum GIFDecoder: OriginalDecoder {
         return details
     }
 
+    static func drawnBits(_ file: ByteReader) -> Double? { 4 }
+
     static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)] { [("n", .int(frames))] }
 
     private static func colourTableBytes(_ flags: UInt8) -> Int { flags & 0x80 == 0 ? 0 : 3 << (Int(flags & 7) + 1) }

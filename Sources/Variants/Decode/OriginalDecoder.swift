@@ -29,6 +29,8 @@ protocol OriginalDecoder: Sendable {
     /// Whether a decoder that shrinks leaves out the remainder, smaller than a square that it averages, at the right and
     /// the bottom.
     static var cropsAveragedSquares: Bool { get }
+    /// Bits a pixel that a file of a drawing takes at most; nil for one that is stored with loss, or not compressed.
+    static func drawnBits(_ file: ByteReader) -> Double?
     /// Milliseconds for which viewers show a frame whose delay is 0.
     static var zeroDelay: Int { get }
     /// The bytes as the loader gets them, and the damage at which it fails (libvips' `fail_on`).
@@ -47,6 +49,7 @@ extension OriginalDecoder {
     static func nanosecondsPerPixel(_ header: ImageHeader) -> Double { 15 }
     static var packages: (debian12: String, debian13: String) { ("libvips42", "libvips42t64") }
     static var cropsAveragedSquares: Bool { false }
+    static func drawnBits(_ file: ByteReader) -> Double? { nil }
     static var zeroDelay: Int { 0 }
     static func shrink(_ factor: Double, _ quality: RenderQuality) -> Int { 1 }
     static func source(_ bytes: UnsafeRawBufferPointer) -> (bytes: VipsArgument, failOn: String) {

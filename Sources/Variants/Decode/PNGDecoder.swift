@@ -50,6 +50,8 @@ enum PNGDecoder: OriginalDecoder {
         return details
     }
 
+    static func drawnBits(_ file: ByteReader) -> Double? { [0, 4].contains(file.byte(25)) ? 2 : 4 }
+
     /// Calls `body` with each chunk after IHDR, up to IEND.
     static func forEachChunk(_ reader: ByteReader, _ body: (_ type: String, _ data: ByteReader) -> Void) {
         var offset = 33

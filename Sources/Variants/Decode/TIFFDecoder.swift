@@ -25,6 +25,14 @@ enum TIFFDecoder: OriginalDecoder {
         return header
     }
 
+    static func drawnBits(_ file: ByteReader) -> Double? {
+        // Compression: fax, LZW, Deflate under both its numbers, PackBits.
+        guard let directories = TIFFHeader(file), let compression = directories.value(259),
+            [2, 3, 4, 5, 8, 32773, 32946].contains(compression)
+        else { return nil }
+        return (directories.value(277) ?? 1) < 3 ? 2 : 4  // SamplesPerPixel
+    }
+
     static func details(_ file: ByteReader) -> ImageDetails {
         guard let directories = TIFFHeader(file) else { return ImageDetails() }
         var details = ImageDetails()

@@ -36,6 +36,12 @@ enum WebPDecoder: OriginalDecoder {
         [("scale", .double(1 / Double(shrink))), ("n", .int(frames))]
     }
 
+    static func drawnBits(_ file: ByteReader) -> Double? {
+        var isLossless = file.matches("VP8L", at: 12)
+        if file.matches("VP8X", at: 12) { forEachChunk(file) { type, _, _ in if type == "VP8L" { isLossless = true } } }
+        return isLossless ? 4 : nil
+    }
+
     /// libvips' loader returns the frames of an animation at full size, whatever scale is requested.
     static func accepts(_ image: Image, for header: ImageHeader, shrink: Int, frames: Int) -> Bool {
         image.width == header.width && image.height == header.height

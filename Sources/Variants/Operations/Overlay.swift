@@ -37,12 +37,12 @@ struct Overlay: VariantOperation {
     /// Composites the overlay with “source over” (W3C Compositing 1, §5.1), on sRGB values as stored. Parts beyond the
     /// picture are cut off: the picture keeps its size, and opaque pixels stay opaque.
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
-        let form = "overlay:\(PlainNumber.text(scale)):\(context.quality.rawValue)"
+        let form = "overlay:\(PlainNumber.text(scale))"
         let overlay = try NamedPicture.pixels(
             of: context.masks[Recipe.overlayKey(name)], "overlay `\(name)`", form: form, context
         ) { overlay throws(RenderError) in
             let size = overlay.size.scaled(by: scale)
-            return try overlay.resized(to: size, quality: context.quality, context).image.withAlpha()
+            return try overlay.resized(to: size, light: .linear, context).image.withAlpha()
         }
         return try picture.changed(context) { pixels throws(RenderError) in
             let visible = PixelSize(

@@ -1,12 +1,14 @@
 struct Thumbnail: ResizingOperation {
     static let token = "thumbnail"
-    static let grammar = "thumbnail:SIZE[:fit|fill|pad|stretch][:up][:gravity=G][:focus=XxY][:resample=Q]"
+    static let grammar = "thumbnail:SIZE[:fit|fill|pad|stretch][:up][:gravity=G][:focus=XxY][:resample=Q][:light=L]"
     static let ranges = """
         SIZE `WxH`, `Wx`, `xH` or `N` (= `NxN`), edges 1…8192; mode `fit`; G `centre`; X, Y 0…1; \
-        Q `fast`, `balanced`, `best` (default: the setting `render.quality`)
+        Q `fast`, `balanced`, `best` (default: the setting `render.quality`); L `auto`, \
+        `linear`, `gamma` (default: the setting `render.light`)
         """
     static let words = [
         "gravity": Gravity.allCases.map(\.rawValue), "resample": RenderQuality.allCases.map(\.rawValue),
+        "light": RenderLight.allCases.map(\.rawValue),
     ]
     static let summary = "Resizes to a box; never enlarges unless `up`."
     static let example = "thumbnail:300x200:fill:gravity=attention"
@@ -19,11 +21,13 @@ struct Thumbnail: ResizingOperation {
     var anchor: Anchor
     /// nil for the quality that the render was requested with.
     var resample: RenderQuality?
+    /// nil for the light that the render was requested with.
+    var light: RenderLight?
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {
         box = try PixelBox(try arguments.next("a size"), arguments)
         let modes = Mode.allCases.map(\.rawValue)
-        let options = try arguments.options(flags: modes + ["up"], keys: ["gravity", "focus", "resample"])
+        let options = try arguments.options(flags: modes + ["up"], keys: ["gravity", "focus", "resample", "light"])
         let chosen = Mode.allCases.filter { options.flags.contains($0.rawValue) }
         guard chosen.count <= 1 else {
             throw arguments.error("expected one of `fit`, `fill`, `pad`, `stretch`, not several")
@@ -43,22 +47,25 @@ struct Thumbnail: ResizingOperation {
             }
         }
         if let text = options.values["resample"] { resample = try arguments.word(text, "`resample=`") }
+        if let text = options.values["light"] { light = try arguments.word(text, "`light=`") }
     }
 
     var canonicalArguments: [String] {
         [box.text] + (mode == .fit ? [] : [mode.rawValue]) + (enlarges ? ["up"] : []) + anchor.arguments
-            + (resample.map { ["resample=\($0.rawValue)"] } ?? [])
+            + (resample.map { ["resample=\($0.rawValue)"] } ?? []) + (light.map { ["light=\($0.rawValue)"] } ?? [])
     }
 
     var explanation: String {
         let size = box.spoken
         let limit = enlarges ? ", enlarging if necessary" : ", never enlarging"
-        return switch mode {
-        case .fit: "Resizes to fit \(size)\(limit)."
-        case .fill: "Resizes to cover \(size) and crops the excess, keeping \(anchor.spoken)\(limit)."
-        case .pad: "Fits the picture into a canvas of \(size), placed at \(anchor.spoken)\(limit)."
-        case .stretch: "Resizes to \(size) without keeping the ratio\(limit)."
-        }
+        let sentence =
+            switch mode {
+            case .fit: "Resizes to fit \(size)"
+            case .fill: "Resizes to cover \(size) and crops the excess, keeping \(anchor.spoken)"
+            case .pad: "Fits the picture into a canvas of \(size), placed at \(anchor.spoken)"
+            case .stretch: "Resizes to \(size) without keeping the ratio"
+            }
+        return sentence + limit + (light?.spoken ?? "") + "."
     }
 
     var differenceGain: Double { mode == .fill && anchor.looksAtPixels ? .infinity : 1 }
@@ -77,11 +84,21 @@ struct Thumbnail: ResizingOperation {
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         let geometry = geometry(of: picture.size)
         try context.checkEdge(geometry.output)
-        let resized = try picture.resized(
-            to: geometry.scaled, quality: resample ?? context.quality, context)
+        let resized = try picture.resized(to: geometry.scaled, light: light, context)
         if geometry.output == geometry.scaled { return resized }
         guard mode == .pad else { return try resized.cropped(to: geometry.output, anchor: anchor, context) }
         let place = anchor.rectangle(resized.size, in: geometry.output)
         return try resized.placed(on: geometry.output, x: place.x, y: place.y, colour: resized.uncovered)
+    }
+}
+
+extension RenderLight {
+    /// As the end of an explanation.
+    var spoken: String {
+        switch self {
+        case .auto: ", in the light that suits the picture"
+        case .linear: ", in linear light"
+        case .gamma: ", in gamma"
+        }
     }
 }

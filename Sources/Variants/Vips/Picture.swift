@@ -75,9 +75,9 @@ package struct Picture: Sendable {
         if [2, 4, 5, 7].contains(pending) { image = try image.flipped("horizontal") }
     }
 
-    /// The picture scaled to exactly `target`.
+    /// The picture scaled to exactly `target`, without a light in the one that `context` names.
     func resized(
-        to target: PixelSize, quality: RenderQuality, _ context: RenderContext
+        to target: PixelSize, light: RenderLight?, _ context: RenderContext
     ) throws(RenderError) -> Picture {
         // Edges that are cropped later may exceed the output's limit, but `limits.pixels` always applies.
         if target.width * target.height > context.limits.pixels {
@@ -88,6 +88,7 @@ package struct Picture: Sendable {
         if target == size { return try settled(context) }
         var result = self
         let stored = orientation >= 5 ? target.swapped : target
+        let light = light ?? context.light
         result.shared = nil
         if isRaw, !Resize.accepts(image) { try result.convert() }
         if let shared, shared.target.size == stored {
@@ -95,8 +96,9 @@ package struct Picture: Sendable {
         } else {
             result.image =
                 try Reduction.accepts(result.image, stored)
-                ? Reduction.resize(result.image, to: stored, context.control)
-                : Resize.resize(result.image, to: stored, linear: quality != .fast)
+                ? Reduction.resize(
+                    result.image, to: stored, linear: light.linearShare(isDrawn: context.isDrawn), context.control)
+                : Resize.resize(result.image, to: stored, linear: light == .linear)
         }
         result.size = target
         return try result.settled(context)

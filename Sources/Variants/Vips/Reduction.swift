@@ -1,23 +1,26 @@
 import CResample
 import CVips
 
-/// Shrinks 8-bit pictures in linear light, strip by strip as they are decoded: several times faster than libvips'
-/// resampler between look-up tables, and in floats throughout.
+/// Shrinks pictures to 8 bits, strip by strip as they are decoded: several times faster than libvips' resampler between
+/// look-up tables, and in floats throughout.
 enum Reduction {
-    /// Whether `resize` accepts the image: grey or sRGB in 8 bits with or without alpha, and no edge grows.
+    /// Whether `resize` accepts the image: grey or sRGB in 8 or 16 bits with or without alpha, and no edge grows.
     static func accepts(_ image: Image, _ target: PixelSize) -> Bool {
-        image.format == Int(CVIPS_FORMAT_UCHAR)
-            && (image.interpretation == Int(CVIPS_INTERPRETATION_SRGB)
-                ? image.bands == (image.hasAlpha ? 4 : 3)
-                : image.interpretation == Int(CVIPS_INTERPRETATION_BW) && image.bands == (image.hasAlpha ? 2 : 1))
+        let (colours, greys) =
+            image.format == Int(CVIPS_FORMAT_UCHAR)
+            ? (CVIPS_INTERPRETATION_SRGB, CVIPS_INTERPRETATION_BW)
+            : (CVIPS_INTERPRETATION_RGB16, CVIPS_INTERPRETATION_GREY16)
+        let bands = [Int(colours): 3, Int(greys): 1][image.interpretation]
+        return [CVIPS_FORMAT_UCHAR, CVIPS_FORMAT_USHORT].contains { Int($0) == image.format }
+            && image.bands == bands.map { image.hasAlpha ? $0 + 1 : $0 }
             && target.width <= image.width && target.height <= image.height
     }
 
-    /// Computes the image and shrinks it to exactly `target`; a colour profile stays attached.
+    /// Computes the image and shrinks it to exactly `target`; a colour profile stays attached. `linear`: see `Part`.
     static func resize(
-        _ image: Image, to target: PixelSize, _ control: RenderControl
+        _ image: Image, to target: PixelSize, linear: Double, _ control: RenderControl
     ) throws(RenderError) -> Image {
-        try picture(pixels(of: image, [Part(image, to: target)], control)[0], target, like: image)
+        try picture(pixels(of: image, [Part(image, to: target, linear: linear)], control)[0], target, like: image)
     }
 
     /// A part of a picture, and the size it is shrunk to.
@@ -27,13 +30,15 @@ enum Reduction {
         /// How far the part reaches from the top left of the averaged picture, in pixels of that.
         var width, height: Double
         var target: PixelSize
+        /// How much of what is added up is linear light, 0…1 (`RenderLight.linearShare`).
+        var linear: Double
 
-        init(_ image: Image, to target: PixelSize) {
-            self.init(width: Double(image.width), height: Double(image.height), to: target)
+        init(_ image: Image, to target: PixelSize, linear: Double) {
+            self.init(width: Double(image.width), height: Double(image.height), to: target, linear: linear)
         }
 
-        init(box: Int = 1, width: Double, height: Double, to target: PixelSize) {
-            (self.box, self.width, self.height, self.target) = (box, width, height, target)
+        init(box: Int = 1, width: Double, height: Double, to target: PixelSize, linear: Double) {
+            (self.box, self.width, self.height, self.target, self.linear) = (box, width, height, target, linear)
         }
     }
 
@@ -46,8 +51,7 @@ enum Reduction {
     static func pixels(
         of image: Image, _ parts: [Part], _ control: RenderControl, _ look: (Image.Tile) -> Void = { _ in }
     ) throws(RenderError) -> [PixelStorage] {
-        let size = PixelSize(width: image.width, height: image.height)
-        let decoded = ReductionLevel(size, bands: image.bands)
+        let decoded = ReductionLevel(image)
         var levels = [decoded]
         for box in Set(parts.map(\.box)).sorted() where box > 1 {
             let larger = levels.last { box.isMultiple(of: $0.box) } ?? decoded
@@ -58,7 +62,7 @@ enum Reduction {
         var results: [PixelStorage] = []
         for part in parts {
             let level = levels.last { $0.box == part.box } ?? decoded
-            results.append(try level.reduce((part.width, part.height), to: part.target))
+            results.append(try level.reduce((part.width, part.height), to: part.target, linear: part.linear))
         }
         try image.forEachTile(nil, control) { strip in
             look(strip)

@@ -1,10 +1,13 @@
 import CResample
+import CVips
 
-/// A picture streamed row by row: as decoded, or with squares of pixels summed. It is shrunk in linear light to several
+/// A picture streamed row by row: as decoded, or with squares of pixels summed. It is shrunk to several
 /// sizes, and summed further into smaller levels.
 final class ReductionLevel {
     /// Edge of the squares of decoded pixels that each pixel here sums up, in 16 bits; 1 for decoded pixels.
     let box: Int
+    /// How many steps of a sample make one of a byte: 1 for bytes, 257 for 16 bits, else what a sum adds up.
+    private let steps: Int
     /// Levels that are summed from this one.
     var smaller: [ReductionLevel] = []
     private let size: PixelSize
@@ -14,8 +17,9 @@ final class ReductionLevel {
     private var squares: OpaquePointer?
 
     /// A level of decoded rows.
-    init(_ size: PixelSize, bands: Int) {
-        (self.size, self.bands, box) = (size, bands, 1)
+    init(_ image: Image) {
+        size = PixelSize(width: image.width, height: image.height)
+        (bands, box, steps) = (image.bands, 1, image.format == Int(CVIPS_FORMAT_UCHAR) ? 1 : 257)
     }
 
     /// A level of sums over squares whose edge is `box` decoded pixels, a multiple of `level`'s.
@@ -29,7 +33,7 @@ final class ReductionLevel {
             throw RenderError(
                 .overLimit, "out of memory while averaging \(level.size.width) × \(level.size.height) pixels")
         }
-        (self.squares, self.box, bands) = (squares, box, level.bands)
+        (self.squares, self.box, bands, steps) = (squares, box, level.bands, box * box)
         size = Reduction.boxed(level.size, factor)
     }
 
@@ -39,13 +43,15 @@ final class ReductionLevel {
     }
 
     /// Shrinks a part of the rows to come to `target`; the part begins at the top left, and its size is in pixels of
-    /// this level. The returned storage is complete once all rows have been pushed.
-    func reduce(_ part: (width: Double, height: Double), to target: PixelSize) throws(RenderError) -> PixelStorage {
+    /// this level. `linear`: see `Reduction.Part`. The returned storage is complete once all rows have been pushed.
+    func reduce(
+        _ part: (width: Double, height: Double), to target: PixelSize, linear: Double
+    ) throws(RenderError) -> PixelStorage {
         let pixels = PixelStorage(byteCount: target.width * target.height * bands)
         guard let out = pixels.mutableBytes.baseAddress,
-            let state = cresample_new_part(
+            let state = cresample_new(
                 Int32(size.width), Int32(size.height), part.width, part.height, Int32(bands),
-                Int32(box * box), Int32(target.width), Int32(target.height), out)
+                Int32(steps), linear, Int32(target.width), Int32(target.height), out)
         else { throw RenderError(.overLimit, "out of memory while resizing \(size.width) × \(size.height) pixels") }
         states.append(state)
         return pixels
@@ -59,7 +65,7 @@ final class ReductionLevel {
 
     /// Takes the next rows, which follow each other without gaps.
     private func push(_ rows: UnsafeRawPointer, _ count: Int) {
-        let rowBytes = size.width * bands * (box > 1 ? MemoryLayout<UInt16>.size : 1)
+        let rowBytes = size.width * bands * (steps > 1 ? MemoryLayout<UInt16>.size : 1)
         for state in states { cresample_push(state, rows, Int32(count)) }
         for level in smaller {
             var row = 0

@@ -1,7 +1,7 @@
 import CVips
 
-/// Scales to an exact size with libvips, in gamma space as stored or in linear light, where `Reduction` cannot: when
-/// enlarging, and for 16 bits.
+/// Scales to an exact size with libvips, in gamma space as stored or in linear light, if an edge grows and `Reduction`
+/// cannot.
 ///
 /// Linear light goes through 16-bit look-up tables of the sRGB curve (IEC 61966-2-1) around libvips' own resampler.
 /// Alpha is premultiplied while resizing, so that transparent pixels contribute no colour.

@@ -25,6 +25,7 @@ struct Quarantine {
         var recipe: String
         var output: ResolvedOutput
         var quality: RenderQuality
+        var light: RenderLight
     }
 
     enum Failure: Hashable {
@@ -102,6 +103,6 @@ struct Quarantine {
 
 extension RenderJob {
     var variant: Quarantine.Variant {
-        Quarantine.Variant(recipe: recipe.description, output: output, quality: quality)
+        Quarantine.Variant(recipe: recipe.description, output: output, quality: quality, light: light)
     }
 }

@@ -185,6 +185,7 @@ private final class WorkerLoop {
             original: EncodedBytes(count: request.count, read: { nil }), header: request.header,
             recipe: try recipe(request.recipe), output: request.output, quality: request.quality,
             limits: request.limits)
+        job.light = request.light
         job.shared = request.shared
         pictures.keep(only: request.shared)
         for (index, mask) in request.masks.enumerated() {

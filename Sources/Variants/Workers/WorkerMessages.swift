@@ -9,7 +9,7 @@
 
 enum WorkerProtocol {
     /// Begins every message: `IPW` and the version, which is increased with every change of a message.
-    static let magic: UInt32 = 0x4950_5705
+    static let magic: UInt32 = 0x4950_5706
     /// The longest message in bytes.
     static let messageLimit = 32_768
     /// The most masks and overlays of one recipe.
@@ -36,6 +36,7 @@ struct WorkerRequest: Sendable, Hashable {
     var recipe: String
     var output: ResolvedOutput
     var quality: RenderQuality
+    var light: RenderLight
     var limits: RenderLimits
     var masks: [Mask]
     var shared: SharedDecode?
@@ -64,6 +65,7 @@ struct WorkerRequest: Sendable, Hashable {
         writer.flag(output.isProgressive)
         writer.count(output.keep.rawValue)
         writer.text(quality.rawValue)
+        writer.text(light.rawValue)
         for path in Self.countedLimits { writer.count(limits[keyPath: path]) }
         writer.count(limits.formats.reduce(0) { $0 | 1 << (ImageFormat.allCases.firstIndex(of: $1) ?? 0) })
         writer.double(limits.seconds)
@@ -80,6 +82,7 @@ struct WorkerRequest: Sendable, Hashable {
         for value in [shared.shrink, shared.members, shared.targets.count] { writer.count(value) }
         for target in shared.targets {
             for value in [target.size.width, target.size.height, target.box] { writer.count(value) }
+            writer.text(target.light.rawValue)
         }
         return writer.bytes
     }
@@ -111,6 +114,7 @@ extension WorkerRequest {
         output.isProgressive = try reader.flag()
         output.keep = KeptMetadata(rawValue: try reader.count("metadata", 0...7))
         quality = try reader.choice("quality", RenderQuality.self)
+        light = try reader.choice("light", RenderLight.self)
         limits = RenderLimits()
         for path in Self.countedLimits { limits[keyPath: path] = try reader.count("a limit", bytes) }
         let formats = try reader.count("formats", 0...(1 << ImageFormat.allCases.count) - 1)
@@ -137,7 +141,10 @@ extension WorkerRequest {
         for _ in 0..<(try reader.count("a number of sizes", 1...SharedDecode.targetLimit)) {
             let edges = 1...(1 << 24)
             let size = PixelSize(width: try reader.count("a width", edges), height: try reader.count("a height", edges))
-            targets.append(SharedDecode.Target(size: size, box: try reader.count("a box", 1...SharedDecode.boxLimit)))
+            targets.append(
+                SharedDecode.Target(
+                    size: size, box: try reader.count("a box", 1...SharedDecode.boxLimit),
+                    light: try reader.choice("light", RenderLight.self)))
         }
         guard Set(targets).count == targets.count else { throw MessageError("a duplicate size") }
         return SharedDecode(name: name, shrink: shrink, crops: crops, targets: targets, members: members)

@@ -156,8 +156,8 @@ extension WorkerRequest {
         }
         self.init(
             id: pending.id, kind: pending.kind, count: job.original.count, header: job.header,
-            recipe: job.recipe.description, output: job.output, quality: job.quality, limits: job.limits, masks: masks,
-            shared: job.shared)
+            recipe: job.recipe.description, output: job.output, quality: job.quality, light: job.light,
+            limits: job.limits, masks: masks, shared: job.shared)
     }
 }
 

@@ -131,6 +131,9 @@ enum SettingCatalogue {
             "render.quality", \.pipeline.quality, .choice,
             "how much of the downscaling is left to decoders, which is cheap but blurs: most with fast, none with best"),
         Setting(
+            "render.light", \.pipeline.light, .choice,
+            "what is added up where resizing mixes pixels: auto suits photographs and drawings alike, gamma is as browsers scale"),
+        Setting(
             "decoders", \.pipeline.limits.formats, .formats(among: ImageFormat.decodable),
             "formats of originals, masks and overlays that are decoded; jxl only if listed; fewer formats mean less attack surface"
         ),

@@ -2,10 +2,11 @@ import Glibc
 
 @testable import Variants
 
-/// Lanczos with three lobes in linear light and doubles, edges repeated; opaque pictures only.
+/// Lanczos with three lobes in doubles, edges repeated; opaque pictures only. Of the light that is added up, the share
+/// `linear` is that of the sRGB curve; the rest is the stored value.
 enum LinearLightReference {
-    static func resized(_ source: PixelBuffer, width: Int, height: Int) -> PixelBuffer {
-        let curve = (0..<256).map { SRGBCurve.linear(Double($0) / 255) }
+    static func resized(_ source: PixelBuffer, width: Int, height: Int, linear: Double = 1) -> PixelBuffer {
+        let curve = (0..<256).map { self.light(Double($0) / 255, linear) }
         var light = [Double](repeating: 0, count: source.width * source.height * 3)
         for index in 0..<(source.width * source.height) {
             for band in 0..<3 { light[index * 3 + band] = curve[Int(source.pixels[index * 4 + band])] }
@@ -32,12 +33,26 @@ enum LinearLightReference {
                 for band in 0..<3 {
                     var sum = 0.0
                     for (at, weight) in rows[y] { sum += narrow[(at * width + x) * 3 + band] * weight }
-                    let value = SRGBCurve.encoded(max(0, min(1, sum))) * 255
+                    let value = stored(max(0, min(1, sum)), linear) * 255
                     pixels[(y * width + x) * 4 + band] = UInt8(value.rounded())
                 }
             }
         }
         return PixelBuffer(width: width, height: height, pixels: pixels)
+    }
+
+    static func light(_ stored: Double, _ linear: Double) -> Double {
+        linear * SRGBCurve.linear(stored) + (1 - linear) * stored
+    }
+
+    /// The inverse, by bisection.
+    static func stored(_ light: Double, _ linear: Double) -> Double {
+        var (low, high) = (0.0, 1.0)
+        for _ in 0..<50 {
+            let middle = (low + high) / 2
+            if self.light(middle, linear) < light { low = middle } else { high = middle }
+        }
+        return (low + high) / 2
     }
 
     /// For each result index the source indices and their weights.

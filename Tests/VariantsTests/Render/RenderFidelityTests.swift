@@ -34,7 +34,7 @@ import Testing
 
     @Test(.enabled(if: RenderSamples.hasCommands), arguments: ["balloon-alpha.png", "moon-grey-alpha.png"])
     func `alpha is resized as vipsthumbnail does in linear light`(name: String) async throws {
-        let ours = try await RenderSamples.pixels(name, "thumbnail:100x100")
+        let ours = try await RenderSamples.pixels(name, "thumbnail:100x100:light=linear")
         let theirs = try await RenderSamples.output(
             of: "vipsthumbnail", RenderSamples.path(name), "-s", "100x100>", "--linear", "-o", "OUT[strip]")
         #expect(try #require(ColourDifference.mean(ours, theirs)) <= 1)
@@ -89,7 +89,7 @@ import Testing
         let bytes = try RenderFixture.png(
             RenderFixture.image(64, 64) { x, y in (x + y) % 2 == 0 ? [255, 255, 255] : [0, 0, 0] })
         let job = RenderFixture.job(
-            bytes, .png, 64, 64, try Recipe("thumbnail:16"),
+            bytes, .png, 64, 64, try Recipe("thumbnail:16:light=linear"),
             quality: .balanced)
         let pixels = try await RenderFixture.renderer.pixels(job)
         // Half the light is 188 in sRGB, not 128.

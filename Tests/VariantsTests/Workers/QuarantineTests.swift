@@ -8,7 +8,7 @@ import Testing
     }
 
     private func variant(_ recipe: String, _ format: ImageFormat = .png) -> Quarantine.Variant {
-        Quarantine.Variant(recipe: recipe, output: ResolvedOutput(format: format), quality: .balanced)
+        Quarantine.Variant(recipe: recipe, output: ResolvedOutput(format: format), quality: .balanced, light: .auto)
     }
 
     @Test func `a variant is refused until its time is over, and no other original is`() {

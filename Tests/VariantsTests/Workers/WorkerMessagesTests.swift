@@ -11,12 +11,12 @@ import Testing
         recipe: "thumbnail:300x300,mask:star",
         output: ResolvedOutput(
             format: .jpeg, quality: 71, maxBytes: 20_000, isProgressive: true, keep: [.exif, .xmp]),
-        quality: .best, limits: limits, masks: [WorkerRequest.Mask(name: "star", count: 99)],
+        quality: .best, light: .linear, limits: limits, masks: [WorkerRequest.Mask(name: "star", count: 99)],
         shared: SharedDecode(
             name: "digest", shrink: 2, crops: true,
             targets: [
-                SharedDecode.Target(size: PixelSize(width: 300, height: 200), box: 1),
-                SharedDecode.Target(size: PixelSize(width: 64, height: 43), box: 4),
+                SharedDecode.Target(size: PixelSize(width: 300, height: 200), box: 1, light: .auto),
+                SharedDecode.Target(size: PixelSize(width: 64, height: 43), box: 4, light: .gamma),
             ], members: 3))
 
     /// None at its default, so that none can be left out unnoticed.
