@@ -37,27 +37,43 @@ def strong(name):
     return f"**{name}**" if name.startswith("ours") else name
 
 
-def tables(cases):
-    """Markdown: the worse of linear and gamma for each set, then all figures of each set."""
+def summary(cases):
+    """Markdown: for each set the worse of linear and gamma and the CPU, and the mean over the sets."""
     present = {title: kinds for title, kinds in SETS.items() if of_set(cases, kinds)}
-    lines = [row("", *(cell for title in present for cell in (title.lower(), "CPU")))]
-    lines.append("|---" * (1 + 2 * len(present)) + "|")
+    lines = [row("", *(cell for title in present for cell in (title.lower(), "CPU")), "mean of the sets")]
+    lines.append("|---" * (2 + 2 * len(present)) + "|")
     for name in methods_of(cases):
-        cells = []
+        cells, means = [], []
         for kinds in present.values():
             scores, ratio = over_set(cases, kinds, name)
-            cells += [f"{mean(scores['worse']):.1f}" if scores else "", f"{ratio:.2f}" if ratio else ""]
-        lines.append(row(strong(name), *cells))
-    for title, kinds in present.items():
-        lines += ["", f"### {title}", "", row("", *JUDGES.values(), "CPU"), "|---" * (2 + len(JUDGES)) + "|"]
-        for (kind, size), case in of_set(cases, kinds).items():
-            label = f"{kind} → {size}" if len(kinds) > 1 else f"{size} px"
-            lines.append(row(f"*{label}, {len(case['files'])} pictures*", *[""] * (1 + len(JUDGES))))
-            for name in case["scores"]:
-                marks = [case["scores"][name][judge] for judge in JUDGES]
-                cells = [f"{mean(values):.1f} ({min(values):.1f})" for values in marks]
-                lines.append(row(strong(name), *cells, f"{case['cpu'][name]:.2f}" if name in case["cpu"] else ""))
+            means += [mean(scores["worse"])] if scores else []
+            cells += [f"{means[-1]:.1f}" if scores else "", f"{ratio:.2f}" if ratio else ""]
+        lines.append(row(strong(name), *cells, f"{mean(means):.1f}" if len(means) == len(present) else ""))
     return "\n".join(lines)
+
+
+def details(cases):
+    """Markdown: for each case the mean (worst) by each judge, and the CPU."""
+    lines = [row("", *JUDGES.values(), "CPU"), "|---" * (2 + len(JUDGES)) + "|"]
+    for name, case in cases.items():
+        kind, size = name.rsplit("-", 1)
+        lines.append(row(f"*{kind} → {size} px, {len(case['files'])} pictures*", *[""] * (1 + len(JUDGES))))
+        for method, scores in case["scores"].items():
+            cells = [f"{mean(scores[judge]):.1f} ({min(scores[judge]):.1f})" for judge in JUDGES]
+            lines.append(row(strong(method), *cells, f"{case['cpu'][method]:.2f}" if method in case["cpu"] else ""))
+    return "\n".join(lines)
+
+
+def write_into(path, cases):
+    """Replaces the tables of a document: those between `<!-- quality: summary -->` or `details` and `<!-- end -->`."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    for name, table in (("summary", summary(cases)), ("details", details(cases))):
+        start, found, rest = text.partition(f"<!-- quality: {name} -->\n")
+        if found:
+            text = start + found + table + "\n<!-- end -->" + rest.partition("<!-- end -->")[2]
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 # Colours in light and in dark mode, by class.
@@ -77,53 +93,53 @@ TOLD = {
 def plot(cases, path):
     """A panel a set: a row a program, its mean score by each judge, and its CPU ratio."""
     names = [name for name in methods_of(cases) if any(name in case["cpu"] for case in cases.values())]
-    sets = {title: kinds for title, kinds in SETS.items() if of_set(cases, kinds)}
-    left, panel, gap, line, top, between = 168, 270, 64, 22, 62, 66
-    height = top + (len(sets) + 1) // 2 * (len(names) * line + between) + 4
-    width = left + 2 * (panel + gap)
+    sets = [(title, kinds) for title, kinds in SETS.items() if of_set(cases, kinds)]
+    left, panel, gap, line, between = 168, 270, 64, 22, 66
+    width, height = left + 2 * (panel + gap), 62
     style = "".join(f".{name}{{fill:{light}}}" for name, (light, _) in COLOURS.items())
     dark = "".join(f".{name}{{fill:{dark}}}" for name, (_, dark) in COLOURS.items())
     strokes = ["".join(f".{name}{{stroke:{COLOURS[name][mode]}}}" for name in ("grid", "span")) for mode in (0, 1)]
-    out = [
+    out = []
+
+    def text(x, y, content, anchor="start", kind="label"):
+        out.append(f"<text class='{kind}' x='{x:.1f}' y='{y:.1f}' text-anchor='{anchor}'>{content}</text>")
+
+    text(16, 22, "Mean score against")
+    for judge, at in zip(TOLD, (150, 322, 464)):
+        out.append(MARKS[judge].format(x=at, y=18))
+        text(at + 11, 22, TOLD[judge])
+    text(width - 12, 22, "CPU: × vipsthumbnail's", "end")
+    for pair in (sets[:2], sets[2:]):
+        shown = [name for name in names if any(over_set(cases, kinds, name)[0] for _, kinds in pair)]
+        floor = height + len(shown) * line
+        for side, (title, kinds) in enumerate(pair):
+            start = left + side * (panel + gap)
+            count = sum(len(case["files"]) for case in of_set(cases, kinds).values())
+            text(start, height - 10, f"{title}, {count} thumbnails", kind="strong")
+            text(start + panel + 52, height - 10, "CPU", "end")
+            for value in range(0, 101, 20):
+                x = start + value / 100 * panel
+                out.append(f"<path class='grid' d='M{x:.1f} {height}V{floor}'/>")
+                text(x, floor + 15, value, "middle")
+            text(start + panel / 2, floor + 31, "SSIMULACRA2 (100: the reference itself)", "middle")
+            for index, name in enumerate(shown):
+                y = height + (index + 0.5) * line
+                if side == 0:
+                    text(left - 14, y + 4, name, "end", "strong" if name.startswith("ours") else "label")
+                scores, ratio = over_set(cases, kinds, name)
+                if not scores:
+                    continue
+                places = {judge: start + min(100, max(0, mean(scores[judge]))) / 100 * panel for judge in MARKS}
+                out.append(f"<path class='span' d='M{min(places.values()):.1f} {y:.1f}H{max(places.values()):.1f}'/>")
+                out.extend(mark.format(x=places[judge], y=y) for judge, mark in MARKS.items())
+                text(start + panel + 52, y + 4, f"{ratio:.2f} ×" if ratio else "", "end")
+        height = floor + between
+    height -= between - 44
+    out[:0] = [
         f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' width='{width}' height='{height}'>",
         "<title>Scores of thumbnails by three judges, over four sets of pictures</title>",
         f"<style>text{{font:12px sans-serif}}.strong{{font-weight:bold}}{style}{strokes[0]}.span{{stroke-width:2}}"
         f"@media(prefers-color-scheme:dark){{{dark}{strokes[1]}}}</style>",
         f"<rect class='paper' width='{width}' height='{height}'/>"]
-
-    def text(x, y, content, anchor="start", kind="label"):
-        out.append(f"<text class='{kind}' x='{x:.1f}' y='{y:.1f}' text-anchor='{anchor}'>{content}</text>")
-
-    text(12, 22, "Mean score against")
-    at = 132
-    for judge, told in TOLD.items():
-        out.append(MARKS[judge].format(x=at, y=18))
-        text(at + 10, 22, told)
-        at += 34 + 6.6 * len(told)
-    for number, (title, kinds) in enumerate(sets.items()):
-        start = left + number % 2 * (panel + gap)
-        head = top + number // 2 * (len(names) * line + between)
-        floor = head + len(names) * line
-        rows = {name: over_set(cases, kinds, name) for name in names}
-        count = sum(len(case["files"]) for case in of_set(cases, kinds).values())
-        text(start, head - 10, f"{title}, {count} thumbnails", kind="strong")
-        text(start + panel + 52, head - 10, "CPU", "end")
-        for value in range(0, 101, 20):
-            x = start + value / 100 * panel
-            out.append(f"<path class='grid' d='M{x:.1f} {head}V{floor}'/>")
-            text(x, floor + 15, value, "middle")
-        text(start + panel / 2, floor + 31, "SSIMULACRA2 (100: the reference itself)", "middle")
-        for index, name in enumerate(names):
-            y = head + (index + 0.5) * line
-            if number % 2 == 0:
-                text(left - 14, y + 4, name, "end", "strong" if name.startswith("ours") else "label")
-            scores, ratio = rows[name]
-            if not scores:
-                continue
-            places = {judge: start + min(100, max(0, mean(scores[judge]))) / 100 * panel for judge in MARKS}
-            out.append(f"<path class='span' d='M{min(places.values()):.1f} {y:.1f}H{max(places.values()):.1f}'/>")
-            out.extend(mark.format(x=places[judge], y=y) for judge, mark in MARKS.items())
-            text(start + panel + 52, y + 4, f"{ratio:.2f} ×" if ratio else "", "end")
-    out.append("</svg>")
     with open(path, "w", encoding="utf-8") as file:
-        file.write("\n".join(out) + "\n")
+        file.write("\n".join(out) + "\n</svg>\n")
