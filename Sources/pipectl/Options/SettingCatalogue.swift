@@ -129,7 +129,7 @@ enum SettingCatalogue {
             departure: "library: inProcess, which needs no worker executable; for trusted pictures"),
         Setting(
             "render.quality", \.pipeline.quality, .choice,
-            "how much of the downscaling is left to decoders, which is cheap but blurs: most with fast, none with best"),
+            "how much of the downscaling decoders do, which is cheap but less exact: most with fast, none with best"),
         Setting(
             "decoders", \.pipeline.limits.formats, .formats(among: ImageFormat.decodable),
             "formats of originals, masks and overlays that are decoded; jxl only if listed; fewer formats mean less attack surface"
