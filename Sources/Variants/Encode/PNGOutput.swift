@@ -3,34 +3,47 @@
 /// Picks the smallest colour type that can hold the picture (docs/benchmarks.md has sizes and times):
 /// - up to 256 colours (16 opaque greys): a palette of 1, 2, 4 or 8 bits, unfiltered, as filters only hurt indexes;
 /// - only greys: 8-bit grey, with alpha if needed, unless a profile is kept, because that is an RGB profile;
-/// - otherwise RGB or RGBA.
+/// - otherwise RGB or RGBA; if the original had few colours, a palette by libimagequant, dithered.
 ///
 /// Without a palette each row uses the filter that suits it: libvips' default of none makes photographs a third larger.
 /// Fully transparent pixels are never seen: they are written as black, which takes no space.
 struct PNGOutput: OutputEncoder {
     static let format = ImageFormat.png
-    static let summary = "PNG, always lossless."
+    static let summary = "PNG, lossless; an original with a palette (or a GIF) gives a palette, unless `lossless` is written."
     static let example = "png"
-    static let losslessness = Losslessness.always
+    static let losslessness = Losslessness.unlessFewColours
     static let canBeProgressive = true
+    /// The level of zlib, at least 1.
+    static let efforts: DefaultEfforts? = DefaultEfforts(quick: 6, thorough: 8)
     static func heedsStops(_ output: ResolvedOutput) -> Bool { true }
     static let saver: String? = "pngsave_target"
-    static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double { 160 }
+    private static let effortFactors = [0.4, 0.4, 0.45, 0.5, 0.7, 0.8, 1, 1.2, 2, 9]
+    static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double { 160 * effortFactors[output.effort] }
 
     let job: EncodeJob
 
+    /// - Parameter quality: below 100, the colours are reduced until libimagequant calls the result that good.
     func encode(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8] {
         let visible = try pixels.blackWhereUnseen(job.control)
-        let isGrey = job.kept.profile == nil ? try visible.isGrey(job.control) : false
         let png: [UInt8]
-        if let palette = try PNGPalette(visible, job.control),
-            !isGrey || visible.bands == 4 || palette.colours.count <= 16
-        {
-            png = try write(palette, visible)
+        if quality == 100, let exact = try exact(visible) {
+            png = exact
         } else {
-            png = try save((isGrey ? visible.grey(job.control) : visible).image(), filter: "all")
+            png = try save(visible.image(), quantised: quality)
         }
         return job.kept.inserted(intoPNG: PNGChunk.removing("pHYs", from: png))
+    }
+
+    /// The picture with all its colours; nil if there are many, and it may have fewer.
+    private func exact(_ pixels: EncodablePixels) throws(RenderError) -> [UInt8]? {
+        let isGrey = job.kept.profile == nil ? try pixels.isGrey(job.control) : false
+        if let palette = try PNGPalette(pixels, job.control),
+            !isGrey || pixels.bands == 4 || palette.colours.count <= 16
+        {
+            return try write(palette, pixels)
+        }
+        guard isGrey || job.output.isLossless else { return nil }
+        return try save((isGrey ? pixels.grey(job.control) : pixels).image(), filter: "all")
     }
 
     private func save(_ image: Image, filter: String) throws(RenderError) -> [UInt8] {
@@ -38,6 +51,19 @@ struct PNGOutput: OutputEncoder {
             by: "pngsave_target",
             [
                 "in": .image(image), "filter": .string(filter), "interlace": .bool(job.output.isProgressive),
+                "compression": .int(max(1, job.output.effort)), "strip": true,
+            ], job.control)
+    }
+
+    /// Below quality 100 bytes are scarce, so there is no dither, whose noise takes some, and zlib does its best. At the
+    /// lowest qualities libimagequant picks about 16 colours anyway.
+    private func save(_ image: Image, quantised quality: Int) throws(RenderError) -> [UInt8] {
+        return try image.saved(
+            by: "pngsave_target",
+            [
+                "in": .image(image), "filter": "none", "interlace": .bool(job.output.isProgressive),
+                "compression": .int(quality < 100 ? 9 : max(1, job.output.effort)), "palette": true,
+                "Q": .int(quality), "dither": .double(quality < 100 ? 0 : 1), "bitdepth": .int(quality > 2 ? 8 : 4),
                 "strip": true,
             ], job.control)
     }
