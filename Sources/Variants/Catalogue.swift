@@ -144,7 +144,8 @@ extension OutputSpecification {
         let words = ChromaResolution.allCases.map(\.rawValue).joined(separator: "|")
         let keys = (hasChroma ? "[:chroma=\(words)]" : "") + (hasEffort ? "[:effort=E]" : "")
         return Catalogue.Entry(
-            role: .output, token: token, grammar: token + options + "[:max=SIZE]" + keys + "[:keep=LIST]", ranges: ranges,
+            role: .output, token: token, grammar: token + options + "[:max=SIZE]" + keys + "[:keep=LIST]",
+            ranges: ranges,
             words: ["keep": KeptMetadata.names.filter { holds.contains($0.value) }.map(\.name)], summary: summary,
             example: example)
     }

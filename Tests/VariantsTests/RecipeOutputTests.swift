@@ -105,15 +105,27 @@ import Testing
         ("webp:lossless", "webp:quality=100:lossless=yes:max=none:progressive=no:chroma=auto:effort=none:keep=none"),
         ("webp:max=20kB", "webp:quality=100:lossless=auto:max=20000:progressive=no:chroma=auto:effort=none:keep=none"),
         ("webp:70:max=1KiB", "webp:quality=70:lossless=no:max=1024:progressive=no:chroma=auto:effort=none:keep=none"),
-        ("original:70:progressive", "jpeg:quality=70:lossless=no:max=none:progressive=yes:chroma=auto:effort=none:keep=none"),
-        ("profile:keep,jpeg:keep=exif", "jpeg:quality=80:lossless=no:max=none:progressive=no:chroma=auto:effort=none:keep=exif+icc"),
+        (
+            "original:70:progressive",
+            "jpeg:quality=70:lossless=no:max=none:progressive=yes:chroma=auto:effort=none:keep=none"
+        ),
+        (
+            "profile:keep,jpeg:keep=exif",
+            "jpeg:quality=80:lossless=no:max=none:progressive=no:chroma=auto:effort=none:keep=exif+icc"
+        ),
         ("webp:82", "webp:quality=82:lossless=no:max=none:progressive=no:chroma=auto:effort=none:keep=none"),
         (
             "avif:chroma=full:effort=5",
             "avif:quality=70:lossless=no:max=none:progressive=no:chroma=full:effort=5:keep=none"
         ),
-        ("avif:lossless:chroma=full", "avif:quality=100:lossless=yes:max=none:progressive=no:chroma=auto:effort=none:keep=none"),
-        ("original:chroma=half", "jpeg:quality=80:lossless=no:max=none:progressive=no:chroma=half:effort=none:keep=none"),
+        (
+            "avif:lossless:chroma=full",
+            "avif:quality=100:lossless=yes:max=none:progressive=no:chroma=auto:effort=none:keep=none"
+        ),
+        (
+            "original:chroma=half",
+            "jpeg:quality=80:lossless=no:max=none:progressive=no:chroma=half:effort=none:keep=none"
+        ),
         ("profile:keep,gif", "gif:quality=100:lossless=yes:max=none:progressive=no:chroma=auto:effort=none:keep=none"),
     ])
     func `a resolved output has every option written out`(text: String, description: String) throws {

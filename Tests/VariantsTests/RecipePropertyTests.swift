@@ -125,7 +125,8 @@ final class RecipeWriter {
         case "tiff": return kind + shuffled([options[0], maybe("keep=xmp+icc"), maybe("lossless")])
         case "gif": return kind + shuffled([options[0], maybe("keep=xmp")])
         case "jpeg": return kind + maybe(":" + whole(1...100)) + shuffled(options + [progressive, chroma])
-        case "auto", "original": return kind + maybe(":" + whole(1...100)) + shuffled(options + [progressive, chroma, effort])
+        case "auto", "original":
+            return kind + maybe(":" + whole(1...100)) + shuffled(options + [progressive, chroma, effort])
         case "avif": return kind + maybe(":" + whole(1...100)) + shuffled(options + [chroma, effort])
         default: return kind + pick(["", ":lossless", ":" + whole(1...100)]) + shuffled(options + [effort])
         }

@@ -95,10 +95,6 @@ enum Encoding {
         throw RenderError(.notAvailable, "`\(output.format)` is not an output format")
     }
 
-    /// Whether a lossless file is worth its bytes: at most half as many again as a lossy one, which scores 15 to 50 points
-    /// less for a drawn picture, and which no quality brings near in fewer bytes (docs/benchmarks.md).
-    private static func isWorth(_ lossless: [UInt8], _ lossy: [UInt8]) -> Bool { lossless.count * 2 <= lossy.count * 3 }
-
     static func encode(_ pixels: EncodablePixels, _ job: EncodeJob) throws(RenderError) -> [UInt8] {
         let type = try encoder(of: job.output)
         var job = job
@@ -119,7 +115,10 @@ enum Encoding {
                 if lossless.count <= budget { return lossless }
             } else {
                 let lossy = try save(job.output.quality)
-                return isWorth(lossless, lossy) ? lossless : lossy
+                // The lossy file of a drawn picture scores 15 to 50 points less, most where it loses chroma, and no quality
+                // brings it near in fewer bytes (docs/benchmarks.md).
+                let mostHalves = look.hasChromaDetail ? 4 : 3
+                return lossless.count * 2 <= lossy.count * mostHalves ? lossless : lossy
             }
         }
         guard let budget = job.output.maxBytes else {

@@ -9,9 +9,12 @@
 /// Fully transparent pixels are never seen: they are written as black, which takes no space.
 struct PNGOutput: OutputEncoder {
     static let format = ImageFormat.png
-    static let summary = "PNG, lossless; an original with a palette (or a GIF) gives a palette, unless `lossless` is written."
+    static let summary =
+        "PNG, lossless; an original with a palette (or a GIF) gives a palette, unless `lossless` is written."
     static let example = "png"
     static let losslessness = Losslessness.unlessFewColours
+    /// Of the palette of an original with few colours: the best that 256 allow.
+    static let defaultQuality = 100
     static let canBeProgressive = true
     /// The level of zlib, at least 1.
     static let efforts: DefaultEfforts? = DefaultEfforts(quick: 6, thorough: 8)

@@ -1,8 +1,8 @@
-/// What a pass over finished pixels says about how to encode them; 1 to 2 ns a pixel (docs/benchmarks.md has what the
+/// What a pass over finished pixels says about how to encode them; 1 to 3 ns a pixel (docs/benchmarks.md has what the
 /// thresholds were chosen from).
 struct PixelLook: Sendable, Hashable {
-    /// Whether the picture looks drawn: at least half of the pixels equal their left neighbour, and there is at most one
-    /// colour to a hundred pixels, or 256 in all.
+    /// Whether the picture looks drawn: at least half of the pixels equal their left neighbour, or their upper one, and
+    /// there are few colours: at most one to fifty pixels (to sixteen if there is chroma detail), or 256 in all.
     var isDrawn = false
     /// Whether chroma differs by more than 60 of 255 within at least one in 250 squares of 2 × 2 pixels, as it does along
     /// coloured text and lines. At half the resolution only a square's mean is kept.
@@ -11,7 +11,7 @@ struct PixelLook: Sendable, Hashable {
 
 extension PixelLook {
     /// Differences of B − Y and R − Y, times 256, that are 60 of Cb and of Cr (ITU-T T.871 §7).
-    private static let (blueLimit, redLimit) = (27_238, 21_535)
+    private static let (blueLimit, redLimit): (Int32, Int32) = (27_238, 21_535)
 
     init(_ pixels: EncodablePixels, _ control: RenderControl) throws(RenderError) {
         let (bands, width) = (pixels.bands, pixels.width)
@@ -19,67 +19,75 @@ extension PixelLook {
         let bytes = pixels.storage.bytes
         let rowBytes = width * bands
         let rows = bytes.count / rowBytes
-        var colours = ColourCount(limit: max(256, width * rows / 100))
-        var (equal, squares, detailed) = (0, 0, 0)
-        for y in 0..<rows {
-            if y % 64 == 0 { try control.check() }
+        // One row of four is enough, and the one above it for the squares.
+        let seen = (rows + 2) / 4 * width
+        var colours = ColourCount(limit: max(256, seen / 16))
+        var (equalToLeft, equalToUpper, squares, detailed) = (0, 0, 0, 0)
+        for y in stride(from: 1, to: rows, by: 4) {
+            if y % 64 == 1 { try control.check() }
             let row = y * rowBytes
             var last: UInt32 = 0
             for at in stride(from: row, to: row + rowBytes, by: bands) {
                 let colour = UInt32(bytes[at]) << 16 | UInt32(bytes[at + 1]) << 8 | UInt32(bytes[at + 2])
-                if colour == last { equal += 1 } else { colours.insert(colour) }
+                if colour == last { equalToLeft += 1 } else { colours.insert(colour) }
                 last = colour
+                let upper = at - rowBytes
+                if bytes[at] == bytes[upper], bytes[at + 1] == bytes[upper + 1], bytes[at + 2] == bytes[upper + 2] {
+                    equalToUpper += 1
+                }
             }
-            // Every second row of squares is enough.
-            guard y % 4 == 1 else { continue }
             for at in stride(from: row, to: row + rowBytes - bands, by: 2 * bands) {
                 squares += 1
-                var (lowBlue, highBlue, lowRed, highRed) = (Int.max, Int.min, Int.max, Int.min)
-                func add(_ at: Int) {
-                    let (red, green, blue) = (Int(bytes[at]), Int(bytes[at + 1]), Int(bytes[at + 2]))
-                    let luma = 77 * red + 150 * green + 29 * blue
-                    lowBlue = min(lowBlue, blue << 8 - luma)
-                    highBlue = max(highBlue, blue << 8 - luma)
-                    lowRed = min(lowRed, red << 8 - luma)
-                    highRed = max(highRed, red << 8 - luma)
-                }
-                add(at)
-                add(at + bands)
-                add(at - rowBytes)
-                add(at - rowBytes + bands)
-                if highBlue - lowBlue > Self.blueLimit || highRed - lowRed > Self.redLimit { detailed += 1 }
+                let (one, two) = (Chroma(bytes, at), Chroma(bytes, at + bands))
+                let (three, four) = (Chroma(bytes, at - rowBytes), Chroma(bytes, at - rowBytes + bands))
+                let blue =
+                    max(one.blue, two.blue, three.blue, four.blue) - min(one.blue, two.blue, three.blue, four.blue)
+                let red = max(one.red, two.red, three.red, four.red) - min(one.red, two.red, three.red, four.red)
+                if blue > Self.blueLimit || red > Self.redLimit { detailed += 1 }
             }
         }
-        isDrawn = equal * 2 >= width * rows && !colours.isOver
         hasChromaDetail = detailed > 0 && detailed * 250 >= squares
+        let mostColours = max(256, seen / (hasChromaDetail ? 16 : 50))
+        isDrawn = seen > 0 && max(equalToLeft, equalToUpper) * 2 >= seen && colours.count <= mostColours
+    }
+
+    /// B − Y and R − Y, times 256.
+    private struct Chroma {
+        let (blue, red): (Int32, Int32)
+
+        @inline(__always) init(_ bytes: UnsafeRawBufferPointer, _ at: Int) {
+            let (red, green, blue) = (Int32(bytes[at]), Int32(bytes[at + 1]), Int32(bytes[at + 2]))
+            let luma = 77 &* red &+ 150 &* green &+ 29 &* blue
+            self.blue = blue &* 256 &- luma
+            self.red = red &* 256 &- luma
+        }
     }
 }
 
-/// Counts distinct colours up to a limit, in a hash table with open addressing.
+/// Counts distinct colours until there are more than a limit, in a hash table with open addressing.
 private struct ColourCount {
     private var slots: [UInt32]
     private let shift: UInt32
-    private var left: Int
+    private let limit: Int
+    private(set) var count = 0
 
     init(limit: Int) {
         // At most half full.
         let bits = Int.bitWidth - (2 * limit).leadingZeroBitCount
         slots = Array(repeating: .max, count: 1 << bits)
         shift = UInt32(32 - bits)
-        left = limit
+        self.limit = limit
     }
 
-    var isOver: Bool { left < 0 }
-
     mutating func insert(_ colour: UInt32) {
-        guard left >= 0 else { return }
+        guard count <= limit else { return }
         // Fibonacci hashing.
         var slot = Int((colour &* 0x9E37_79B9) >> shift)
         while slots[slot] != .max {
             if slots[slot] == colour { return }
             slot = (slot + 1) & (slots.count - 1)
         }
-        left -= 1
-        if left >= 0 { slots[slot] = colour }
+        count += 1
+        slots[slot] = colour
     }
 }

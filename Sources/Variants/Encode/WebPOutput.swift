@@ -92,7 +92,8 @@ struct WebPOutput: OutputEncoder {
         var config = try configuration(quality: quality)
         // libwebp would also try predicting alpha from its neighbours, but never picks that for a mask's.
         if try pixels.hasPlainAlpha(job.control) { config.alpha_filtering = 0 }
-        return try withPicture(pixels, frame: 0, usesARGB: config.lossless == 1 || config.use_sharp_yuv == 1) { picture throws(RenderError) in
+        return try withPicture(pixels, frame: 0, usesARGB: config.lossless == 1 || config.use_sharp_yuv == 1) {
+            picture throws(RenderError) in
             var writer = WebPMemoryWriter()
             WebPMemoryWriterInit(&writer)
             defer { WebPMemoryWriterClear(&writer) }

@@ -37,7 +37,8 @@ import Testing
     }
 
     @Test(arguments: ["avif", "jxl", "webp", "webp:lossless", "jxl:lossless", "png"])
-    func `every effort writes the picture, and the greatest in fewer bytes than the least`(output: String) async throws {
+    func `every effort writes the picture, and the greatest in fewer bytes than the least`(output: String) async throws
+    {
         let pixels = try await RenderSamples.pixels("dusk-2mp.jpg", "thumbnail:96")
         var sizes: [Int] = []
         for effort in [0, 3, 6, 9] {
