@@ -22,15 +22,22 @@ struct JXLOutput: OutputEncoder {
     private static let leastEffort = 3
 
     /// Rejects a picture that may not fit in memory: libjxl 0.7 does not check its allocations and corrupts the heap if
-    /// one fails. Measured from 1 to 50 megapixels it needs 22 bytes a sample, 25.4 if lossless.
+    /// one fails. Measured from 1 to 50 megapixels it needs 22 bytes a sample, 25.4 if lossless; at efforts of 8 and 9 up to
+    /// 95 bytes, 31 and 57 if lossless.
     private func checkMemory(_ pixels: EncodablePixels) throws(RenderError) {
         let samples = pixels.width * pixels.height * pixels.bands
-        let needed = samples * (job.output.isLossless ? 26 : 23) + 16 << 20
+        let perSample =
+            switch job.output.effort {
+            case ...7: job.output.isLossless ? 26 : 23
+            case 8: job.output.isLossless ? 36 : 105
+            default: job.output.isLossless ? 65 : 105
+            }
+        let needed = samples * perSample + 16 << 20
         if AddressSpace.hasRoom(for: needed) { return }
         throw RenderError(
             .overLimit,
             "writing \(pixels.width) × \(pixels.height) pixels as JPEG XL takes about \(needed / 1_000_000) MB, which is more than "
-                + "limits.workerMemory leaves; ask for a smaller size or another output, or raise that")
+                + "limits.workerMemory leaves; ask for a smaller size, a lower effort or another output, or raise that")
     }
     private static let effortFactors = [1, 1, 1, 1, 1.2, 2, 2.5, 3, 15, 40.0]
     static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double {

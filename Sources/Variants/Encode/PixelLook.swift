@@ -3,6 +3,7 @@
 struct PixelLook: Sendable, Hashable {
     /// Whether the picture looks drawn: at least half of the pixels equal their left neighbour, or their upper one, and
     /// there are few colours: at most one to fifty pixels (to sixteen if there is chroma detail), or 256 in all.
+    /// Up to 64 colours suffice by themselves, as in a pattern of fine rules.
     var isDrawn = false
     /// Whether chroma differs by more than 60 of 255 within at least one in 250 squares of 2 × 2 pixels, as it does along
     /// coloured text and lines. At half the resolution only a square's mean is kept.
@@ -48,7 +49,8 @@ extension PixelLook {
         }
         hasChromaDetail = detailed > 0 && detailed * 250 >= squares
         let mostColours = max(256, seen / (hasChromaDetail ? 16 : 50))
-        isDrawn = seen > 0 && max(equalToLeft, equalToUpper) * 2 >= seen && colours.count <= mostColours
+        let isFlat = max(equalToLeft, equalToUpper) * 2 >= seen
+        isDrawn = seen > 0 && colours.count <= (isFlat ? mostColours : 64)
     }
 
     /// B − Y and R − Y, times 256.

@@ -53,6 +53,11 @@ import Testing
         let rules = try RenderFixture.image(200, 160) { x, _ in [UInt8](repeating: UInt8(x % 40 * 6), count: 3) }
         let upright = try Self.look(await RenderSamples.decoded(RenderFixture.png(rules)))
         #expect(upright.isDrawn)
+        let grid = try RenderFixture.image(200, 160) { x, y in
+            [UInt8](repeating: UInt8(x % 5 * 40 + y % 7 * 12 % 80), count: 3)
+        }
+        let crossed = try Self.look(await RenderSamples.decoded(RenderFixture.png(grid)))
+        #expect(crossed.isDrawn)
         // Flat parts do not make up for many colours.
         let colourful = try RenderFixture.image(200, 200) { x, y in
             x < 120 ? [255, 255, 255] : [UInt8(x), UInt8(y), UInt8(x * y & 255)]
