@@ -21,7 +21,10 @@ struct PNGOutput: OutputEncoder {
     static func heedsStops(_ output: ResolvedOutput) -> Bool { true }
     static let saver: String? = "pngsave_target"
     private static let effortFactors = [0.4, 0.4, 0.45, 0.5, 0.7, 0.8, 1, 1.2, 2, 9]
-    static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double { 160 * effortFactors[output.effort] }
+    static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double {
+        // libimagequant takes most of it where colours are reduced.
+        (output.isLossless ? 160 : 400) * effortFactors[output.effort]
+    }
 
     let job: EncodeJob
 
