@@ -91,7 +91,14 @@ import Testing
             let output = try Recipe("auto").resolvedOutput(for: Self.header(format), negotiated: [.jxl, .avif, .webp])
             #expect(output.format == expected)
         }
-        #expect(try Recipe("auto").resolvedOutput(for: Self.header(.png), negotiated: [.jxl]).format == .jxl)
+        func format(_ recipe: String, _ negotiated: [ImageFormat], _ effort: RenderEffort) throws -> ImageFormat {
+            try Recipe(recipe).resolvedOutput(for: Self.header(.png), negotiated: negotiated, effort: effort).format
+        }
+        #expect(try format("auto", [.jxl], .quick) == .jxl)
+        // With more effort AVIF does.
+        #expect(try format("auto", [.jxl, .webp, .avif], .thorough) == .avif)
+        #expect(try format("auto:effort=1", [.jxl, .webp, .avif], .thorough) == .webp)
+        #expect(try format("auto:effort=2", [.jxl, .webp, .avif], .quick) == .avif)
     }
 
     @Test(arguments: [

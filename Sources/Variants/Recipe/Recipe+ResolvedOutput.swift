@@ -6,8 +6,8 @@ extension Recipe {
     /// and JPEG if `lossless` was requested. An explicit `jpeg` flattens instead. Options that the format does not have
     /// (`progressive`, metadata it has no place for) are dropped. A negotiated format that cannot hold the requested
     /// frames, or is not meant for this many pixels (`largestNegotiated`), gives way to the next one. What cannot be
-    /// written is not chosen. For PNG and GIF originals, which are mostly drawn, WebP goes first, because lossless or not
-    /// it takes the fewest bytes for such pictures (docs/benchmarks.md).
+    /// written is not chosen. For PNG and GIF originals, which are mostly drawn, WebP goes first, or from an effort of 2
+    /// on AVIF, because it takes the fewest bytes for such pictures (docs/benchmarks.md).
     ///
     /// - Parameters:
     ///   - header: the original's header.
@@ -20,7 +20,7 @@ extension Recipe {
         effort: RenderEffort = .quick
     ) -> ResolvedOutput {
         let written = output ?? OutputSpecification(.auto)
-        let format = written.kind.format ?? chosenFormat(for: header, negotiated, libraries.written, written)
+        let format = written.kind.format ?? chosenFormat(for: header, negotiated, libraries.written, written, effort)
         let encoder = format.encoder
         let isLossless =
             switch encoder?.losslessness {
@@ -49,7 +49,7 @@ extension Recipe {
 
     private func chosenFormat(
         for header: ImageHeader, _ negotiated: [ImageFormat], _ writable: Set<ImageFormat>,
-        _ written: OutputSpecification
+        _ written: OutputSpecification, _ effort: RenderEffort
     ) -> ImageFormat {
         let isAnimated = decodedFrames(of: header, into: header.format) > 1
         let possible = negotiated.filter { format in
@@ -57,7 +57,8 @@ extension Recipe {
             return (format.holdsFrames || !isAnimated) && area(of: header) <= encoder.largestNegotiated
         }
         let isDrawn = [.png, .gif].contains(header.format)
-        let best = isDrawn && possible.contains(.webp) ? .webp : possible.first
+        let forDrawn = (written.effort ?? (effort == .quick ? 0 : 2)) < 2 ? ImageFormat.webp : .avif
+        let best = isDrawn && possible.contains(forDrawn) ? forDrawn : possible.first
         let wanted = written.kind == .original ? nil : best
         let keepsFormat = header.format.encoder?.keepsOriginals == true && writable.contains(header.format)
         let format = wanted ?? (keepsFormat ? header.format : .jpeg)
