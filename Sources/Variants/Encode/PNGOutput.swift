@@ -35,7 +35,8 @@ struct PNGOutput: OutputEncoder {
         if quality == 100, let exact = try exact(visible) {
             png = exact
         } else {
-            png = try save(visible.image(), quantised: quality)
+            let paper = try visible.commonColour(job.control)
+            png = try PNGChunk.palette(in: save(visible.image(), quantised: quality), keeping: paper)
         }
         return job.kept.inserted(intoPNG: PNGChunk.removing("pHYs", from: png))
     }
@@ -183,6 +184,25 @@ extension EncodablePixels {
         return true
     }
 
+    /// The colour that most pixels of some rows have.
+    fileprivate func commonColour(_ control: RenderControl) throws(RenderError) -> UInt32 {
+        var counts: [UInt32: Int] = [:]
+        var (last, length, at) = (UInt32(0), 0, 0)
+        _ = try forEachColour(control) { colour in
+            at += 1
+            if at / width % 8 != 0 { return true }
+            if colour == last {
+                length += 1
+            } else {
+                counts[last, default: 0] += length
+                (last, length) = (colour, 1)
+            }
+            return true
+        }
+        counts[last, default: 0] += length
+        return counts.max { ($0.value, $0.key) < ($1.value, $1.key) }?.key ?? 0
+    }
+
     fileprivate func isGrey(_ control: RenderControl) throws(RenderError) -> Bool {
         try forEachColour(control) { $0 >> 24 == $0 >> 16 & 0xFF && $0 >> 24 == $0 >> 8 & 0xFF }
     }
@@ -258,6 +278,23 @@ enum PNGChunk {
             at += 12 + length
         }
         return png
+    }
+
+    /// Puts a colour into the palette in place of one that is almost the same: libimagequant mixes what is next to it into a
+    /// picture's white paper, which would then not be the page's.
+    static func palette(in png: [UInt8], keeping colour: UInt32) -> [UInt8] {
+        guard let type = png.indices.dropLast(8).first(where: { png[$0...].starts(with: "PLTE".utf8) }) else {
+            return png
+        }
+        let end = type + 4 + png[(type - 4)..<type].reduce(0) { $0 << 8 | Int($1) }
+        guard type >= 12, end + 4 <= png.count else { return png }
+        var entries = Array(png[(type + 4)..<end])
+        let kept = [colour >> 24, colour >> 16 & 0xFF, colour >> 8 & 0xFF].map { Int($0) }
+        func distance(_ at: Int) -> Int { (0..<3).map { abs(Int(entries[at + $0]) - kept[$0]) }.max() ?? 0 }
+        let nearest = stride(from: 0, to: entries.count - 2, by: 3).min { distance($0) < distance($1) }
+        guard let nearest, distance(nearest) <= 8 else { return png }
+        entries.replaceSubrange(nearest..<(nearest + 3), with: kept.map { UInt8($0) })
+        return png[..<(type - 4)] + bytes("PLTE", entries) + png[(end + 4)...]
     }
 
     static func crc32(_ bytes: [UInt8]) -> UInt32 {

@@ -206,6 +206,10 @@ import Testing
         let original = try Self.lines(600, 400, hasPalette: true)
         let variant = try await render(original, "thumbnail:\(size),png")
         #expect(variant.count <= original.count && variant[25] == 3)
+        // Paper stays as white as the page around it.
+        let pixels = try await RenderSamples.decoded(variant).pixels
+        let white = stride(from: 0, to: pixels.count, by: 4).count { pixels[$0..<($0 + 3)] == [255, 255, 255] }
+        #expect(white * 12 > pixels.count, "\(white) of \(pixels.count / 4)")
     }
 
     @Test func `GIFs and PNGs of less than 8 bits have few colours`() throws {
