@@ -176,8 +176,11 @@ struct Render {
         var kept = metadata
         if job.output.keep.contains(.icc) { kept.profile = profile }
         try context.control.beginEncoding()
-        let bytes = try Encoding.encode(
-            pixels, EncodeJob(output: job.output, kept: kept, control: context.control))
+        var encode = EncodeJob(output: job.output, kept: kept, control: context.control)
+        if job.header.hasFewColours, pixels.width * pixels.height < job.header.width * job.header.height {
+            encode.bound = job.original.count
+        }
+        let bytes = try Encoding.encode(pixels, encode)
         let ended = SystemClock.monotonic.seconds
         var variant = RenderedVariant(
             bytes: bytes, format: job.output.format, width: pixels.width, height: pixels.height,

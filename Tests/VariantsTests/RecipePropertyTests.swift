@@ -118,13 +118,17 @@ final class RecipeWriter {
         let list = ["exif", "icc", "xmp"].shuffled(using: &random).prefix(int(1...3)).joined(separator: "+")
         let options = [maybe("max=" + size), maybe("keep=" + list)]
         let progressive = maybe("progressive")
+        let chroma = maybe("chroma=" + pick(["auto", "full", "half"]))
+        let effort = maybe("effort=" + whole(0...9))
         switch kind {
-        case "png": return kind + shuffled(options + [progressive, maybe("lossless")])
+        case "png": return kind + shuffled(options + [progressive, maybe("lossless"), effort])
         case "tiff": return kind + shuffled([options[0], maybe("keep=xmp+icc"), maybe("lossless")])
         case "gif": return kind + shuffled([options[0], maybe("keep=xmp")])
-        case "jpeg": return kind + maybe(":" + whole(1...100)) + shuffled(options + [progressive])
-        case "auto", "original": return kind + maybe(":" + whole(1...100)) + shuffled(options + [progressive])
-        default: return kind + pick(["", ":lossless", ":" + whole(1...100)]) + shuffled(options)
+        case "jpeg": return kind + maybe(":" + whole(1...100)) + shuffled(options + [progressive, chroma])
+        case "auto", "original":
+            return kind + maybe(":" + whole(1...100)) + shuffled(options + [progressive, chroma, effort])
+        case "avif": return kind + maybe(":" + whole(1...100)) + shuffled(options + [chroma, effort])
+        default: return kind + pick(["", ":lossless", ":" + whole(1...100)]) + shuffled(options + [effort])
         }
     }
 

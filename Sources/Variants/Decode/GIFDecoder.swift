@@ -44,7 +44,8 @@ enum GIFDecoder: OriginalDecoder {
         }
         guard frames > 0 else { throw ImageHeader.damaged("GIF", "it has no frame") }
         try ImageHeader.checkSize("GIF", width, height)
-        return ImageHeader(format: .gif, width: width, height: height, pages: frames, hasAlpha: hasAlpha)
+        return ImageHeader(
+            format: .gif, width: width, height: height, pages: frames, hasAlpha: hasAlpha, hasFewColours: true)
     }
 
     static func details(_ file: ByteReader) -> ImageDetails {

@@ -67,7 +67,7 @@ import Testing
         }
         #expect(
             try Recipe("tiff").resolvedOutput(for: header).description
-                == "tiff:quality=100:lossless=yes:max=none:progressive=no:keep=none")
+                == "tiff:quality=100:lossless=yes:max=none:progressive=no:chroma=auto:effort=none:keep=none")
         #expect(try Recipe("tif:lossless").description == "tiff")
     }
 }
