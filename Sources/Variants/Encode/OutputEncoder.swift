@@ -51,7 +51,7 @@ struct EncodeJob: Sendable {
 extension OutputEncoder {
     static var defaultQuality: Int { 80 }
     static var canBeProgressive: Bool { false }
-    static var holds: KeptMetadata { [.exif, .icc, .xmp] }
+    static var holds: KeptMetadata { [.copyright, .exif, .icc, .xmp] }
     static var keepsOriginals: Bool { true }
     static var largestNegotiated: Int { .max }
     static func heedsStops(_ output: ResolvedOutput) -> Bool { false }

@@ -54,7 +54,7 @@ extension OutputSpecification.Kind {
     var hasQuality: Bool { encoder?.losslessness.hasQuality ?? true }
     var canBeLossless: Bool { ![.never, .neverWithoutQuality].contains(encoder?.losslessness) }
     var canBeProgressive: Bool { encoder?.canBeProgressive ?? true }
-    var holds: KeptMetadata { encoder?.holds ?? [.exif, .icc, .xmp] }
+    var holds: KeptMetadata { encoder?.holds ?? [.copyright, .exif, .icc, .xmp] }
 }
 
 extension OutputSpecification {
@@ -91,7 +91,7 @@ extension OutputSpecification {
                 let known = KeptMetadata.names.map(\.name)
                 guard let found = KeptMetadata.names.first(where: { $0.name == name }) else {
                     throw arguments.error(
-                        "`keep=` must list `exif`, `icc` or `xmp` joined by `+`, not `\(RecipeError.shown(name))`",
+                        "`keep=` must list `exif`, `icc`, `xmp` or `copyright` joined by `+`, not `\(RecipeError.shown(name))`",
                         suggestion: Spelling.nearest(to: name, in: known))
                 }
                 guard kind.holds.contains(found.value) else {
@@ -129,7 +129,9 @@ extension OutputSpecification {
 
 extension KeptMetadata {
     /// In the order of the canonical text.
-    static let names: [(name: String, value: KeptMetadata)] = [("exif", .exif), ("icc", .icc), ("xmp", .xmp)]
+    static let names: [(name: String, value: KeptMetadata)] = [
+        ("copyright", .copyright), ("exif", .exif), ("icc", .icc), ("xmp", .xmp),
+    ]
 
     /// For example `exif+icc`.
     var text: String { Self.names.filter { contains($0.value) }.map(\.name).joined(separator: "+") }

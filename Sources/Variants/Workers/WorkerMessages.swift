@@ -109,7 +109,7 @@ extension WorkerRequest {
         let budget = try reader.count("a budget", bytes)
         output.maxBytes = budget > 0 ? budget : nil
         output.isProgressive = try reader.flag()
-        output.keep = KeptMetadata(rawValue: try reader.count("metadata", 0...7))
+        output.keep = KeptMetadata(rawValue: try reader.count("metadata", 0...15))
         quality = try reader.choice("quality", RenderQuality.self)
         limits = RenderLimits()
         for path in Self.countedLimits { limits[keyPath: path] = try reader.count("a limit", bytes) }
