@@ -10,16 +10,15 @@ enum MendedPNG {
     static func bytes(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? {
         let file = ByteReader(bytes)
         guard let needed = rowBytes(file) else { return nil }
-        // Everything but IDAT: before the pixels, and behind them.
+        // All other chunks, before the pixels and behind them; where the pixels are, and all of their data.
         var chunks: (before: [UInt8], after: [UInt8]) = ([], [])
         var zlib: [UInt8] = []
-        var isProven = true
+        var parts: [Int] = []
         var at = 33
         while let length = file.uint32(at), let type = file.fourCharacters(at + 4), type != "IEND" {
             if type == "IDAT" {
                 zlib += [UInt8](file.part(at + 8, length).all)
-                let checked = [UInt8](file.part(at + 4, 4 + length).all)
-                if let crc = file.uint32(at + 8 + length), crc != Int(PNGChunk.crc32(checked)) { isProven = false }
+                parts.append(at)
             } else if file.byte(at + 11 + length) != nil {
                 let chunk = file.part(at, 12 + length).all
                 if zlib.isEmpty { chunks.before += chunk } else { chunks.after += chunk }
@@ -35,6 +34,10 @@ enum MendedPNG {
         guard isRead, found.is_complete == 1, found.made >= needed else { return nil }
         let end = 2 + found.used
         let adler = Bytes.bigEndian(Int(found.adler))
+        let isProven = parts.allSatisfy { at in
+            guard let length = file.uint32(at), let crc = file.uint32(at + 8 + length) else { return true }
+            return crc == Int(PNGChunk.crc32([UInt8](file.part(at + 4, 4 + length).all)))
+        }
         guard isProven || zlib[end...].prefix(4).elementsEqual(adler) else { return nil }
         let data = [0x78, 0x01] + zlib[2..<end] + adler  // The largest window.
         var mended = [UInt8](file.part(0, 33).all) + chunks.before + PNGChunk.bytes("IDAT", data) + chunks.after

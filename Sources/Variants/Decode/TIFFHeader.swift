@@ -78,7 +78,7 @@ struct TIFFHeader {
     }
 
     /// The directory of the picture and its place. That is the first directory, unless it says that it is a reduced
-    /// version of another (NewSubfileType, TIFF 6.0 §8), and there is a picture that is none.
+    /// version of another (NewSubfileType, TIFF 6.0 §8), and a full one can be decoded.
     func picture(_ isReadable: (TIFFHeader) -> Bool) -> (directory: TIFFHeader, place: Place) {
         func reduces(_ directory: Int) -> Bool { (value(254, in: directory) ?? 0) & 1 == 1 }
         guard reduces(first) else { return (self, Place()) }

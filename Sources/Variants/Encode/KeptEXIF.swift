@@ -95,7 +95,8 @@ private struct EXIFEdit {
         }
         // The entries behind a removed one, and the offset of the next directory, move up.
         for (entry, directory, end) in removed.sorted(by: { $0.entry > $1.entry }) where end + 4 <= result.count {
-            result.replaceSubrange(entry..<end + 4, with: result[entry + 12..<end + 4] + [UInt8](repeating: 0, count: 12))
+            let rest = result[(entry + 12)..<(end + 4)] + [UInt8](repeating: 0, count: 12)
+            result.replaceSubrange(entry..<end + 4, with: rest)
             let (high, low) = bytes[0] == 0x4D ? (directory, directory + 1) : (directory + 1, directory)
             if result[low] == 0 { result[high] &-= 1 }
             result[low] &-= 1

@@ -51,8 +51,11 @@ import Testing
             ("no IEND", parts.file(zlib).dropLast(12)),
             ("no CRC at the end", parts.file(zlib).dropLast(16)),
             ("neither CRC nor Adler-32 at the end", parts.file(zlib).dropLast(20)),
-            ("text with a wrong CRC", parts.head + PNGChunk.bytes("tEXt", [65, 0, 66]).dropLast() + [0]
-                + parts.file(zlib).dropFirst(33)),
+            (
+                "text with a wrong CRC",
+                parts.head + PNGChunk.bytes("tEXt", [65, 0, 66]).dropLast() + [0]
+                    + parts.file(zlib).dropFirst(33)
+            ),
         ]
     }
 

@@ -6,6 +6,8 @@ import Testing
 struct HandmadeTIFF {
     /// Values in tags' order; SHORT up to 65,535, else LONG.
     var entries: [Int: [Int]] = [:]
+    /// Copyright, tag 33432.
+    var copyright = ""
     var isBigEndian = false
     var isBig = false
 
@@ -16,8 +18,9 @@ struct HandmadeTIFF {
     /// A directory that begins at `offset`, with what does not fit in its entries behind it.
     func directory(at offset: Int, next: Int = 0) -> [UInt8] {
         let wide = isBig ? 8 : 4
-        let size = (isBig ? 8 : 2) + entries.count * (isBig ? 20 : 12) + wide
-        var (head, tail): ([UInt8], [UInt8]) = (number(entries.count, isBig ? 8 : 2), [])
+        let count = entries.count + (copyright.isEmpty ? 0 : 1)
+        let size = (isBig ? 8 : 2) + count * (isBig ? 20 : 12) + wide
+        var (head, tail): ([UInt8], [UInt8]) = (number(count, isBig ? 8 : 2), [])
         for (tag, values) in entries.sorted(by: { $0.key < $1.key }) {
             let isLong = values.contains { $0 > 0xFFFF } || [273, 279, 324, 325, 330].contains(tag)
             let data = values.flatMap { number($0, isLong ? 4 : 2) }
@@ -28,6 +31,11 @@ struct HandmadeTIFF {
                 head += number(offset + size + tail.count, wide)
                 tail += data
             }
+        }
+        if !copyright.isEmpty {
+            head += number(33_432, 2) + number(2, 2) + number(copyright.utf8.count + 1, wide)
+            head += number(offset + size + tail.count, wide)
+            tail += Array(copyright.utf8) + [0]
         }
         return head + number(next, wide) + tail
     }
@@ -96,7 +104,8 @@ struct HandmadeTIFF {
     }
 
     @Test(arguments: [(8, 1), (8, 2), (16, 1), (16, 2), (32, 1), (32, 2)], [1, 3, 4])
-    func `integers are scaled over the range of their type`(sample: (bits: Int, kind: Int), channels: Int) async throws {
+    func `integers are scaled over the range of their type`(sample: (bits: Int, kind: Int), channels: Int) async throws
+    {
         let most = Double(UInt64.max >> (64 - UInt64(sample.bits)))
         let lowest = sample.kind == 2 ? (most + 1) / 2 : 0
         let samples = Self.steps.flatMap { step in
@@ -136,7 +145,8 @@ struct HandmadeTIFF {
                         for y in top..<top + tile {
                             for x in left..<left + tile {
                                 let inside = x < width && y < height
-                                data += tiff.number((inside ? value(x, y, channel) : 0) * (bits == 8 ? 1 : 257), bits / 8)
+                                let sample = inside ? value(x, y, channel) : 0
+                                data += tiff.number(bits == 8 ? sample : sample * 257, bits / 8)
                             }
                         }
                     }

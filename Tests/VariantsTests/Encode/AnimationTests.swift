@@ -204,7 +204,8 @@ import Testing
         }
     }
 
-    @Test(arguments: [0, 1, 2]) func `a delay of 10 ms or less is 100 ms, as browsers show it`(delay: UInt8) async throws {
+    @Test(arguments: [0, 1, 2])
+    func `a delay of 10 ms or less is 100 ms, as browsers show it`(delay: UInt8) async throws {
         // Behind each graphic control extension's introducer, label and length come flags and the delay.
         var gif = Self.sample.gif
         let controls = gif.indices.dropLast(5).filter { gif[$0..<($0 + 3)].elementsEqual([0x21, 0xF9, 4]) }
@@ -230,7 +231,8 @@ import Testing
             frames: places.enumerated().map { index, place in
                 HandmadeAnimation.Frame(
                     x: place.x, y: place.y, width: place.width, height: place.height, delay: 50,
-                    disposal: place.disposal, pixels: (0..<place.width * place.height).map { colour(index, $0) + [255] })
+                    disposal: place.disposal, pixels: (0..<place.width * place.height).map { colour(index, $0) + [255] }
+                )
             })
         var gif = animation.gif
         for at in gif.indices.dropLast(4) where gif[at..<(at + 3)].elementsEqual([0x21, 0xF9, 4]) {
@@ -240,13 +242,14 @@ import Testing
         return (gif, animation.composed)
     }
 
-    @Test(arguments: [
-        [(4, 4, 8, 6, .keep)],
-        [(0, 0, 20, 17, .keep), (0, 0, 4, 4, .keep)],
-        [(0, 0, 20, 18, .clear), (4, 4, 4, 4, .keep)],
-        [(0, 0, 20, 18, .keep), (5, 5, 6, 6, .clear), (8, 8, 2, 2, .restore), (1, 1, 2, 2, .keep)],
-        [(3, 3, 6, 6, .restore), (8, 8, 2, 2, .clear), (0, 0, 3, 3, .keep)],
-    ] as [[(Int, Int, Int, Int, HandmadeAnimation.Disposal)]])
+    @Test(
+        arguments: [
+            [(4, 4, 8, 6, .keep)],
+            [(0, 0, 20, 17, .keep), (0, 0, 4, 4, .keep)],
+            [(0, 0, 20, 18, .clear), (4, 4, 4, 4, .keep)],
+            [(0, 0, 20, 18, .keep), (5, 5, 6, 6, .clear), (8, 8, 2, 2, .restore), (1, 1, 2, 2, .keep)],
+            [(3, 3, 6, 6, .restore), (8, 8, 2, 2, .clear), (0, 0, 3, 3, .keep)],
+        ] as [[(Int, Int, Int, Int, HandmadeAnimation.Disposal)]])
     func `what no frame has painted or a frame cleared is transparent without a transparent colour`(
         places: [(x: Int, y: Int, width: Int, height: Int, disposal: HandmadeAnimation.Disposal)]
     ) async throws {
@@ -266,7 +269,8 @@ import Testing
     }
 
     @Test func `a GIF whose frames cover what was cleared has no alpha, and is decoded as it is`() throws {
-        let covered = Self.opaque([(0, 0, 20, 18, .clear), (0, 0, 20, 18, .clear)]) { index, at in [UInt8(index), 9, 9] }
+        let covered = Self.opaque([(0, 0, 20, 18, .clear), (0, 0, 20, 18, .clear)]) { index, at in [UInt8(index), 9, 9]
+        }
         #expect(try !ImageHeader.probe(covered.bytes).hasAlpha)
         covered.bytes.withUnsafeBytes {
             if case .bytes = GIFDecoder.source($0).bytes { return }
