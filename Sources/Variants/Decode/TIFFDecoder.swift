@@ -54,14 +54,18 @@ enum TIFFDecoder: OriginalDecoder {
         let (picture, place) = first.picture { refusal($0) == nil }
         if let refusal = refusal(picture) { throw RenderError(.undecodable, refusal) }
         let samples = picture.value(277) ?? 1
+        let photometric = picture.value(262) ?? 1
         let image: Image
         // PlanarConfiguration and TileWidth: libvips reads separate planes in strips, but not in tiles.
         if picture.value(284) == 2, picture.value(322) != nil, samples > 1, samples <= 5,
+            [0, 1, 2, 5].contains(photometric),
             let planes = picture.planesAsPages(samples)
         {
             var bands: [Image] = []
             for page in 0..<samples { bands.append(try load(.stored(planes), [("page", .int(page))])) }
-            let space = picture.value(339) == 3 ? "scrgb" : (picture.value(258) ?? 8) > 8 ? "rgb16" : "srgb"
+            let space =
+                photometric == 5
+                ? "cmyk" : picture.value(339) == 3 ? "scrgb" : (picture.value(258) ?? 8) > 8 ? "rgb16" : "srgb"
             let joined = try VipsCall("bandjoin", ["in": .images(bands)]).image()
             image = try samples < 3 ? joined : joined.labelled(space)
         } else {
@@ -69,29 +73,30 @@ enum TIFFDecoder: OriginalDecoder {
             image = try load(.bytes(bytes), options + (place.subIFD.map { [("subifd", .int($0))] } ?? []))
         }
         // WhiteIsZero, which libvips inverts for integers only.
-        guard picture.value(262) == 0, picture.value(339) == 3 else { return image }
+        guard photometric == 0, picture.value(339) == 3 else { return image }
         let (scale, offset) = samples == 2 ? ([-1, 1], [1, 0]) : ([-1.0], [1.0])
         return try VipsCall(
             "linear", ["in": .image(image), "a": .doubles(scale), "b": .doubles(offset)]
         ).image()
     }
 
-    /// Why the samples cannot be decoded; nil if they can. The tags are BitsPerSample, SamplesPerPixel, SampleFormat
-    /// (TIFF 6.0 §19: 1 unsigned, 2 signed, 3 floats, 4 undefined, 5 and 6 complex) and PhotometricInterpretation.
+    /// Why the samples cannot be decoded; nil if they can. The tags are BitsPerSample, SamplesPerPixel,
+    /// PhotometricInterpretation and SampleFormat (TIFF 6.0 §19: 1 unsigned, 2 signed, 3 floats, 4 undefined, which is
+    /// taken for 1, 5 and 6 complex).
     private static func refusal(_ picture: TIFFHeader) -> String? {
         let bits = picture.value(258) ?? 1
-        let kind = picture.value(339) ?? 1
+        let given = picture.value(339) ?? 1
+        let kind = given == 4 ? 1 : given
         let photometric = picture.value(262) ?? 1
-        guard photometric < 32_000 || photometric == 32_844 || photometric == 32_845 else {
-            return "a TIFF of a camera's raw data (PhotometricInterpretation \(photometric)) is not developed; "
-                + "convert it to RGB"
+        // Two that a camera's raw data has.
+        if photometric == 32_803 || photometric == 34_892 {
+            return "a TIFF of a camera's raw data is not developed; convert it to RGB"
         }
         let isRead =
-            switch kind {
-            case 3: bits == 32 && photometric <= 2
-            case 1, 2, 4:
-                [8, 16].contains(bits) || bits == 32 && (photometric <= 2 || photometric > 32_000)
-                    || [1, 2, 4].contains(bits) && picture.value(277) ?? 1 == 1
+            switch (kind, bits) {
+            case (1...3, 32): photometric <= 2
+            case (1, 1), (1, 2), (1, 4): picture.value(277) ?? 1 == 1
+            case (1, 8), (1, 16), (2, 8), (2, 16): true
             default: false
             }
         if isRead { return nil }

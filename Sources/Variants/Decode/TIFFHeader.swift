@@ -83,9 +83,9 @@ struct TIFFHeader {
         func reduces(_ directory: Int) -> Bool { (value(254, in: directory) ?? 0) & 1 == 1 }
         guard reduces(first) else { return (self, Place()) }
         var places: [(directory: Int, place: Place)] = []
-        for (page, directory) in chain.prefix(64).enumerated() {
+        for (page, directory) in chain.prefix(16).enumerated() {
             places.append((directory, Place(page: page)))
-            for (index, offset) in numbers(330, in: directory, limit: 64).enumerated() {
+            for (index, offset) in numbers(330, in: directory, limit: 8).enumerated() {
                 places.append((offset, Place(page: page, subIFD: index)))
             }
         }
@@ -105,6 +105,11 @@ struct TIFFHeader {
         guard let (count, start) = entries(directory) else { return [] }
         return stride(from: start, to: start + count * entryBytes, by: entryBytes)
             .prefix { reader.uint16($0, order) != nil }.filter { reader.uint16($0, order) == tag }
+    }
+
+    /// A number as the file writes it.
+    func bytes(_ number: Int, _ count: Int) -> [UInt8] {
+        order == .big ? Bytes.bigEndian(number, count) : Bytes.littleEndian(number, count)
     }
 
     func count(_ entry: Int) -> Int? {

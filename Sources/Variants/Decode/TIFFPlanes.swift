@@ -4,9 +4,6 @@ extension TIFFHeader {
     func planesAsPages(_ samples: Int) -> PixelStorage? {
         guard let (count, start) = entries(first) else { return nil }
         let wide = isBig ? 8 : 4
-        func bytes(_ number: Int, _ count: Int) -> [UInt8] {
-            order == .big ? Bytes.bigEndian(number, count) : Bytes.littleEndian(number, count)
-        }
         func short(_ tag: Int, _ number: Int) -> [UInt8] {
             bytes(tag, 2) + bytes(3, 2) + bytes(1, wide) + bytes(number, 2) + [UInt8](repeating: 0, count: wide - 2)
         }

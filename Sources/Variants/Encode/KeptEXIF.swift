@@ -44,28 +44,24 @@ private struct EXIFEdit {
             guard let (count, start) = tiff.entries(directory) else { continue }
             for entry in stride(from: start, to: start + count * 12, by: 12) {
                 guard let tag = tiff.reader.uint16(entry, tiff.order) else { break }
+                // A valid directory has a tag once; more in a damaged one are not worth the time.
+                if removed.count == 16 { break }
                 if ended.contains(tag) {
                     removed.append((entry, directory, start + count * 12))
                     if let length = tiff.count(entry), length > 4, let place = tiff.place(entry, bytes: length) {
                         addHole(place, length)
                     }
                 } else if let number = numbers[tag] ?? (tag == 0x0112 && isUpright ? 1 : nil) {
-                    let type = tiff.reader.uint16(entry + 2, tiff.order)
-                    guard type == 4 || type == 3 && number <= 0xFFFF, tiff.count(entry) == 1 else {
+                    let bytes = [3: 2, 4: 4][tiff.reader.uint16(entry + 2, tiff.order) ?? 0] ?? 0
+                    if number < 1 << (8 * bytes), tiff.count(entry) == 1 {
+                        writes.append((entry + 8, tiff.bytes(number, bytes)))
+                    } else {
                         removed.append((entry, directory, start + count * 12))
-                        continue
                     }
-                    let length = type == 4 ? 4 : 2
-                    writes.append(
-                        (
-                            entry + 8,
-                            tiff.order == .big
-                                ? Bytes.bigEndian(number, length) : Bytes.littleEndian(number, length)
-                        ))
                 }
             }
         }
-        for (index, directory) in tiff.chain.enumerated() {
+        for (index, directory) in tiff.chain.prefix(8).enumerated() {
             guard let (count, start) = tiff.entries(directory) else { continue }
             if index == 0 {
                 writes.append((start + count * 12, [0, 0, 0, 0]))  // The offset of the next directory.
@@ -74,8 +70,8 @@ private struct EXIFEdit {
             addHole(directory, 2 + count * 12 + 4)
             // The thumbnail: a JPEG stream, or strips.
             for (offsets, lengths) in [(0x0201, 0x0202), (0x0111, 0x0117)] {
-                let starts = tiff.numbers(offsets, in: directory, limit: 4096)
-                for (at, length) in zip(starts, tiff.numbers(lengths, in: directory, limit: 4096)) {
+                let starts = tiff.numbers(offsets, in: directory, limit: 256)
+                for (at, length) in zip(starts, tiff.numbers(lengths, in: directory, limit: 256)) {
                     addHole(at, length)
                 }
             }
@@ -89,7 +85,11 @@ private struct EXIFEdit {
 
     func applied() -> [UInt8] {
         var result = bytes
-        for hole in holes { result.replaceSubrange(hole, with: repeatElement(0, count: hole.count)) }
+        var filled = 0
+        for hole in holes.sorted(by: { $0.lowerBound < $1.lowerBound }) where hole.upperBound > filled {
+            for at in max(filled, hole.lowerBound)..<hole.upperBound { result[at] = 0 }
+            filled = hole.upperBound
+        }
         for (at, bytes) in writes where at + bytes.count <= result.count {
             result.replaceSubrange(at..<at + bytes.count, with: bytes)
         }

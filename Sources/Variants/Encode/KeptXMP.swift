@@ -42,27 +42,29 @@ extension KeptBlobs {
         func afterSpaces(_ at: Int) -> Int { at < xmp.count ? xmp[at...].firstIndex { $0 > 0x20 } ?? xmp.count : at }
         var found: [(whole: Range<Int>, value: Range<Int>)] = []
         for prefix in prefixes(of: namespace, in: xmp) {
+            var searched = 0
             let full = prefix + [UInt8](":\(name)".utf8)
-            for start in positions(of: full, in: xmp[...]) where start > 0 {
+            for start in positions(of: full, in: xmp[...]) where start > searched {
                 let end = start + full.count
                 let at = afterSpaces(end)
                 guard at < xmp.count, xmp[start - 1] <= 0x20 || xmp[start - 1] == UInt8(ascii: "<") else { continue }
                 if xmp[start - 1] <= 0x20 {
                     let open = afterSpaces(at + 1)
-                    guard xmp[at] == UInt8(ascii: "="), open < xmp.count, [0x22, 0x27].contains(xmp[open]),
-                        let close = next(xmp[open], from: open + 1)
+                    guard xmp[at] == UInt8(ascii: "="), open < xmp.count - 1, [0x22, 0x27].contains(xmp[open])
                     else { continue }
+                    let close = next(xmp[open], from: open + 1) ?? xmp.count - 1
                     found.append((start..<close + 1, open + 1..<close))
                 } else if at > end || [0x2F, 0x3E].contains(xmp[at]) {  // "/", ">"
-                    guard let open = next(0x3E, from: at) else { continue }
+                    let open = next(0x3E, from: at) ?? xmp.count - 1
                     if xmp[open - 1] == 0x2F {
                         found.append((start - 1..<open + 1, open..<open))
-                        continue
+                    } else {
+                        let closing = positions(of: [0x3C, 0x2F] + full, in: xmp[open...], limit: 1).first
+                        let close = closing.flatMap { next(0x3E, from: $0) } ?? xmp.count - 1
+                        found.append((start - 1..<close + 1, min(open + 1, close)..<(closing ?? xmp.count)))
                     }
-                    let closing = positions(of: [0x3C, 0x2F] + full, in: xmp[open...]).first
-                    let close = closing.flatMap { next(0x3E, from: $0) } ?? xmp.count - 1
-                    found.append((start - 1..<close + 1, open + 1..<max(open + 1, closing ?? xmp.count)))
                 }
+                searched = max(searched, found.last?.whole.upperBound ?? 0)
             }
         }
         return found
@@ -72,17 +74,21 @@ extension KeptBlobs {
     private static func prefixes(of namespace: String, in xmp: [UInt8]) -> Set<[UInt8]> {
         var prefixes: Set<[UInt8]> = []
         for uri in positions(of: [UInt8](namespace.utf8), in: xmp[...]) {
-            guard let equals = xmp[..<uri].lastIndex(of: UInt8(ascii: "=")), uri - equals <= 8 else { continue }
-            let name = xmp[..<equals].reversed().drop { $0 <= 0x20 }.prefix { $0 > 0x20 && $0 != UInt8(ascii: ":") }
+            guard prefixes.count < 8, let equals = xmp[max(0, uri - 8)..<uri].lastIndex(of: UInt8(ascii: "=")) else {
+                continue
+            }
+            let name = xmp[max(0, equals - 64)..<equals].reversed().drop { $0 <= 0x20 }.prefix {
+                $0 > 0x20 && $0 != UInt8(ascii: ":")
+            }
             if !name.isEmpty { prefixes.insert(name.reversed()) }
         }
         return prefixes
     }
 
-    private static func positions(of text: [UInt8], in bytes: ArraySlice<UInt8>) -> [Int] {
+    private static func positions(of text: [UInt8], in bytes: ArraySlice<UInt8>, limit: Int = .max) -> [Int] {
         var found: [Int] = []
         var rest = bytes
-        while let at = rest.firstIndex(of: text[0]) {
+        while found.count < limit, let at = rest.firstIndex(of: text[0]) {
             rest = bytes[at...]
             if rest.starts(with: text) { found.append(at) }
             rest = rest.dropFirst()

@@ -195,6 +195,33 @@ import Testing
         #expect(!String(decoding: none.bytes, as: UTF8.self).contains("xmpmeta"))
     }
 
+    @Test func `texts of ISO 8859-1 are read`() throws {
+        let tiff: [UInt8] = HandmadeTIFF(copyright: "(c) #m").file([])
+        let latin = tiff.map { $0 == UInt8(ascii: "#") ? 0xC4 : $0 }
+        latin.withUnsafeBytes { #expect(TIFFHeader(ByteReader($0))?.text(33_432) == "(c) Äm") }
+    }
+
+    @Test func `much that is open, or says the same, takes no time`() {
+        let spaces = "<a xmlns:x='http://ns.adobe.com/xap/1.0/' xmlns:t='http://ns.adobe.com/tiff/1.0/'>"
+        let started = ContinuousClock.now
+        for part in ["<x:Thumbnails>", "<x:Thumbnails", "<x:Thumbnails></x:Thumbnails>", " t:ImageWidth='", spaces] {
+            _ = KeptBlobs.xmp(Array((spaces + String(repeating: part, count: 4000)).utf8), isUpright: true)
+        }
+        let whole = Self.exif(isBigEndian: true)
+        // Directories that refer to each other, and entries whose tags are all the same.
+        let entry: [UInt8] = [0x92, 0x14, 0, 7, 0, 0, 0xFF, 0xFF, 0, 0, 0, 8]
+        var many: [UInt8] = Array(whole[..<8]) + [0xFF, 0xFF]
+        for _ in 0..<65_535 { many += entry }
+        _ = KeptBlobs.exif(many + whole, of: Self.size, isUpright: true)
+        many =
+            Array(whole[..<8])
+            + Array(repeating: [0, 1, 0x02, 0x01, 0, 4, 0, 0, 0xFF, 0xFF, 0, 8], count: 5000).flatMap { $0 }
+        _ = KeptBlobs.exif(many, of: Self.size, isUpright: true)
+        _ = KeptBlobs.exif(
+            Array(repeating: [0xFF, 0xD8, 0xFF, 0xE0], count: 50_000).flatMap { $0 }, of: Self.size, isUpright: true)
+        #expect(ContinuousClock.now - started < .seconds(60))
+    }
+
     @Test func `with EXIF or XMP, copyright adds what they do not have`() async throws {
         var blobs = KeptBlobs()
         blobs.xmp = Array(Self.credits.utf8)
