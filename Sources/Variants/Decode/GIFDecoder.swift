@@ -32,7 +32,9 @@ enum GIFDecoder: OriginalDecoder {
     /// one more frame, which is not decoded.
     static func source(_ bytes: UnsafeRawBufferPointer) -> (bytes: VipsArgument, failOn: String) {
         let file = ByteReader(bytes)
-        guard let found = Frames(file), found.leavesHoles else { return (.bytes(bytes), "truncated") }
+        guard let found = Frames(file), found.leavesHoles, !found.namesTransparency || !found.clearing.isEmpty else {
+            return (.bytes(bytes), "truncated")
+        }
         // A graphic control that names colour 0 transparent, and one pixel of that colour.
         let transparent: [UInt8] = [
             0x21, 0xF9, 4, 1, 0, 0, 0, 0, 0x2C, 0, 0, 0, 0, 1, 0, 1, 0, 0x80, 0, 0, 0, 0, 0, 0, 2, 2, 0x44, 1, 0, 0x3B,
@@ -141,11 +143,11 @@ extension GIFDecoder {
                         canvas.bottom = max(canvas.bottom, area.bottom)
                         hole = canvas
                     }
-                    let isCovered = hole.map(area.contains) ?? true
-                    if !isCovered { leavesHoles = true }
                     let data = end + 10 + Self.colourTableBytes(local)
                     let flags = control.flatMap { file.byte($0 + 3) } ?? 0
                     if flags & 1 == 1 { namesTransparency = true }
+                    let isCovered = hole.map { flags & 1 == 0 && area.contains($0) } ?? true
+                    if !isCovered { leavesHoles = true }
                     switch flags >> 2 & 7 {  // The disposal (§23).
                     case 2:
                         hole = area.clipped(to: canvas)

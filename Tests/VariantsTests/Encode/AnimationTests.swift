@@ -268,6 +268,20 @@ import Testing
         }
     }
 
+    @Test func `a frame with holes does not cover what was cleared`() async throws {
+        func frame(_ disposal: HandmadeAnimation.Disposal, _ pixel: (Int) -> [UInt8]) -> HandmadeAnimation.Frame {
+            HandmadeAnimation.Frame(
+                width: 6, height: 5, delay: 50, disposal: disposal, pixels: (0..<30).map(pixel))
+        }
+        let animation = HandmadeAnimation(
+            width: 6, height: 5,
+            frames: [frame(.clear) { _ in [9, 8, 7, 255] }, frame(.keep) { [90, 0, 0, $0 % 2 == 0 ? 0 : 255] }])
+        var gif = animation.gif
+        let first = try #require(gif.indices.first { gif[$0..<($0 + 3)].elementsEqual([0x21, 0xF9, 4]) })
+        gif[first + 3] &= 0xFE
+        #expect(try RenderSamples.frames(gif).map(Self.visible) == animation.composed.map(Self.visible))
+    }
+
     @Test func `a GIF whose frames cover what was cleared has no alpha, and is decoded as it is`() throws {
         let covered = Self.opaque([(0, 0, 20, 18, .clear), (0, 0, 20, 18, .clear)]) { index, at in [UInt8(index), 9, 9]
         }
