@@ -77,12 +77,14 @@ package struct KeptMetadata: OptionSet, Sendable, Hashable {
     /// One bit per kind of metadata.
     package let rawValue: Int
     package init(rawValue: Int) { self.rawValue = rawValue }
-    /// EXIF; its Orientation becomes 1.
+    /// EXIF, as far as it describes the variant: without the thumbnail, and upright.
     package static let exif = KeptMetadata(rawValue: 1)
     /// The ICC profile.
     package static let icc = KeptMetadata(rawValue: 2)
-    /// XMP.
+    /// XMP, as far as it describes the variant.
     package static let xmp = KeptMetadata(rawValue: 4)
+    /// Copyright, artist and credit line alone, as EXIF and XMP; all formats hold the latter.
+    package static let copyright = KeptMetadata(rawValue: 8)
 }
 
 /// An output with its format decided and every default written out; part of the variant key.

@@ -115,7 +115,8 @@ final class RecipeWriter {
     func output() -> String {
         let kind = pick(OutputSpecification.Kind.allCases.map(\.rawValue))
         let size = pick([whole(1...999_999_999), whole(1...900) + "KiB", whole(1...900) + "kB", "1.5MB", "3MiB"])
-        let list = ["exif", "icc", "xmp"].shuffled(using: &random).prefix(int(1...3)).joined(separator: "+")
+        let kinds = ["copyright", "exif", "icc", "xmp"].shuffled(using: &random)
+        let list = kinds.prefix(int(1...4)).joined(separator: "+")
         let options = [maybe("max=" + size), maybe("keep=" + list)]
         let progressive = maybe("progressive")
         let chroma = maybe("chroma=" + pick(["auto", "full", "half"]))

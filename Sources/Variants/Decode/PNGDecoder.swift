@@ -52,6 +52,8 @@ enum PNGDecoder: OriginalDecoder {
         return details
     }
 
+    static func mended(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? { MendedPNG.bytes(bytes) }
+
     /// Calls `body` with each chunk after IHDR, up to IEND.
     static func forEachChunk(_ reader: ByteReader, _ body: (_ type: String, _ data: ByteReader) -> Void) {
         var offset = 33

@@ -118,7 +118,7 @@ extension WorkerRequest {
         output.chroma = try reader.choice("chroma", ChromaResolution.self)
         output.effort = try reader.count("an effort", 0...9)
         output.isEffortGiven = try reader.flag()
-        output.keep = KeptMetadata(rawValue: try reader.count("metadata", 0...7))
+        output.keep = KeptMetadata(rawValue: try reader.count("metadata", 0...15))
         quality = try reader.choice("quality", RenderQuality.self)
         limits = RenderLimits()
         for path in Self.countedLimits { limits[keyPath: path] = try reader.count("a limit", bytes) }

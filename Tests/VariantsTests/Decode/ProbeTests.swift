@@ -51,7 +51,7 @@ import Variants
         Example(
             testDescription: "GIF with a first frame beyond its screen",
             bytes: Make.gif(width: 10, height: 10, frames: [(5, 5, 20, 2), (0, 0, 40, 40)]),
-            header: ImageHeader(format: .gif, width: 25, height: 10, pages: 2, hasFewColours: true)),
+            header: ImageHeader(format: .gif, width: 25, height: 10, pages: 2, hasAlpha: true, hasFewColours: true)),
         Example(
             testDescription: "TIFF with alpha and pages", bytes: Make.all[6],
             header: ImageHeader(format: .tiff, width: 300, height: 200, pages: 3, hasAlpha: true, orientation: 5)),
