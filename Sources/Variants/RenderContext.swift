@@ -1,6 +1,7 @@
 import Synchronization
 
-/// What a step may use besides the picture: the light to resize in, the limits, the named masks, and the control that stops it.
+/// What a step may use besides the picture: the light to resize in, the limits, the named masks, and the control that
+/// stops it.
 package struct RenderContext: Sendable {
     /// The light in which steps resize that name none.
     let light: RenderLight

@@ -15,13 +15,10 @@ struct RenderPlan: Sendable, Hashable {
     var shared: SharedDecode.Target?
     /// Whether the original has alpha, as its header says.
     let hasAlpha: Bool
-    /// Whether its decoder leaves out what is less than a whole square of pixels that it averages.
-    let cropsAveragedSquares: Bool
 
     init(_ job: RenderJob) {
         let header = job.header
         hasAlpha = header.hasAlpha
-        cropsAveragedSquares = header.format.decoder?.cropsAveragedSquares ?? false
         let stored = PixelSize(width: header.width, height: header.height)
         orientation = job.recipe.orients ? header.orientation : 1
         size = orientation >= 5 ? stored.swapped : stored
@@ -60,13 +57,24 @@ struct RenderPlan: Sendable, Hashable {
 
 extension RenderQuality {
     /// The factor that a decoder leaves to the resampler. Decoders average in gamma space over small blocks: the less
-    /// they do, the better the picture; docs/benchmarks.md has the scores.
+    /// they do, the nearer the picture is to what the resampler makes of a full decode (docs/benchmarks.md).
     var leftToResampler: Double {
         switch self {
         case .fast: 1.5
         case .balanced: 4.0
         case .best: .infinity
         }
+    }
+}
+
+extension ImageHeader {
+    /// How far the picture reaches in what its decoder made of it: a part of the last averaged squares. nil if it fills
+    /// the image.
+    func extent(of image: Image, shrink: Int) -> Reduction.Extent? {
+        guard shrink > 1, format.decoder?.averagesSquares == true else { return nil }
+        return Reduction.Extent(
+            width: min(Double(image.width), Double(width) / Double(shrink)),
+            height: min(Double(image.height), Double(height) / Double(shrink)))
     }
 }
 

@@ -20,8 +20,6 @@ package struct SharedDecode: Sendable, Hashable {
     let name: String
     /// How much smaller than stored the decoder makes each edge.
     let shrink: Int
-    /// Whether a remainder at the right and the bottom, smaller than a square that the decoder averages, is left out.
-    let crops: Bool
     /// The sizes that the picture is shrunk to: distinct, largest first.
     let targets: [Target]
     /// The number of renders that take part.
@@ -64,20 +62,20 @@ extension SharedDecode {
         var taken: [RenderPlan] = []
         var pixels = 0
         for plan in plans {
-            if taken.contains(where: { ($0.reduction, $0.shrink, $0.light) == (plan.reduction, plan.shrink, plan.light) }) {
-                continue
+            func isSame(_ other: RenderPlan) -> Bool {
+                (other.reduction, other.shrink, other.light) == (plan.reduction, plan.shrink, plan.light)
             }
+            if taken.contains(where: isSame) { continue }
             pixels += plan.area
             guard taken.count < Self.targetLimit, pixels <= Self.pixelLimit else { break }
             taken.append(plan)
         }
         let shrink = taken.map(\.shrink).min() ?? 1
         self.init(
-            name: name, shrink: shrink, crops: plans.first?.cropsAveragedSquares ?? false,
-            targets: taken.reversed().compactMap { Self.target($0, shrink) }, members: 0)
+            name: name, shrink: shrink, targets: taken.reversed().compactMap { Self.target($0, shrink) }, members: 0)
         let members = plans.count { target(of: $0) != nil }
         guard members > 1 else { return nil }
-        self.init(name: name, shrink: shrink, crops: crops, targets: targets, members: members)
+        self.init(name: name, shrink: shrink, targets: targets, members: members)
     }
 
     /// What a render takes if this is its plan when rendered alone; nil if it takes no part.
@@ -97,8 +95,8 @@ extension SharedDecode {
         func isHalf(_ size: PixelSize, _ larger: PixelSize) -> Bool {
             2 * size.width <= larger.width && 2 * size.height <= larger.height
         }
-        guard target.box == 1, let largest = targets.first(where: { $0.box == 1 && $0.light == target.light }), isHalf(target.size, largest.size),
-            isHalf(largest.size, decoded)
+        guard target.box == 1, let largest = targets.first(where: { $0.box == 1 && $0.light == target.light }),
+            isHalf(target.size, largest.size), isHalf(largest.size, decoded)
         else { return nil }
         return largest
     }
@@ -107,19 +105,11 @@ extension SharedDecode {
     /// pixels come close enough.
     static func isOwn(_ target: Target) -> Bool { target.box > 2 }
 
-    /// The part of the decoded picture that the target's own decode would show, in averages of its `box`. For a JPEG,
-    /// libvips crops what the decoder averages from less than a whole square; libwebp includes fractions of pixels.
-    func part(of image: Image, _ target: Target) -> (width: Double, height: Double) {
-        func length(_ edge: Int) -> Double { crops ? Double(edge / target.box) : Double(edge) / Double(target.box) }
-        return (length(image.width), length(image.height))
-    }
-
     /// Whether all targets can be made from the decoded picture, which may differ from what its header promised.
     func fits(_ image: Image) -> Bool {
         targets.allSatisfy { target in
-            let part = part(of: image, target)
-            return Reduction.accepts(image, target.size) && Double(target.size.width) <= part.width
-                && Double(target.size.height) <= part.height
+            Reduction.accepts(image, target.size) && target.size.width <= image.width / target.box
+                && target.size.height <= image.height / target.box
         }
     }
 }

@@ -37,11 +37,12 @@ final class SharedPictures: Sendable {
     /// Shrinks `image`, as decoded, to `target`, one of `shared`'s. Returns nil if so much of the picture is clipped
     /// that this target needs a decode of its own.
     func reduced(
-        _ image: Image, to target: SharedDecode.Target, _ shared: SharedDecode, isDrawn: Bool, _ control: RenderControl
+        _ image: Image, _ extent: Reduction.Extent?, to target: SharedDecode.Target, _ shared: SharedDecode,
+        isDrawn: Bool, _ control: RenderControl
     ) throws(RenderError) -> Image? {
         keep(only: shared)
         if isEmpty {
-            try decode(image, shared, isDrawn: isDrawn, control)
+            try decode(image, extent, shared, isDrawn: isDrawn, control)
         } else {
             state.withLock { $0.balance = $0.part }
         }
@@ -61,15 +62,16 @@ final class SharedPictures: Sendable {
     }
 
     private func decode(
-        _ image: Image, _ shared: SharedDecode, isDrawn: Bool, _ control: RenderControl
+        _ image: Image, _ extent: Reduction.Extent?, _ shared: SharedDecode, isDrawn: Bool, _ control: RenderControl
     ) throws(RenderError) {
         let started = SystemClock.threadCPU.seconds
+        let whole = extent ?? Reduction.Extent(width: Double(image.width), height: Double(image.height))
         let decoded = PixelSize(width: image.width, height: image.height)
         let direct = shared.targets.filter { shared.source(of: $0, decoded: decoded) == nil }
         let parts = direct.map { target in
-            let part = shared.part(of: image, target)
-            return Reduction.Part(
-                box: target.box, width: part.width, height: part.height, to: target.size,
+            Reduction.Part(
+                box: target.box, width: whole.width / Double(target.box), height: whole.height / Double(target.box),
+                to: target.size,
                 linear: target.light.linearShare(isDrawn: isDrawn))
         }
         var squares = CutSquares()
@@ -84,13 +86,9 @@ final class SharedPictures: Sendable {
                 continue
             }
             let picture = try Reduction.picture(larger, source.size, like: image)
-            let part = shared.part(of: image, target)
-            let (width, height) = (part.width * Double(target.box), part.height * Double(target.box))
-            let same = Reduction.Part(
-                width: width / Double(image.width) * Double(source.size.width),
-                height: height / Double(image.height) * Double(source.size.height), to: target.size,
-                linear: target.light.linearShare(isDrawn: isDrawn))
-            pictures[target] = try Reduction.pixels(of: picture, [same], control)[0]
+            let linear = target.light.linearShare(isDrawn: isDrawn)
+            let part = Reduction.Part(picture, to: target.size, linear: linear)
+            pictures[target] = try Reduction.pixels(of: picture, [part], control)[0]
         }
         let part = (SystemClock.threadCPU.seconds - started) / Double(shared.members)
         state.withLock { state in
@@ -112,13 +110,16 @@ struct SharedReduction: Sendable {
     let pictures: SharedPictures
     let isDrawn: Bool
     /// Opens the original for a render that shares nothing.
-    let openAlone: @Sendable () throws(RenderError) -> Image
+    let openAlone: @Sendable () throws(RenderError) -> (image: Image, extent: Reduction.Extent?)
 
     /// Shrinks `image`, as decoded, to the target.
-    func reduced(_ image: Image, _ control: RenderControl) throws(RenderError) -> Image {
-        let reduced = try pictures.reduced(image, to: target, shared, isDrawn: isDrawn, control)
+    func reduced(
+        _ image: Image, _ extent: Reduction.Extent?, _ control: RenderControl
+    ) throws(RenderError) -> Image {
+        let reduced = try pictures.reduced(image, extent, to: target, shared, isDrawn: isDrawn, control)
         if let reduced { return reduced }
+        let alone = try openAlone()
         return try Reduction.resize(
-            openAlone(), to: target.size, linear: target.light.linearShare(isDrawn: isDrawn), control)
+            alone.image, alone.extent, to: target.size, linear: target.light.linearShare(isDrawn: isDrawn), control)
     }
 }

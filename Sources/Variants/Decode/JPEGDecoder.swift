@@ -2,7 +2,7 @@
 enum JPEGDecoder: OriginalDecoder {
     static let format = ImageFormat.jpeg
     static let loader = "jpegload_buffer"
-    static let cropsAveragedSquares = true
+    static let averagesSquares = true
     /// Counting stops above this. No encoder writes that many scans, and the limit checked afterwards is far lower.
     static let maxCountedScans = 1000
 
@@ -87,6 +87,44 @@ enum JPEGDecoder: OriginalDecoder {
         return (.stored(storage), ending.failOn)
     }
 
+    static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image {
+        var (source, failOn) = source(bytes)
+        let file = if case .stored(let ended) = source { ended.bytes } else { bytes }
+        if shrink > 1, let whole = withWholeSquares(file, shrink) { source = .stored(whole) }
+        return try load(source, failOn: failOn, options(shrink: shrink, frames: frames))
+    }
+
+    /// The file with a frame of whole squares that the decoder averages: libvips leaves out others. Its blocks of 8 × 8
+    /// pixels are coded in full (ITU-T T.81 §A.2.4), so it stays decodable. nil if all squares are whole, or if another
+    /// size might mean other blocks.
+    private static func withWholeSquares(_ bytes: UnsafeRawBufferPointer, _ shrink: Int) -> PixelStorage? {
+        var places: [(offset: Int, edge: Int)] = []
+        // The walk only rethrows errors of its body, and this body throws none.
+        _ = try? forEachSegment(ByteReader(bytes)) { marker, segment, end in
+            guard isFrame(marker) else { return true }
+            let components = Int(segment.byte(5) ?? 0)
+            let factors = (0..<components).flatMap { index in
+                let both = segment.byte(7 + index * 3) ?? 0
+                return [both >> 4, both & 15]
+            }
+            guard factors.allSatisfy({ [1, 2, 4].contains($0) }) else { return false }
+            for at in [1, 3] {
+                guard let edge = segment.uint16(at) else { return false }
+                let whole = (edge + shrink - 1) / shrink * shrink
+                if whole != edge, whole <= 65_500 { places.append((end - segment.count + at, whole)) }
+            }
+            return false
+        }
+        if places.isEmpty { return nil }
+        let storage = PixelStorage(byteCount: bytes.count)
+        storage.write(bytes, at: 0)
+        for (offset, edge) in places {
+            storage.mutableBytes[offset] = UInt8(edge >> 8)
+            storage.mutableBytes[offset + 1] = UInt8(edge & 255)
+        }
+        return storage
+    }
+
     static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)] { [("shrink", .int(shrink))] }
 
     /// Calls `body` with each segment's marker, content and end offset up to EOI, until `body` returns false.
@@ -111,6 +149,29 @@ enum JPEGDecoder: OriginalDecoder {
             guard try body(marker, segment, offset) else { return false }
         }
         return false
+    }
+
+    /// Where a block has whole or cut JPEG streams, one behind the other.
+    static func streams(in block: ByteReader) -> [Range<Int>] {
+        var found: [Range<Int>] = []
+        var at = 0
+        while let start = block.firstOffset(of: 0xFF, from: at) {
+            at = start + 1
+            // SOI, and a marker that a stream begins with: tables, APPn, a comment, or a frame.
+            guard block.matches([0xFF, 0xD8, 0xFF], at: start), let marker = block.byte(start + 3),
+                [0xDB, 0xC4, 0xFE].contains(marker) || 0xE0...0xEF ~= marker || isFrame(marker)
+            else { continue }
+            var end = start + 2
+            // The walk only rethrows errors of its body, and this body throws none.
+            _ = try? forEachSegment(block.part(start)) { _, _, offset in
+                end = start + offset
+                return true
+            }
+            while let next = block.firstOffset(of: 0xFF, from: end), block.byte(next + 1) != 0xD9 { end = next + 1 }
+            at = min(block.count, (block.firstOffset(of: 0xFF, from: end) ?? block.count) + 2)
+            found.append(start..<at)
+        }
+        return found
     }
 
     static func isFrame(_ marker: UInt8) -> Bool {

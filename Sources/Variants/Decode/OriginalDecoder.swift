@@ -26,17 +26,19 @@ protocol OriginalDecoder: Sendable {
     static func shrink(_ factor: Double, _ quality: RenderQuality) -> Int
     /// Roughly the CPU time that decoding takes, in nanoseconds a pixel (`RenderWork`).
     static func nanosecondsPerPixel(_ header: ImageHeader) -> Double
-    /// Whether a decoder that shrinks leaves out the remainder, smaller than a square that it averages, at the right and
-    /// the bottom.
-    static var cropsAveragedSquares: Bool { get }
+    /// Whether a decoder that shrinks averages squares of pixels, of which the last ones may reach beyond the picture.
+    static var averagesSquares: Bool { get }
     /// Bits a pixel that a file of a drawing takes at most; nil for one that is stored with loss, or not compressed.
     static func drawnBits(_ file: ByteReader) -> Double?
-    /// Milliseconds for which viewers show a frame whose delay is 0.
-    static var zeroDelay: Int { get }
     /// The bytes as the loader gets them, and the damage at which it fails (libvips' `fail_on`).
     static func source(_ bytes: UnsafeRawBufferPointer) -> (bytes: VipsArgument, failOn: String)
     /// The loader's own arguments.
     static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)]
+    /// Opens bytes that are not empty: pixels are decoded on demand, top to bottom only.
+    static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image
+    /// The bytes of a file that could not be decoded, with what surrounds its pixels repaired; nil if pixels are
+    /// missing, or nothing is known to be wrong.
+    static func mended(_ bytes: UnsafeRawBufferPointer) -> PixelStorage?
     /// Rejects a picture, opened but not decoded, that may not fit in memory.
     static func checkMemory(_ image: Image) throws(RenderError)
     /// Whether the decoder's image has the size that the header promised, which limits were checked against.
@@ -48,15 +50,30 @@ extension OriginalDecoder {
     static var isForWorkersOnly: Bool { false }
     static func nanosecondsPerPixel(_ header: ImageHeader) -> Double { 15 }
     static var packages: (debian12: String, debian13: String) { ("libvips42", "libvips42t64") }
-    static var cropsAveragedSquares: Bool { false }
+    static var averagesSquares: Bool { false }
     static func drawnBits(_ file: ByteReader) -> Double? { nil }
-    static var zeroDelay: Int { 0 }
     static func shrink(_ factor: Double, _ quality: RenderQuality) -> Int { 1 }
     static func source(_ bytes: UnsafeRawBufferPointer) -> (bytes: VipsArgument, failOn: String) {
         (.bytes(bytes), "truncated")
     }
     static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)] { [] }
     static func checkMemory(_ image: Image) throws(RenderError) {}
+    static func mended(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? { nil }
+
+    static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image {
+        let (source, failOn) = source(bytes)
+        return try load(source, failOn: failOn, options(shrink: shrink, frames: frames))
+    }
+
+    /// Opens `source` with the loader.
+    static func load(
+        _ source: VipsArgument, failOn: String = "truncated", _ options: [(String, VipsArgument)]
+    ) throws(RenderError) -> Image {
+        let arguments: [(String, VipsArgument)] = [
+            ("buffer", source), ("access", "sequential"), ("fail-on", .string(failOn)),
+        ]
+        return try VipsCall(nickname: loader, arguments: arguments + options).image()
+    }
 
     /// Whether the content of a JUMBF superbox begins with the description of content credentials.
     static func isCredentials(_ superbox: ByteReader) -> Bool {
@@ -89,14 +106,9 @@ enum Decoding {
             throw RenderError(.unsupportedFormat, "\(format) originals are not supported")
         }
         try RenderLibraries.loaded.checkReads(format)
-        let source = decoder.source(bytes)
-        let arguments: [(String, VipsArgument)] = [
-            ("buffer", source.bytes), ("access", "sequential"), ("fail-on", .string(source.failOn)),
-        ]
-        let options = decoder.options(shrink: shrink, frames: frames)
-        let image = try VipsCall(nickname: decoder.loader, arguments: arguments + options).image()
+        let image = try decoder.open(bytes, shrink: shrink, frames: frames)
         try decoder.checkMemory(image)
-        return image
+        return try image.withUnsignedSamples()
     }
 
     /// The same for bytes whose header is known. Throws `undecodable` if the decoder reports another size.

@@ -12,11 +12,13 @@ enum PNGDecoder: OriginalDecoder {
     static func nanosecondsPerPixel(_ header: ImageHeader) -> Double { 30 }
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {
         guard file.uint32(8) == 13, file.matches("IHDR", at: 12),
-            let width = file.uint32(16), let height = file.uint32(20), let colour = file.byte(25)
+            let width = file.uint32(16), let height = file.uint32(20), let depth = file.byte(24),
+            let colour = file.byte(25)
         else { throw ImageHeader.damaged("PNG", "it has no complete IHDR chunk") }
         try ImageHeader.checkSize("PNG", width, height)
         var header = ImageHeader(format: .png, width: width, height: height)
         header.hasAlpha = colour == 4 || colour == 6
+        header.hasFewColours = colour == 3 || depth < 8
         var hasPixels = false
         forEachChunk(file) { type, data in
             switch type {
@@ -51,6 +53,8 @@ enum PNGDecoder: OriginalDecoder {
     }
 
     static func drawnBits(_ file: ByteReader) -> Double? { [0, 4].contains(file.byte(25)) ? 2 : 4 }
+
+    static func mended(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? { MendedPNG.bytes(bytes) }
 
     /// Calls `body` with each chunk after IHDR, up to IEND.
     static func forEachChunk(_ reader: ByteReader, _ body: (_ type: String, _ data: ByteReader) -> Void) {

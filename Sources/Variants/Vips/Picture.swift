@@ -16,6 +16,8 @@ package struct Picture: Sendable {
     var profile: [UInt8]?
     /// The colour of the last `background` step.
     var background: Colour?
+    /// How far the picture reaches if its decoder has shrunk it, up to the first step.
+    var extent: Reduction.Extent?
     /// The shared decode that provides the picture already shrunk for the first step, if there is one.
     var shared: SharedReduction?
 
@@ -89,15 +91,15 @@ package struct Picture: Sendable {
         var result = self
         let stored = orientation >= 5 ? target.swapped : target
         let light = light ?? context.light
-        result.shared = nil
+        (result.shared, result.extent) = (nil, nil)
         if isRaw, !Resize.accepts(image) { try result.convert() }
         if let shared, shared.target.size == stored {
-            result.image = try shared.reduced(image, context.control)
+            result.image = try shared.reduced(image, extent, context.control)
         } else {
             result.image =
                 try Reduction.accepts(result.image, stored)
                 ? Reduction.resize(
-                    result.image, to: stored, linear: light.linearShare(isDrawn: context.isDrawn), context.control)
+                    result.image, extent, to: stored, linear: light.linearShare(isDrawn: context.isDrawn), context.control)
                 : Resize.resize(result.image, to: stored, linear: light == .linear)
         }
         result.size = target

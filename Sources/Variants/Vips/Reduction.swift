@@ -16,11 +16,19 @@ enum Reduction {
             && target.width <= image.width && target.height <= image.height
     }
 
-    /// Computes the image and shrinks it to exactly `target`; a colour profile stays attached. `linear`: see `Part`.
+    /// How far a picture reaches from the top left, in pixels of the image that holds it.
+    struct Extent {
+        var width, height: Double
+    }
+
+    /// Computes the image and shrinks the picture in it, which is all of it without an `extent`, to exactly `target`; a
+    /// colour profile stays attached. `linear`: see `Part`.
     static func resize(
-        _ image: Image, to target: PixelSize, linear: Double, _ control: RenderControl
+        _ image: Image, _ extent: Extent? = nil, to target: PixelSize, linear: Double, _ control: RenderControl
     ) throws(RenderError) -> Image {
-        try picture(pixels(of: image, [Part(image, to: target, linear: linear)], control)[0], target, like: image)
+        var part = Part(image, to: target, linear: linear)
+        if let extent { (part.width, part.height) = (extent.width, extent.height) }
+        return try picture(pixels(of: image, [part], control)[0], target, like: image)
     }
 
     /// A part of a picture, and the size it is shrunk to.

@@ -78,7 +78,8 @@ import Testing
         ] {
             let control = RenderControl()
             let context = RenderContext(
-                light: .auto, isDrawn: false, limits: RenderLimits(), masks: ["logo": mask, "overlay:logo": mask], control: control)
+                light: .auto, isDrawn: false, limits: RenderLimits(), masks: ["logo": mask, "overlay:logo": mask],
+                control: control)
             let step = try #require(try Recipe(text).steps.first)
             _ = try step.apply(to: picture, in: context)
             control.stop(.cancelled)

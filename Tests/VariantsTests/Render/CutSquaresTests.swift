@@ -78,7 +78,7 @@ import Testing
         let isShared = try job.original.bytes().withUnsafeBytes { bytes in
             let image = try Decoding.open(bytes, .jpeg, shrink: shared.shrink)
             return try shared.targets.map { target in
-                try pictures.reduced(image, to: target, shared, isDrawn: false, RenderControl()) != nil
+                try pictures.reduced(image, nil, to: target, shared, isDrawn: false, RenderControl()) != nil
             }
         }
         #expect(isShared == [true, true, columns < 48, columns < 48])

@@ -7,13 +7,14 @@ import Testing
         id: 7, kind: .pixels, count: 123_456,
         header: ImageHeader(
             format: .avif, width: 4000, height: 3000, pages: 2, hasAlpha: true, orientation: 6, scans: 3,
-            profileBytes: 560),
+            profileBytes: 560, hasFewColours: true),
         recipe: "thumbnail:300x300,mask:star",
         output: ResolvedOutput(
-            format: .jpeg, quality: 71, maxBytes: 20_000, isProgressive: true, keep: [.exif, .xmp]),
+            format: .jpeg, quality: 71, mayBeLossless: true, maxBytes: 20_000, isProgressive: true, chroma: .half,
+            effort: 8, keep: [.exif, .xmp]),
         quality: .best, light: .linear, limits: limits, masks: [WorkerRequest.Mask(name: "star", count: 99)],
         shared: SharedDecode(
-            name: "digest", shrink: 2, crops: true,
+            name: "digest", shrink: 2,
             targets: [
                 SharedDecode.Target(size: PixelSize(width: 300, height: 200), box: 1, light: .auto),
                 SharedDecode.Target(size: PixelSize(width: 64, height: 43), box: 4, light: .gamma),
