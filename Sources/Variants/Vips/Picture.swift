@@ -99,7 +99,8 @@ package struct Picture: Sendable {
             result.image =
                 try Reduction.accepts(result.image, stored)
                 ? Reduction.resize(
-                    result.image, extent, to: stored, linear: light.linearShare(isDrawn: context.isDrawn), context.control)
+                    result.image, extent, to: stored, linear: light.linearShare(isDrawn: context.isDrawn),
+                    context.control)
                 : Resize.resize(result.image, to: stored, linear: light == .linear)
         }
         result.size = target
