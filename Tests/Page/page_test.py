@@ -263,7 +263,7 @@ def the_divider_compares_with_png_aligned_at_every_width(visit, origin):
         assert one == other and one["width"] > 50, (width, one, other)
     expect(page.locator("#against-title")).to_have_text("as PNG")
     expect(page.locator("#saved")).to_have_text(re.compile("fewer bytes than the same as PNG"))
-    bytes_of = page.evaluate("""async () => Promise.all(["png", "webp:40"].map(async (output) =>
+    bytes_of = page.evaluate("""async () => Promise.all(["png:lossless", "webp:40"].map(async (output) =>
         (await (await fetch(`variant/unsigned/thumbnail:300x200:fill,${output}/sample:dusk`)).blob()).size))""")
     expect(page.locator("#saved")).to_contain_text(f"{round((1 - bytes_of[1] / bytes_of[0]) * 100)} %")
     # The original has another shape: it lies beside.

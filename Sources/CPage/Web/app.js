@@ -308,7 +308,8 @@ class Page {
       .map((step) => step.startsWith("@") ? expanded(this.catalogue.preset(step.slice(1)) ?? step) : step).join(",");
     const steps = parseRecipe(expanded(this.recipe), this.catalogue)
       .filter((step) => this.catalogue.entry(step.name)?.role !== "output").map(stepText);
-    const recipe = [...steps, "png"].join(",");
+    // Plain `png` may take a palette over, and lose colours with it.
+    const recipe = [...steps, "png:lossless"].join(",");
     const known = this.pictures.reference;
     if (known?.recipe === recipe && known.source === source) return;
     try {

@@ -35,8 +35,8 @@ extension Site {
                 json.add("example", entry.example)
                 json.add("words") { json in
                     // Masks and overlays are the values of NAME in the grammar.
-                    let words = entry.words.merging(names[entry.token].map { ["NAME": $0] } ?? [:]) { $1 }
-                    for (key, words) in words.sorted(by: { $0.key < $1.key }) {
+                    let values = entry.words.merging(names[entry.token].map { ["NAME": $0] } ?? [:]) { $1 }
+                    for (key, words) in values.sorted(by: { $0.key < $1.key }) {
                         json.add(key, raw: "[" + words.map(JSONText.quoted).joined(separator: ",") + "]")
                     }
                 }

@@ -24,7 +24,8 @@ extension CommandTests {
             defer { images.stop() }
             let token = "the-token-of-this-test"
             try await RunningServer.with(
-                ["sources.deny=denied.test", "masks=\(Samples.folder)/masks"], environment: ["PIPECTL_ADMIN_TOKEN=" + token]
+                ["sources.deny=denied.test", "masks=\(Samples.folder)/masks"],
+                environment: ["PIPECTL_ADMIN_TOKEN=" + token]
             ) { server in
                 let origin = images.url("/x").dropLast(2)
                 let checks = try HelperProgram([
