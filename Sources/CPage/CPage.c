@@ -15,11 +15,11 @@ static const unsigned char app_js[] = {
 static const unsigned char cache_js[] = {
 #embed "Web/cache.js"
 };
-static const unsigned char compare_js[] = {
-#embed "Web/compare.js"
-};
 static const unsigned char dom_js[] = {
 #embed "Web/dom.js"
+};
+static const unsigned char draw_js[] = {
+#embed "Web/draw.js"
 };
 static const unsigned char fields_js[] = {
 #embed "Web/fields.js"
@@ -33,11 +33,17 @@ static const unsigned char icon_svg[] = {
 static const unsigned char index_html[] = {
 #embed "Web/index.html"
 };
+static const unsigned char score_js[] = {
+#embed "Web/score.js"
+};
 static const unsigned char snippets_js[] = {
 #embed "Web/snippets.js"
 };
 static const unsigned char style_css[] = {
 #embed "Web/style.css"
+};
+static const unsigned char view_js[] = {
+#embed "Web/view.js"
 };
 static const unsigned char dusk_webp[] = {
 #embed "../../samples/originals/dusk.webp"
@@ -53,14 +59,16 @@ static const struct embedded_file files[] = {
     {"answer.js", answer_js, sizeof answer_js},
     {"app.js", app_js, sizeof app_js},
     {"cache.js", cache_js, sizeof cache_js},
-    {"compare.js", compare_js, sizeof compare_js},
     {"dom.js", dom_js, sizeof dom_js},
+    {"draw.js", draw_js, sizeof draw_js},
     {"fields.js", fields_js, sizeof fields_js},
     {"grammar.js", grammar_js, sizeof grammar_js},
     {"icon.svg", icon_svg, sizeof icon_svg},
     {"index.html", index_html, sizeof index_html},
+    {"score.js", score_js, sizeof score_js},
     {"snippets.js", snippets_js, sizeof snippets_js},
     {"style.css", style_css, sizeof style_css},
+    {"view.js", view_js, sizeof view_js},
 };
 static const struct embedded_file samples[] = {
     {"dusk.webp", dusk_webp, sizeof dusk_webp},

@@ -118,6 +118,11 @@ extension ImagePipeline {
     /// The libraries that this pipeline renders with; they are loaded if they are not known.
     package func libraries() async -> RenderLibraries { await render.libraries() }
 
+    /// Names of the masks and overlays in their folders, under the steps that use them.
+    package func pictureNames() async -> [String: [String]] {
+        await admit.threads.run { [admit] in ["mask": admit.masks.names, "overlay": admit.overlays.names] }
+    }
+
     /// The libraries that a pipeline of this configuration would render with, without opening its caches.
     package static func libraries(of configuration: PipelineConfiguration) async -> RenderLibraries {
         let renderer = renderer(configuration, Observer(logger: configuration.logger, metrics: nil, tracer: nil))

@@ -63,6 +63,11 @@ class Visit:
         return self.page.locator("#recipe")
 
 
+def add(page, step):
+    page.locator("#add-step").fill(step)
+    page.keyboard.press("Enter")
+
+
 def shows(page, image, width):
     page.wait_for_function(
         "([id, width]) => { const i = document.getElementById(id); return i.complete && i.naturalWidth === width; }",
@@ -72,22 +77,22 @@ def shows(page, image, width):
 @check
 def pictures_decode(visit, origin):
     page = visit.open()
-    shows(page, "original-image", 960)
     shows(page, "variant-image", 600)
     expect(visit.facts("dimensions").nth(0)).to_have_text("960 × 540")
     expect(visit.facts("dimensions").nth(1)).to_have_text("600 × 400")
+    expect(visit.facts("dimensions").nth(2)).to_have_text("600 × 400")
     expect(page.locator("#timings li")).not_to_have_count(0)
     for label, width in (("Meadow", 640), ("Balloon", 240)):
         page.get_by_text(label, exact=True).click()
-        shows(page, "original-image", width)
+        expect(visit.facts("dimensions").nth(0)).to_have_text(re.compile(f"^{width} × "))
     page.get_by_label("or the URL of a picture").fill(origin + "/dunes-2mp.jpg")
     page.get_by_role("button", name="Load").click()
-    shows(page, "original-image", 1600)
+    expect(visit.facts("dimensions").nth(0)).to_have_text(re.compile("^1600 × "))
     expect(page.locator("#cache-status")).to_contain_text("pipeline;")
     # A browser shows no TIFF: the server makes a picture of it.
     page.get_by_label("or the URL of a picture").fill(origin + "/meadow.tiff")
     page.keyboard.press("Enter")
-    shows(page, "original-image", 400)
+    expect(visit.facts("dimensions").nth(0)).to_have_text(re.compile("^400 × "))
     expect(visit.facts("format").nth(0)).to_have_text("tiff")
 
 
@@ -106,7 +111,7 @@ def every_step_has_a_form_and_works(visit, origin):
         });
     }""")
     assert len(entries) > 30, len(entries)
-    offered = page.locator("#add-step option").evaluate_all("options => options.map((option) => option.value)")
+    offered = page.locator("#step-names option").evaluate_all("options => options.map((option) => option.value)")
     outputs = page.locator("#output select.format option").evaluate_all("all => all.map((option) => option.value)")
     for entry in entries:
         name = entry["name"]
@@ -118,14 +123,14 @@ def every_step_has_a_form_and_works(visit, origin):
     visit.expected.append("400 (Bad Request)")
     for entry in (entry for entry in entries if entry["role"] != "output"):
         page.locator("#recipe").fill("png")
-        page.locator("#add-step").select_option(entry["name"])
+        add(page, entry["name"])
         expect(visit.recipe()).to_have_value(f"{entry['text']},png")
         card = page.locator(f"li[data-step='{entry['name']}']")
         expect(card.locator(".fields .field")).to_have_count(len([kind for kind in entry["kinds"] if kind != "constant"]))
         failure = page.locator("#failure")
         page.wait_for_function("() => location.hash.includes(encodeURIComponent('%s'))" % entry["text"])
         expect(page.locator("#stage")).not_to_have_attribute("aria-busy", "true")
-        if entry["name"] in ("mask", "overlay"):
+        if entry["name"] == "overlay":
             expect(failure).to_contain_text("missing-mask")
         else:
             expect(failure).to_be_hidden()
@@ -142,12 +147,12 @@ def controls_change_the_recipe(visit, origin):
     card.get_by_label("thumbnail gravity").select_option("north-east")
     card.get_by_label("up", exact=True).check()
     expect(visit.recipe()).to_have_value("thumbnail:240x200:fill:up:gravity=north-east,webp")
-    page.locator("#add-step").select_option("rounded-mask")
+    add(page, "rounded-mask")
     rounded = page.locator("li[data-step=rounded-mask]")
     rounded.get_by_label("rounded-mask radius, unit").select_option("")
     rounded.get_by_label("radius", exact=True).fill("30")
     expect(visit.recipe()).to_have_value("thumbnail:240x200:fill:up:gravity=north-east,rounded-mask:30,webp")
-    page.locator("#add-step").select_option("tint")
+    add(page, "tint")
     page.get_by_label("tint colour, colour picker").fill("#336699")
     expect(visit.recipe()).to_have_value(
         "thumbnail:240x200:fill:up:gravity=north-east,rounded-mask:30,tint:336699,webp")
@@ -162,7 +167,7 @@ def controls_change_the_recipe(visit, origin):
     page.get_by_label("Remove tint").click()
     page.get_by_label("Remove rounded-mask").click()
     expect(visit.recipe()).to_have_value("thumbnail:240x200:fill:up:gravity=north-east,jpeg:40:progressive:keep=icc")
-    expect(visit.facts("format").nth(1)).to_have_text("jpeg")
+    expect(visit.facts("format").nth(2)).to_have_text("jpeg")
     # The address holds it all.
     page.wait_for_function("() => location.hash.includes('progressive')")
     page.reload()
@@ -218,25 +223,181 @@ def old_figures_are_dimmed(visit, origin):
     expect(page.locator("#panels > section").first).to_have_css("opacity", "0.45")
     expect(page.locator("#variant-image")).to_have_css("opacity", "0.45")
     held[0].continue_()
-    shows(page, "original-image", 1600)
+    expect(visit.facts("dimensions").nth(0)).to_have_text(re.compile("^1600 × "))
     for place in (panels, stage):
         expect(place).not_to_have_class(re.compile("stale"))
 
 
 @check
-def keys_on_a_closed_list_add_no_step(visit, origin):
+def every_letter_of_a_step_is_kept(visit, origin):
     page = visit.open("thumbnail:80,webp", "sample:meadow")
     shows(page, "variant-image", 80)
-    for key in ("ArrowDown", "ArrowUp", "End", "t"):
-        page.locator("#add-step").focus()
-        page.keyboard.press(key)
-        page.keyboard.press("Escape")
-        expect(visit.recipe()).to_have_value("thumbnail:80,webp")
-    page.locator("#add-step").focus()
+    page.get_by_label("Add a step").focus()
     page.keyboard.press("ArrowDown")
-    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Escape")
+    page.keyboard.type("blur")
+    expect(page.get_by_label("Add a step")).to_have_value("blur")
+    expect(visit.recipe()).to_have_value("thumbnail:80,webp")
     page.keyboard.press("Enter")
-    expect(visit.recipe()).not_to_have_value("thumbnail:80,webp")
+    expect(visit.recipe()).to_have_value("thumbnail:80,blur:2.5,webp")
+    # The beginning is enough.
+    page.get_by_label("Add a step").focus()
+    page.keyboard.type("graysc")
+    page.keyboard.press("Enter")
+    expect(visit.recipe()).to_have_value("thumbnail:80,blur:2.5,grayscale,webp")
+
+
+def boxes(page):
+    return [page.locator(f"#{name}-image").bounding_box() for name in ("against", "variant")]
+
+
+@check
+def the_divider_compares_with_png_aligned_at_every_width(visit, origin):
+    page = visit.open("thumbnail:300x200:fill,webp:40", "sample:dusk")
+    for width in (1440, 1100, 981, 700, 400, 333):
+        page.set_viewport_size({"width": width, "height": 850})
+        shows(page, "against-image", 300)
+        shows(page, "variant-image", 300)
+        page.wait_for_timeout(50)
+        one, other = boxes(page)
+        assert one == other and one["width"] > 50, (width, one, other)
+    expect(page.locator("#against-title")).to_have_text("as PNG")
+    expect(page.locator("#saved")).to_have_text(re.compile("fewer bytes than the same as PNG"))
+    bytes_of = page.evaluate("""async () => Promise.all(["png:lossless", "webp:40"].map(async (output) =>
+        (await (await fetch(`variant/unsigned/thumbnail:300x200:fill,${output}/sample:dusk`)).blob()).size))""")
+    expect(page.locator("#saved")).to_contain_text(f"{round((1 - bytes_of[1] / bytes_of[0]) * 100)} %")
+    # The original has another shape: it lies beside.
+    page.get_by_label("Compare with").select_option("original")
+    shows(page, "against-image", 960)
+    expect(page.locator("#stage")).to_have_attribute("data-layout", "beside")
+
+
+@check
+def pixels_are_hard_and_can_be_panned(visit, origin):
+    page = visit.open("thumbnail:900,webp", "sample:dusk")
+    shows(page, "variant-image", 900)
+    image = page.locator("#variant-image")
+    for name, width in (("1:1", 900), ("2:1", 1800), ("8:1", 7200)):
+        page.get_by_role("tab", name=name).click()
+        assert round(image.bounding_box()["width"]) == width, (name, image.bounding_box())
+        expect(image).to_have_css("image-rendering", "pixelated")
+    page.get_by_role("tab", name="Fit").click()
+    stage = page.locator("#stage").bounding_box()
+    assert image.bounding_box()["width"] <= stage["width"]
+    page.get_by_role("tab", name="2:1").click()
+    before = image.bounding_box()
+    page.mouse.move(stage["x"] + 200, stage["y"] + 200)
+    page.mouse.down()
+    page.mouse.move(stage["x"] + 150, stage["y"] + 170, steps=3)
+    page.mouse.up()
+    one, other = boxes(page)
+    assert one == other and (other["x"], other["y"]) == (before["x"] - 50, before["y"] - 30), (before, other)
+    page.locator("#stage").focus()
+    page.keyboard.press("ArrowRight")
+    assert image.bounding_box()["x"] == other["x"] - 40
+    page.keyboard.press("+")
+    assert round(image.bounding_box()["width"]) == 3600
+
+
+@check
+def two_variants_bytes_scores_and_download(visit, origin):
+    page = visit.open("thumbnail:300,webp:90", "sample:meadow")
+    expect(visit.facts("score").nth(2)).to_contain_text("dB")
+    page.get_by_role("button", name="Keep").click()
+    slider = page.get_by_label("webp quality, slider")
+    slider.fill("20")
+    expect(visit.recipe()).to_have_value("thumbnail:300,webp:20")
+    expect(page.locator("#saved")).to_have_text(re.compile("^[1-9][0-9] % fewer bytes than the kept variant"))
+    page.get_by_role("tab", name="Side by side").click()
+    shows(page, "against-image", 300)
+    expect(page.locator(".against figcaption")).to_have_text("Kept: thumbnail:300,webp:90")
+    expect(page.locator("#output-bytes")).to_contain_text("dB")
+    expect(visit.facts("score").nth(2)).not_to_have_text(visit.facts("score").nth(1).inner_text())
+    scores = [visit.facts("score").nth(at).inner_text() for at in (1, 2)]
+    psnr, ssim = zip(*(map(float, re.findall(r"[0-9.]+", text)) for text in scores))
+    assert psnr[0] > psnr[1] + 3 and ssim[0] > ssim[1], scores
+    expect(page.locator("#output-bytes")).to_contain_text(visit.facts("bytes").nth(2).inner_text())
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download the variant").click()
+    assert download.value.suggested_filename == "meadow.webp"
+    # A budget has a slider too.
+    page.get_by_label("webp max, slider").fill("5")
+    expect(visit.recipe()).to_have_value("thumbnail:300,webp:20:max=5kB")
+    visit.recipe().fill("thumbnail:300,png")
+    expect(visit.facts("score").nth(2)).to_have_text("identical")
+
+
+@check
+def scores_are_those_of_their_definitions(visit, origin):
+    page = visit.open("thumbnail:80,webp", "sample:meadow")
+    found = page.evaluate("""async () => {
+        const own = document.querySelector("script[type=module]").src;
+        const { compared } = await import(new URL("score.js", own));
+        const grey = (value) => new Uint8ClampedArray(16 * 8 * 4).map((_, at) => at % 4 === 3 ? 255 : value);
+        return [compared(grey(100), grey(110), 16, 8), compared(grey(100), grey(100), 16, 8).ssim];
+    }""")
+    assert abs(found[0]["psnr"] - 28.1308) < 0.001, found
+    assert abs(found[0]["ssim"] - (2 * 100 * 110 + 6.5025) / (100**2 + 110**2 + 6.5025)) < 1e-6, found
+    assert abs(found[1] - 1) < 1e-9, found
+
+
+@check
+def a_crop_and_a_focus_point_are_drawn(visit, origin):
+    page = visit.open("thumbnail:200x200:fill:gravity=attention,webp", "sample:dusk")
+    shows(page, "variant-image", 200)
+    page.get_by_role("button", name="Crop").click()
+    shows(page, "against-image", 960)
+    box = page.locator("#against-image").bounding_box()
+    at = lambda x, y: page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"])  # noqa: E731
+    at(0.25, 0.5)
+    page.mouse.down()
+    at(0.6, 0.8)
+    at(0.75, 1)
+    page.mouse.up()
+    match = re.match(r"crop:(\d+)x(\d+)\+(\d+)\+(\d+),thumbnail", visit.recipe().input_value())
+    assert match, visit.recipe().input_value()
+    for number, wanted in zip(map(int, match.groups()), (480, 270, 240, 270)):
+        assert abs(number - wanted) <= 4, match.groups()
+    frame = page.locator("#drawn-crop").bounding_box()
+    assert abs(frame["x"] - box["x"] - 0.25 * box["width"]) < 3 and abs(frame["width"] - box["width"] / 2) < 4, frame
+    page.get_by_role("button", name="Focus").click()
+    at(0.5, 0.75)
+    page.mouse.down()
+    page.mouse.up()
+    match = re.search(r"thumbnail:200x200:fill:focus=([0-9.]+)x([0-9.]+),webp", visit.recipe().input_value())
+    assert match and all(abs(float(share) - 0.5) < 0.02 for share in match.groups()), visit.recipe().input_value()
+    expect(page.locator("#drawn-focus")).to_be_visible()
+    # By the keyboard what lies in the middle is taken, and the form moves it.
+    visit.recipe().fill("thumbnail:200x200:fill,webp")
+    page.get_by_role("button", name="Crop").focus()
+    page.keyboard.press("Enter")
+    expect(visit.recipe()).to_have_value("crop:480x270+240+135,thumbnail:200x200:fill,webp")
+
+
+@check
+def masks_and_overlays_are_listed_with_pictures(visit, origin):
+    page = visit.open("thumbnail:200,png", "sample:meadow")
+    add(page, "mask")
+    masks = page.get_by_role("group", name="masks")
+    expect(masks.get_by_role("button")).to_have_text(["blob", "star", "vignette"])
+    page.wait_for_function("() => [...document.querySelectorAll('.pictures img')].every((image) => image.naturalWidth === 96)")
+    masks.get_by_role("button", name="blob").click()
+    expect(visit.recipe()).to_have_value(re.compile("mask:blob"))
+    expect(masks.get_by_role("button", name="blob")).to_have_attribute("aria-pressed", "true")
+
+
+@check
+def widths_are_what_srcset_says(visit, origin):
+    page = visit.open("crop:800x500+10+20,thumbnail:300x200:fill,webp", "sample:dusk")
+    shows(page, "variant-image", 300)
+    page.get_by_role("tab", name="HTML").click()
+    expect(page.locator("#snippet")).to_contain_text('sizes="(max-width: 300px) 100vw, 300px"')
+    found = re.findall(r"(http\S+) (\d+)w", page.locator("#snippet").inner_text())
+    assert [int(width) for _, width in found] == [150, 300, 450, 600], found
+    for url, width in found:
+        natural = page.evaluate("""async (url) => {
+            const image = new Image(); image.src = url; await image.decode(); return image.naturalWidth; }""", url)
+        assert natural == int(width), (url, natural)
 
 
 @check
@@ -324,7 +485,7 @@ def snippets_can_be_copied(visit, origin):
         page.locator("#accept").select_option(accept)
         page.wait_for_function("(recipe) => location.hash.includes(encodeURIComponent(recipe))", arg=recipe)
         expect(page.locator("#stage")).not_to_have_attribute("aria-busy", "true")
-        shown = visit.facts("format").nth(1).inner_text()
+        shown = visit.facts("format").nth(2).inner_text()
         quality = ":70" if "70" in recipe else ""
         progressive = ":progressive" if "70" in recipe and shown in ("jpeg", "png") else ""
         page.get_by_role("tab", name="pipectl").click()

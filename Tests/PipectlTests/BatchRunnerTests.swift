@@ -177,6 +177,64 @@ import Testing
         #expect(html.hasSuffix("</html>\n"))
     }
 
+    @Test func `a long contact sheet has pages of at most 500 cards and 2 MB, each card once`() throws {
+        let folder = ScratchFolder()
+        var gallery = try Gallery(
+            path: folder("out/sheet.html"), title: "Sheet", groupsBySource: true, refusal: { _ in nil })
+        // Short ones, then some that could all be embedded, then failures with long messages.
+        for number in 0..<1_900 {
+            var item = ItemJSON(source: "https://h/\(number / 2).jpg", recipe: "circle", outcome: .rendered)
+            item.output = folder("out/\(number).png")
+            item.format = "png"
+            let isFailed = number >= 1_700
+            if isFailed {
+                item.outcome = .failed
+                item.error = BatchFailure(code: .notAnImage, message: String(repeating: "long ", count: 4_000))
+            }
+            let bytes = [UInt8](repeating: 7, count: number < 1_000 ? 10 : 60_000)
+            try gallery.add(item, bytes: isFailed ? nil : bytes)
+        }
+        var summary = BatchSummary()
+        summary.items = 1_900
+        summary.outcomes = [.rendered: 1_700, .failed: 200]
+        try gallery.finish(summary)
+        let pages = folder.names("out").sorted()
+        #expect(pages.count == 7 && pages.contains("sheet.html") && pages.contains("sheet-7.html"), "\(pages)")
+        var cards = 0
+        for name in pages {
+            let html = try #require(folder.text("out/" + name))
+            #expect(html.utf8.count <= 2_000_000, "\(name): \(html.utf8.count)")
+            #expect(html.ranges(of: "<section").count == html.ranges(of: "</section>").count)
+            cards += html.ranges(of: "<figure").count
+            for link in html.matches(of: /<nav[^>]*>(.*)<\/nav>/).flatMap({ $0.1.matches(of: /href="([^"]*)"/) }) {
+                #expect(pages.contains(String(link.1)))
+            }
+        }
+        #expect(cards == 1_900)
+        let first = try #require(folder.text("out/sheet.html"))
+        #expect(first.contains("<b>1900</b>items") && first.contains("id=\"failures\""))
+        #expect(first.contains("more; the report lists them all"))
+        #expect(first.contains("href=\"sheet-7.html\""))
+    }
+
+    @Test func `a page of a contact sheet replaces no source`() throws {
+        let folder = ScratchFolder()
+        folder.write("a source", to: "sheet-2.html")
+        var gallery = try Gallery(
+            path: folder("sheet.html"), title: "Sheet", groupsBySource: false,
+            refusal: { $0.hasSuffix("sheet-2.html") ? "it is one of the sources" : nil })
+        for number in 0..<501 {
+            try gallery.add(ItemJSON(source: "\(number)", recipe: "circle", outcome: .rendered), bytes: nil)
+        }
+        do {
+            try gallery.finish(BatchSummary())
+            Issue.record("the page was written")
+        } catch {
+            #expect("\(error)".contains("one of the sources"))
+        }
+        #expect(folder.text("sheet-2.html") == "a source")
+    }
+
     @Test func `progress goes to its descriptor and is cleared`() async throws {
         let folder = ScratchFolder()
         let target = open(folder.write("", to: "terminal"), O_WRONLY)

@@ -1,11 +1,13 @@
 // The page: a source, a recipe made of the catalogue's steps, and the variant that the server makes of them.
 import { Failure, acceptedTypes, ask, cacheSentence, dimensions, picture, root } from "./answer.js";
 import { CacheView } from "./cache.js";
-import { Comparison } from "./compare.js";
 import { byID, bytesText, debounced, freshID, h, icon, marked, millisecondsText, tabList } from "./dom.js";
+import { Drawing } from "./draw.js";
 import { stepFields } from "./fields.js";
 import { Catalogue, exampleStep, parseRecipe, parseStep, stepText } from "./grammar.js";
+import { score, scoreText } from "./score.js";
 import { segment, snippets, variantPath } from "./snippets.js";
+import { View, clamped } from "./view.js";
 
 const START = "thumbnail:600x400:fill:gravity=attention,rounded-mask:24,auto";
 
@@ -16,7 +18,20 @@ class Page {
     this.steps = [];
     this.output = parseRecipe("auto", catalogue)[0];
     this.source = "";
-    this.comparison = new Comparison();
+    /** `original`, `reference` (the recipe as PNG), `variant` and `kept`, each with a `url` of its bytes. */
+    this.pictures = {};
+    this.view = new View();
+    this.drawing = new Drawing(this.view, () => {
+      this.compare("original");
+      this.view.layouts.select("beside");
+      this.view.zooms.select(0);
+    }, (tool, area) => this.draw(tool, area));
+    byID("against").addEventListener("change", () => this.showPictures());
+    byID("keep").addEventListener("click", () => {
+      this.hold("kept", this.pictures.variant);
+      byID("against").querySelector("[value=kept]").disabled = false;
+      this.compare("kept");
+    });
     this.cache = new CacheView((recipe, source) => {
       location.hash = "";
       this.take(recipe, source);
@@ -105,25 +120,22 @@ class Page {
 
   buildRecipe() {
     const add = byID("add-step");
-    const groups = [
-      ["Presets", "preset"], ["Steps", "operation"], ["Before the steps", "ratio"], ["Loading", "load"],
-    ];
-    for (const [title, role] of groups) {
-      const entries = this.catalogue.ofRole(role);
-      if (entries.length === 0) continue;
-      add.append(h("optgroup", { label: title },
-        entries.map((entry) => h("option", { value: entry.name, title: entry.summary }, entry.name))));
-    }
-    add.addEventListener("change", () => {
-      if (add.value) this.add(add.value);
+    const entries = this.catalogue.ofRole("preset", "operation", "ratio", "load");
+    byID("step-names").append(...entries.map((entry) => h("option", { value: entry.name, label: entry.summary })));
+    const take = (entry) => {
+      if (!entry) return;
       add.value = "";
+      this.add(entry.name);
+    };
+    // What is chosen from the list comes at once; what is typed, with Enter, if only its beginning too.
+    const exact = () => entries.find((entry) => entry.name === add.value.trim());
+    add.addEventListener("input", (event) => {
+      if (!event.inputType || event.inputType === "insertReplacementText") take(exact());
     });
     add.addEventListener("keydown", (event) => {
-      // Arrow keys and letters would choose from the closed list, and each choice adds a step: they open it.
-      const chooses = event.key.length === 1 || /^(Arrow|Page|Home$|End$)/.test(event.key);
-      if (!chooses || event.ctrlKey || event.metaKey || event.altKey) return;
+      if (event.key !== "Enter" || !add.value.trim()) return;
       event.preventDefault();
-      add.showPicker?.();
+      take(exact() ?? entries.find((entry) => entry.name.startsWith(add.value.trim())));
     });
     byID("recipe").addEventListener("input", (event) => {
       this.read(event.target.value);
@@ -253,17 +265,20 @@ class Page {
     try {
       // The original first: the variant's answer then says what it took without waiting for the same fetch.
       if (this.shownSource !== source) await this.loadOriginal(source, abort.signal);
-      const variant = await picture(variantPath(recipe, source), options);
-      const url = URL.createObjectURL(variant.blob);
-      variant.size = await dimensions(url);
-      variant.isSample = source.startsWith("sample:");
-      if (abort.signal.aborted) return URL.revokeObjectURL(url);
-      this.variant = variant;
-      this.comparison.show(null, url);
+      const variant = await decoded(await picture(variantPath(recipe, source), options));
+      if (abort.signal.aborted) return URL.revokeObjectURL(variant.url);
+      Object.assign(variant, { recipe, isSample: source.startsWith("sample:") });
+      this.hold("variant", variant);
       this.showFailure(variant.size ? null : new Failure(
         "This browser cannot show the format", `The answer is ${variant.type}; it can be saved from its URL.`));
-      this.showFacts();
+      this.showPictures();
       this.showSnippet();
+      await this.loadReference(source, abort.signal);
+      if (abort.signal.aborted) return;
+      const { reference } = this.pictures;
+      variant.score = reference && await score(reference, variant);
+      if (abort.signal.aborted) return;
+      this.showPictures();
     } catch (error) {
       if (abort.signal.aborted) return;
       this.showFailure(error);
@@ -275,20 +290,108 @@ class Page {
   async loadOriginal(source, signal) {
     const path = this.sample?.path ?? `original/unsigned/${segment(source)}`;
     const original = await picture(path, { signal });
-    let url = URL.createObjectURL(original.blob);
-    original.size = await dimensions(url);
-    original.isShown = original.size !== null;
-    if (!original.isShown) {
+    await decoded(original);
+    if (!original.size) {
       // Browsers show no TIFF, for example; the server can.
-      URL.revokeObjectURL(url);
-      const shown = await picture(variantPath("png", source), { signal });
-      url = URL.createObjectURL(shown.blob);
-      original.size = await dimensions(url);
+      const shown = await decoded(await picture(variantPath("png", source), { signal }));
+      URL.revokeObjectURL(original.url);
+      Object.assign(original, { url: shown.url, size: shown.size });
     }
-    if (signal.aborted) return URL.revokeObjectURL(url);
-    this.original = original;
+    if (signal.aborted) return URL.revokeObjectURL(original.url);
+    this.hold("original", original);
     this.shownSource = source;
-    this.comparison.show(url, null);
+  }
+
+  /** What the variant would be without loss; nothing if the server does not make it. */
+  async loadReference(source, signal) {
+    const expanded = (text) => text.split(",")
+      .map((step) => step.startsWith("@") ? expanded(this.catalogue.preset(step.slice(1)) ?? step) : step).join(",");
+    const steps = parseRecipe(expanded(this.recipe), this.catalogue)
+      .filter((step) => this.catalogue.entry(step.name)?.role !== "output").map(stepText);
+    // Plain `png` may take a palette over, and lose colours with it.
+    const recipe = [...steps, "png:lossless"].join(",");
+    const known = this.pictures.reference;
+    if (known?.recipe === recipe && known.source === source) return;
+    try {
+      const reference = await decoded(await picture(variantPath(recipe, source), { signal }));
+      this.hold("reference", Object.assign(reference, { recipe, source }));
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      this.hold("reference", null);
+    }
+  }
+
+  /** Puts a picture in its place and frees the bytes that are needed no more. */
+  hold(role, picture) {
+    const old = this.pictures[role];
+    this.pictures[role] = picture;
+    if (old && !Object.values(this.pictures).includes(old)) URL.revokeObjectURL(old.url);
+  }
+
+  compare(role) {
+    byID("against").value = role;
+    this.showPictures();
+  }
+
+  showPictures() {
+    const { original, variant } = this.pictures;
+    if (!variant) return;
+    const role = byID("against").value;
+    const against = this.pictures[role] ?? original;
+    const captions = { reference: "Same as PNG", original: "Original", kept: `Kept: ${against.recipe}` };
+    this.view.show(0, against, against === original ? "Original" : captions[role]);
+    this.view.show(1, variant, "Variant");
+    this.drawing.mark(against === original ? this.marks : {});
+    this.showFacts(against);
+  }
+
+  // Drawing
+
+  /** What is drawn: the crop that the recipe begins with, and the first thumbnail's focus, in shares of the original. */
+  get marks() {
+    const { width, height } = this.pictures.original.size ?? {};
+    const numbers = /^(\d+)x(\d+)\+(\d+)\+(\d+)$/.exec(this.firstCrop?.values[0] ?? "")?.slice(1).map(Number);
+    const crop = numbers && {
+      x: numbers[2] / width, y: numbers[3] / height, width: numbers[0] / width, height: numbers[1] / height,
+    };
+    const thumbnail = this.steps.find((step) => step.name === "thumbnail" && !step.isOff);
+    const text = thumbnail?.slots?.map((slot, at) => slot.key === "focus" ? thumbnail.values[at] : "").join("");
+    const [x, y] = (text || "").split("x").map(Number);
+    const area = crop ?? { x: 0, y: 0, width: 1, height: 1 };
+    return { crop, focus: text && { x: area.x + x * area.width, y: area.y + y * area.height } };
+  }
+
+  get firstCrop() {
+    const first = this.steps.find((step) => this.catalogue.entry(step.name)?.role !== "load");
+    return first?.name === "crop" && first.slots && !first.isOff ? first : undefined;
+  }
+
+  draw(tool, area) {
+    const { size } = this.pictures.original;
+    if (tool === "crop") {
+      const [left, top] = [Math.round(area.x * size.width), Math.round(area.y * size.height)];
+      const [width, height] = [
+        Math.round((area.x + area.width) * size.width) - left, Math.round((area.y + area.height) * size.height) - top];
+      // A click draws nothing.
+      if (width < 1 || height < 1) return this.showPictures();
+      const crop = parseStep(`crop:${width}x${height}+${left}+${top}`, this.catalogue);
+      const at = this.steps.findLastIndex((step) => this.catalogue.entry(step.name)?.role === "load") + 1;
+      this.steps.splice(at, this.firstCrop ? 1 : 0, crop);
+    } else {
+      let step = this.steps.find((own) => own.name === "thumbnail" && own.slots && !own.isOff);
+      if (!step) this.steps.push(step = exampleStep(this.catalogue.entry("thumbnail"), this.catalogue));
+      const crop = this.marks.crop ?? { x: 0, y: 0, width: 1, height: 1 };
+      const share = (axis, length) =>
+        Number(clamped(0, 1, (area[axis] + area[length] / 2 - crop[axis]) / crop[length]).toFixed(3));
+      step.slots.forEach((slot, at) => {
+        if (slot.key === "focus") step.values[at] = `${share("x", "width")}x${share("y", "height")}`;
+        if (slot.key === "gravity") step.values[at] = "";
+        if (slot.words.includes("fill")) step.values[at] = "fill";
+      });
+    }
+    this.render();
+    this.changed();
+    this.showPictures();
   }
 
   showFailure(error) {
@@ -315,19 +418,28 @@ class Page {
     for (const id of ["stage", "panels"]) byID(id).classList.toggle("stale", isStale);
   }
 
-  showFacts() {
-    const { original, variant } = this;
-    const size = (answer) => answer.size ? `${answer.size.width} × ${answer.size.height}` : "–";
-    const format = (answer) => answer.type.replace("image/", "").split(";")[0] || "–";
-    const rows = [
-      ["bytes", bytesText(original.blob.size), bytesText(variant.blob.size)],
-      ["dimensions", size(original), size(variant)], ["format", format(original), format(variant)],
-    ];
-    byID("facts").replaceChildren(...rows.map(([name, before, after]) =>
-      h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, before), h("td", {}, after))));
-    const share = variant.blob.size / original.blob.size;
+  showFacts(against) {
+    const { original, variant, reference } = this.pictures;
+    const other = against === original ? reference : against;
+    const size = (answer) => answer?.size ? `${answer.size.width} × ${answer.size.height}` : "–";
+    const format = (answer) => answer?.type.replace("image/", "").split(";")[0] || "–";
+    const bytes = (answer) => answer ? bytesText(answer.blob.size) : "–";
+    const row = (name, text) => h("tr", {}, h("th", { scope: "row" }, name),
+      [original, other, variant].map((answer) => h("td", {}, text(answer))));
+    byID("facts").replaceChildren(row("bytes", bytes), row("dimensions", size), row("format", format),
+      row("score", (answer) => scoreText(answer?.score)));
+    const title = other === reference ? "as PNG" : "kept";
+    byID("against-title").textContent = title;
+    const base = other ?? original;
+    const share = variant.blob.size / base.blob.size;
+    const name = base === original ? "the original" : base === reference ? "the same as PNG" : "the kept variant";
     byID("saved").textContent = share <= 1
-      ? `${Math.round((1 - share) * 100)} % fewer bytes` : `${share.toFixed(1)} times the bytes`;
+      ? `${Math.round((1 - share) * 100)} % fewer bytes than ${name}` : `${share.toFixed(1)} times the bytes of ${name}`;
+    byID("output-bytes").textContent = [bytesText(variant.blob.size), variant.score && scoreText(variant.score)]
+      .filter(Boolean).join(" · ");
+    const download = byID("download");
+    const stem = this.source.split(/[?#]/)[0].split(/[/:]/).pop().replace(/\.\w+$/, "") || "picture";
+    Object.assign(download, { hidden: false, href: variant.url, download: `${stem}.${format(variant).replace("jpeg", "jpg")}` });
     byID("cache-sentence").textContent = cacheSentence(variant.cacheStatus, variant.isSample);
     byID("cache-status").textContent = variant.cacheStatus ?? "";
     this.showTimings(variant);
@@ -355,12 +467,12 @@ class Page {
   showSnippet() {
     if (!this.catalogue) return;
     const isSample = this.sample !== undefined;
-    const shown = this.variant?.type.replace("image/", "");
+    const shown = this.pictures.variant?.type.replace("image/", "");
     const name = this.output?.name ?? "auto";
     this.snippets = snippets({
       base: root.href, recipe: this.recipe, source: this.source,
       publicSource: isSample ? root.href + this.sample.path : this.source,
-      isUnsigned: this.catalogue.unsigned, size: this.variant?.size,
+      isUnsigned: this.catalogue.unsigned, size: this.pictures.variant?.size, original: this.pictures.original?.size,
       format: name === "auto" || name === "original" ? shown : name,
       closedRecipe: name === "auto" && shown ? this.closedRecipe(shown) : this.recipe,
     });
@@ -392,6 +504,12 @@ class Page {
     }
     setTimeout(() => { told.textContent = ""; }, 2500);
   }
+}
+
+async function decoded(answer) {
+  answer.url = URL.createObjectURL(answer.blob);
+  answer.size = await dimensions(answer.url);
+  return answer;
 }
 
 function timingRow(name, title, begin, length, milliseconds, style = "") {

@@ -1,5 +1,7 @@
 // The controls of a step, one per slot of its grammar (`grammar.js`).
+import { root } from "./answer.js";
 import { freshID, h } from "./dom.js";
+import { variantPath } from "./snippets.js";
 
 /** The controls of a step; `changed` is called after each change of `step.values`. */
 export function stepFields(step, changed) {
@@ -87,6 +89,33 @@ const controls = {
     }), slot.count > 1 ? "wide" : "");
   },
 
+  /** A name, and what there is of it in pictures: each laid on a sample. */
+  pictures(slot, value, set) {
+    const field = controls.text(slot, value, (name) => choose(name));
+    const input = field.querySelector("input");
+    const buttons = slot.names.map((name) => h("button", {
+      type: "button", "aria-pressed": String(name === value), title: name,
+      onclick: () => {
+        input.value = name;
+        choose(name);
+      },
+    }, h("img", {
+      src: new URL(variantPath(`thumbnail:96x64:fill,${slot.token}:${name},png`, "sample:meadow"), root).href,
+      alt: "", loading: "lazy", onerror: (event) => event.target.remove(),
+    }), name));
+    function choose(name) {
+      slot.names.forEach((own, at) => buttons[at].setAttribute("aria-pressed", String(own === name)));
+      set(name);
+    }
+    field.classList.add("wide");
+    if (buttons.length > 0) field.append(h("div", { class: "pictures", role: "group", "aria-label": `${slot.token}s` }, buttons));
+    return field;
+  },
+
+  bytes(slot, value, set, title) {
+    return /^([\d.]+kB)?$/.test(value) ? numeric(slot, value, set, title, null, "kB") : controls.text(slot, value, set);
+  },
+
   /** Numbers with something between them: `300x200`, `0.5x0.3`, `640x480+10+20`. */
   parts(slot, value, set, title) {
     const numbers = value.split(/[x+]/);
@@ -122,11 +151,11 @@ const controls = {
 };
 
 /** A number with a slider beside it; also words (`lossless`) or a unit (`pct`) if the slot takes them. */
-function numeric(slot, value, set, title, unit) {
+function numeric(slot, value, set, title, unit, suffix = "") {
   const isShare = unit !== null && value.endsWith(unit);
-  const number = slot.words.includes(value) ? "" : value.replace(/(pct|%)$/, "");
+  const number = slot.words.includes(value) ? "" : value.replace(/(pct|%|kB)$/, "");
   const increment = slot.max - slot.min <= 10 ? 0.05 : slot.min % 1 !== 0 ? 0.1 : 1;
-  return labelled(slot.label, (id) => {
+  return labelled(suffix ? `${slot.label} (${suffix})` : slot.label, (id) => {
     const units = unit && h("select", {
       "aria-label": `${title}, unit`,
       onchange: () => {
@@ -145,7 +174,7 @@ function numeric(slot, value, set, title, unit) {
     slot.words.map((own) => h("option", { value: own, selected: own === value }, own)));
     const input = h("input", {
       id, type: "number", value: number, min: slot.min, max: slot.max, step: "any", inputMode: "decimal",
-      placeholder: Number.isNaN(Number(slot.initial)) ? "auto" : slot.initial,
+      placeholder: suffix ? slot.initial : Number.isNaN(Number(slot.initial)) ? "auto" : slot.initial,
       oninput: () => {
         slider.value = input.value;
         tell();
@@ -164,7 +193,7 @@ function numeric(slot, value, set, title, unit) {
     }
     function tell() {
       if (word && input.value !== "") word.value = "";
-      set(input.value === "" ? "" : input.value + (units ? units.value : ""));
+      set(input.value === "" ? "" : input.value + (units ? units.value : suffix));
     }
     return h("div", { class: "row number" }, slider, input, units, word);
   }, "wide");

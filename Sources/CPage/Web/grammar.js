@@ -25,7 +25,7 @@ function slot(text, isRequired, entry) {
   const alternatives = (equals ? equals[2] : text).split("|");
   const words = alternatives.filter((part) => WORD.test(part));
   const placeholder = alternatives.find((part) => !WORD.test(part)) ?? null;
-  const known = key ? entry.words?.[key] : undefined;
+  const known = entry.words?.[key ?? placeholder];
   const base = { key, isRequired, words, placeholder, count: 1 };
   if (!placeholder) {
     const kind = words.length > 1 || key ? "choice" : isRequired ? "constant" : "flag";
@@ -34,6 +34,7 @@ function slot(text, isRequired, entry) {
   const count = placeholder.split(":").length;
   if (count > 1) return { ...base, kind: "text", count, label: `the other ${count}`, hint: placeholder };
   if (placeholder === "LIST" && known) return { ...base, kind: "list", words: known, label: key };
+  if (known && !key) return { ...base, kind: "pictures", words: [], names: known, label: "name", token: entry.name };
   if (known) return { ...base, kind: "choice", words: known, label: key };
   if (placeholder.startsWith("RRGGBB")) return { ...base, kind: "colour", label: "colour" };
   if (placeholder === "SIZE" && !key) {
@@ -51,7 +52,8 @@ function slot(text, isRequired, entry) {
     const takesShare = /…100 `pct`/.test(entry.ranges);
     return { ...base, kind: takesShare ? "length" : "number", label, ...limits };
   }
-  return { ...base, kind: "text", label, hint: placeholder === "SIZE" ? "20kB" : placeholder };
+  if (placeholder === "SIZE") return { ...base, kind: "bytes", label, hint: "20kB", min: 1, max: 100_000, initial: "none" };
+  return { ...base, kind: "text", label, hint: placeholder };
 }
 
 const names = {
@@ -144,6 +146,10 @@ export class Catalogue {
         name, role: "preset", grammar: name, summary: `Stands for ${preset.recipe}.`, ranges: "", example: name,
       });
     }
+  }
+
+  preset(name) {
+    return this.presets.find((preset) => preset.name === name)?.recipe;
   }
 
   entry(name) {

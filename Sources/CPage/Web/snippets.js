@@ -10,17 +10,23 @@ export const segment = (text) =>
 
 export const variantPath = (recipe, source) => `variant/unsigned/${segment(recipe || "auto")}/${segment(source)}`;
 
-/** The recipe for screens with more pixels: `dpr` multiplies all sizes after it. */
-export function dense(recipe, ratio) {
+/**
+ * The recipe in other widths, `[{ width, recipe }]`: `dpr` before the first thumbnail multiplies all sizes after it. Empty if
+ * the recipe has no thumbnail, or one that the picture is too small for.
+ */
+export function widths(recipe, size, original) {
   const steps = recipe.split(",").filter(Boolean);
-  const at = steps.findIndex((step) => step.startsWith("dpr:"));
-  if (at >= 0) {
-    steps[at] = `dpr:${Number(steps[at].slice(4)) * ratio}`;
-    return steps.join(",");
-  }
-  const loading = steps.filter((step) => /^(orient|profile|frames):/.test(step)).length;
-  steps.splice(loading, 0, `dpr:${ratio}`);
-  return steps.join(",");
+  const at = steps.findIndex((step) => step.startsWith("thumbnail:"));
+  const before = steps.slice(0, Math.max(at, 0));
+  const crop = /^crop:(\d+)x(\d+)/.exec(before.at(-1) ?? "");
+  const input = crop ? { width: Number(crop[1]), height: Number(crop[2]) } : original;
+  // Without `up` a thumbnail never enlarges.
+  const most = /:up(:|$)/.test(steps[at] ?? "") ? 8 : Math.min(input?.width / size?.width, input?.height / size?.height);
+  if (!size || at < 0 || !(most > 1) || before.some((step) => /^(dpr|rotate|trim|extend|border|scaled|orient|@)/.test(step))) return [];
+  return [0.5, 1, 1.5, 2, 3].filter((ratio) => ratio <= most).map((ratio) => ({
+    width: Math.round(size.width * ratio),
+    recipe: ratio === 1 ? recipe : [...before, `dpr:${ratio}`, ...steps.slice(at)].join(","),
+  }));
 }
 
 /**
@@ -33,22 +39,22 @@ export function dense(recipe, ratio) {
  * @param closedRecipe the recipe for programs, which get the format that is shown; browsers choose theirs
  * @param isUnsigned whether the server answers URLs without a signature; else the command that signs one stands for it
  */
-export function snippets({ base, recipe, source, publicSource, size, format, closedRecipe, isUnsigned }) {
+export function snippets({ base, recipe, source, publicSource, size, original, format, closedRecipe, isUnsigned }) {
   const url = (text) => base + variantPath(text, source);
   const name = (publicSource.split(/[?#]/)[0].split("/").pop() || "picture").replace(/\.\w+$/, "");
   const isPrivate = /^https?:\/\/(127\.|localhost|\[::1\])/.test(publicSource);
   const extension = format === "jpeg" ? "jpg" : format || "img";
-  const ratios = [1, 2, 3];
+  const set = widths(recipe, size, original);
   const sign = `pipectl sign variant ${shellText(recipe || "auto")} ${shellText(source)}`;
   const attributes = size ? ` width="${size.width}" height="${size.height}"` : "";
   return {
     url: isUnsigned ? url(recipe) : sign,
     html: [
       "<img", `  src="${htmlText(url(recipe))}"`,
-      `  srcset="${ratios.map((ratio) => `${htmlText(ratio === 1 ? url(recipe) : url(dense(recipe, ratio)))} ${ratio}x`)
-        .join(",\n          ")}"`,
+      set.length > 0 && `  srcset="${set.map((own) => `${htmlText(url(own.recipe))} ${own.width}w`).join(",\n          ")}"\n`
+        + `  sizes="(max-width: ${size.width}px) 100vw, ${size.width}px"`,
       ` ${attributes} alt="" loading="lazy">`,
-    ].join("\n"),
+    ].filter(Boolean).join("\n"),
     pipectl: [
       `pipectl get ${shellText(publicSource)}`, closedRecipe && `-r ${shellText(closedRecipe)}`,
       isPrivate && "--set allowPrivateAddresses=true", `-o ${shellText(`${name}.${extension}`)}`,

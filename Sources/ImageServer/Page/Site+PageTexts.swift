@@ -7,6 +7,7 @@ extension Site {
     /// What recipes may be made of, and what there is to try them on.
     func catalogueText() async -> String {
         let entries = Catalogue.entries(with: await pipeline.libraries())
+        let names = await pipeline.pictureNames()
         var json = JSONText()
         json.add("version", PageFile.version)
         json.add("unsigned", settings.signature.allowUnsigned || settings.signature.servesThisMachine)
@@ -33,7 +34,9 @@ extension Site {
                 json.add("ranges", entry.ranges)
                 json.add("example", entry.example)
                 json.add("words") { json in
-                    for (key, words) in entry.words.sorted(by: { $0.key < $1.key }) {
+                    // Masks and overlays are the values of NAME in the grammar.
+                    let values = entry.words.merging(names[entry.token].map { ["NAME": $0] } ?? [:]) { $1 }
+                    for (key, words) in values.sorted(by: { $0.key < $1.key }) {
                         json.add(key, raw: "[" + words.map(JSONText.quoted).joined(separator: ",") + "]")
                     }
                 }

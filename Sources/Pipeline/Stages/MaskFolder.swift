@@ -29,6 +29,24 @@ final class MaskFolder: Sendable {
         self.kind = kind
     }
 
+    /// Names of what the folder holds, sorted; at most 200. Blocks on the file system.
+    var names: [String] {
+        guard let folder, let stream = opendir(folder) else { return [] }
+        defer { closedir(stream) }
+        var names: Set<String> = []
+        while let item = readdir(stream), names.count < 200 {
+            let file = withUnsafePointer(to: &item.pointee.d_name) {
+                $0.withMemoryRebound(to: UInt8.self, capacity: 256) { String(decodingCString: $0, as: UTF8.self) }
+            }
+            let parts = file.split(separator: ".", omittingEmptySubsequences: false)
+            let isName = parts[0].utf8.allSatisfy { SourceURL.isUnreserved($0) && $0 != UInt8(ascii: "~") }
+            if parts.count == 2, isName, 1...64 ~= parts[0].utf8.count, Self.extensions.contains(String(parts[1])) {
+                names.insert(String(parts[0]))
+            }
+        }
+        return names.sorted()
+    }
+
     /// Blocks on the file system.
     func file(named name: String) throws(PipelineError) -> NamedFile {
         guard let folder else {

@@ -39,7 +39,8 @@ final class BatchFinisher: @unchecked Sendable {
             }
             if let path = options.galleryPath {
                 gallery = try Gallery(
-                    path: path, title: "Contact sheet of \(folder)", groupsBySource: options.recipes.count != 1)
+                    path: path, title: "Contact sheet of \(folder)", groupsBySource: options.recipes.count != 1,
+                    refusal: { Self.refusal($0, sources) })
             }
             if let path = options.reportPath {
                 report = path == "-" ? dup(STDOUT_FILENO) : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)

@@ -3,39 +3,47 @@ import Pipeline
 import PipelineSupport
 import Variants
 
-/// A contact sheet of a batch: one HTML file without scripts or external resources, written as items finish.
+/// A contact sheet of a batch: HTML files without scripts or external resources, of at most 500 cards and 2 MB each.
 ///
-/// Small variants are embedded (up to 64 kB each and 32 MB in all); the others are linked by a path relative to the
-/// file. Cards are written as items arrive; the counts come last in the file, and the style sheet shows them first.
+/// `sheet.html` is followed by `sheet-2.html`, `sheet-3.html`, …. Small variants are embedded (up to 64 kB each and
+/// 800 kB a page); the others are linked by a path relative to the file. A page is written once it is full, the first one
+/// last: it has the counts, the failures and links to all pages.
 struct Gallery: ~Copyable {
+    /// The first page; made at once, so that a path that cannot be written is an error before anything is rendered.
     private let file: AtomicFile
     private let folder: String
+    private let title: String
     private let groupsBySource: Bool
+    private let refusal: (String) -> String?
+    /// The cards of the first page, once it is full.
+    private var firstCards = ""
+    /// The cards of the current page.
     private var buffer = ""
+    private var page = 1
+    private var cards = 0
     private var openSource: ByteString?
     private var isGridOpen = false
     private var embedded = 0
-    private var failures: [(source: String, recipe: String, message: String)] = []
+    private var failures = ""
+    private var failuresListed = 0
     private static let embedLimit = 64_000
-    private static let embedTotal = 32_000_000
-    private static let listedFailures = 500
+    private static let embedTotal = 800_000
+    private static let cardLimit = 500
+    /// Bytes of the cards of a page and of the list of failures; together they stay well below 2 MB.
+    private static let pageLimit = 1_400_000
+    private static let failuresLimit = 250_000
 
-    /// - Parameter groupsBySource: whether to give each source a heading, for batches with several recipes.
-    init(path: String, title: String, groupsBySource: Bool) throws(FileError) {
+    /// - Parameters:
+    ///   - groupsBySource: whether to give each source a heading, for batches with several recipes.
+    ///   - refusal: why a page must not replace the file at a path; nil if it may.
+    init(
+        path: String, title: String, groupsBySource: Bool, refusal: @escaping (String) -> String?
+    ) throws(FileError) {
         file = try AtomicFile(path: path, makeFolders: true)
-        let absolute = absolutePath(path)
-        folder = absolute.splitAtLastSlash?.folder ?? ""
+        folder = absolutePath(path).splitAtLastSlash?.folder ?? ""
+        self.title = Self.escaped(title)
         self.groupsBySource = groupsBySource
-        let name = Self.escaped(title)
-        buffer = """
-            <!doctype html>
-            <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-            <title>\(name)</title><style>
-            \(GalleryStyle.css)
-            </style></head><body>
-            <header><h1>\(name)</h1><p>Every variant of one run; the checkerboard behind a picture shows transparency.</p></header>
-
-            """
+        self.refusal = refusal
     }
 
     /// Adds a card for the item, unless it was skipped.
@@ -43,6 +51,8 @@ struct Gallery: ~Copyable {
     /// - Parameter bytes: the variant's bytes, for embedding; nil for failures.
     mutating func add(_ item: ItemJSON, bytes: [UInt8]?) throws(FileError) {
         if item.outcome == .skipped { return }
+        if cards == Self.cardLimit || buffer.utf8.count >= Self.pageLimit { try turnPage() }
+        cards += 1
         open(section: item.source)
         let source = Self.escaped(item.source)
         let name = Self.escaped(item.output.map(Self.lastComponent) ?? Self.lastComponent(item.source))
@@ -55,7 +65,10 @@ struct Gallery: ~Copyable {
                 <p>\(message)</p></figcaption></figure>
 
                 """
-            if failures.count < Self.listedFailures { failures.append((source, recipe, message)) }
+            if failures.utf8.count < Self.failuresLimit {
+                failures += "<li>\(source) <code>\(recipe)</code><p>\(message)</p></li>\n"
+                failuresListed += 1
+            }
         } else {
             let link = Self.escaped(item.output.map { Self.link(from: folder, to: absolutePath($0)) } ?? "")
             var image = link
@@ -77,22 +90,12 @@ struct Gallery: ~Copyable {
 
                 """
         }
-        if buffer.utf8.count >= 65_536 { try flush() }
     }
 
-    /// Writes the failures and counts, then renames the file to its final path.
+    /// Writes the last page and the first one, and renames them to their final paths.
     consuming func finish(_ summary: BatchSummary) throws(FileError) {
-        closeSection()
-        if !failures.isEmpty {
-            buffer += "<section class=\"list\" id=\"failures\"><h2>Failures</h2><ol>\n"
-            for failure in failures {
-                buffer += "<li>\(failure.source) <code>\(failure.recipe)</code><p>\(failure.message)</p></li>\n"
-            }
-            buffer += "</ol>"
-            let more = summary.failed - failures.count
-            if more > 0 { buffer += "<p>and \(more) more; the report lists them all</p>" }
-            buffer += "</section>\n"
-        }
+        let pages = page
+        try turnPage(isLast: true)
         var counts = [
             ("", String(summary.items), "items"), ("", String(summary.hits), "from the cache"),
             ("", String(summary.outcomes[.rendered, default: 0]), "rendered"),
@@ -101,20 +104,70 @@ struct Gallery: ~Copyable {
         if summary.failed > 0 {
             counts.insert((" class=\"bad\"", String(summary.failed), "<a href=\"#failures\">failed</a>"), at: 3)
         }
-        buffer += "<ul class=\"counts\">"
-        for (style, number, label) in counts { buffer += "<li\(style)><b>\(number)</b>\(label)</li>" }
-        buffer += "</ul>\n"
+        var text = "<ul class=\"counts\">"
+        for (style, number, label) in counts { text += "<li\(style)><b>\(number)</b>\(label)</li>" }
+        text += "</ul>\n"
         if summary.isInterrupted {
-            buffer += "<p>The run was interrupted; this page shows the items finished before that.</p>\n"
+            text += "<p>The run was interrupted; this page shows the items finished before that.</p>\n"
         }
-        buffer += "</body></html>\n"
-        try flush()
+        if pages > 1 { text += navigation((1...pages).map { ($0, String($0)) }) }
+        text += firstCards
+        if failuresListed > 0 {
+            text += "<section class=\"list\" id=\"failures\"><h2>Failures</h2><ol>\n\(failures)</ol>"
+            let more = summary.failed - failuresListed
+            if more > 0 { text += "<p>and \(more) more; the report lists them all</p>" }
+            text += "</section>\n"
+        }
+        if pages > 1 { text += navigation([(2, "next")]) }
+        try file.write(Array(document(title, text).utf8))
         try file.commit()
     }
 
-    private mutating func flush() throws(FileError) {
-        try file.write(Array(buffer.utf8))
+    /// Ends the current page and begins the next one.
+    private mutating func turnPage(isLast: Bool = false) throws(FileError) {
+        closeSection()
+        if page == 1 {
+            firstCards = buffer
+        } else {
+            let path = path(ofPage: page)
+            if let reason = refusal(path) { throw FileError("write", path, reason) }
+            let links = navigation(
+                [(1, "first"), (page - 1, "previous")] + (isLast ? [] : [(page + 1, "next")]))
+            let other = try AtomicFile(path: path)
+            try other.write(Array(document("\(title), page \(page)", links + buffer + links).utf8))
+            try other.commit()
+        }
         buffer = ""
+        embedded = 0
+        cards = 0
+        page += 1
+    }
+
+    private func path(ofPage page: Int) -> String {
+        if page == 1 { return file.path }
+        let suffix = [".html", ".htm"].first(where: file.path.hasSuffix) ?? ""
+        return "\(file.path.dropLast(suffix.count))-\(page)\(suffix)"
+    }
+
+    private func navigation(_ pages: [(number: Int, text: String)]) -> String {
+        let links = pages.map { number, text in
+            let path = Self.link(from: folder, to: absolutePath(path(ofPage: number)))
+            return "<a href=\"\(path)\"\(number == page ? " aria-current=\"page\"" : "")>\(text)</a>"
+        }
+        return "<nav aria-label=\"Pages\">\(links.joined(separator: " "))</nav>\n"
+    }
+
+    private func document(_ title: String, _ body: String) -> String {
+        """
+        <!doctype html>
+        <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+        <title>\(title)</title><style>
+        \(GalleryStyle.css)
+        </style></head><body>
+        <header><h1>\(title)</h1><p>Every variant of one run; the checkerboard behind a picture shows transparency.</p></header>
+        \(body)</body></html>
+
+        """
     }
 
     private mutating func open(section source: String) {

@@ -9,13 +9,16 @@ enum GalleryStyle {
         *{box-sizing:border-box}
         body{margin:0;padding:32px clamp(16px,4vw,56px) 64px;display:flex;flex-direction:column;gap:28px;\
         background:var(--page);color:var(--ink);font:15px/1.45 system-ui,-apple-system,"Segoe UI",sans-serif}
-        header{order:-3}h1{margin:0;font-size:26px;font-weight:650;letter-spacing:-.02em}
+        h1{margin:0;font-size:26px;font-weight:650;letter-spacing:-.02em}
         header p{margin:4px 0 0;color:var(--soft)}
-        .counts{order:-2;display:flex;flex-wrap:wrap;gap:10px;margin:0;padding:0;list-style:none}
+        .counts{display:flex;flex-wrap:wrap;gap:10px;margin:0;padding:0;list-style:none}
         .counts li{padding:8px 14px;border:1px solid var(--line);border-radius:10px;background:var(--card);\
         color:var(--soft);font-size:13px}
         .counts b{display:block;color:var(--ink);font-size:19px;font-weight:600;font-variant-numeric:tabular-nums}
         .counts .bad b,.counts .bad a{color:var(--bad)}
+        nav{display:flex;flex-wrap:wrap;gap:6px}nav a{padding:4px 11px;border:1px solid var(--line);border-radius:8px;\
+        background:var(--card);color:var(--accent);text-decoration:none}
+        nav a[aria-current]{color:var(--ink);font-weight:600}
         h2{margin:0 0 12px;font-size:14px;font-weight:600;overflow-wrap:anywhere}
         .grid{display:grid;grid-template-columns:repeat(auto-fill,minmax(220px,1fr));gap:16px}
         figure{margin:0;display:flex;flex-direction:column;overflow:hidden;border:1px solid var(--line);\

@@ -24,7 +24,8 @@ extension CommandTests {
             defer { images.stop() }
             let token = "the-token-of-this-test"
             try await RunningServer.with(
-                ["sources.deny=denied.test"], environment: ["PIPECTL_ADMIN_TOKEN=" + token]
+                ["sources.deny=denied.test", "masks=\(Samples.folder)/masks"],
+                environment: ["PIPECTL_ADMIN_TOKEN=" + token]
             ) { server in
                 let origin = images.url("/x").dropLast(2)
                 let checks = try HelperProgram([
@@ -52,6 +53,39 @@ extension CommandTests {
             #expect(status == 0, "\(checks.text)")
             #expect(checks.text.split(separator: "\n").last == "done")
             _ = await server.stop()
+        }
+
+        /// `Tests/Page/gallery_test.py` has the checks.
+        @Test(
+            .enabled(
+                if: access("/usr/bin/chromium", X_OK) == 0 && access(python, X_OK) == 0,
+                "needs Debian's chromium and playwright (scripts/install-dependencies chromium)"))
+        func `a contact sheet of 15,000 variants opens within two seconds`() async throws {
+            let folder = ScratchFolder()
+            let small = try #require(ScratchFolder.bytes(at: Samples.original("balloon.webp")))
+            let large = try #require(ScratchFolder.bytes(at: Samples.original("dunes-2mp.jpg")))
+            folder.write(small, to: "out/small.webp")
+            folder.write(large, to: "out/large.jpg")
+            var gallery = try Gallery(
+                path: folder("sheet.html"), title: "15,000 variants", groupsBySource: true, refusal: { _ in nil })
+            for number in 0..<15_000 {
+                var item = ItemJSON(source: "https://h/\(number / 3).jpg", recipe: "circle", outcome: .rendered)
+                let isLarge = number % 3 == 0
+                (item.width, item.height) = isLarge ? (1_600, 1_250) : (240, 240)
+                item.format = isLarge ? "jpeg" : "webp"
+                item.output = folder(isLarge ? "out/large.jpg" : "out/small.webp")
+                try gallery.add(item, bytes: isLarge ? large : small)
+            }
+            var summary = BatchSummary()
+            summary.items = 15_000
+            try gallery.finish(summary)
+            let checks = try HelperProgram([
+                "timeout", "--kill-after=5", "300", Self.python, Self.repository + "/Tests/Page/gallery_test.py",
+                folder("sheet.html"), "15000",
+            ])
+            let status = await checks.end()
+            #expect(status == 0, "\(checks.text)")
+            #expect(checks.text.split(separator: "\n").last == "done")
         }
 
         @Test func `the page is there if anybody on this machine may ask, unless it is switched off`() async throws {
