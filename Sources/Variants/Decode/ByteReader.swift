@@ -10,6 +10,7 @@ struct ByteReader {
     init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
     var count: Int { bytes.count }
+    var array: [UInt8] { [UInt8](bytes) }
 
     func byte(_ offset: Int) -> UInt8? {
         offset >= 0 && offset < bytes.count ? bytes[offset] : nil

@@ -35,6 +35,8 @@ protocol OriginalDecoder: Sendable {
     static func source(_ bytes: UnsafeRawBufferPointer) -> (bytes: VipsArgument, failOn: String)
     /// The loader's own arguments.
     static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)]
+    /// The picture as the file means it, if the loader does not know all that the file says of colours and alpha.
+    static func completed(_ image: Image, _ file: ByteReader) throws(RenderError) -> Image
     /// Rejects a picture, opened but not decoded, that may not fit in memory.
     static func checkMemory(_ image: Image) throws(RenderError)
     /// Whether the decoder's image has the size that the header promised, which limits were checked against.
@@ -53,6 +55,7 @@ extension OriginalDecoder {
         (.bytes(bytes), "truncated")
     }
     static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)] { [] }
+    static func completed(_ image: Image, _ file: ByteReader) throws(RenderError) -> Image { image }
     static func checkMemory(_ image: Image) throws(RenderError) {}
 
     /// Whether the content of a JUMBF superbox begins with the description of content credentials.
@@ -96,12 +99,14 @@ enum Decoding {
         return image
     }
 
-    /// The same for bytes whose header is known. Throws `undecodable` if the decoder reports another size.
+    /// The same for bytes whose header is known, completed. Throws `undecodable` if the decoder reports another size.
     static func open(
         _ bytes: UnsafeRawBufferPointer, _ header: ImageHeader, shrink: Int = 1, frames: Int = 1
     ) throws(RenderError) -> Image {
         let image = try open(bytes, header.format, shrink: shrink, frames: frames)
-        if header.format.decoder?.accepts(image, for: header, shrink: shrink, frames: frames) == true { return image }
+        if let decoder = header.format.decoder, decoder.accepts(image, for: header, shrink: shrink, frames: frames) {
+            return try decoder.completed(image, ByteReader(bytes))
+        }
         throw RenderError(
             .undecodable,
             "the header says \(header.width) × \(header.height) pixels, the decoder \(image.width) × \(image.height)"
