@@ -5,6 +5,12 @@ package enum Negotiation {
     /// Formats that may be offered.
     package static let offered: [ImageFormat] = [.jxl, .avif, .webp]
 
+    /// The order of preference, by the bytes that photographs take at equal scores (docs/benchmarks.md). At the least
+    /// effort, AVIF and WebP take about as many, and more clients show WebP.
+    package static func preferred(_ effort: RenderEffort) -> [ImageFormat] {
+        effort == .quick ? [.jxl, .webp, .avif] : [.jxl, .avif, .webp]
+    }
+
     /// The formats to make, best first; empty keeps the original's family.
     ///
     /// A format counts if `Accept` names it with a weight above zero; the highest weight comes first, among equals the order

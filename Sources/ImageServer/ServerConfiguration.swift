@@ -15,8 +15,9 @@ public struct ServerConfiguration: Sendable {
         get { signature.keys }
         set { signature.keys = newValue }
     }
-    /// Formats that `auto` may choose, best first; default JPEG XL, WebP.
-    public var formats: [ImageFormat] = [.jxl, .webp]
+    /// Formats that `auto` may choose, best first; default JPEG XL, WebP, AVIF. AVIF belongs before WebP if
+    /// the pipeline's `effort` is `thorough`.
+    public var formats: [ImageFormat] = Negotiation.preferred(.quick)
     /// Which recipes the site makes; default all.
     public var recipes = RecipeRules()
     /// Recipes that have names; default none.

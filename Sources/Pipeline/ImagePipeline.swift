@@ -96,7 +96,8 @@ public final class ImagePipeline: Sendable {
         render = RenderStage(
             renderer: renderer,
             libraries: KnownLibraries(renderer, folder: configuration.cacheFolder, threads: threads),
-            quality: configuration.quality, limits: configuration.limits, threads: threads,
+            quality: configuration.quality, effort: configuration.effort, limits: configuration.limits,
+            threads: threads,
             backlog: Backlog("renders", limit: configuration.queue), now: now)
         keep = KeepStage(tiers: tiers, caching: configuration.caching, willStore: configuration.willStore)
         observe.metrics?.start(every: .seconds(5)) { [weak self] in self?.metricCounts }

@@ -25,6 +25,9 @@ public struct PipelineConfiguration: Sendable {
     public var caching = CachingConfiguration()
     /// How resizing trades CPU for fidelity; `balanced` by default.
     public var quality = RenderQuality.balanced
+    /// How hard encoders try to save bytes if a recipe does not say; `quick` by default. It is not part of a variant's key:
+    /// what a process with `thorough` made answers the requests of one with `quick`, and the other way round.
+    public var effort = RenderEffort.quick
     /// Limits of a render.
     public var limits = RenderLimits()
     /// Where pictures are decoded: in this process by default, so that a decoder that crashes or is exploited takes the

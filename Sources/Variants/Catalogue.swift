@@ -110,13 +110,13 @@ extension OutputEncoder {
             switch losslessness {
             case .never: "[:Q]"
             case .onRequest: "[:Q|lossless]"
-            case .always: "[:lossless]"
+            case .always, .unlessFewColours: "[:lossless]"
             case .neverWithoutQuality: ""
             }
         return OutputSpecification.entry(
             format.rawValue, lossless + (canBeProgressive ? "[:progressive]" : ""),
-            quality: losslessness.hasQuality ? String(defaultQuality) : nil, holds: holds, summary: summary,
-            example: example)
+            quality: losslessness.hasQuality ? String(defaultQuality) : nil, hasChroma: hasChroma,
+            hasEffort: efforts != nil, holds: holds, summary: summary, example: example)
     }
 }
 
@@ -124,22 +124,28 @@ extension OutputSpecification {
     /// The documentation of the outputs that leave the format to the picture or the client.
     static let chosenLater = [
         entry(
-            "auto", "[:Q|lossless][:progressive]", quality: "the format's", holds: [.exif, .icc, .xmp],
+            "auto", "[:Q|lossless][:progressive]", quality: "the format's", holds: [.copyright, .exif, .icc, .xmp],
             summary: "The best format the client accepts, else as `original`.", example: "auto"),
         entry(
-            "original", "[:Q|lossless][:progressive]", quality: "the format's", holds: [.exif, .icc, .xmp],
+            "original", "[:Q|lossless][:progressive]", quality: "the format's", holds: [.copyright, .exif, .icc, .xmp],
             summary: "The original's format if it can be written, else JPEG, or PNG with alpha.",
             example: "original:keep=icc"),
     ]
 
     fileprivate static func entry(
-        _ token: String, _ options: String, quality: String?, holds: KeptMetadata, summary: String, example: String
+        _ token: String, _ options: String, quality: String?, hasChroma: Bool = true, hasEffort: Bool = true,
+        holds: KeptMetadata, summary: String, example: String
     ) -> Catalogue.Entry {
         let names = KeptMetadata.names.filter { holds.contains($0.value) }.map { "`\($0.name)`" }
         let list = names.joined(separator: ", ") + (names.count > 1 ? " joined by `+`" : "")
-        let ranges = (quality.map { "Q 1…100 (\($0)); " } ?? "") + "`max=` a size (`20kB`, `20KiB`), `keep=` " + list
+        let ranges =
+            (quality.map { "Q 1…100 (\($0)); " } ?? "") + "`max=` a size (`20kB`, `20KiB`), "
+            + (hasChroma ? "chroma `auto`, " : "") + (hasEffort ? "E 0…9, " : "") + "`keep=` " + list
+        let words = ChromaResolution.allCases.map(\.rawValue).joined(separator: "|")
+        let keys = (hasChroma ? "[:chroma=\(words)]" : "") + (hasEffort ? "[:effort=E]" : "")
         return Catalogue.Entry(
-            role: .output, token: token, grammar: token + options + "[:max=SIZE][:keep=LIST]", ranges: ranges,
+            role: .output, token: token, grammar: token + options + "[:max=SIZE]" + keys + "[:keep=LIST]",
+            ranges: ranges,
             words: ["keep": KeptMetadata.names.filter { holds.contains($0.value) }.map(\.name)], summary: summary,
             example: example)
     }

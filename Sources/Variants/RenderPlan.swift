@@ -55,7 +55,7 @@ struct RenderPlan: Sendable, Hashable {
 
 extension RenderQuality {
     /// The factor that a decoder leaves to the resampler. Decoders average in gamma space over small blocks: the less
-    /// they do, the better the picture; docs/benchmarks.md has the scores.
+    /// they do, the nearer the picture is to what the resampler makes of a full decode (docs/benchmarks.md).
     var leftToResampler: Double {
         switch self {
         case .fast: 1.5

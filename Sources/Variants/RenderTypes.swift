@@ -18,10 +18,12 @@ public struct ImageHeader: Sendable, Hashable {
     public var scans: Int
     /// Bytes of the embedded ICC profile; 0 if there is none.
     public var profileBytes: Int
+    /// Whether the file can hold no more than 256 colours: a GIF, a PNG with a palette or less than 8 bits a sample.
+    public var hasFewColours: Bool
 
     package init(
         format: ImageFormat, width: Int, height: Int, pages: Int = 1, hasAlpha: Bool = false, orientation: Int = 1,
-        scans: Int = 1, profileBytes: Int = 0
+        scans: Int = 1, profileBytes: Int = 0, hasFewColours: Bool = false
     ) {
         self.format = format
         self.width = width
@@ -31,6 +33,7 @@ public struct ImageHeader: Sendable, Hashable {
         self.orientation = orientation
         self.scans = scans
         self.profileBytes = profileBytes
+        self.hasFewColours = hasFewColours
     }
 
     /// The width of the picture as it is meant to be seen, turned by its orientation.
@@ -50,17 +53,38 @@ public enum RenderQuality: String, Sendable, Hashable, CaseIterable {
     case best
 }
 
+/// How hard encoders try to save bytes if a recipe does not say (`effort=`).
+public enum RenderEffort: String, Sendable, Hashable, CaseIterable {
+    /// What a request can wait for. The default.
+    case quick
+    /// For what is made once and sent often: fewer bytes for several times the CPU.
+    case thorough
+}
+
+/// An encoder's efforts, 0…9, for recipes that give none.
+struct DefaultEfforts: Sendable {
+    var quick: Int
+    var thorough: Int
+}
+
+/// The resolution of chroma in a lossy file, in relation to luma's.
+package enum ChromaResolution: String, Sendable, Hashable, CaseIterable {
+    case auto, full, half
+}
+
 /// Metadata kept in an output; everything else is stripped.
 package struct KeptMetadata: OptionSet, Sendable, Hashable {
     /// One bit per kind of metadata.
     package let rawValue: Int
     package init(rawValue: Int) { self.rawValue = rawValue }
-    /// EXIF; its Orientation becomes 1.
+    /// EXIF, as far as it describes the variant: without the thumbnail, and upright.
     package static let exif = KeptMetadata(rawValue: 1)
     /// The ICC profile.
     package static let icc = KeptMetadata(rawValue: 2)
-    /// XMP.
+    /// XMP, as far as it describes the variant.
     package static let xmp = KeptMetadata(rawValue: 4)
+    /// Copyright, artist and credit line alone, as EXIF and XMP; all formats hold the latter.
+    package static let copyright = KeptMetadata(rawValue: 8)
 }
 
 /// An output with its format decided and every default written out; part of the variant key.
@@ -70,21 +94,34 @@ package struct ResolvedOutput: Sendable, Hashable {
     package var quality: Int
     /// Whether every pixel survives encoding.
     package var isLossless: Bool
+    /// Whether the encoder may choose to be lossless.
+    package var mayBeLossless: Bool
     /// Largest size in bytes; nil without a budget.
     package var maxBytes: Int?
     /// Progressive JPEG or interlaced PNG.
     package var isProgressive: Bool
+    package var chroma: ChromaResolution
+    /// 0…9; 0 if the encoder has none to choose.
+    package var effort: Int
+    /// Whether the recipe gives the effort. If it does not, the effort is not part of the variant's key: what a batch
+    /// made with more of it answers a server's request.
+    package var isEffortGiven: Bool
     package var keep: KeptMetadata
 
     package init(
-        format: ImageFormat, quality: Int = 80, isLossless: Bool = false, maxBytes: Int? = nil,
-        isProgressive: Bool = false, keep: KeptMetadata = []
+        format: ImageFormat, quality: Int = 80, isLossless: Bool = false, mayBeLossless: Bool = false,
+        maxBytes: Int? = nil, isProgressive: Bool = false, chroma: ChromaResolution = .auto, effort: Int? = nil,
+        keep: KeptMetadata = []
     ) {
         self.format = format
         self.quality = quality
         self.isLossless = isLossless
+        self.mayBeLossless = mayBeLossless
         self.maxBytes = maxBytes
         self.isProgressive = isProgressive
+        self.chroma = chroma
+        self.effort = effort ?? format.encoder?.efforts?.quick ?? 0
+        isEffortGiven = effort != nil
         self.keep = keep
     }
 }

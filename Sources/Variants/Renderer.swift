@@ -151,7 +151,7 @@ extension InProcessRenderer {
 /// One render on the current thread; `original` stays valid throughout.
 struct Render {
     let job: RenderJob
-    let original: UnsafeRawBufferPointer
+    private var original: UnsafeRawBufferPointer
     let context: RenderContext
     private let pictures: SharedPictures
     private let started = SystemClock.monotonic.seconds
@@ -167,17 +167,43 @@ struct Render {
     }
 
     func variant() throws(RenderError) -> RenderedVariant {
+        try mending { render throws(RenderError) in try render.variantOfBytes() }
+    }
+
+    func pixels() throws(RenderError) -> PixelBuffer {
+        try mending { render throws(RenderError) in try render.pixelsOfBytes() }
+    }
+
+    /// Runs `body`, and again with mended bytes if the original cannot be decoded but can be mended.
+    private func mending<Value>(_ body: (Render) throws(RenderError) -> Value) throws(RenderError) -> Value {
+        do throws(RenderError) { return try body(self) } catch {
+            guard error.code == .undecodable, let mended = job.header.format.decoder?.mended(original) else {
+                throw error
+            }
+            try context.control.check()
+            var second = self
+            second.original = mended.bytes
+            return try withExtendedLifetime(mended) { () throws(RenderError) in try body(second) }
+        }
+    }
+
+    private func variantOfBytes() throws(RenderError) -> RenderedVariant {
         try Encoding.checkAvailability(job.output)
         let (frames, metadata, plan) = try open(frames: job.frameCount)
         let opened = SystemClock.monotonic.seconds
         let (pixels, profile) = try finished(frames, plan)
         let computed = SystemClock.monotonic.seconds
         let computedCPU = SystemClock.threadCPU.seconds
-        var kept = metadata
+        var kept = metadata.kept(
+            job.output.keep, of: PixelSize(width: pixels.width, height: pixels.height), isUpright: job.recipe.orients,
+            tiff: ByteReader(original))
         if job.output.keep.contains(.icc) { kept.profile = profile }
         try context.control.beginEncoding()
-        let bytes = try Encoding.encode(
-            pixels, EncodeJob(output: job.output, kept: kept, control: context.control))
+        var encode = EncodeJob(output: job.output, kept: kept, control: context.control)
+        if job.header.hasFewColours, pixels.width * pixels.height < job.header.width * job.header.height {
+            encode.bound = job.original.count
+        }
+        let bytes = try Encoding.encode(pixels, encode)
         let ended = SystemClock.monotonic.seconds
         var variant = RenderedVariant(
             bytes: bytes, format: job.output.format, width: pixels.width, height: pixels.height,
@@ -191,7 +217,7 @@ struct Render {
         return variant
     }
 
-    func pixels() throws(RenderError) -> PixelBuffer {
+    private func pixelsOfBytes() throws(RenderError) -> PixelBuffer {
         let (frames, _, plan) = try open(frames: 1)
         let picture = try applySteps(to: picture(of: frames, 0, plan))
         let image = try picture.image.withAlpha()
@@ -215,15 +241,11 @@ struct Render {
             throw .overLimit("an ICC profile size of \(profile.count) is", "profileBytes", job.limits.profileBytes)
         }
         var metadata = KeptBlobs()
-        if job.output.keep.contains(.exif) {
-            let exif = image.blob("exif-data")
-            metadata.exif = job.recipe.orients ? exif.map(KeptBlobs.upright) : exif
+        if !job.output.keep.isEmpty {
+            metadata.exif = image.blob("exif-data")
+            metadata.xmp = image.blob("xmp-data")
         }
-        if job.output.keep.contains(.xmp) {
-            let xmp = image.blob("xmp-data")
-            metadata.xmp = job.recipe.orients ? xmp.map(KeptBlobs.uprightXMP) : xmp
-        }
-        return (try FrameSequence(image, job.header.format, count: frames), metadata, plan)
+        return (try FrameSequence(image, count: frames), metadata, plan)
     }
 
     private func picture(

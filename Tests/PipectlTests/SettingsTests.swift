@@ -99,10 +99,17 @@ import Variants
         #expect(Mirror(reflecting: limits).children.compactMap(\.label).sorted() == (names + ["formats"]).sorted())
     }
 
+    @Test func `encoders try harder in all commands but serve`() throws {
+        #expect(try Settings().configuration(serves: true).pipeline.effort == .quick)
+        #expect(try Settings().configuration().pipeline.effort == .thorough)
+        #expect(try Settings(assignments: ["render.effort=quick"]).configuration().pipeline.effort == .quick)
+    }
+
     @Test func `the server's defaults are the library's but for the isolation, which the table says`() throws {
         let command = try Settings(environment: ["HOME": "/h"]).configuration(serves: true).pipelineConfiguration()
         let library = PipelineConfiguration()
         #expect(command.disk == library.disk && command.memory == library.memory && command.quality == library.quality)
+        #expect(command.effort == library.effort)
         #expect(command.acceptedTypes == library.acceptedTypes && command.limits == library.limits)
         #expect(command.caching == library.caching && command.fetch == library.fetch)
         guard case .inProcess = library.isolation, case .workers(let workers) = command.isolation else {

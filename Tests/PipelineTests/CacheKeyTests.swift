@@ -20,6 +20,10 @@ struct CacheKeyTests {
             try key(output: ResolvedOutput(format: .jpeg, quality: 81)),
             try key(output: ResolvedOutput(format: .jpeg, isProgressive: true)),
             try key(output: ResolvedOutput(format: .jpeg, maxBytes: 20_000)),
+            try key(output: ResolvedOutput(format: .jpeg, chroma: .full)),
+            try key(output: ResolvedOutput(format: .jpeg, effort: 0)),
+            try key(output: ResolvedOutput(format: .jpeg, effort: 6)),
+            try key(output: ResolvedOutput(format: .webp, mayBeLossless: true)),
             try key(output: ResolvedOutput(format: .jpeg, keep: .icc)), try key(quality: .fast), try key(frames: 2),
             try key(masks: ["star": "1"]), try key(masks: ["star": "2"]), try key(masks: ["blob": "1"]),
             try key(masks: ["star": "1", "blob": "1"]), try key(revision: "2"),
@@ -29,6 +33,25 @@ struct CacheKeyTests {
         #expect(try key() == key())
         // How an output was written is not in the key, only what it comes to.
         #expect(try key(recipe: "thumbnail:40x40:fit,jpeg:80") == key(recipe: "thumbnail:40"))
+    }
+
+    @Test func `what was made with more effort answers for less, unless an effort was asked for`() async throws {
+        let folder = CacheFolder()
+        func image(_ effort: RenderEffort, _ recipe: String) async throws -> ImageResponse {
+            var configuration = PipelineConfiguration()
+            configuration.cacheFolder = folder.path
+            configuration.effort = effort
+            let pipeline = try ImagePipeline(configuration)
+            let bytes = ImageSource.bytes(sample("originals/meadow-small.jpg"), name: "meadow")
+            let response = try await pipeline.respond(to: ImageRequest(bytes, recipe: try Recipe(recipe)))
+            await pipeline.shutdown()
+            return response
+        }
+        let batch = try await image(.thorough, "thumbnail:99,avif")
+        let served = try await image(.quick, "thumbnail:99,avif")
+        #expect(batch.outcome == .rendered && served.outcome == .disk && served.bytes == batch.bytes)
+        let asked = try await image(.quick, "thumbnail:99,avif:effort=0")
+        #expect(asked.outcome == .rendered && asked.bytes != batch.bytes)
     }
 
     @Test func `parts do not run into one another`() throws {

@@ -21,7 +21,10 @@ import Testing
         ("circle,,jpeg", "step 2, ``: expected the name of a step; remove the extra comma"),
         ("jpeg,circle", "step 1, `jpeg`: an output ends the recipe; expected `jpeg` as the last step only"),
         ("orient:off,orient:off", "step 2, `orient:off`: `orient` is given twice"),
-        ("jpeg:progresive", "`progresive`; expected one of `lossless`, `progressive`, `max=`, `keep=`; did you mean"),
+        (
+            "jpeg:progresive",
+            "`progresive`; expected one of `lossless`, `progressive`, `max=`, `chroma=`, `effort=`, `keep=`; did you mean"
+        ),
         ("jpeg:-1", "step 1, `jpeg:-1`: the quality must be a whole number, not `-1`"),
         ("jpeg:101", "step 1, `jpeg:101`: the quality must be 1…100, not `101`"),
         ("png:80", "step 1, `png:80`: `png` is lossless and takes no quality; remove `80`"),
@@ -89,6 +92,9 @@ import Testing
         "dpr:0.1,blur:1", "orient", "orient:on", "orient:off:x", "profile:drop", "frames:0", "frames:some",
         "frames:-1", "jpeg:0", "jpeg:lossless", "jpeg:80.5", "jpeg:80:90", "webp:80:lossless", "webp:progressive",
         "webp:max=0", "webp:max=20KB", "webp:max=0.5", "webp:max=9999999999999", "webp:max=-1kB", "webp:max=1e3",
+        "jpeg:effort=3", "gif:effort=3", "avif:effort=10", "avif:effort=-1", "avif:effort=", "png:effort=1.5",
+        "webp:chroma=full",
+        "jpeg:chroma=4:2:0", "jpeg:chroma=", "avif:lossless:chroma=half", "jpeg:chroma=full:chroma=half",
         "jpeg:keep=", "jpeg:keep=gps", "jpeg:keep=exif+", "jpeg:keep=exif:keep=icc", "jpeg:quality=80", "jpeg,png",
         "jpeg,", ",", " jpeg", "jpeg ", "@", "@a b", "jpeg\n", "circle,\0", "🙂", "thumbnail:3🙂x4",
     ])

@@ -74,20 +74,66 @@ import Testing
         #expect(try Recipe(text).resolvedOutput(for: header, negotiated: [.jxl, .webp]).format == expected)
     }
 
+    @Test func `a PNG is lossless unless its original has few colours`() throws {
+        for (format, few, text, isLossless) in [
+            (ImageFormat.png, false, "", true), (.png, true, "", false), (.png, true, "png", false),
+            (.png, true, "png:lossless", true), (.png, true, "original:lossless", true), (.gif, true, "png", false),
+            (.jpeg, false, "circle", true),
+        ] {
+            let header = ImageHeader(format: format, width: 400, height: 300, hasFewColours: few)
+            let output = try Recipe(text).resolvedOutput(for: header)
+            #expect(output.format == .png && output.isLossless == isLossless, "\(text) of \(format)")
+        }
+    }
+
+    @Test func `WebP goes before other formats where the original is a PNG or GIF`() throws {
+        for (format, expected) in [(ImageFormat.png, ImageFormat.webp), (.gif, .webp), (.jpeg, .jxl), (.webp, .jxl)] {
+            let output = try Recipe("auto").resolvedOutput(for: Self.header(format), negotiated: [.jxl, .avif, .webp])
+            #expect(output.format == expected)
+        }
+        func format(_ recipe: String, _ negotiated: [ImageFormat], _ effort: RenderEffort) throws -> ImageFormat {
+            try Recipe(recipe).resolvedOutput(for: Self.header(.png), negotiated: negotiated, effort: effort).format
+        }
+        #expect(try format("auto", [.jxl], .quick) == .jxl)
+        // With more effort AVIF does.
+        #expect(try format("auto", [.jxl, .webp, .avif], .thorough) == .avif)
+        #expect(try format("auto:effort=1", [.jxl, .webp, .avif], .thorough) == .webp)
+        #expect(try format("auto:effort=2", [.jxl, .webp, .avif], .quick) == .avif)
+    }
+
     @Test(arguments: [
-        ("jpeg", "jpeg:quality=80:lossless=no:max=none:progressive=no:keep=none"),
-        ("jpeg:80", "jpeg:quality=80:lossless=no:max=none:progressive=no:keep=none"),
-        ("webp", "webp:quality=82:lossless=no:max=none:progressive=no:keep=none"),
-        ("avif", "avif:quality=70:lossless=no:max=none:progressive=no:keep=none"),
-        ("jxl", "jxl:quality=79:lossless=no:max=none:progressive=no:keep=none"),
-        ("png:progressive", "png:quality=100:lossless=yes:max=none:progressive=yes:keep=none"),
-        ("gif", "gif:quality=100:lossless=yes:max=none:progressive=no:keep=none"),
-        ("webp:lossless", "webp:quality=100:lossless=yes:max=none:progressive=no:keep=none"),
-        ("webp:max=20kB", "webp:quality=100:lossless=no:max=20000:progressive=no:keep=none"),
-        ("webp:70:max=1KiB", "webp:quality=70:lossless=no:max=1024:progressive=no:keep=none"),
-        ("original:70:progressive", "jpeg:quality=70:lossless=no:max=none:progressive=yes:keep=none"),
-        ("profile:keep,jpeg:keep=exif", "jpeg:quality=80:lossless=no:max=none:progressive=no:keep=exif+icc"),
-        ("profile:keep,gif", "gif:quality=100:lossless=yes:max=none:progressive=no:keep=none"),
+        ("jpeg", "jpeg:quality=80:lossless=no:max=none:progressive=no:chroma=auto:effort=none:keep=none"),
+        ("jpeg:80", "jpeg:quality=80:lossless=no:max=none:progressive=no:chroma=auto:effort=none:keep=none"),
+        ("webp", "webp:quality=82:lossless=auto:max=none:progressive=no:chroma=auto:effort=none:keep=none"),
+        ("avif", "avif:quality=70:lossless=no:max=none:progressive=no:chroma=auto:effort=none:keep=none"),
+        ("jxl", "jxl:quality=79:lossless=auto:max=none:progressive=no:chroma=auto:effort=none:keep=none"),
+        ("png:progressive", "png:quality=100:lossless=yes:max=none:progressive=yes:chroma=auto:effort=none:keep=none"),
+        ("gif", "gif:quality=100:lossless=yes:max=none:progressive=no:chroma=auto:effort=none:keep=none"),
+        ("webp:lossless", "webp:quality=100:lossless=yes:max=none:progressive=no:chroma=auto:effort=none:keep=none"),
+        ("webp:max=20kB", "webp:quality=100:lossless=auto:max=20000:progressive=no:chroma=auto:effort=none:keep=none"),
+        ("webp:70:max=1KiB", "webp:quality=70:lossless=no:max=1024:progressive=no:chroma=auto:effort=none:keep=none"),
+        (
+            "original:70:progressive",
+            "jpeg:quality=70:lossless=no:max=none:progressive=yes:chroma=auto:effort=none:keep=none"
+        ),
+        (
+            "profile:keep,jpeg:keep=exif",
+            "jpeg:quality=80:lossless=no:max=none:progressive=no:chroma=auto:effort=none:keep=exif+icc"
+        ),
+        ("webp:82", "webp:quality=82:lossless=no:max=none:progressive=no:chroma=auto:effort=none:keep=none"),
+        (
+            "avif:chroma=full:effort=5",
+            "avif:quality=70:lossless=no:max=none:progressive=no:chroma=full:effort=5:keep=none"
+        ),
+        (
+            "avif:lossless:chroma=full",
+            "avif:quality=100:lossless=yes:max=none:progressive=no:chroma=auto:effort=none:keep=none"
+        ),
+        (
+            "original:chroma=half",
+            "jpeg:quality=80:lossless=no:max=none:progressive=no:chroma=half:effort=none:keep=none"
+        ),
+        ("profile:keep,gif", "gif:quality=100:lossless=yes:max=none:progressive=no:chroma=auto:effort=none:keep=none"),
     ])
     func `a resolved output has every option written out`(text: String, description: String) throws {
         #expect(try Recipe(text).resolvedOutput(for: Self.header(.jpeg)).description == description)
@@ -95,9 +141,10 @@ import Testing
 
     @Test func `one output resolves alike however it was asked for`() throws {
         let header = Self.header(.webp)
-        let outputs = try ["", "auto", "original", "webp", "webp:82", "original:82"].map {
-            try Recipe($0).resolvedOutput(for: header)
-        }
+        let outputs = try ["", "auto", "original", "webp"].map { try Recipe($0).resolvedOutput(for: header) }
         #expect(Set(outputs).count == 1)
+        // With a quality it is lossy as asked.
+        let lossy = try ["auto:82", "webp:82", "original:82"].map { try Recipe($0).resolvedOutput(for: header) }
+        #expect(Set(lossy).count == 1 && lossy[0] != outputs[0])
     }
 }

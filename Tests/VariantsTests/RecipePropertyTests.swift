@@ -115,16 +115,21 @@ final class RecipeWriter {
     func output() -> String {
         let kind = pick(OutputSpecification.Kind.allCases.map(\.rawValue))
         let size = pick([whole(1...999_999_999), whole(1...900) + "KiB", whole(1...900) + "kB", "1.5MB", "3MiB"])
-        let list = ["exif", "icc", "xmp"].shuffled(using: &random).prefix(int(1...3)).joined(separator: "+")
+        let kinds = ["copyright", "exif", "icc", "xmp"].shuffled(using: &random)
+        let list = kinds.prefix(int(1...4)).joined(separator: "+")
         let options = [maybe("max=" + size), maybe("keep=" + list)]
         let progressive = maybe("progressive")
+        let chroma = maybe("chroma=" + pick(["auto", "full", "half"]))
+        let effort = maybe("effort=" + whole(0...9))
         switch kind {
-        case "png": return kind + shuffled(options + [progressive, maybe("lossless")])
+        case "png": return kind + shuffled(options + [progressive, maybe("lossless"), effort])
         case "tiff": return kind + shuffled([options[0], maybe("keep=xmp+icc"), maybe("lossless")])
         case "gif": return kind + shuffled([options[0], maybe("keep=xmp")])
-        case "jpeg": return kind + maybe(":" + whole(1...100)) + shuffled(options + [progressive])
-        case "auto", "original": return kind + maybe(":" + whole(1...100)) + shuffled(options + [progressive])
-        default: return kind + pick(["", ":lossless", ":" + whole(1...100)]) + shuffled(options)
+        case "jpeg": return kind + maybe(":" + whole(1...100)) + shuffled(options + [progressive, chroma])
+        case "auto", "original":
+            return kind + maybe(":" + whole(1...100)) + shuffled(options + [progressive, chroma, effort])
+        case "avif": return kind + maybe(":" + whole(1...100)) + shuffled(options + [chroma, effort])
+        default: return kind + pick(["", ":lossless", ":" + whole(1...100)]) + shuffled(options + [effort])
         }
     }
 

@@ -70,3 +70,10 @@ extension RenderLimits {
         return limits
     }
 }
+
+extension KeptBlobs {
+    /// EXIF that has no sizes in it, as an upright variant keeps it.
+    static func upright(_ exif: [UInt8]) -> [UInt8] {
+        Self.exif(exif, of: PixelSize(width: 1, height: 1), isUpright: true) ?? []
+    }
+}

@@ -46,14 +46,25 @@ typedef struct CVipsRegion {
 /// Fundamental GTypes (`G_TYPE_MAKE_FUNDAMENTAL`) and the log level that is silenced.
 enum { CVIPS_TYPE_BOOLEAN = 20, CVIPS_TYPE_INT = 24, CVIPS_TYPE_DOUBLE = 60, CVIPS_LOG_WARNING = 16 };
 /// The values of `VipsBandFormat` and `VipsInterpretation` that are compared with.
-enum { CVIPS_FORMAT_UCHAR = 0, CVIPS_FORMAT_USHORT = 2, CVIPS_FORMAT_FLOAT = 6, CVIPS_FORMAT_DOUBLE = 8 };
+enum {
+    CVIPS_FORMAT_UCHAR = 0,
+    CVIPS_FORMAT_CHAR = 1,
+    CVIPS_FORMAT_USHORT = 2,
+    CVIPS_FORMAT_SHORT = 3,
+    CVIPS_FORMAT_UINT = 4,
+    CVIPS_FORMAT_INT = 5,
+    CVIPS_FORMAT_FLOAT = 6,
+    CVIPS_FORMAT_DOUBLE = 8
+};
 enum {
     CVIPS_INTERPRETATION_MULTIBAND = 0,
     CVIPS_INTERPRETATION_BW = 1,
     CVIPS_INTERPRETATION_CMYK = 15,
+    CVIPS_INTERPRETATION_RGB = 17,
     CVIPS_INTERPRETATION_SRGB = 22,
     CVIPS_INTERPRETATION_RGB16 = 25,
-    CVIPS_INTERPRETATION_GREY16 = 26
+    CVIPS_INTERPRETATION_GREY16 = 26,
+    CVIPS_INTERPRETATION_SCRGB = 28
 };
 
 #pragma clang assume_nonnull begin
@@ -162,6 +173,21 @@ typedef struct CVipsHEIF {
 /// Asks libheif, if it is loaded, and has it load its plug-ins, which it could not do in a process that is locked down.
 /// Returns whether it is loaded.
 int cvips_heif(CVipsHEIF *heif);
+
+/// What inflating gave: the bytes read and made, the Adler-32 of what was made, and whether the data came to its end.
+typedef struct CVipsInflated {
+    size_t used, made;
+    unsigned adler;
+    int is_complete;
+} CVipsInflated;
+
+/// Inflates deflate data (RFC 1951) without keeping the result, until more than `limit` bytes are made. Returns whether
+/// zlib, which libvips loads, could be used.
+int cvips_inflate(const void *data, size_t count, size_t limit, CVipsInflated *result);
+
+/// Decodes the first frame of a JPEG XL picture, with the libjxl at `path`, which must be loaded, to RGBA of 8 bits.
+/// Returns whether it fills the `bytes` of `pixels`.
+int cvips_jxl_first_frame(const char *path, const void *data, size_t count, void *pixels, size_t bytes);
 
 /// Calls `visit` with the path of each shared library of this process, as the loader found it.
 void cvips_each_library(void (*visit)(const char *_Nullable path, void *_Nullable user), void *_Nullable user);

@@ -7,6 +7,7 @@ struct RenderStage: Sendable {
     let renderer: any Rendering
     let libraries: KnownLibraries
     let quality: RenderQuality
+    let effort: RenderEffort
     let limits: RenderLimits
     let threads: OwnedThreads
     let backlog: Backlog
@@ -28,7 +29,8 @@ struct RenderStage: Sendable {
     ) async throws(PipelineError) -> Plan {
         let header = try header(of: original, admitted)
         let libraries = await libraries()
-        let output = recipe.resolvedOutput(for: header, negotiated: admitted.request.negotiated, with: libraries)
+        let output = recipe.resolvedOutput(
+            for: header, negotiated: admitted.request.negotiated, with: libraries, effort: effort)
         var plan = Plan(header: header, recipe: recipe, output: output, libraries: libraries, key: "")
         plan.key = key(plan, libraries, original, admitted)
         return plan

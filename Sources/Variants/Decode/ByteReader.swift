@@ -10,7 +10,7 @@ struct ByteReader {
     init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
     var count: Int { bytes.count }
-    var array: [UInt8] { [UInt8](bytes) }
+    var all: UnsafeRawBufferPointer { bytes }
 
     func byte(_ offset: Int) -> UInt8? {
         offset >= 0 && offset < bytes.count ? bytes[offset] : nil
@@ -78,7 +78,10 @@ struct ByteReader {
     func text(_ offset: Int, limit: Int) -> String? {
         var bytes: [UInt8] = []
         while bytes.count < limit, let byte = byte(offset + bytes.count), byte != 0 { bytes.append(byte) }
-        let text = String(decoding: bytes, as: UTF8.self)
+        // Cameras and editors also write ISO 8859-1.
+        let text =
+            String(validating: bytes, as: UTF8.self)
+            ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
         guard let first = text.firstIndex(where: { $0 != " " }), let last = text.lastIndex(where: { $0 != " " }) else {
             return nil
         }

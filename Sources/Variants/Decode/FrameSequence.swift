@@ -10,7 +10,7 @@ struct FrameSequence {
     let timing: FrameTiming?
 
     /// Throws `undecodable` if the file has fewer than `count` frames.
-    init(_ strip: Image, _ format: ImageFormat, count: Int) throws(RenderError) {
+    init(_ strip: Image, count: Int) throws(RenderError) {
         self.strip = strip
         self.count = count
         guard count > 1 else {
@@ -22,7 +22,8 @@ struct FrameSequence {
             throw RenderError(
                 .undecodable, "the animation has fewer frames than the \(count) its header says; it may be cut short")
         }
-        let shown = delays.prefix(count).map { $0 == 0 ? format.decoder?.zeroDelay ?? 0 : $0 }
+        // Browsers show a frame for 100 ms if it asks for 10 or less.
+        let shown = delays.prefix(count).map { $0 <= 10 ? 100 : $0 }
         timing = FrameTiming(delays: shown, loops: max(0, strip.integer("loop") ?? 0))
     }
 

@@ -2,49 +2,20 @@
 enum GIFDecoder: OriginalDecoder {
     static let format = ImageFormat.gif
     static let loader = "gifload_buffer"
-    static let zeroDelay = 100
     /// Counting stops here; the limits checked afterwards are far lower.
     static let maxCountedFrames = 100_000
 
     static func recognises(_ file: ByteReader) -> Bool { file.matches("GIF87a") || file.matches("GIF89a") }
 
-    /// The size is that of the canvas as decoders allocate it: the logical screen, enlarged if the first frame extends
-    /// beyond it. Later frames are clipped to it.
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {
-        guard let screenWidth = file.uint16(6, .little), let screenHeight = file.uint16(8, .little),
-            let flags = file.byte(10), file.byte(12) != nil
-        else { throw ImageHeader.damaged("GIF", "its screen descriptor is cut short") }
-        var width = screenWidth
-        var height = screenHeight
-        var frames = 0
-        var hasAlpha = false
-        var offset = 13 + colourTableBytes(flags)
-        while frames < maxCountedFrames, let block = file.byte(offset) {
-            if block == 0x21 {
-                if file.byte(offset + 1) == 0xF9, let control = file.byte(offset + 3), control & 1 == 1 {
-                    hasAlpha = true
-                }
-                offset = endOfSubBlocks(file, offset + 2)
-            } else if block == 0x2C {
-                guard let left = file.uint16(offset + 1, .little), let top = file.uint16(offset + 3, .little),
-                    let frameWidth = file.uint16(offset + 5, .little),
-                    let frameHeight = file.uint16(offset + 7, .little), let local = file.byte(offset + 9)
-                else { break }
-                frames += 1
-                if frames == 1 {
-                    width = max(width, left + frameWidth)
-                    height = max(height, top + frameHeight)
-                }
-                offset = endOfSubBlocks(file, offset + 11 + colourTableBytes(local))
-            } else if block == 0x3B {
-                break
-            } else {
-                offset += 1  // stray bytes between blocks, which decoders skip
-            }
+        guard let found = Frames(file) else {
+            throw ImageHeader.damaged("GIF", "its screen descriptor is cut short")
         }
-        guard frames > 0 else { throw ImageHeader.damaged("GIF", "it has no frame") }
-        try ImageHeader.checkSize("GIF", width, height)
-        return ImageHeader(format: .gif, width: width, height: height, pages: frames, hasAlpha: hasAlpha)
+        guard found.count > 0 else { throw ImageHeader.damaged("GIF", "it has no frame") }
+        try ImageHeader.checkSize("GIF", found.canvas.right, found.canvas.bottom)
+        return ImageHeader(
+            format: .gif, width: found.canvas.right, height: found.canvas.bottom, pages: found.count,
+            hasAlpha: found.namesTransparency || found.leavesHoles, hasFewColours: true)
     }
 
     static func details(_ file: ByteReader) -> ImageDetails {
@@ -55,11 +26,153 @@ enum GIFDecoder: OriginalDecoder {
 
     static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)] { [("n", .int(frames))] }
 
-    private static func colourTableBytes(_ flags: UInt8) -> Int { flags & 0x80 == 0 ? 0 : 3 << (Int(flags & 7) + 1) }
+    /// What no frame has painted, and what a frame cleared, is transparent in browsers. libvips makes it so only if a
+    /// frame names a transparent colour: without one in the file it drops alpha, and a frame without one is cleared to
+    /// the background colour. So frames that clear themselves get a colour they do not use, and a file without any gets
+    /// one more frame, which is not decoded.
+    static func source(_ bytes: UnsafeRawBufferPointer) -> (bytes: VipsArgument, failOn: String) {
+        let file = ByteReader(bytes)
+        guard let found = Frames(file), found.leavesHoles, !found.namesTransparency || !found.clearing.isEmpty else {
+            return (.bytes(bytes), "truncated")
+        }
+        // A graphic control that names colour 0 transparent, and one pixel of that colour.
+        let transparent: [UInt8] = [
+            0x21, 0xF9, 4, 1, 0, 0, 0, 0, 0x2C, 0, 0, 0, 0, 1, 0, 1, 0, 0x80, 0, 0, 0, 0, 0, 0, 2, 2, 0x44, 1, 0, 0x3B,
+        ]
+        let end = found.namesTransparency ? bytes.count : min(found.end, bytes.count)
+        let storage = PixelStorage(byteCount: end + (found.namesTransparency ? 0 : transparent.count))
+        storage.write(UnsafeRawBufferPointer(rebasing: bytes[..<end]), at: 0)
+        if !found.namesTransparency { transparent.withUnsafeBytes { storage.write($0, at: end) } }
+        for frame in found.clearing {
+            guard let index = unusedColour(file, frame.data) else { continue }
+            storage.mutableBytes[frame.control + 3] |= 1
+            storage.mutableBytes[frame.control + 6] = index
+        }
+        return (.stored(storage), "truncated")
+    }
 
-    private static func endOfSubBlocks(_ reader: ByteReader, _ start: Int) -> Int {
-        var offset = start
-        while let length = reader.byte(offset), length > 0 { offset += 1 + Int(length) }
-        return offset + 1
+    /// A colour that no pixel of a frame has; nil if there is none. Every colour that LZW data paints with occurs among
+    /// its codes, so following their lengths (GIF89a appendix F) is enough.
+    static func unusedColour(_ file: ByteReader, _ data: Int) -> UInt8? {
+        guard let size = file.byte(data), size == 8 else { return 255 }
+        var isUsed = [Bool](repeating: false, count: 256)
+        // `next` is the number that the table's next entry gets: none for the first code after it was cleared.
+        var (bits, count, length, next) = (0, 0, 9, 257)
+        var at = data + 1
+        while let block = file.byte(at), block > 0 {
+            for offset in at + 1...at + Int(block) {
+                bits |= Int(file.byte(offset) ?? 0) << count
+                count += 8
+                guard count >= length else { continue }
+                let code = bits & (1 << length - 1)
+                (bits, count) = (bits >> length, count - length)
+                if code == 257 { return isUsed.firstIndex(of: false).map { UInt8($0) } }
+                if code == 256 {
+                    (length, next) = (9, 257)
+                    continue
+                }
+                if code < 256 { isUsed[code] = true }
+                next += 1
+                if next == 1 << length, length < 12 { length += 1 }
+            }
+            at += 1 + Int(block)
+        }
+        return isUsed.firstIndex(of: false).map { UInt8($0) }
+    }
+}
+
+extension GIFDecoder {
+    /// A rectangle of the canvas.
+    private struct Area {
+        var left = 0
+        var top = 0
+        var right: Int
+        var bottom: Int
+
+        func contains(_ other: Area) -> Bool {
+            left <= other.left && top <= other.top && right >= other.right && bottom >= other.bottom
+        }
+
+        /// The part within another; nil if there is none.
+        func clipped(to other: Area) -> Area? {
+            let part = Area(
+                left: max(left, other.left), top: max(top, other.top), right: min(right, other.right),
+                bottom: min(bottom, other.bottom))
+            return part.left < part.right && part.top < part.bottom ? part : nil
+        }
+    }
+
+    /// What the blocks of a file say of its frames.
+    private struct Frames {
+        /// The canvas as decoders allocate it: the logical screen, enlarged if the first frame extends beyond it. Later
+        /// frames are clipped to it.
+        private(set) var canvas: Area
+        private(set) var count = 0
+        private(set) var namesTransparency = false
+        /// Whether a frame is shown while some of the canvas has not been painted, or was cleared.
+        private(set) var leavesHoles = false
+        /// The frames without a transparent colour that are cleared after they were shown (GIF89a §23, disposal 2): the
+        /// offsets of their graphic control extension and of their data.
+        private(set) var clearing: [(control: Int, data: Int)] = []
+        /// The end of the last block, where the trailer is.
+        private(set) var end = 0
+
+        /// Fails if the file ends within the screen descriptor.
+        init?(_ file: ByteReader) {
+            guard let width = file.uint16(6, .little), let height = file.uint16(8, .little),
+                let flags = file.byte(10), file.byte(12) != nil
+            else { return nil }
+            canvas = Area(right: width, bottom: height)
+            end = 13 + Self.colourTableBytes(flags)
+            var control: Int?
+            /// What may not have been painted: the canvas, or what was cleared last.
+            var hole: Area?
+            while count < maxCountedFrames, let block = file.byte(end) {
+                if block == 0x21 {
+                    if file.byte(end + 1) == 0xF9 { control = end }
+                    end = Self.endOfSubBlocks(file, end + 2)
+                } else if block == 0x2C {
+                    guard let left = file.uint16(end + 1, .little), let top = file.uint16(end + 3, .little),
+                        let frameWidth = file.uint16(end + 5, .little),
+                        let frameHeight = file.uint16(end + 7, .little), let local = file.byte(end + 9)
+                    else { break }
+                    let area = Area(left: left, top: top, right: left + frameWidth, bottom: top + frameHeight)
+                    count += 1
+                    if count == 1 {
+                        canvas.right = max(canvas.right, area.right)
+                        canvas.bottom = max(canvas.bottom, area.bottom)
+                        hole = canvas
+                    }
+                    let data = end + 10 + Self.colourTableBytes(local)
+                    let flags = control.flatMap { file.byte($0 + 3) } ?? 0
+                    if flags & 1 == 1 { namesTransparency = true }
+                    let isCovered = hole.map { flags & 1 == 0 && area.contains($0) } ?? true
+                    if !isCovered { leavesHoles = true }
+                    switch flags >> 2 & 7 {  // The disposal (§23).
+                    case 2:
+                        hole = area.clipped(to: canvas)
+                        if flags & 1 == 0, let control { clearing.append((control, data)) }
+                    case 3, 4: break
+                    default: if isCovered { hole = nil }
+                    }
+                    control = nil
+                    end = Self.endOfSubBlocks(file, data + 1)
+                } else if block == 0x3B {
+                    break
+                } else {
+                    end += 1  // stray bytes between blocks, which decoders skip
+                }
+            }
+        }
+
+        private static func colourTableBytes(_ flags: UInt8) -> Int {
+            flags & 0x80 == 0 ? 0 : 3 << (Int(flags & 7) + 1)
+        }
+
+        private static func endOfSubBlocks(_ reader: ByteReader, _ start: Int) -> Int {
+            var offset = start
+            while let length = reader.byte(offset), length > 0 { offset += 1 + Int(length) }
+            return offset + 1
+        }
     }
 }

@@ -13,6 +13,21 @@ extension HEIFHeader {
         /// Whether the colours are multiplied by alpha.
         var isPremultiplied: Bool { references("prem").contains { $0.from == primary && $0.to.contains(item) } }
 
+        /// What a file is to show: the colours with alpha, or one of them.
+        enum Part { case both, colours, alpha }
+
+        /// Whether alpha has another size than the colours (`ispe`), and would lie on them if it was enlarged: it is
+        /// smaller, and they are not cropped. nil if the sizes are the same.
+        var canBeEnlarged: Bool? {
+            func size(_ item: Int) -> [Int]? {
+                indexes(of: item) { $0.type == "ispe" }.first.flatMap(box).map { box in
+                    [box.data.uint32(4) ?? 0, box.data.uint32(8) ?? 0]
+                }
+            }
+            guard let colours = size(primary), let own = size(item), own != colours else { return nil }
+            return own[0] <= colours[0] && own[1] <= colours[1] && indexes(of: primary) { $0.type == "clap" }.isEmpty
+        }
+
         /// nil if the primary picture has no alpha.
         init?(_ file: ByteReader) {
             guard let meta = child("meta", of: file)?.part(4), let primary = primaryItem(meta),
@@ -50,22 +65,23 @@ extension HEIFHeader {
         }
     }
 
-    /// The file with the transformations of the colours attached to alpha too, and without `prem`, so that whatever
-    /// libheif does about these, it is done once. nil if the file is fine as it is, or damaged.
+    /// The file for libheif: with the transformations of the colours attached to alpha too, and without `prem`, so that
+    /// whatever libheif does about these, it is done once; or the colours or alpha as a picture without the other. nil if
+    /// the file is fine as it is, or damaged.
     ///
     /// The new `meta` box is appended, and the old one becomes `free`, so that all offsets stay.
-    static func withAlignedAlpha(_ file: ByteReader) -> [UInt8]? {
+    static func file(_ file: ByteReader, with part: Alpha.Part = .both) -> [UInt8]? {
         let top = Array(boxes(file))
         guard var alpha = Alpha(file), let old = top.first(where: { $0.type == "meta" }), let last = top.last,
             let first = alpha.associations.firstIndex(where: { $0.item == alpha.item }), file.count < 1 << 31
         else { return nil }
         let isTransformation = { (box: Box) in ["clap", "irot", "imir"].contains(box.type) }
         func content(_ indexes: [Int]) -> [[UInt8]] {
-            indexes.compactMap(alpha.box).map { [UInt8]($0.type.utf8) + $0.data.array }
+            indexes.compactMap(alpha.box).map { [UInt8]($0.type.utf8) + $0.data.all }
         }
         let wanted = alpha.indexes(of: alpha.primary, isTransformation)
         let present = alpha.indexes(of: alpha.item, isTransformation)
-        if !alpha.isPremultiplied, content(wanted) == content(present) { return nil }
+        if part == .both, !alpha.isPremultiplied, content(wanted) == content(present) { return nil }
         // A box that is cut short would end in the new one.
         let (size, actual) = (file.uint32(last.start), last.end - last.start)
         guard size == 0 || (size == 1 ? file.uint64(last.start + 8) : size) == actual else { return nil }
@@ -83,16 +99,29 @@ extension HEIFHeader {
             Bytes.bigEndian(body.count + 8) + [UInt8](type.utf8) + body
         }
         let table = box("ipma", [1, 0, 0, 1] + Bytes.bigEndian(alpha.associations.count) + entries)
-        let container = child("ipco", of: alpha.properties)?.array ?? []
+        let container = [UInt8](child("ipco", of: alpha.properties)?.all ?? .init(start: nil, count: 0))
         let children = boxes(alpha.meta).flatMap { child -> [UInt8] in
-            if child.type == "iprp" { return box("iprp", box("ipco", container) + table) }
-            if child.type != "iref" { return box(child.type, child.data.array) }
-            let kept = boxes(child.data.part(4)).filter { $0.type != "prem" }
-            return box("iref", child.data.part(0, 4).array + kept.flatMap { box($0.type, $0.data.array) })
+            switch child.type {
+            case "iprp": return box("iprp", box("ipco", container) + table)
+            case "pitm" where part == .alpha: return box("pitm", [1, 0, 0, 0] + Bytes.bigEndian(alpha.item))
+            case "iinf" where part == .alpha:
+                // Alpha may be marked as hidden, in the last flag.
+                let head = child.data.byte(0) == 0 ? 6 : 8
+                let items = boxes(child.data.part(head)).flatMap { item in
+                    box(item.type, item.data.part(0, 3).all + [(item.data.byte(3) ?? 0) & 0xFE] + item.data.part(4).all)
+                }
+                return box("iinf", child.data.part(0, head).all + items)
+            case "iref":
+                let kept = boxes(child.data.part(4)).filter {
+                    $0.type != "prem" && (part == .both || $0.type != "auxl")
+                }
+                return box("iref", child.data.part(0, 4).all + kept.flatMap { box($0.type, [UInt8]($0.data.all)) })
+            default: return box(child.type, [UInt8](child.data.all))
+            }
         }
-        var result = file.part(0, last.end).array
+        var result = [UInt8](file.part(0, last.end).all)
         result.replaceSubrange(old.start + 4..<old.start + 8, with: "free".utf8)
         if size == 0 { result.replaceSubrange(last.start..<last.start + 4, with: Bytes.bigEndian(actual)) }
-        return result + box("meta", old.data.part(0, 4).array + children)
+        return result + box("meta", old.data.part(0, 4).all + children)
     }
 }

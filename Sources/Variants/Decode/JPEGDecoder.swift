@@ -113,6 +113,29 @@ enum JPEGDecoder: OriginalDecoder {
         return false
     }
 
+    /// Where a block has whole or cut JPEG streams, one behind the other.
+    static func streams(in block: ByteReader) -> [Range<Int>] {
+        var found: [Range<Int>] = []
+        var at = 0
+        while let start = block.firstOffset(of: 0xFF, from: at) {
+            at = start + 1
+            // SOI, and a marker that a stream begins with: tables, APPn, a comment, or a frame.
+            guard block.matches([0xFF, 0xD8, 0xFF], at: start), let marker = block.byte(start + 3),
+                [0xDB, 0xC4, 0xFE].contains(marker) || 0xE0...0xEF ~= marker || isFrame(marker)
+            else { continue }
+            var end = start + 2
+            // The walk only rethrows errors of its body, and this body throws none.
+            _ = try? forEachSegment(block.part(start)) { _, _, offset in
+                end = start + offset
+                return true
+            }
+            while let next = block.firstOffset(of: 0xFF, from: end), block.byte(next + 1) != 0xD9 { end = next + 1 }
+            at = min(block.count, (block.firstOffset(of: 0xFF, from: end) ?? block.count) + 2)
+            found.append(start..<at)
+        }
+        return found
+    }
+
     static func isFrame(_ marker: UInt8) -> Bool {
         switch marker {
         case 0xC0...0xC3, 0xC5...0xC7, 0xC9...0xCB, 0xCD...0xCF: true

@@ -1,3 +1,5 @@
+import CVips
+
 /// JPEG XL, decoded only if a setting names it, because few originals use it, and in workers only: libjxl 0.7 does not
 /// check its allocations and corrupts its heap if one fails.
 enum JXLDecoder: OriginalDecoder {
@@ -11,6 +13,23 @@ enum JXLDecoder: OriginalDecoder {
     static func nanosecondsPerPixel(_ header: ImageHeader) -> Double { 40 }
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader { try JXLHeader.parse(file) }
     static func details(_ file: ByteReader) -> ImageDetails { JXLHeader.details(file) }
+
+    /// Of an animation libvips shows the last frame, so its first one is decoded without libvips.
+    static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image {
+        let image = try load(.bytes(bytes), [])
+        guard JXLHeader.isAnimated(ByteReader(bytes)), let start = bytes.baseAddress,
+            let library = RenderLibraries.loaded.files.first(where: { $0.contains("/libjxl.so") })
+        else { return image }
+        try checkMemory(image)
+        let pixels = PixelStorage(byteCount: image.width * image.height * 4)
+        let target = pixels.mutableBytes
+        guard let rgba = target.baseAddress,
+            cvips_jxl_first_frame(library, start, bytes.count, rgba, target.count) == 1
+        else { throw RenderError(.undecodable, "the first frame of the JPEG XL animation cannot be decoded") }
+        let frame = try Image(pixels, width: image.width, height: image.height, bands: 4).labelled("srgb")
+        for name in ["icc-profile-data", "exif-data", "xmp-data"] { image.blob(name).map { frame.set(name, $0) } }
+        return frame
+    }
 
     /// Rejects a picture that may not fit in memory. Measured from 1 to 48 megapixels libjxl needs 5 to 20 bytes a
     /// pixel, up to 45 with alpha or over 8 bits.

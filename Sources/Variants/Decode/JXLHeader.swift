@@ -53,7 +53,10 @@ enum JXLHeader {
         var extraChannels = 0
         var hasAlpha = false
         var isGrey = false
+        var isAnimated = false
     }
+
+    static func isAnimated(_ reader: ByteReader) -> Bool { (try? read(reader))?.isAnimated == true }
 
     private static func read(_ reader: ByteReader) throws(RenderError) -> Found {
         var codestream = reader
@@ -94,6 +97,7 @@ enum JXLHeader {
                 let isAnimated = bits.flag(), !isAnimated || skipAnimation(&bits)
             else { return nil }
             found.orientation = orientation + 1
+            found.isAnimated = isAnimated
         }
         // The flag between depth and channels is modular_16bit_buffers.
         guard let depth = depth(&bits), bits.flag() != nil,

@@ -29,14 +29,15 @@ protocol OriginalDecoder: Sendable {
     /// Whether a decoder that shrinks leaves out the remainder, smaller than a square that it averages, at the right and
     /// the bottom.
     static var cropsAveragedSquares: Bool { get }
-    /// Milliseconds for which viewers show a frame whose delay is 0.
-    static var zeroDelay: Int { get }
     /// The bytes as the loader gets them, and the damage at which it fails (libvips' `fail_on`).
     static func source(_ bytes: UnsafeRawBufferPointer) -> (bytes: VipsArgument, failOn: String)
     /// The loader's own arguments.
     static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)]
-    /// The picture as the file means it, if the loader does not know all that the file says of colours and alpha.
-    static func completed(_ image: Image, _ file: ByteReader) throws(RenderError) -> Image
+    /// Opens bytes that are not empty: pixels are decoded on demand, top to bottom only.
+    static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image
+    /// The bytes of a file that could not be decoded, with what surrounds its pixels repaired; nil if pixels are
+    /// missing, or nothing is known to be wrong.
+    static func mended(_ bytes: UnsafeRawBufferPointer) -> PixelStorage?
     /// Rejects a picture, opened but not decoded, that may not fit in memory.
     static func checkMemory(_ image: Image) throws(RenderError)
     /// Whether the decoder's image has the size that the header promised, which limits were checked against.
@@ -49,14 +50,28 @@ extension OriginalDecoder {
     static func nanosecondsPerPixel(_ header: ImageHeader) -> Double { 15 }
     static var packages: (debian12: String, debian13: String) { ("libvips42", "libvips42t64") }
     static var cropsAveragedSquares: Bool { false }
-    static var zeroDelay: Int { 0 }
     static func shrink(_ factor: Double, _ quality: RenderQuality) -> Int { 1 }
     static func source(_ bytes: UnsafeRawBufferPointer) -> (bytes: VipsArgument, failOn: String) {
         (.bytes(bytes), "truncated")
     }
     static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)] { [] }
-    static func completed(_ image: Image, _ file: ByteReader) throws(RenderError) -> Image { image }
     static func checkMemory(_ image: Image) throws(RenderError) {}
+    static func mended(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? { nil }
+
+    static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image {
+        let (source, failOn) = source(bytes)
+        return try load(source, failOn: failOn, options(shrink: shrink, frames: frames))
+    }
+
+    /// Opens `source` with the loader.
+    static func load(
+        _ source: VipsArgument, failOn: String = "truncated", _ options: [(String, VipsArgument)]
+    ) throws(RenderError) -> Image {
+        let arguments: [(String, VipsArgument)] = [
+            ("buffer", source), ("access", "sequential"), ("fail-on", .string(failOn)),
+        ]
+        return try VipsCall(nickname: loader, arguments: arguments + options).image()
+    }
 
     /// Whether the content of a JUMBF superbox begins with the description of content credentials.
     static func isCredentials(_ superbox: ByteReader) -> Bool {
@@ -89,24 +104,17 @@ enum Decoding {
             throw RenderError(.unsupportedFormat, "\(format) originals are not supported")
         }
         try RenderLibraries.loaded.checkReads(format)
-        let source = decoder.source(bytes)
-        let arguments: [(String, VipsArgument)] = [
-            ("buffer", source.bytes), ("access", "sequential"), ("fail-on", .string(source.failOn)),
-        ]
-        let options = decoder.options(shrink: shrink, frames: frames)
-        let image = try VipsCall(nickname: decoder.loader, arguments: arguments + options).image()
+        let image = try decoder.open(bytes, shrink: shrink, frames: frames)
         try decoder.checkMemory(image)
-        return image
+        return try image.withUnsignedSamples()
     }
 
-    /// The same for bytes whose header is known, completed. Throws `undecodable` if the decoder reports another size.
+    /// The same for bytes whose header is known. Throws `undecodable` if the decoder reports another size.
     static func open(
         _ bytes: UnsafeRawBufferPointer, _ header: ImageHeader, shrink: Int = 1, frames: Int = 1
     ) throws(RenderError) -> Image {
         let image = try open(bytes, header.format, shrink: shrink, frames: frames)
-        if let decoder = header.format.decoder, decoder.accepts(image, for: header, shrink: shrink, frames: frames) {
-            return try decoder.completed(image, ByteReader(bytes))
-        }
+        if header.format.decoder?.accepts(image, for: header, shrink: shrink, frames: frames) == true { return image }
         throw RenderError(
             .undecodable,
             "the header says \(header.width) × \(header.height) pixels, the decoder \(image.width) × \(image.height)"

@@ -12,11 +12,13 @@ enum PNGDecoder: OriginalDecoder {
     static func nanosecondsPerPixel(_ header: ImageHeader) -> Double { 30 }
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {
         guard file.uint32(8) == 13, file.matches("IHDR", at: 12),
-            let width = file.uint32(16), let height = file.uint32(20), let colour = file.byte(25)
+            let width = file.uint32(16), let height = file.uint32(20), let depth = file.byte(24),
+            let colour = file.byte(25)
         else { throw ImageHeader.damaged("PNG", "it has no complete IHDR chunk") }
         try ImageHeader.checkSize("PNG", width, height)
         var header = ImageHeader(format: .png, width: width, height: height)
         header.hasAlpha = colour == 4 || colour == 6
+        header.hasFewColours = colour == 3 || depth < 8
         var hasPixels = false
         forEachChunk(file) { type, data in
             switch type {
@@ -50,8 +52,11 @@ enum PNGDecoder: OriginalDecoder {
         return details
     }
 
-    static func completed(_ image: Image, _ file: ByteReader) throws(RenderError) -> Image {
-        try ColourConversion.described(image) { colour(file, hasProfile: $0) }
+    static func mended(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? { MendedPNG.bytes(bytes) }
+
+    static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image {
+        let image = try load(.bytes(bytes), options(shrink: shrink, frames: frames))
+        return try ColourConversion.described(image) { colour(ByteReader(bytes), hasProfile: $0) }
     }
 
     /// By cICP, else by iCCP, sRGB, or gAMA with cHRM (§11.3.2). The first chunk of each type counts.

@@ -1,4 +1,4 @@
-/// TIFF and BigTIFF. The picture of the first directory is decoded.
+/// TIFF and BigTIFF. The picture of the first directory is decoded, or the one that this is a reduced version of.
 enum TIFFDecoder: OriginalDecoder {
     static let format = ImageFormat.tiff
     static let loader = "tiffload_buffer"
@@ -6,40 +6,101 @@ enum TIFFDecoder: OriginalDecoder {
     static func recognises(_ file: ByteReader) -> Bool { TIFFHeader.isTIFF(file) }
 
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {
-        guard let directories = TIFFHeader(file) else { throw ImageHeader.damaged("TIFF", "its header is cut short") }
-        guard let width = directories.value(256), let height = directories.value(257) else {
+        guard let first = TIFFHeader(file) else { throw ImageHeader.damaged("TIFF", "its header is cut short") }
+        let picture = first.picture { refusal($0) == nil }.directory
+        guard let width = picture.value(256), let height = picture.value(257) else {
             throw ImageHeader.damaged("TIFF", "its first directory has no image size")
         }
         try ImageHeader.checkSize("TIFF", width, height)
         var header = ImageHeader(format: .tiff, width: width, height: height)
-        header.pages = directories.countPages()
-        header.orientation = directories.orientation ?? 1
+        header.pages = max(1, first.chain.count)
+        header.orientation = picture.orientation ?? 1
         let colours =
-            switch directories.value(262) ?? 1 {  // PhotometricInterpretation
+            switch picture.value(262) ?? 1 {  // PhotometricInterpretation
             case 2, 6, 8: 3
             case 5: 4
             default: 1
             }
-        header.hasAlpha = (directories.value(277) ?? 1) > colours  // SamplesPerPixel
-        if let entry = directories.entry(34675) { header.profileBytes = directories.count(entry) ?? 0 }
+        header.hasAlpha = (picture.value(277) ?? 1) > colours  // SamplesPerPixel
+        if let entry = picture.entry(34675) { header.profileBytes = picture.count(entry) ?? 0 }
         return header
     }
 
     static func details(_ file: ByteReader) -> ImageDetails {
-        guard let directories = TIFFHeader(file) else { return ImageDetails() }
+        guard let first = TIFFHeader(file) else { return ImageDetails() }
+        let picture = first.picture { refusal($0) == nil }.directory
         var details = ImageDetails()
         details.colourSpace =
-            switch directories.value(262) {
+            switch picture.value(262) {
             case 0, 1: .grey
             case 2, 3, 6: .rgb
             case 5: .cmyk
             case 8: .lab
             default: nil
             }
-        details.bitDepth = directories.short(258) ?? 1
+        details.bitDepth = picture.value(258) ?? 1
         details.exif = EXIFSummary(file)
-        details.hasContentCredentials = directories.block(52545) != nil
-        details.profileName = directories.block(34675).flatMap { ProfileName.read($0) }
+        details.hasContentCredentials = first.block(52545) != nil
+        details.profileName = picture.block(34675).flatMap { ProfileName.read($0) }
         return details
+    }
+
+    static func open(
+        _ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int
+    ) throws(RenderError) -> Image {
+        guard let first = TIFFHeader(ByteReader(bytes)) else {
+            throw ImageHeader.damaged("TIFF", "its header is cut short")
+        }
+        let (picture, place) = first.picture { refusal($0) == nil }
+        if let refusal = refusal(picture) { throw RenderError(.undecodable, refusal) }
+        let samples = picture.value(277) ?? 1
+        let photometric = picture.value(262) ?? 1
+        let image: Image
+        // PlanarConfiguration and TileWidth: libvips reads separate planes in strips, but not in tiles.
+        if picture.value(284) == 2, picture.value(322) != nil, samples > 1, samples <= 5,
+            [0, 1, 2, 5].contains(photometric),
+            let planes = picture.planesAsPages(samples)
+        {
+            var bands: [Image] = []
+            for page in 0..<samples { bands.append(try load(.stored(planes), [("page", .int(page))])) }
+            let space =
+                photometric == 5
+                ? "cmyk" : picture.value(339) == 3 ? "scrgb" : (picture.value(258) ?? 8) > 8 ? "rgb16" : "srgb"
+            let joined = try VipsCall("bandjoin", ["in": .images(bands)]).image()
+            image = try samples < 3 ? joined : joined.labelled(space)
+        } else {
+            let options: [(String, VipsArgument)] = [("page", .int(place.page))]
+            image = try load(.bytes(bytes), options + (place.subIFD.map { [("subifd", .int($0))] } ?? []))
+        }
+        // WhiteIsZero, which libvips inverts for integers only.
+        guard photometric == 0, picture.value(339) == 3 else { return image }
+        let (scale, offset) = samples == 2 ? ([-1, 1], [1, 0]) : ([-1.0], [1.0])
+        return try VipsCall(
+            "linear", ["in": .image(image), "a": .doubles(scale), "b": .doubles(offset)]
+        ).image()
+    }
+
+    /// Why the samples cannot be decoded; nil if they can. The tags are BitsPerSample, SamplesPerPixel,
+    /// PhotometricInterpretation and SampleFormat (TIFF 6.0 §19: 1 unsigned, 2 signed, 3 floats, 4 undefined, which is
+    /// taken for 1, 5 and 6 complex).
+    private static func refusal(_ picture: TIFFHeader) -> String? {
+        let bits = picture.value(258) ?? 1
+        let given = picture.value(339) ?? 1
+        let kind = given == 4 ? 1 : given
+        let photometric = picture.value(262) ?? 1
+        // Two that a camera's raw data has.
+        if photometric == 32_803 || photometric == 34_892 {
+            return "a TIFF of a camera's raw data is not developed; convert it to RGB"
+        }
+        let isRead =
+            switch (kind, bits) {
+            case (1...3, 32): photometric <= 2
+            case (1, 1), (1, 2), (1, 4): picture.value(277) ?? 1 == 1
+            case (1, 8), (1, 16), (2, 8), (2, 16): true
+            default: false
+            }
+        if isRead { return nil }
+        let name = [2: "signed ", 3: "float ", 5: "complex integer ", 6: "complex float "][kind] ?? ""
+        return "a TIFF of \(bits)-bit \(name)samples is not decoded; convert it to 8 or 16 bits, or to 32-bit floats"
     }
 }

@@ -4,11 +4,11 @@ struct TIFFHeader {
     /// Counting stops here; the limits checked afterwards are far lower.
     static let maxCountedPages = 10_000
 
-    private let reader: ByteReader
-    private let order: ByteOrder
-    private let isBig: Bool
-    /// The offset of the first directory.
-    private let first: Int
+    let reader: ByteReader
+    let order: ByteOrder
+    let isBig: Bool
+    /// The offset of the directory that is read if no other is named: the first one, unless changed.
+    private(set) var first: Int
 
     /// Fails if the bytes do not begin like a TIFF file, or end within its header.
     init?(_ reader: ByteReader) {
@@ -44,10 +44,10 @@ struct TIFFHeader {
     // MARK: Directories
 
     /// The size of one entry in bytes: tag (2), type (2), count (4 or 8), value or offset (4 or 8).
-    private var entryBytes: Int { isBig ? 20 : 12 }
+    var entryBytes: Int { isBig ? 20 : 12 }
 
     /// The number of entries in a directory, and the offset of the first.
-    private func entries(_ directory: Int) -> (count: Int, start: Int)? {
+    func entries(_ directory: Int) -> (count: Int, start: Int)? {
         guard directory < reader.count else { return nil }
         let count = isBig ? reader.uint64(directory, order) : reader.uint16(directory, order)
         // Tags are 16-bit numbers, so no valid directory has more entries than that.
@@ -55,63 +55,101 @@ struct TIFFHeader {
         return (count, directory + (isBig ? 8 : 2))
     }
 
-    /// Counts the directories in the chain. Stops at a missing one, and at one it has already seen (a loop).
-    func countPages() -> Int {
+    /// The offsets of the directories in the chain. It ends at a missing one, and at one it has already seen (a loop).
+    var chain: [Int] {
+        var found: [Int] = []
         var seen: Set<Int> = []
         var directory = first
-        while seen.count < Self.maxCountedPages, directory > 0, let (count, start) = entries(directory), count > 0,
+        while found.count < Self.maxCountedPages, directory > 0, let (count, start) = entries(directory), count > 0,
             seen.insert(directory).inserted
         {
+            found.append(directory)
             let next = start + count * entryBytes
             directory = (isBig ? reader.uint64(next, order) : reader.uint32(next, order)) ?? 0
         }
-        return max(1, seen.count)
+        return found
+    }
+
+    /// Where a file keeps a picture: the number of its directory in the chain, and with `subIFD` the number of one that
+    /// this refers to (SubIFDs, TIFF technical note 1).
+    struct Place {
+        var page = 0
+        var subIFD: Int?
+    }
+
+    /// The directory of the picture and its place. That is the first directory, unless it says that it is a reduced
+    /// version of another (NewSubfileType, TIFF 6.0 §8), and a full one can be decoded.
+    func picture(_ isReadable: (TIFFHeader) -> Bool) -> (directory: TIFFHeader, place: Place) {
+        func reduces(_ directory: Int) -> Bool { (value(254, in: directory) ?? 0) & 1 == 1 }
+        guard reduces(first) else { return (self, Place()) }
+        var places: [(directory: Int, place: Place)] = []
+        for (page, directory) in chain.prefix(16).enumerated() {
+            places.append((directory, Place(page: page)))
+            for (index, offset) in numbers(330, in: directory, limit: 8).enumerated() {
+                places.append((offset, Place(page: page, subIFD: index)))
+            }
+        }
+        for (directory, place) in places where !reduces(directory) {
+            var found = self
+            found.first = directory
+            if found.value(256) != nil, found.value(257) != nil, isReadable(found) { return (found, place) }
+        }
+        return (self, Place())
     }
 
     /// The offset of the entry with a tag, by default in the first directory.
     func entry(_ tag: Int, in directory: Int? = nil) -> Int? { offsets(of: tag, in: directory ?? first).first }
 
     /// The offsets of all entries with a tag: more than one only in a damaged file.
-    private func offsets(of tag: Int, in directory: Int) -> [Int] {
+    func offsets(of tag: Int, in directory: Int) -> [Int] {
         guard let (count, start) = entries(directory) else { return [] }
         return stride(from: start, to: start + count * entryBytes, by: entryBytes)
             .prefix { reader.uint16($0, order) != nil }.filter { reader.uint16($0, order) == tag }
     }
 
-    /// Where the first directory has the orientation's two bytes.
-    var orientationPlaces: [Int] { offsets(of: 0x0112, in: first).map { $0 + (isBig ? 12 : 8) } }
+    /// A number as the file writes it.
+    func bytes(_ number: Int, _ count: Int) -> [UInt8] {
+        order == .big ? Bytes.bigEndian(number, count) : Bytes.littleEndian(number, count)
+    }
 
     func count(_ entry: Int) -> Int? {
         isBig ? reader.uint64(entry + 4, order) : reader.uint32(entry + 4, order)
     }
 
-    /// The first value of a BYTE, SHORT, LONG or (in BigTIFF) LONG8 entry that is stored in the entry itself.
-    func value(_ tag: Int, in directory: Int? = nil) -> Int? {
-        guard let entry = entry(tag, in: directory), let count = count(entry), count > 0 else { return nil }
-        let at = entry + (isBig ? 12 : 8)
-        switch reader.uint16(entry + 2, order) {
-        case 1: return reader.byte(at).map(Int.init)
-        case 3: return reader.uint16(at, order)
-        case 4: return reader.uint32(at, order)
-        case 16 where isBig: return reader.uint64(at, order)
-        default: return nil
+    /// The first value of an entry of whole numbers.
+    func value(_ tag: Int, in directory: Int? = nil) -> Int? { numbers(tag, in: directory, limit: 1).first }
+
+    /// The first values, at most `limit`, of a BYTE, SHORT, LONG, IFD, LONG8 or IFD8 entry; empty for other types.
+    func numbers(_ tag: Int, in directory: Int? = nil, limit: Int) -> [Int] {
+        guard let entry = entry(tag, in: directory), let count = count(entry), count > 0,
+            let bytes = reader.uint16(entry + 2, order).flatMap({ [1: 1, 3: 2, 4: 4, 13: 4, 16: 8, 18: 8][$0] }),
+            let place = place(entry, bytes: count > 8 ? 9 : count * bytes), place < reader.count
+        else { return [] }
+        return (0..<min(count, limit, (reader.count - place) / bytes)).compactMap { index in
+            let at = place + index * bytes
+            return switch bytes {
+            case 1: reader.byte(at).map(Int.init)
+            case 2: reader.uint16(at, order)
+            case 4: reader.uint32(at, order)
+            default: reader.uint64(at, order)
+            }
         }
     }
 
     /// The offset of an entry's values: in the entry if they fit, else as stored there; nil if outside the file.
-    private func place(_ entry: Int, bytes: Int) -> Int? {
+    func place(_ entry: Int, bytes: Int) -> Int? {
         let at = entry + (isBig ? 12 : 8)
         if bytes <= (isBig ? 8 : 4) { return at }
         let place = isBig ? reader.uint64(at, order) : reader.uint32(at, order)
         return place.flatMap { $0 < reader.count ? $0 : nil }
     }
 
-    /// The text of an ASCII entry, at most 128 bytes of it.
-    func text(_ tag: Int, in directory: Int? = nil) -> String? {
+    /// The text of an ASCII entry, at most `limit` bytes of it.
+    func text(_ tag: Int, in directory: Int? = nil, limit: Int = 128) -> String? {
         guard let entry = entry(tag, in: directory), reader.uint16(entry + 2, order) == 2, let count = count(entry),
             let place = place(entry, bytes: count)
         else { return nil }
-        return reader.text(place, limit: min(count, 128))
+        return reader.text(place, limit: min(count, limit))
     }
 
     /// The bytes of an entry of type UNDEFINED.
@@ -133,13 +171,5 @@ struct TIFFHeader {
             else { return nil }
             return Double(numerator) / Double(denominator)
         }
-    }
-
-    /// The first value of a SHORT entry, whether it is stored in the entry or elsewhere in the file.
-    func short(_ tag: Int) -> Int? {
-        guard let entry = entry(tag), reader.uint16(entry + 2, order) == 3, let count = count(entry), count > 0,
-            let place = place(entry, bytes: min(count, 16) * 2)
-        else { return nil }
-        return reader.uint16(place, order)
     }
 }

@@ -1,6 +1,6 @@
 /// AVIF through libheif's AV1 encoder.
 ///
-/// Chroma has half the resolution below quality 90, and full resolution from 90 on or if `lossless` is requested. Files
+/// Below quality 90, chroma has half the resolution unless that would lose detail (`PixelLook`). Files
 /// hold luma and chroma, never RGB, so `lossless` still leaves their rounding errors: 1 of 255 in a few pixels.
 struct AVIFOutput: OutputEncoder {
     static let format = ImageFormat.avif
@@ -8,13 +8,16 @@ struct AVIFOutput: OutputEncoder {
     static let example = "avif:60"
     static let losslessness = Losslessness.onRequest
     static let defaultQuality = 70
+    static let hasChroma = true
+    /// Against 0, 2 saves 12 % of the bytes at equal scores for six times the CPU; libvips' default of 4 saves hardly more
+    /// for fifty times (docs/benchmarks.md).
+    static let efforts: DefaultEfforts? = DefaultEfforts(quick: 0, thorough: 2)
     static let saver: String? = "heifsave_target"
     static let packages = (debian12: "libvips42 with libheif1", debian13: "libheif-plugin-aomenc")
-
-    /// How hard libaom tries to make the file shorter, 0…9. libvips' default of 4 takes twenty to thirty times the CPU
-    /// of 0 and saves a tenth of the bytes at equal scores: worth it in the background, but not during a request.
-    private static let effort = 0
-    static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double { output.isLossless ? 80 : 20 }
+    private static let effortFactors = [1, 4, 6, 12, 50, 60, 110, 200, 300, 400.0]
+    static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double {
+        (output.isLossless ? 80 : 20) * effortFactors[output.effort]
+    }
 
     let job: EncodeJob
 
@@ -24,9 +27,9 @@ struct AVIFOutput: OutputEncoder {
             by: "heifsave_target",
             [
                 "in": .image(image), "compression": "av1", "bitdepth": 8, "Q": .int(quality),
-                "effort": .int(Self.effort),
+                "effort": .int(job.output.effort),
                 "lossless": .bool(job.output.isLossless),
-                "subsample-mode": job.output.isLossless ? "off" : "auto", "strip": true,
+                "subsample-mode": job.output.isLossless ? "off" : job.subsampling(quality), "strip": true,
             ], job.control)
         return try job.kept.inserted(intoAVIF: bytes)
     }

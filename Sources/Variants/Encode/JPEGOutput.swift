@@ -1,7 +1,7 @@
 /// JPEG through libjpeg-turbo.
 ///
-/// Huffman tables are made for each picture, which saves 4 to 12 % (docs/benchmarks.md). Chroma has half the resolution
-/// below quality 90, as libvips and libjpeg's own programs choose, and full resolution from 90 on. Trellis quantisation
+/// Huffman tables are made for each picture, which saves 4 to 12 % (docs/benchmarks.md). Below quality 90, chroma has half
+/// the resolution, as libvips and libjpeg's own programs choose, unless that would lose detail (`PixelLook`). Trellis quantisation
 /// and other tables need mozjpeg, which Debian's libvips does not have.
 struct JPEGOutput: OutputEncoder {
     static let format = ImageFormat.jpeg
@@ -9,6 +9,7 @@ struct JPEGOutput: OutputEncoder {
     static let example = "jpeg:85:progressive"
     static let losslessness = Losslessness.never
     static let canBeProgressive = true
+    static let hasChroma = true
     /// The saver writes as it goes, a progressive file once per scan.
     static func heedsStops(_ output: ResolvedOutput) -> Bool { true }
     static let saver: String? = "jpegsave_target"
@@ -22,7 +23,7 @@ struct JPEGOutput: OutputEncoder {
             by: "jpegsave_target",
             [
                 "in": .image(image), "Q": .int(quality), "interlace": .bool(job.output.isProgressive),
-                "optimize-coding": true, "subsample-mode": "auto", "strip": true,
+                "optimize-coding": true, "subsample-mode": job.subsampling(quality), "strip": true,
             ], job.control)
         return job.kept.inserted(intoJPEG: bytes)
     }

@@ -4,6 +4,9 @@ struct JXLOutput: OutputEncoder {
     static let example = "jxl:lossless"
     static let losslessness = Losslessness.onRequest
     static let defaultQuality = 79
+    static let choosesLossless = true
+    /// Against 3, 5 saves a seventh of the bytes for twice the CPU; libjxl's default of 7 saves no more (docs/benchmarks.md).
+    static let efforts: DefaultEfforts? = DefaultEfforts(quick: 3, thorough: 5)
     /// Few programs show JPEG XL.
     static let keepsOriginals = false
     /// libjxl needs 23 bytes for each sample of a pixel, and a picture too large for the worker's memory should still
@@ -15,22 +18,31 @@ struct JXLOutput: OutputEncoder {
     /// Below this, libvips requests a distance beyond libjxl's maximum of 25, and libjxl then uses a fine one instead.
     private static let lowestQuality = 5
 
-    /// How hard libjxl tries to make the file shorter, 3…9; 3 is the least that libvips passes on. libjxl's default of
-    /// 7 takes five to ten times the CPU and saves 5 % on a file of 1024 px.
-    private static let effort = 3
+    /// The least effort that libvips passes on.
+    private static let leastEffort = 3
 
     /// Rejects a picture that may not fit in memory: libjxl 0.7 does not check its allocations and corrupts the heap if
-    /// one fails. Measured from 1 to 50 megapixels it needs 22 bytes a sample, 25.4 if lossless.
+    /// one fails. Measured from 1 to 50 megapixels it needs 22 bytes a sample, 25.4 if lossless; at efforts of 8 and 9 up to
+    /// 95 bytes, 31 and 57 if lossless.
     private func checkMemory(_ pixels: EncodablePixels) throws(RenderError) {
         let samples = pixels.width * pixels.height * pixels.bands
-        let needed = samples * (job.output.isLossless ? 26 : 23) + 16 << 20
+        let perSample =
+            switch job.output.effort {
+            case ...7: job.output.isLossless ? 26 : 23
+            case 8: job.output.isLossless ? 36 : 105
+            default: job.output.isLossless ? 65 : 105
+            }
+        let needed = samples * perSample + 16 << 20
         if AddressSpace.hasRoom(for: needed) { return }
         throw RenderError(
             .overLimit,
             "writing \(pixels.width) × \(pixels.height) pixels as JPEG XL takes about \(needed / 1_000_000) MB, which is more than "
-                + "limits.workerMemory leaves; ask for a smaller size or another output, or raise that")
+                + "limits.workerMemory leaves; ask for a smaller size, a lower effort or another output, or raise that")
     }
-    static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double { output.isLossless ? 140 : 30 }
+    private static let effortFactors = [1, 1, 1, 1, 1.2, 2, 2.5, 3, 15, 40.0]
+    static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double {
+        (output.isLossless ? 140 : 30) * effortFactors[output.effort] * (output.isLossless && output.effort > 4 ? 3 : 1)
+    }
 
     let job: EncodeJob
 
@@ -43,7 +55,7 @@ struct JXLOutput: OutputEncoder {
             by: "jxlsave_target",
             [
                 "in": .image(image), "Q": .int(max(Self.lowestQuality, quality)),
-                "lossless": .bool(job.output.isLossless), "effort": .int(Self.effort),
+                "lossless": .bool(job.output.isLossless), "effort": .int(max(Self.leastEffort, job.output.effort)),
                 "strip": .bool(job.kept.profile == nil),
             ], job.control)
         return job.kept.wrapped(jxl: codestream)

@@ -14,6 +14,12 @@ protocol OutputEncoder: Sendable {
     static var defaultQuality: Int { get }
     /// Whether `progressive` has an effect.
     static var canBeProgressive: Bool { get }
+    /// Whether drawn pictures become lossless, where that pays, if the recipe gives no quality.
+    static var choosesLossless: Bool { get }
+    /// Whether `chroma` has an effect.
+    static var hasChroma: Bool { get }
+    /// The efforts used if the recipe gives none, 0…9; nil if the encoder has none to choose.
+    static var efforts: DefaultEfforts? { get }
     /// The metadata that this format can store.
     static var holds: KeptMetadata { get }
     /// Whether `original` writes originals of this format as they were; otherwise they become JPEG, or PNG with alpha.
@@ -38,6 +44,8 @@ enum Losslessness: Sendable {
     case never, onRequest, always
     /// Never lossless, although there is no quality to choose.
     case neverWithoutQuality
+    /// Lossless unless the original has few colours (`ImageHeader.hasFewColours`); then on request.
+    case unlessFewColours
 
     var hasQuality: Bool { self == .never || self == .onRequest }
 }
@@ -46,12 +54,29 @@ struct EncodeJob: Sendable {
     var output: ResolvedOutput
     var kept: KeptBlobs
     var control: RenderControl
+    /// The bytes that the output should not exceed if that is possible: those of an original of few colours that has more
+    /// pixels; else nil.
+    var bound: Int?
+    /// Whether half the chroma resolution would lose detail that is seen (`PixelLook`).
+    var hasChromaDetail = false
+
+    /// libvips' `subsample-mode` at a quality.
+    func subsampling(_ quality: Int) -> VipsArgument {
+        switch output.chroma {
+        case .full: "off"
+        case .half: "on"
+        case .auto: quality >= 90 || hasChromaDetail ? "off" : "on"
+        }
+    }
 }
 
 extension OutputEncoder {
     static var defaultQuality: Int { 80 }
     static var canBeProgressive: Bool { false }
-    static var holds: KeptMetadata { [.exif, .icc, .xmp] }
+    static var choosesLossless: Bool { false }
+    static var hasChroma: Bool { false }
+    static var efforts: DefaultEfforts? { nil }
+    static var holds: KeptMetadata { [.copyright, .exif, .icc, .xmp] }
     static var keepsOriginals: Bool { true }
     static var largestNegotiated: Int { .max }
     static func heedsStops(_ output: ResolvedOutput) -> Bool { false }
@@ -71,12 +96,37 @@ enum Encoding {
     }
 
     static func encode(_ pixels: EncodablePixels, _ job: EncodeJob) throws(RenderError) -> [UInt8] {
-        let encoder = try encoder(of: job.output).init(job: job)
+        let type = try encoder(of: job.output)
+        var job = job
+        let hasQuality = type.losslessness.hasQuality && !job.output.isLossless
+        let look = hasQuality ? try PixelLook(pixels, job.control) : PixelLook()
+        job.hasChromaDetail = look.hasChromaDetail
+        let encoder = type.init(job: job)
+        let control = job.control
         func save(_ quality: Int) throws(RenderError) -> [UInt8] {
-            try job.control.check()
+            try control.check()
             return try encoder.encode(pixels, quality: quality)
         }
-        guard let budget = job.output.maxBytes else { return try save(job.output.quality) }
+        if job.output.mayBeLossless, look.isDrawn {
+            var exact = job
+            exact.output.isLossless = true
+            let lossless = try type.init(job: exact).encode(pixels, quality: 100)
+            if let budget = job.output.maxBytes {
+                if lossless.count <= budget { return lossless }
+            } else {
+                let lossy = try save(job.output.quality)
+                // The lossy file of a drawn picture scores 15 to 50 points less, most where it loses chroma, and no quality
+                // brings it near in fewer bytes (docs/benchmarks.md).
+                let mostHalves = look.hasChromaDetail ? 4 : 3
+                return lossless.count * 2 <= lossy.count * mostHalves ? lossless : lossy
+            }
+        }
+        guard let budget = job.output.maxBytes else {
+            guard let bound = job.bound, type.losslessness == .unlessFewColours, !job.output.isLossless else {
+                return try save(job.output.quality)
+            }
+            return try within(bound, save)
+        }
         if !job.output.isLossless {
             return try QualitySearch(budget: budget, highest: job.output.quality).result(save)
         }
@@ -86,6 +136,23 @@ enum Encoding {
             .overBudget,
             "the lossless \(job.output.format.rawValue) has \(bytes.count) bytes, over max=\(budget), and no quality to "
                 + "lower; a smaller picture, a lossy output such as `webp` or a larger `max=` would help")
+    }
+
+    /// The best file of at most `bound` bytes; the best of all if none is that small.
+    private static func within(
+        _ bound: Int, _ save: (Int) throws(RenderError) -> [UInt8]
+    ) throws(RenderError) -> [UInt8] {
+        var best: [UInt8]?
+        do throws(RenderError) {
+            return try QualitySearch(budget: bound, highest: 100).result { (quality) throws(RenderError) in
+                let bytes = try save(quality)
+                best = best ?? bytes
+                return bytes
+            }
+        } catch {
+            if error.code == .overBudget, let best { return best }
+            throw error
+        }
     }
 }
 

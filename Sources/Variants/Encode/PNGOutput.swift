@@ -3,34 +3,54 @@
 /// Picks the smallest colour type that can hold the picture (docs/benchmarks.md has sizes and times):
 /// - up to 256 colours (16 opaque greys): a palette of 1, 2, 4 or 8 bits, unfiltered, as filters only hurt indexes;
 /// - only greys: 8-bit grey, with alpha if needed, unless a profile is kept, because that is an RGB profile;
-/// - otherwise RGB or RGBA.
+/// - otherwise RGB or RGBA; if the original had few colours, a palette by libimagequant, dithered.
 ///
 /// Without a palette each row uses the filter that suits it: libvips' default of none makes photographs a third larger.
 /// Fully transparent pixels are never seen: they are written as black, which takes no space.
 struct PNGOutput: OutputEncoder {
     static let format = ImageFormat.png
-    static let summary = "PNG, always lossless."
+    static let summary =
+        "PNG, lossless; an original with a palette (or a GIF) gives a palette, unless `lossless` is written."
     static let example = "png"
-    static let losslessness = Losslessness.always
+    static let losslessness = Losslessness.unlessFewColours
+    /// Of the palette of an original with few colours: the best that 256 allow.
+    static let defaultQuality = 100
     static let canBeProgressive = true
+    /// The level of zlib, at least 1.
+    static let efforts: DefaultEfforts? = DefaultEfforts(quick: 6, thorough: 8)
     static func heedsStops(_ output: ResolvedOutput) -> Bool { true }
     static let saver: String? = "pngsave_target"
-    static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double { 160 }
+    private static let effortFactors = [0.4, 0.4, 0.45, 0.5, 0.7, 0.8, 1, 1.2, 2, 9]
+    static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double {
+        // libimagequant takes most of it where colours are reduced.
+        (output.isLossless ? 160 : 400) * effortFactors[output.effort]
+    }
 
     let job: EncodeJob
 
+    /// - Parameter quality: below 100, the colours are reduced until libimagequant calls the result that good.
     func encode(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8] {
         let visible = try pixels.blackWhereUnseen(job.control)
-        let isGrey = job.kept.profile == nil ? try visible.isGrey(job.control) : false
         let png: [UInt8]
-        if let palette = try PNGPalette(visible, job.control),
-            !isGrey || visible.bands == 4 || palette.colours.count <= 16
-        {
-            png = try write(palette, visible)
+        if quality == 100, let exact = try exact(visible) {
+            png = exact
         } else {
-            png = try save((isGrey ? visible.grey(job.control) : visible).image(), filter: "all")
+            let paper = try visible.commonColour(job.control)
+            png = try PNGChunk.palette(in: save(visible.image(), quantised: quality), keeping: paper)
         }
         return job.kept.inserted(intoPNG: PNGChunk.removing("pHYs", from: png))
+    }
+
+    /// The picture with all its colours; nil if there are many, and it may have fewer.
+    private func exact(_ pixels: EncodablePixels) throws(RenderError) -> [UInt8]? {
+        let isGrey = job.kept.profile == nil ? try pixels.isGrey(job.control) : false
+        if let palette = try PNGPalette(pixels, job.control),
+            !isGrey || pixels.bands == 4 || palette.colours.count <= 16
+        {
+            return try write(palette, pixels)
+        }
+        guard isGrey || job.output.isLossless else { return nil }
+        return try save((isGrey ? pixels.grey(job.control) : pixels).image(), filter: "all")
     }
 
     private func save(_ image: Image, filter: String) throws(RenderError) -> [UInt8] {
@@ -38,6 +58,19 @@ struct PNGOutput: OutputEncoder {
             by: "pngsave_target",
             [
                 "in": .image(image), "filter": .string(filter), "interlace": .bool(job.output.isProgressive),
+                "compression": .int(max(1, job.output.effort)), "strip": true,
+            ], job.control)
+    }
+
+    /// Below quality 100 bytes are scarce, so there is no dither, whose noise takes some, and zlib does its best. At the
+    /// lowest qualities libimagequant picks about 16 colours anyway.
+    private func save(_ image: Image, quantised quality: Int) throws(RenderError) -> [UInt8] {
+        return try image.saved(
+            by: "pngsave_target",
+            [
+                "in": .image(image), "filter": "none", "interlace": .bool(job.output.isProgressive),
+                "compression": .int(quality < 100 ? 9 : max(1, job.output.effort)), "palette": true,
+                "Q": .int(quality), "dither": .double(quality < 100 ? 0 : 1), "bitdepth": .int(quality > 2 ? 8 : 4),
                 "strip": true,
             ], job.control)
     }
@@ -151,6 +184,25 @@ extension EncodablePixels {
         return true
     }
 
+    /// The colour that most pixels of some rows have.
+    fileprivate func commonColour(_ control: RenderControl) throws(RenderError) -> UInt32 {
+        var counts: [UInt32: Int] = [:]
+        var (last, length, at) = (UInt32(0), 0, 0)
+        _ = try forEachColour(control) { colour in
+            at += 1
+            if at / width % 8 != 0 { return true }
+            if colour == last {
+                length += 1
+            } else {
+                counts[last, default: 0] += length
+                (last, length) = (colour, 1)
+            }
+            return true
+        }
+        counts[last, default: 0] += length
+        return counts.max { ($0.value, $0.key) < ($1.value, $1.key) }?.key ?? 0
+    }
+
     fileprivate func isGrey(_ control: RenderControl) throws(RenderError) -> Bool {
         try forEachColour(control) { $0 >> 24 == $0 >> 16 & 0xFF && $0 >> 24 == $0 >> 8 & 0xFF }
     }
@@ -226,6 +278,23 @@ enum PNGChunk {
             at += 12 + length
         }
         return png
+    }
+
+    /// Puts a colour into the palette in place of one that is almost the same: libimagequant mixes what is next to it into a
+    /// picture's white paper, which would then not be the page's.
+    static func palette(in png: [UInt8], keeping colour: UInt32) -> [UInt8] {
+        guard let type = png.indices.dropLast(8).first(where: { png[$0...].starts(with: "PLTE".utf8) }) else {
+            return png
+        }
+        let end = type + 4 + png[(type - 4)..<type].reduce(0) { $0 << 8 | Int($1) }
+        guard type >= 12, end + 4 <= png.count else { return png }
+        var entries = Array(png[(type + 4)..<end])
+        let kept = [colour >> 24, colour >> 16 & 0xFF, colour >> 8 & 0xFF].map { Int($0) }
+        func distance(_ at: Int) -> Int { (0..<3).map { abs(Int(entries[at + $0]) - kept[$0]) }.max() ?? 0 }
+        let nearest = stride(from: 0, to: entries.count - 2, by: 3).min { distance($0) < distance($1) }
+        guard let nearest, distance(nearest) <= 8 else { return png }
+        entries.replaceSubrange(nearest..<(nearest + 3), with: kept.map { UInt8($0) })
+        return png[..<(type - 4)] + bytes("PLTE", entries) + png[(end + 4)...]
     }
 
     static func crc32(_ bytes: [UInt8]) -> UInt32 {

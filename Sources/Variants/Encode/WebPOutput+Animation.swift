@@ -36,6 +36,9 @@ extension WebPOutput {
         WebPDataInit(&data)
         defer { WebPDataClear(&data) }
         guard WebPAnimEncoderAssemble(encoder, &data) != 0, let bytes = data.bytes else { throw refusal() }
-        return [UInt8](UnsafeBufferPointer(start: bytes, count: data.size))
+        var file = [UInt8](UnsafeBufferPointer(start: bytes, count: data.size))
+        // libwebp sets the alpha flag only if a frame has alpha, not if clearing opaque ones leaves holes.
+        if pixels.bands == 4, file.count > 20, file[12..<16].elementsEqual("VP8X".utf8) { file[20] |= 0x10 }
+        return file
     }
 }

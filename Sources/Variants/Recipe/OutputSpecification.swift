@@ -28,12 +28,16 @@ package struct OutputSpecification: Sendable, Hashable {
     package var kind: Kind
     /// 1…100; nil for the format's default. With `maxBytes`, the highest quality that is tried.
     package var quality: Int?
-    /// Whether `lossless` was requested explicitly; PNG and GIF are lossless without it.
+    /// Whether `lossless` was requested explicitly, where that makes a difference: TIFF is lossless without it.
     package var isLossless = false
     /// Largest size of the encoded bytes; nil without a budget.
     package var maxBytes: Int?
     /// Progressive JPEG or interlaced PNG.
     package var isProgressive = false
+    /// The resolution of chroma; `auto` if the pixels decide.
+    package var chroma = ChromaResolution.auto
+    /// How hard the encoder tries to save bytes, 0…9; nil for the default of the surroundings (`RenderEffort`).
+    package var effort: Int?
     /// Metadata to keep; all other metadata is stripped.
     package var keep: KeptMetadata = []
 
@@ -54,7 +58,11 @@ extension OutputSpecification.Kind {
     var hasQuality: Bool { encoder?.losslessness.hasQuality ?? true }
     var canBeLossless: Bool { ![.never, .neverWithoutQuality].contains(encoder?.losslessness) }
     var canBeProgressive: Bool { encoder?.canBeProgressive ?? true }
-    var holds: KeptMetadata { encoder?.holds ?? [.exif, .icc, .xmp] }
+    var hasChroma: Bool { encoder?.hasChroma ?? true }
+    var hasEffort: Bool { encoder.map { $0.efforts != nil } ?? true }
+    /// Whether a quality at its default means something else than none: none lets drawn pictures become lossless.
+    var choosesLossless: Bool { encoder?.choosesLossless ?? true }
+    var holds: KeptMetadata { encoder?.holds ?? [.copyright, .exif, .icc, .xmp] }
 }
 
 extension OutputSpecification {
@@ -70,28 +78,38 @@ extension OutputSpecification {
             }
             quality = try arguments.whole(text, "the quality", 1...100)
         }
-        let options = try arguments.options(flags: flags, keys: ["max", "keep"])
+        let options = try arguments.options(flags: flags, keys: ["max", "chroma", "effort", "keep"])
         if options.flags.contains("lossless") {
             guard kind.canBeLossless else {
                 throw arguments.error("`\(kind.rawValue)` cannot be lossless; expected `png` or `webp:lossless`")
             }
             guard quality == nil else { throw arguments.error("expected a quality or `lossless`, not both") }
-            isLossless = kind.hasQuality
+            isLossless = kind.format?.encoder?.losslessness != .always
         }
         if options.flags.contains("progressive") {
             guard kind.canBeProgressive else {
-                let names = Self.Kind.allCases.filter(\.canBeProgressive).map { "`\($0.rawValue)`" }
-                throw arguments.error("`progressive` goes with \(names.joined(separator: ", ")) only")
+                throw arguments.error(Self.misplaced("progressive", \.canBeProgressive))
             }
             isProgressive = true
         }
         if let text = options.values["max"] { maxBytes = try ByteCount.parse(text, arguments) }
+        if let text = options.values["chroma"] {
+            guard kind.hasChroma else { throw arguments.error(Self.misplaced("chroma=", \.hasChroma)) }
+            chroma = try arguments.word(text, "`chroma`")
+            guard chroma != .half || !isLossless else {
+                throw arguments.error("expected `lossless` or `chroma=half`, not both")
+            }
+        }
+        if let text = options.values["effort"] {
+            guard kind.hasEffort else { throw arguments.error(Self.misplaced("effort=", \.hasEffort)) }
+            effort = try arguments.whole(text, "the effort", 0...9)
+        }
         if let text = options.values["keep"] {
             for name in text.split(separator: "+", omittingEmptySubsequences: false) {
                 let known = KeptMetadata.names.map(\.name)
                 guard let found = KeptMetadata.names.first(where: { $0.name == name }) else {
                     throw arguments.error(
-                        "`keep=` must list `exif`, `icc` or `xmp` joined by `+`, not `\(RecipeError.shown(name))`",
+                        "`keep=` must list `exif`, `icc`, `xmp` or `copyright` joined by `+`, not `\(RecipeError.shown(name))`",
                         suggestion: Spelling.nearest(to: name, in: known))
                 }
                 guard kind.holds.contains(found.value) else {
@@ -103,13 +121,20 @@ extension OutputSpecification {
         }
     }
 
+    private static func misplaced(_ option: String, _ isTaken: (Kind) -> Bool) -> String {
+        let names = Kind.allCases.filter(isTaken).map { "`\($0.rawValue)`" }
+        return "`\(option)` goes with \(names.joined(separator: ", ")) only"
+    }
+
     /// The canonical step. `profile:keep` keeps the profile anyway, so `icc` is then not written.
     func canonicalText(keepsProfile: Bool) -> String {
         var parts = [kind.rawValue]
-        if let quality, quality != defaultQuality { parts.append(String(quality)) }
+        if let quality, quality != defaultQuality || kind.choosesLossless { parts.append(String(quality)) }
         if isLossless { parts.append("lossless") }
         if isProgressive { parts.append("progressive") }
         if let maxBytes { parts.append("max=" + ByteCount.text(maxBytes)) }
+        if chroma != .auto { parts.append("chroma=" + chroma.rawValue) }
+        if let effort { parts.append("effort=\(effort)") }
         let written = keepsProfile ? keep.subtracting(.icc) : keep
         if !written.isEmpty { parts.append("keep=" + written.text) }
         return parts.joined(separator: ":")
@@ -129,7 +154,9 @@ extension OutputSpecification {
 
 extension KeptMetadata {
     /// In the order of the canonical text.
-    static let names: [(name: String, value: KeptMetadata)] = [("exif", .exif), ("icc", .icc), ("xmp", .xmp)]
+    static let names: [(name: String, value: KeptMetadata)] = [
+        ("copyright", .copyright), ("exif", .exif), ("icc", .icc), ("xmp", .xmp),
+    ]
 
     /// For example `exif+icc`.
     var text: String { Self.names.filter { contains($0.value) }.map(\.name).joined(separator: "+") }

@@ -33,6 +33,8 @@ extension OutputSpecification {
         } else if let best {
             parts.append(best)
         }
+        if chroma != .auto { parts.append("\(chroma.rawValue) chroma resolution") }
+        if let effort { parts.append("effort \(effort) of 9") }
         let kept = keepsProfile ? keep.union(.icc) : keep
         if !kept.isEmpty { parts.append("keeping \(kept.text)") }
         return parts.joined(separator: ", ") + "."

@@ -6,44 +6,60 @@ extension Recipe {
     /// and JPEG if `lossless` was requested. An explicit `jpeg` flattens instead. Options that the format does not have
     /// (`progressive`, metadata it has no place for) are dropped. A negotiated format that cannot hold the requested
     /// frames, or is not meant for this many pixels (`largestNegotiated`), gives way to the next one. What cannot be
-    /// written is not chosen.
+    /// written is not chosen. For PNG and GIF originals, which are mostly drawn, WebP goes first, or from an effort of 2
+    /// on AVIF, because it takes the fewest bytes for such pictures (docs/benchmarks.md).
     ///
     /// - Parameters:
     ///   - header: the original's header.
     ///   - negotiated: for `auto`, and for a recipe without an output, the formats the client accepts, best first;
     ///     after them comes the original's format, as for `original`. `original` and explicit formats ignore this.
     ///   - libraries: say what can be written.
+    ///   - effort: decides the encoder's effort if the recipe gives none.
     package func resolvedOutput(
-        for header: ImageHeader, negotiated: [ImageFormat] = [], with libraries: RenderLibraries = .unknown
+        for header: ImageHeader, negotiated: [ImageFormat] = [], with libraries: RenderLibraries = .unknown,
+        effort: RenderEffort = .quick
     ) -> ResolvedOutput {
         let written = output ?? OutputSpecification(.auto)
-        let format = written.kind.format ?? chosenFormat(for: header, negotiated, libraries.written, written)
+        let format = written.kind.format ?? chosenFormat(for: header, negotiated, libraries.written, written, effort)
         let encoder = format.encoder
         let isLossless =
-            encoder?.losslessness.hasQuality == false || encoder?.losslessness == .onRequest && written.isLossless
+            switch encoder?.losslessness {
+            case .always, .neverWithoutQuality: true
+            case .unlessFewColours: written.isLossless || !header.hasFewColours
+            case .onRequest: written.isLossless
+            case .never, nil: false
+            }
         let defaultQuality = OutputSpecification.defaultQuality(of: format, hasBudget: written.maxBytes != nil)
         let keep = keepsProfile ? written.keep.union(.icc) : written.keep
-        return ResolvedOutput(
+        var output = ResolvedOutput(
             format: format,
             quality: isLossless ? 100 : written.quality ?? defaultQuality,
             isLossless: isLossless,
+            mayBeLossless: encoder?.choosesLossless == true && !isLossless && written.quality == nil,
             maxBytes: written.maxBytes,
             isProgressive: written.isProgressive && encoder?.canBeProgressive == true,
+            chroma: encoder?.hasChroma == true && !isLossless ? written.chroma : .auto,
+            effort: encoder?.efforts == nil ? nil : written.effort,
             keep: keep.intersection(encoder?.holds ?? []))
+        if let efforts = encoder?.efforts, written.effort == nil, effort == .thorough {
+            output.effort = efforts.thorough
+        }
+        return output
     }
 
     private func chosenFormat(
         for header: ImageHeader, _ negotiated: [ImageFormat], _ writable: Set<ImageFormat>,
-        _ written: OutputSpecification
+        _ written: OutputSpecification, _ effort: RenderEffort
     ) -> ImageFormat {
         let isAnimated = decodedFrames(of: header, into: header.format) > 1
-        let wanted =
-            written.kind == .original
-            ? nil
-            : negotiated.first { format in
-                guard let encoder = format.encoder, writable.contains(format) else { return false }
-                return (format.holdsFrames || !isAnimated) && area(of: header) <= encoder.largestNegotiated
-            }
+        let possible = negotiated.filter { format in
+            guard let encoder = format.encoder, writable.contains(format) else { return false }
+            return (format.holdsFrames || !isAnimated) && area(of: header) <= encoder.largestNegotiated
+        }
+        let isDrawn = [.png, .gif].contains(header.format)
+        let forDrawn = (written.effort ?? (effort == .quick ? 0 : 2)) < 2 ? ImageFormat.webp : .avif
+        let best = isDrawn && possible.contains(forDrawn) ? forDrawn : possible.first
+        let wanted = written.kind == .original ? nil : best
         let keepsFormat = header.format.encoder?.keepsOriginals == true && writable.contains(header.format)
         let format = wanted ?? (keepsFormat ? header.format : .jpeg)
         let isUnfit =
@@ -88,14 +104,16 @@ extension Recipe {
 }
 
 extension ResolvedOutput: CustomStringConvertible {
-    /// Every option written out, for keys and logs: `jpeg:quality=80:lossless=no:max=none:progressive=no:keep=none`.
+    /// Every option written out, for keys and logs: `jpeg:quality=80:lossless=no:max=none:progressive=no:…`.
     package var description: String {
         [
             format.rawValue,
             "quality=\(quality)",
-            "lossless=\(isLossless ? "yes" : "no")",
+            "lossless=\(isLossless ? "yes" : mayBeLossless ? "auto" : "no")",
             "max=\(maxBytes.map(String.init) ?? "none")",
             "progressive=\(isProgressive ? "yes" : "no")",
+            "chroma=\(chroma.rawValue)",
+            "effort=\(isEffortGiven ? String(effort) : "none")",
             "keep=\(keep.isEmpty ? "none" : keep.text)",
         ].joined(separator: ":")
     }

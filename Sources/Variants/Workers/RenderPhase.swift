@@ -20,7 +20,7 @@ extension RenderError {
             RenderError(
                 .deadline,
                 "encoding \(format.rawValue) took longer than limits.encodeSeconds, \(limits.encodeSeconds) s; a smaller "
-                    + "picture, another output or one without `max=` takes less")
+                    + "picture, a lower `effort=`, another output or one without `max=` takes less")
         }
     }
 }

@@ -9,7 +9,7 @@
 
 enum WorkerProtocol {
     /// Begins every message: `IPW` and the version, which is increased with every change of a message.
-    static let magic: UInt32 = 0x4950_5705
+    static let magic: UInt32 = 0x4950_5706
     /// The longest message in bytes.
     static let messageLimit = 32_768
     /// The most masks and overlays of one recipe.
@@ -56,12 +56,17 @@ struct WorkerRequest: Sendable, Hashable {
             writer.count(value)
         }
         writer.flag(header.hasAlpha)
+        writer.flag(header.hasFewColours)
         writer.text(recipe)
         writer.text(output.format.rawValue)
         writer.count(output.quality)
         writer.flag(output.isLossless)
+        writer.flag(output.mayBeLossless)
         writer.count(output.maxBytes ?? 0)
         writer.flag(output.isProgressive)
+        writer.text(output.chroma.rawValue)
+        writer.count(output.effort)
+        writer.flag(output.isEffortGiven)
         writer.count(output.keep.rawValue)
         writer.text(quality.rawValue)
         for path in Self.countedLimits { writer.count(limits[keyPath: path]) }
@@ -101,15 +106,19 @@ extension WorkerRequest {
         }
         header = ImageHeader(
             format: format, width: numbers[0], height: numbers[1], pages: numbers[2], hasAlpha: try reader.flag(),
-            orientation: numbers[3], scans: numbers[4], profileBytes: numbers[5])
+            orientation: numbers[3], scans: numbers[4], profileBytes: numbers[5], hasFewColours: try reader.flag())
         recipe = try reader.text("a recipe", limit: Recipe.characterLimit * 4)
         output = ResolvedOutput(format: try reader.choice("format", ImageFormat.self))
         output.quality = try reader.count("a quality", 0...100)
         output.isLossless = try reader.flag()
+        output.mayBeLossless = try reader.flag()
         let budget = try reader.count("a budget", bytes)
         output.maxBytes = budget > 0 ? budget : nil
         output.isProgressive = try reader.flag()
-        output.keep = KeptMetadata(rawValue: try reader.count("metadata", 0...7))
+        output.chroma = try reader.choice("chroma", ChromaResolution.self)
+        output.effort = try reader.count("an effort", 0...9)
+        output.isEffortGiven = try reader.flag()
+        output.keep = KeptMetadata(rawValue: try reader.count("metadata", 0...15))
         quality = try reader.choice("quality", RenderQuality.self)
         limits = RenderLimits()
         for path in Self.countedLimits { limits[keyPath: path] = try reader.count("a limit", bytes) }

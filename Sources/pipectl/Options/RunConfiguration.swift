@@ -20,6 +20,8 @@ struct RunConfiguration: Sendable {
     var stepLimit = Recipe.stepLimit
     var site = ServerConfiguration()
     var listener = ListenerConfiguration()
+    /// The formats that `auto` may choose, best first; nil for those of `render.effort`.
+    var formats: [ImageFormat]?
     /// Texts of the recipes that the server makes; empty: all.
     var allowedRecipes: [String] = []
     /// nil to decide by the other settings: on if only this machine can connect, and may have unsigned URLs.
@@ -109,6 +111,7 @@ struct RunConfiguration: Sendable {
     func serverConfiguration(_ settings: Settings, _ errors: inout SettingErrors) -> ServerConfiguration {
         var site = site
         // Faulty presets are among the errors.
+        site.formats = formats ?? Negotiation.preferred(pipeline.effort)
         site.presets = (try? recipePresets()) ?? .none
         fillAccess(of: &site, settings, &errors)
         fillRecipes(of: &site, settings, &errors)

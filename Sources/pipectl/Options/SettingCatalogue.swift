@@ -129,7 +129,11 @@ enum SettingCatalogue {
             departure: "library: inProcess, which needs no worker executable; for trusted pictures"),
         Setting(
             "render.quality", \.pipeline.quality, .choice,
-            "how much of the downscaling is left to decoders, which is cheap but blurs: most with fast, none with best"),
+            "how much of the downscaling decoders do, which is cheap but less exact: most with fast, none with best"),
+        Setting(
+            "render.effort", \.pipeline.effort, .choice,
+            "how hard encoders try to save bytes if a recipe gives no effort=; quick: what a request can wait for",
+            unlessServing: OtherDefault(.thorough, "no other clients wait, and what is made once is sent often")),
         Setting(
             "decoders", \.pipeline.limits.formats, .formats(among: ImageFormat.decodable),
             "formats of originals, masks and overlays that are decoded; jxl only if listed; fewer formats mean less attack surface"
@@ -207,8 +211,8 @@ enum SettingCatalogue {
         Setting(
             "tags", \.site.tags, .choice, "fields with tags on variants, by which caches in front purge them"),
         Setting(
-            "auto", \.site.formats, .formats(among: Negotiation.offered),
-            "formats negotiated by `auto`, in order of preference: jxl, webp, avif"),
+            "auto", \.formats, .formats(among: Negotiation.offered, usual: Negotiation.preferred(.quick)),
+            "formats negotiated by `auto`, in order of preference; unset with render.effort thorough: jxl, avif, webp"),
         Setting(
             "recipes.allow", \.allowedRecipes, .list, "recipes the server renders; empty: any in a signed URL"),
         Setting(

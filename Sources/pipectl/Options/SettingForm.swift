@@ -182,6 +182,14 @@ extension SettingForm where Value == [ImageFormat] {
     }
 }
 
+extension SettingForm where Value == [ImageFormat]? {
+    /// The same where nil differs from an empty list; `usual` is shown for it.
+    static func formats(among known: [ImageFormat], usual: [ImageFormat]) -> Self {
+        let list = SettingForm<[ImageFormat]>.formats(among: known)
+        return Self(kind: .list, read: list.read, write: { list.write($0 ?? usual) })
+    }
+}
+
 extension SettingForm where Value == Set<ImageFormat> {
     static func formats(among known: [ImageFormat]) -> Self {
         let list = SettingForm<[ImageFormat]>.formats(among: known)

@@ -19,7 +19,9 @@ import Variants
     @Test func `the defaults are those of the table`() throws {
         let (configuration, site) = try read([])
         let listener = configuration.listener
-        #expect(listener.listen.description == "127.0.0.1:8080" && site.formats == [.jxl, .webp])
+        #expect(listener.listen.description == "127.0.0.1:8080" && site.formats == [.jxl, .webp, .avif])
+        #expect(try read(["render.effort=thorough"]).site.formats == [.jxl, .avif, .webp])
+        #expect(try read(["render.effort=thorough", "auto=webp"]).site.formats == [.webp])
         #expect(try !Settings().configuration(serves: true).site.signature.allowUnsigned)
         #expect(site.recipes.allowed == nil && site.forwarded.isEmpty)
         #expect(listener.connections == 1024 && listener.headerBytes == 16_384 && listener.idleSeconds == 60)

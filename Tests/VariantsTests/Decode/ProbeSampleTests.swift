@@ -30,12 +30,15 @@ import Variants
         ("balloon-alpha.png", ImageHeader(format: .png, width: 480, height: 480, hasAlpha: true)),
         ("sky-16bit.png", ImageHeader(format: .png, width: 300, height: 200)),
         ("moon-grey-alpha.png", ImageHeader(format: .png, width: 320, height: 320, hasAlpha: true)),
-        ("balloon-palette.png", ImageHeader(format: .png, width: 240, height: 240, hasAlpha: true)),
+        (
+            "balloon-palette.png",
+            ImageHeader(format: .png, width: 240, height: 240, hasAlpha: true, hasFewColours: true)
+        ),
         ("dusk.webp", ImageHeader(format: .webp, width: 960, height: 540)),
         ("balloon-lossless.webp", ImageHeader(format: .webp, width: 200, height: 200, hasAlpha: true)),
         // Its encoder sends frames as differences, with alpha.
         ("balloon.webp", ImageHeader(format: .webp, width: 240, height: 160, pages: 12, hasAlpha: true)),
-        ("balloon.gif", ImageHeader(format: .gif, width: 240, height: 160, pages: 12)),
+        ("balloon.gif", ImageHeader(format: .gif, width: 240, height: 160, pages: 12, hasFewColours: true)),
         ("meadow.tiff", ImageHeader(format: .tiff, width: 400, height: 300)),
         ("forest.avif", ImageHeader(format: .avif, width: 800, height: 600)),
     ]

@@ -32,7 +32,7 @@ import Variants
         Example(
             testDescription: "PNG with a transparent colour",
             bytes: Make.png(width: 5, height: 6, colour: 3, extra: Make.pngChunk("tRNS", [0])),
-            header: ImageHeader(format: .png, width: 5, height: 6, hasAlpha: true)),
+            header: ImageHeader(format: .png, width: 5, height: 6, hasAlpha: true, hasFewColours: true)),
         Example(
             testDescription: "PNG of 60000 × 60000", bytes: Make.png(width: 60000, height: 60000),
             header: ImageHeader(format: .png, width: 60000, height: 60000)),
@@ -47,11 +47,11 @@ import Variants
             header: ImageHeader(format: .webp, width: 100, height: 50, hasAlpha: true)),
         Example(
             testDescription: "GIF with a later frame beyond its screen", bytes: Make.all[5],
-            header: ImageHeader(format: .gif, width: 10, height: 10, pages: 2, hasAlpha: true)),
+            header: ImageHeader(format: .gif, width: 10, height: 10, pages: 2, hasAlpha: true, hasFewColours: true)),
         Example(
             testDescription: "GIF with a first frame beyond its screen",
             bytes: Make.gif(width: 10, height: 10, frames: [(5, 5, 20, 2), (0, 0, 40, 40)]),
-            header: ImageHeader(format: .gif, width: 25, height: 10, pages: 2)),
+            header: ImageHeader(format: .gif, width: 25, height: 10, pages: 2, hasAlpha: true, hasFewColours: true)),
         Example(
             testDescription: "TIFF with alpha and pages", bytes: Make.all[6],
             header: ImageHeader(format: .tiff, width: 300, height: 200, pages: 3, hasAlpha: true, orientation: 5)),

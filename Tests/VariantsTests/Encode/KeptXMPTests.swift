@@ -19,9 +19,9 @@ import Testing
         ("<a tiff:Orientation=\"upright\"/>", "<a tiff:Orientation=\"upright\"/>", "tiff"),
         ("<a tiff:Orientation=", "<a tiff:Orientation=", "tiff"),
     ]) func `the orientation says upright, in every form it is written in`(from: String, to: String, prefix: String) {
-        #expect(KeptBlobs.uprightXMP(Self.packet(from, prefix: prefix)) == Self.packet(to, prefix: prefix))
+        #expect(KeptBlobs.xmp(Self.packet(from, prefix: prefix), isUpright: true) == Self.packet(to, prefix: prefix))
         let cut = Self.packet(from, prefix: prefix)
-        for length in 0..<cut.count { _ = KeptBlobs.uprightXMP(Array(cut[..<length])) }
+        for length in 0..<cut.count { _ = KeptBlobs.xmp(Array(cut[..<length]), isUpright: true) }
     }
 
     @Test func `kept XMP of a turned picture says upright, of one left as stored what it said`() async throws {

@@ -31,7 +31,7 @@ extension VariantsFuzzTests {
                 let file = ByteReader(buffer)
                 let colour = PNGDecoder.colour(file, hasProfile: false)
                 _ = colour?.profile(isGrey: false)
-                _ = HEIFHeader.withAlignedAlpha(file)
+                _ = (HEIFHeader.file(file), HEIFHeader.file(file, with: .alpha), HEIFHeader.Alpha(file)?.canBeEnlarged)
                 _ = ICCProfile.isUsable(file, for: "RGB ")
             }
             guard ImageDetails.read(bytes, header) == details else { return "other details the second time" }

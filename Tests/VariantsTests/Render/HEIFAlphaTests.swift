@@ -5,7 +5,7 @@ import Testing
 
 /// Transparency of AVIF and HEIF, a picture of its own in the file.
 @Suite struct HEIFAlphaTests {
-    /// The file with properties added to its colours or its alpha, and perhaps marked as premultiplied; the old `meta`
+    /// The file with properties of its colours or its alpha added or replaced, and perhaps marked as premultiplied; the old `meta`
     /// becomes `free`.
     static func rewritten(
         _ file: [UInt8], colour: [(String, [UInt8])] = [], alpha: [(String, [UInt8])] = [],
@@ -22,7 +22,7 @@ import Testing
             let top = try #require(children(reader).first { $0.type == "meta" })
             let meta = top.data.part(4)
             let properties = try child("iprp", meta)
-            var container = try child("ipco", properties).array
+            var container = [UInt8](try child("ipco", properties).all)
             var count = children(try child("ipco", properties)).count
             let primary = try #require(child("pitm", meta).uint16(4))
             let references = try? child("iref", meta)
@@ -30,6 +30,8 @@ import Testing
             var table = big(0, 4) + big(HEIFHeader.associations(properties).count, 4)
             for (item, indexes) in HEIFHeader.associations(properties) {
                 let added = item == primary ? colour : item == auxiliary ? alpha : []
+                let all = children(try child("ipco", properties))
+                let indexes = indexes.filter { index in !added.contains { $0.0 == all[(index & 0x7FFF) - 1].type } }
                 table += big(item, 2) + [UInt8(indexes.count + added.count)]
                 table += indexes.map { UInt8($0 >> 8 & 0x80 | $0 & 0x7F) }
                 for (type, data) in added {
@@ -42,8 +44,8 @@ import Testing
             let contents = children(meta).flatMap { child -> [UInt8] in
                 switch child.type {
                 case "iprp": box("iprp", box("ipco", container) + box("ipma", table))
-                case "iref": box("iref", child.data.array + (isPremultiplied ? premultiplied : []))
-                default: box(child.type, child.data.array)
+                case "iref": box("iref", [UInt8](child.data.all) + (isPremultiplied ? premultiplied : []))
+                default: box(child.type, [UInt8](child.data.all))
                 }
             }
             var result = file
@@ -126,13 +128,65 @@ import Testing
         let turned = try Self.rewritten(file, colour: [("irot", [1])])
         let both = try Self.rewritten(file, colour: [("irot", [1])], alpha: [("irot", [1])])
         func aligned(_ file: [UInt8]) -> [UInt8]? {
-            file.withUnsafeBytes { HEIFHeader.withAlignedAlpha(ByteReader($0)) }
+            file.withUnsafeBytes { HEIFHeader.file(ByteReader($0)) }
         }
         #expect(aligned(file) == nil && aligned(both) == nil)
         let once = try #require(aligned(turned))
         #expect(aligned(once) == nil, "twice is once")
         // A file cut short stays one: nothing is appended to a box that ends later.
         #expect(aligned(Array(turned.dropLast(9))) == nil)
+    }
+
+    /// The picture with an alpha of half its size.
+    static func withSmallAlpha() throws -> [UInt8] {
+        let half = try RenderFixture.image(24, 16, bands: 4) { x, y in [0, 0, 0, x < 12 && y < 8 ? 255 : 0] }
+        let small = try Self.saved(half, "av1")
+        var file = try Self.saved(Self.picture(), "av1")
+        // The small picture's alpha goes after the file, and its place and length into `iloc`.
+        func place(_ file: [UInt8]) throws -> (offset: Int, length: Int) {
+            try file.withUnsafeBytes { buffer in
+                let meta = try #require(HEIFHeader.child("meta", of: ByteReader(buffer))).part(4)
+                return try #require(HEIFHeader.location(of: 2, in: meta))
+            }
+        }
+        let (old, new) = (try place(file), try place(small))
+        let payload = Array(small[new.offset..<new.offset + new.length])
+        // A base, one extent, which begins there, and its length.
+        func entry(_ offset: Int, _ length: Int) -> [UInt8] {
+            HandmadeImages.big(offset, 4) + [0, 1, 0, 0, 0, 0] + HandmadeImages.big(length, 4)
+        }
+        let wanted = entry(old.offset, old.length)
+        let at = try #require((0..<file.count - 14).first { file[$0..<$0 + 14].elementsEqual(wanted) })
+        file.replaceSubrange(at..<at + 14, with: entry(file.count + 8, payload.count))
+        file += HandmadeImages.box("mdat", payload)
+        // What decodes it.
+        let properties = try small.withUnsafeBytes { buffer in
+            let meta = try #require(HEIFHeader.child("meta", of: ByteReader(buffer))).part(4)
+            let properties = try #require(HEIFHeader.child("iprp", of: meta))
+            let all = Array(HEIFHeader.boxes(try #require(HEIFHeader.child("ipco", of: properties))))
+            let own = HEIFHeader.associations(properties).filter { $0.item == 2 }.flatMap(\.indexes)
+            return own.map { all[($0 & 0x7FFF) - 1] }.filter { ["ispe", "av1C"].contains($0.type) }
+                .map { ($0.type, [UInt8]($0.data.all)) }
+        }
+        return try rewritten(file, alpha: properties)
+    }
+
+    @Test func `alpha smaller than the colours is enlarged, and turned with them`() async throws {
+        let file = try Self.withSmallAlpha()
+        for list in [[], [("irot", [1] as [UInt8])], [("imir", [1])]] {
+            let changed = try Self.rewritten(file, colour: list)
+            let pixels = try await RenderFixture.renderer.pixels(RenderSamples.job(changed, ""))
+            let (wrong, opaque) = Self.count(pixels)
+            #expect(wrong * 15 < 48 * 32 && opaque * 5 > 48 * 32, "\(list): \(wrong), \(opaque)")
+        }
+        for list in [[Self.corner], [("ispe", [0, 0, 0, 0, 0, 0, 0, 20, 0, 0, 0, 16] as [UInt8])]] {
+            let job = try RenderSamples.job(Self.rewritten(file, colour: list), "")
+            await #expect {
+                try await RenderFixture.renderer.pixels(job)
+            } throws: { error in
+                (error as? RenderError)?.code == .undecodable
+            }
+        }
     }
 
     @Test(arguments: ["av1", "hevc"])

@@ -314,7 +314,10 @@ import Testing
                         _ = ToneMap(peak: colour.peak / 203).gain(colour.curve.light(light))
                     }
                 }
-                _ = (HEIFHeader.withAlignedAlpha(file), HEIFHeader.Alpha(file), PNGDecoder.details(file))
+                _ = (
+                    HEIFHeader.file(file), HEIFHeader.file(file, with: .alpha), HEIFHeader.Alpha(file)?.canBeEnlarged,
+                    PNGDecoder.details(file)
+                )
                 _ = (HEIFHeader.details(file), ICCProfile.isUsable(file, for: "RGB "))
             }
         }

@@ -7,10 +7,11 @@ import Testing
         id: 7, kind: .pixels, count: 123_456,
         header: ImageHeader(
             format: .avif, width: 4000, height: 3000, pages: 2, hasAlpha: true, orientation: 6, scans: 3,
-            profileBytes: 560),
+            profileBytes: 560, hasFewColours: true),
         recipe: "thumbnail:300x300,mask:star",
         output: ResolvedOutput(
-            format: .jpeg, quality: 71, maxBytes: 20_000, isProgressive: true, keep: [.exif, .xmp]),
+            format: .jpeg, quality: 71, mayBeLossless: true, maxBytes: 20_000, isProgressive: true, chroma: .half,
+            effort: 8, keep: [.exif, .xmp]),
         quality: .best, limits: limits, masks: [WorkerRequest.Mask(name: "star", count: 99)],
         shared: SharedDecode(
             name: "digest", shrink: 2, crops: true,

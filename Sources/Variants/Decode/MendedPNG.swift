@@ -1,0 +1,65 @@
+import CVips
+
+/// Repairs what surrounds the pixels of a PNG, so that libpng decodes it, if all of them are there.
+///
+/// libpng fails if the zlib stream (RFC 1950) lacks its Adler-32, says that it needs a smaller window than it does, or if
+/// an IDAT chunk has a wrong CRC or is cut within it. Browsers show these files. The deflate data itself tells whether
+/// pixels are missing, and one checksum whether they are the right ones: if a CRC is wrong, the Adler-32 has to agree.
+enum MendedPNG {
+    /// nil if pixels are missing or changed.
+    static func bytes(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? {
+        let file = ByteReader(bytes)
+        guard let needed = rowBytes(file) else { return nil }
+        // All other chunks, before the pixels and behind them; where the pixels are, and all of their data.
+        var chunks: (before: [UInt8], after: [UInt8]) = ([], [])
+        var zlib: [UInt8] = []
+        var parts: [Int] = []
+        var at = 33
+        while let length = file.uint32(at), let type = file.fourCharacters(at + 4), type != "IEND" {
+            if type == "IDAT" {
+                zlib += [UInt8](file.part(at + 8, length).all)
+                parts.append(at)
+            } else if file.byte(at + 11 + length) != nil {
+                let chunk = file.part(at, 12 + length).all
+                if zlib.isEmpty { chunks.before += chunk } else { chunks.after += chunk }
+            }
+            at += 12 + length
+        }
+        // Two bytes precede the data: the method, 8, and flags, of which 32 asks for a dictionary, which PNG has not.
+        guard zlib.count > 2, zlib[0] & 15 == 8, zlib[1] & 32 == 0 else { return nil }
+        var found = CVipsInflated()
+        let isRead = zlib.withUnsafeBytes { data in
+            data.baseAddress.map { cvips_inflate($0 + 2, data.count - 2, needed, &found) } == 1
+        }
+        guard isRead, found.is_complete == 1, found.made >= needed else { return nil }
+        let end = 2 + found.used
+        let adler = Bytes.bigEndian(Int(found.adler))
+        let isProven = parts.allSatisfy { at in
+            guard let length = file.uint32(at), let crc = file.uint32(at + 8 + length) else { return true }
+            return crc == Int(PNGChunk.crc32([UInt8](file.part(at + 4, 4 + length).all)))
+        }
+        guard isProven || zlib[end...].prefix(4).elementsEqual(adler) else { return nil }
+        let data = [0x78, 0x01] + zlib[2..<end] + adler  // The largest window.
+        var mended = [UInt8](file.part(0, 33).all) + chunks.before + PNGChunk.bytes("IDAT", data) + chunks.after
+        mended += PNGChunk.bytes("IEND", [])
+        return PixelStorage(mended)
+    }
+
+    /// The bytes of all rows with their filter types, in all passes (PNG third edition, 8.1 and 7.2).
+    private static func rowBytes(_ file: ByteReader) -> Int? {
+        guard let width = file.uint32(16), let height = file.uint32(20), let depth = file.byte(24),
+            let colour = file.byte(25), let interlace = file.byte(28), max(width, height) < 1 << 24, depth <= 16
+        else { return nil }
+        let bits = Int(depth) * ([2: 3, 4: 2, 6: 4][colour] ?? 1)
+        let passes =
+            interlace == 0
+            ? [(0, 0, 1, 1)]
+            : [
+                (0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2),
+            ]
+        return passes.reduce(0) { sum, pass in
+            let (columns, rows) = ((width - pass.0 + pass.2 - 1) / pass.2, (height - pass.1 + pass.3 - 1) / pass.3)
+            return columns > 0 && rows > 0 ? sum + rows * (1 + (columns * bits + 7) / 8) : sum
+        }
+    }
+}

@@ -1,0 +1,98 @@
+/// XMP (ISO 16684-1) describes the picture it came with, as EXIF does.
+extension KeptBlobs {
+    /// Properties that show, measure or place parts of the original, by namespace; some are pictures themselves. Also a
+    /// reference to content credentials, which do not outlive a change, and one to a second packet, which is not kept.
+    private static let ended: KeyValuePairs = [
+        "http://ns.adobe.com/xap/1.0/": ["Thumbnails"],
+        "http://ns.adobe.com/tiff/1.0/": ["ImageWidth", "ImageLength"],
+        "http://ns.adobe.com/exif/1.0/": ["PixelXDimension", "PixelYDimension", "SubjectArea", "SubjectLocation"],
+        "http://ns.adobe.com/xmp/note/": ["HasExtendedXMP"],
+        "http://www.metadataworkinggroup.com/schemas/regions/": ["Regions"],
+        "http://iptc.org/std/Iptc4xmpExt/2008-02-29/": ["ImageRegion"],
+        "http://ns.microsoft.com/photo/1.2/": ["RegionInfo"],
+        "http://ns.google.com/photos/1.0/image/": ["Data"],
+        "http://ns.google.com/photos/1.0/depthmap/": ["Data"],
+        "http://purl.org/dc/terms/": ["provenance"],
+    ]
+
+    /// XMP for a variant: without what describes the original's pixels, and with `tiff:Orientation` 1 if `isUpright`.
+    static func xmp(_ xmp: [UInt8], isUpright: Bool) -> [UInt8] {
+        var bytes = xmp
+        if isUpright {
+            for (_, value) in properties("Orientation", "http://ns.adobe.com/tiff/1.0/", of: xmp) {
+                guard let digit = value.first(where: { xmp[$0] > 0x20 }), 0x31...0x38 ~= xmp[digit] else { continue }
+                bytes[digit] = 0x31
+            }
+        }
+        let gone = ended.flatMap { space, names in names.flatMap { properties($0, space, of: xmp).map(\.whole) } }
+        var (kept, at): ([UInt8], Int) = ([], 0)
+        for range in gone.sorted(by: { $0.lowerBound < $1.lowerBound }) where range.lowerBound >= at {
+            kept += bytes[at..<range.lowerBound]
+            at = range.upperBound
+        }
+        return kept + bytes[at...]
+    }
+
+    /// Where a packet has a property, as an attribute or as an element, under whatever prefix its namespace has, and the
+    /// value of it. An element without an end reaches to that of the packet.
+    static func properties(
+        _ name: String, _ namespace: String, of xmp: [UInt8]
+    ) -> [(whole: Range<Int>, value: Range<Int>)] {
+        func next(_ byte: UInt8, from at: Int) -> Int? { at < xmp.count ? xmp[at...].firstIndex(of: byte) : nil }
+        func afterSpaces(_ at: Int) -> Int { at < xmp.count ? xmp[at...].firstIndex { $0 > 0x20 } ?? xmp.count : at }
+        var found: [(whole: Range<Int>, value: Range<Int>)] = []
+        for prefix in prefixes(of: namespace, in: xmp) {
+            var searched = 0
+            let full = prefix + [UInt8](":\(name)".utf8)
+            for start in positions(of: full, in: xmp[...]) where start > searched {
+                let end = start + full.count
+                let at = afterSpaces(end)
+                guard at < xmp.count, xmp[start - 1] <= 0x20 || xmp[start - 1] == UInt8(ascii: "<") else { continue }
+                if xmp[start - 1] <= 0x20 {
+                    let open = afterSpaces(at + 1)
+                    guard xmp[at] == UInt8(ascii: "="), open < xmp.count - 1, [0x22, 0x27].contains(xmp[open])
+                    else { continue }
+                    let close = next(xmp[open], from: open + 1) ?? xmp.count - 1
+                    found.append((start..<close + 1, open + 1..<close))
+                } else if at > end || [0x2F, 0x3E].contains(xmp[at]) {  // "/", ">"
+                    let open = next(0x3E, from: at) ?? xmp.count - 1
+                    if xmp[open - 1] == 0x2F {
+                        found.append((start - 1..<open + 1, open..<open))
+                    } else {
+                        let closing = positions(of: [0x3C, 0x2F] + full, in: xmp[open...], limit: 1).first
+                        let close = closing.flatMap { next(0x3E, from: $0) } ?? xmp.count - 1
+                        found.append((start - 1..<close + 1, min(open + 1, close)..<(closing ?? xmp.count)))
+                    }
+                }
+                searched = max(searched, found.last?.whole.upperBound ?? 0)
+            }
+        }
+        return found
+    }
+
+    /// The prefixes that `xmlns:PREFIX="…"` binds to a namespace.
+    private static func prefixes(of namespace: String, in xmp: [UInt8]) -> Set<[UInt8]> {
+        var prefixes: Set<[UInt8]> = []
+        for uri in positions(of: [UInt8](namespace.utf8), in: xmp[...]) {
+            guard prefixes.count < 8, let equals = xmp[max(0, uri - 8)..<uri].lastIndex(of: UInt8(ascii: "=")) else {
+                continue
+            }
+            let name = xmp[max(0, equals - 64)..<equals].reversed().drop { $0 <= 0x20 }.prefix {
+                $0 > 0x20 && $0 != UInt8(ascii: ":")
+            }
+            if !name.isEmpty { prefixes.insert(name.reversed()) }
+        }
+        return prefixes
+    }
+
+    private static func positions(of text: [UInt8], in bytes: ArraySlice<UInt8>, limit: Int = .max) -> [Int] {
+        var found: [Int] = []
+        var rest = bytes
+        while found.count < limit, let at = rest.firstIndex(of: text[0]) {
+            rest = bytes[at...]
+            if rest.starts(with: text) { found.append(at) }
+            rest = rest.dropFirst()
+        }
+        return found
+    }
+}

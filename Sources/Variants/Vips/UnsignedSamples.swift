@@ -1,0 +1,43 @@
+import CVips
+
+extension Image {
+    /// The picture with unsigned samples of 8 or 16 bits, as all steps expect them; others become 16 bits.
+    ///
+    /// Integers are scaled over the full range of their type, which is the default of SMinSampleValue and SMaxSampleValue
+    /// (TIFF 6.0 §19). Floats are scaled over 0…1: with a profile as that says, without one they are linear light. NaN
+    /// becomes 0.
+    func withUnsignedSamples() throws(RenderError) -> Image {
+        let range: (lowest: Double, steps: Double)
+        switch format {
+        case Int(CVIPS_FORMAT_UCHAR), Int(CVIPS_FORMAT_USHORT): return self
+        case Int(CVIPS_FORMAT_CHAR): range = (-0x80, 0xFF)
+        case Int(CVIPS_FORMAT_SHORT): range = (-0x8000, 0xFFFF)
+        case Int(CVIPS_FORMAT_UINT): range = (0, 0xFFFF_FFFF)
+        case Int(CVIPS_FORMAT_INT): range = (-0x8000_0000, 0xFFFF_FFFF)
+        default: range = (0, 1)
+        }
+        let known = [
+            CVIPS_INTERPRETATION_MULTIBAND, CVIPS_INTERPRETATION_BW, CVIPS_INTERPRETATION_RGB,
+            CVIPS_INTERPRETATION_SRGB, CVIPS_INTERPRETATION_RGB16, CVIPS_INTERPRETATION_GREY16,
+            CVIPS_INTERPRETATION_SCRGB,
+        ]
+        guard known.contains(where: { Int($0) == interpretation }) else { return self }
+        let scale = 65_535 / range.steps
+        func scaled(_ image: Image) throws(RenderError) -> Image {
+            try VipsCall(
+                "linear",
+                ["in": .image(image), "a": .doubles([scale]), "b": .doubles([0.5 - range.lowest * scale])]
+            ).image().cast(to: "ushort")
+        }
+        let colours = bands < 3 ? 1 : 3
+        guard range.steps == 1, !has("icc-profile-data") else {
+            return try scaled(self).labelled(colours == 1 ? "grey16" : "rgb16")
+        }
+        let light = try band(0, colours)
+        let rgb = colours == 3 ? light : try VipsCall("bandjoin", ["in": .images([light, light, light])]).image()
+        let encoded = try VipsCall(
+            "colourspace", ["in": .image(rgb.labelled("scrgb")), "space": "rgb16", "source-space": "scrgb"]
+        ).image()
+        return bands == colours ? encoded : try encoded.joined(alpha: scaled(band(colours))).labelled("rgb16")
+    }
+}
