@@ -100,6 +100,7 @@ enum {
     F(void, vips_image_set_int, (VipsImage * image, const char *name, int number)) \
     F(void, vips_image_set_array_int, (VipsImage * image, const char *name, const int *array, int count)) \
     F(void, vips_image_set_blob_copy, (VipsImage * image, const char *name, const void *data, size_t length)) \
+    F(int, vips_image_remove, (VipsImage * image, const char *name)) \
     F(void, vips_image_set_kill, (VipsImage * image, int kill)) \
     F(size_t, vips_image_get_type, (void)) \
     F(size_t, vips_blob_get_type, (void)) \

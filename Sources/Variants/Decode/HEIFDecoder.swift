@@ -1,3 +1,5 @@
+import CVips
+
 /// What AVIF and HEIF have in common: the container, and libheif, which has had flaws that let a picture take over the
 /// decoding process (GHSA-g89c-p67h-r497).
 protocol HEIFContainer: OriginalDecoder {}
@@ -22,6 +24,43 @@ extension HEIFContainer {
         try HEIFHeader.parse(file, format: format)
     }
     static func details(_ file: ByteReader) -> ImageDetails { HEIFHeader.details(file) }
+
+    /// Colours that are stored multiplied by alpha are divided by it; an ICC profile comes before `nclx`.
+    static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image {
+        let file = ByteReader(bytes)
+        func image(_ part: HEIFHeader.Alpha.Part) throws(RenderError) -> Image {
+            let changed = HEIFHeader.file(file, with: part).map { VipsArgument.stored(PixelStorage($0)) }
+            return try load(changed ?? .bytes(bytes), [])
+        }
+        guard let alpha = HEIFHeader.Alpha(file) else {
+            return try ColourConversion.described(image(.both)) { $0 ? nil : HEIFHeader.colour(file) }
+        }
+        var result: Image
+        if let canBeEnlarged = alpha.canBeEnlarged {
+            guard canBeEnlarged else {
+                throw RenderError(
+                    .undecodable,
+                    "its transparency is larger than its colours, or they are cropped; convert the picture")
+            }
+            result = try image(.colours)
+            let small = try image(.alpha)
+            let scale: [(String, VipsArgument)] = [
+                ("in", .image(try small.band(0))), ("scale", .double(Double(result.width) / Double(small.width))),
+                ("vscale", .double(Double(result.height) / Double(small.height))), ("kernel", "linear"),
+            ]
+            let large = try VipsCall(nickname: "resize", arguments: scale).image()
+            result = try result.band(0, min(3, result.bands)).joined(alpha: large)
+        } else {
+            result = try image(.both)
+        }
+        guard result.hasAlpha else { throw RenderError(.undecodable, "its transparency cannot be decoded") }
+        if alpha.isPremultiplied {
+            let isWide = result.format == Int(CVIPS_FORMAT_USHORT)
+            result = try VipsCall("unpremultiply", ["in": .image(result), "max-alpha": isWide ? 65535 : 255]).image()
+                .linear([1], [0.5]).cast(to: isWide ? "ushort" : "uchar")
+        }
+        return try ColourConversion.described(result) { $0 ? nil : HEIFHeader.colour(file) }
+    }
 
     /// The decoder may or may not have turned the picture as its container says.
     static func accepts(_ image: Image, for header: ImageHeader, shrink: Int, frames: Int) -> Bool {

@@ -59,12 +59,29 @@ enum HEIFHeader {
                 details.profileName = ProfileName.read(profile)
             }
         }
+        details.profileName = details.profileName ?? colour(reader)?.title
         if let item = itemID("Exif", meta), let place = location(of: item, in: meta) {
             let block = reader.part(place.offset, place.length)
             // The first four bytes give the offset of the TIFF header, counted from their end.
             if let skipped = block.uint32(0) { details.exif = EXIFSummary(block.part(4 + skipped)) }
         }
         return details
+    }
+
+    /// The colour space that `nclx` names (14496-12 §12.1.5). The curve of BT.709 stands for sRGB's, as in browsers; what
+    /// is unspecified, too.
+    static func colour(_ reader: ByteReader) -> NamedColour? {
+        guard let own = properties(reader)?.own,
+            let codes = own.first(where: { $0.type == "colr" && $0.data.matches("nclx") })?.data,
+            let primaries = codes.uint16(4), let transfer = codes.uint16(6)
+        else { return nil }
+        var colour = NamedColour(
+            primaries: primaries == 2 ? 1 : primaries, transfer: [1, 2, 6, 14, 15].contains(transfer) ? 13 : transfer,
+            " (nclx)")
+        if let light = own.first(where: { $0.type == "clli" })?.data.uint16(0), light > 0 {
+            colour?.peak = Double(light)
+        }
+        return colour
     }
 
     /// The ID of the first item that `iinf` lists with a type (14496-12 §8.11.6, entries of version 2 or 3).
@@ -79,7 +96,7 @@ enum HEIFHeader {
     }
 
     /// The offset and length of an item's first extent (14496-12 §8.11.3); nil if it is not in the file itself.
-    private static func location(of item: Int, in meta: ByteReader) -> (offset: Int, length: Int)? {
+    static func location(of item: Int, in meta: ByteReader) -> (offset: Int, length: Int)? {
         guard let box = child("iloc", of: meta), let version = box.byte(0), version < 3, let sizes = box.uint16(4),
             let count = version < 2 ? box.uint16(6) : box.uint32(6)
         else { return nil }
@@ -121,6 +138,8 @@ enum HEIFHeader {
     struct Box {
         var type: String
         var data: ByteReader
+        /// Where it lies in the bytes around it, with its header.
+        var start, end: Int
 
         /// The ICC profile, if that is what the box holds.
         var profile: ByteReader? {
@@ -134,8 +153,9 @@ enum HEIFHeader {
             let container = child("ipco", of: properties)
         else { return nil }
         let all = Array(boxes(container))
-        let own = indexes(of: primaryItem(meta), in: properties).filter { all.indices.contains($0 - 1) }
-        return (meta, all, own.map { all[$0 - 1] })
+        let primary = primaryItem(meta)
+        let own = associations(properties).filter { $0.item == primary }.flatMap(\.indexes).map { $0 & 0x7FFF - 1 }
+        return (meta, all, own.filter(all.indices.contains).map { all[$0] })
     }
 
     /// The direct child boxes, in order. They come to an end, because a box has at least its 8-byte header.
@@ -146,23 +166,24 @@ enum HEIFHeader {
             let head = size == 1 ? 16 : 8
             let length = size == 1 ? reader.uint64(offset + 8) : size == 0 ? left : size
             guard let length, length >= head else { return nil }
-            defer { offset += min(length, left) }
-            return Box(type: type, data: reader.part(offset + head, length - head))
+            let start = offset
+            offset += min(length, left)
+            return Box(type: type, data: reader.part(start + head, length - head), start: start, end: offset)
         }
     }
 
-    private static func child(_ type: String, of reader: ByteReader) -> ByteReader? {
+    static func child(_ type: String, of reader: ByteReader) -> ByteReader? {
         boxes(reader).first { $0.type == type }?.data
     }
 
-    private static func primaryItem(_ meta: ByteReader) -> Int? {
+    static func primaryItem(_ meta: ByteReader) -> Int? {
         guard let box = child("pitm", of: meta), let version = box.byte(0) else { return nil }
         return version == 0 ? box.uint16(4) : box.uint32(4)
     }
 
-    /// The 1-based property indexes that the `ipma` boxes assign to an item, in order.
-    private static func indexes(of item: Int?, in properties: ByteReader) -> [Int] {
-        var result: [Int] = []
+    /// The properties that the `ipma` boxes associate with items, in order: indexes from 1, and 0x8000 for essential ones.
+    static func associations(_ properties: ByteReader) -> [(item: Int, indexes: [Int])] {
+        var result: [(item: Int, indexes: [Int])] = []
         nextBox: for box in boxes(properties) where box.type == "ipma" {
             guard let flags = box.data.uint24(1), let entries = box.data.uint32(4) else { continue }
             let idBytes = box.data.byte(0) == 0 ? 2 : 4
@@ -173,12 +194,14 @@ enum HEIFHeader {
                     let count = box.data.byte(offset + idBytes)
                 else { continue nextBox }
                 offset += idBytes + 1
+                var indexes: [Int] = []
                 for _ in 0..<count {
                     let index = indexBytes == 2 ? box.data.uint16(offset) : box.data.byte(offset).map(Int.init)
-                    guard let index else { continue nextBox }
-                    if id == item { result.append(index & (indexBytes == 2 ? 0x7FFF : 0x7F)) }
+                    guard let index else { break }
+                    indexes.append(indexBytes == 2 ? index : (index & 0x80) << 8 | index & 0x7F)
                     offset += indexBytes
                 }
+                result.append((id, indexes))
             }
         }
         return result
@@ -203,7 +226,7 @@ enum HEIFHeader {
         return (width, height)
     }
 
-    private static func isAlpha(_ data: ByteReader) -> Bool {
+    static func isAlpha(_ data: ByteReader) -> Bool {
         data.matches("urn:mpeg:mpegB:cicp:systems:auxiliary:alpha", at: 4)
             || data.matches("urn:mpeg:hevc:2015:auxid:1", at: 4) || data.matches("urn:mpeg:avc:2015:auxid:1", at: 4)
     }

@@ -1,4 +1,4 @@
-/// PNG. Reads the chunks (W3C PNG, third edition) IHDR, tRNS, eXIf and iCCP.
+/// PNG. Reads the chunks (W3C PNG, third edition) IHDR, tRNS, eXIf and those of §11.3.2 on colour.
 enum PNGDecoder: OriginalDecoder {
     static let format = ImageFormat.png
     static let loader = "pngload_buffer"
@@ -36,19 +36,19 @@ enum PNGDecoder: OriginalDecoder {
 
     static func details(_ file: ByteReader) -> ImageDetails {
         var details = ImageDetails()
-        let colour = file.byte(25)
-        details.colourSpace = colour == 0 || colour == 4 ? .grey : .rgb
-        details.bitDepth = colour == 3 ? 8 : file.byte(24).map(Int.init)
+        let kind = file.byte(25)
+        details.colourSpace = kind == 0 || kind == 4 ? .grey : .rgb
+        details.bitDepth = kind == 3 ? 8 : file.byte(24).map(Int.init)
         forEachChunk(file) { type, data in
             switch type {
             case "eXIf": details.exif = EXIFSummary(data)
             // The profile is compressed, but its name precedes it in plain text.
             case "iCCP": details.profileName = data.text(0, limit: 79)
             case "caBX": details.hasContentCredentials = true
-            case "sRGB": if details.profileName == nil { details.profileName = "sRGB" }
             default: break
             }
         }
+        details.profileName = colour(file, hasProfile: details.profileName != nil)?.title ?? details.profileName
         return details
     }
 
@@ -56,10 +56,37 @@ enum PNGDecoder: OriginalDecoder {
 
     static func mended(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? { MendedPNG.bytes(bytes) }
 
-    /// Calls `body` with each chunk after IHDR, up to IEND.
-    static func forEachChunk(_ reader: ByteReader, _ body: (_ type: String, _ data: ByteReader) -> Void) {
+    static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image {
+        let image = try load(.bytes(bytes), options(shrink: shrink, frames: frames))
+        return try ColourConversion.described(image) { colour(ByteReader(bytes), hasProfile: $0) }
+    }
+
+    /// By cICP, else by iCCP, sRGB, or gAMA with cHRM (§11.3.2). The first chunk of each type counts.
+    static func colour(_ file: ByteReader, hasProfile: Bool) -> NamedColour? {
+        var chunks: [String: ByteReader] = [:]
+        forEachChunk(file, until: "IDAT") { type, data in chunks[type] = chunks[type] ?? data }
+        // Only RGB of full range is defined.
+        if let data = chunks["cICP"], data.matches([0, 1], at: 2), let codes = data.uint16(0),
+            var colour = NamedColour(primaries: codes >> 8, transfer: codes & 255, " (cICP)")
+        {
+            if let light = chunks["cLLI"]?.uint32(0), light > 0 { colour.peak = Double(light) / 10_000 }
+            return colour
+        }
+        if hasProfile { return nil }
+        if chunks["sRGB"] != nil { return NamedColour(primaries: 1, transfer: 13, "") }
+        guard let gamma = chunks["gAMA"]?.uint32(0) else { return nil }
+        let points = chunks["cHRM"].map { data in (0..<8).map { data.uint32($0 * 4) ?? 0 } }
+        return NamedColour(gamma: gamma, chromaticities: points)
+    }
+
+    /// Calls `body` with each chunk after IHDR, up to IEND or the first one of a type.
+    static func forEachChunk(
+        _ reader: ByteReader, until last: String = "IEND", _ body: (_ type: String, _ data: ByteReader) -> Void
+    ) {
         var offset = 33
-        while let length = reader.uint32(offset), let type = reader.fourCharacters(offset + 4), type != "IEND" {
+        while let length = reader.uint32(offset), let type = reader.fourCharacters(offset + 4), type != "IEND",
+            type != last
+        {
             body(type, reader.part(offset + 8, length))
             offset += 12 + length
         }

@@ -8,20 +8,26 @@ enum ColourConversion {
         var result = image
         var profile: [UInt8]?
         let isCMYK = image.interpretation == Int(CVIPS_INTERPRETATION_CMYK)
-        let own = image.blob("icc-profile-data").flatMap { describes($0, image) ? $0 : nil }
+        let own = ownProfile(image)
         if keepsProfile && !isCMYK && image.bands >= 3 {
             profile = own
         } else if isCMYK || own != nil {
             // "cmyk" is libvips' own press profile, for pictures without one.
             let fallback = isCMYK ? "cmyk" : "srgb"
             do throws(RenderError) {
+                // libvips clips 16 bits of alpha to 8.
+                let isWide = image.hasAlpha && image.format == Int(CVIPS_FORMAT_USHORT)
                 result = try VipsCall(
                     "icc_transform",
                     [
-                        "in": .image(image), "output-profile": "srgb", "embedded": .bool(own != nil),
-                        "input-profile": .string(fallback),
+                        "in": .image(isWide ? image.band(0, image.bands - 1) : image), "output-profile": "srgb",
+                        "embedded": .bool(own != nil), "input-profile": .string(fallback),
                     ]
                 ).image()
+                if isWide {
+                    let alpha = try image.band(image.bands - 1)
+                    result = try result.joined(alpha: alpha.linear([1.0 / 257], [0.5], toBytes: true))
+                }
                 profile = result.blob("icc-profile-data")
             } catch  where !isCMYK {
                 // Ignore a damaged profile, as every viewer does.
@@ -43,11 +49,25 @@ enum ColourConversion {
         return (result, profile)
     }
 
-    /// Whether the profile's header names the pixels' colour space (ICC.1, 7.2.6). libvips would apply a profile of
-    /// fewer channels to the first bands, and take the rest for alpha.
-    private static func describes(_ profile: [UInt8], _ image: Image) -> Bool {
-        let space =
+    /// The picture with the colour space that its file names: as an ICC profile, or converted to sRGB if its values do
+    /// not lend themselves to resizing.
+    static func described(
+        _ image: Image, _ named: (_ hasProfile: Bool) -> NamedColour?
+    ) throws(RenderError) -> Image {
+        let hasProfile = ownProfile(image) != nil
+        guard let colour = named(hasProfile), !colour.isSRGB || hasProfile else { return image }
+        let isFar = colour.isFarFromSRGB
+        let result = try isFar ? image.throughLight(from: colour) : VipsCall("copy", ["in": .image(image)]).image()
+        result.set("icc-profile-data", isFar || colour.isSRGB ? nil : colour.profile(isGrey: image.bands < 3))
+        return result
+    }
+
+    /// The image's profile, if it is usable and for the pixels' colour space. libvips would apply a profile of fewer
+    /// channels to the first bands, and take the rest for alpha.
+    private static func ownProfile(_ image: Image) -> [UInt8]? {
+        let space: StaticString =
             image.interpretation == Int(CVIPS_INTERPRETATION_CMYK) ? "CMYK" : image.bands < 3 ? "GRAY" : "RGB "
-        return profile.count >= 20 && profile[16..<20].elementsEqual(space.utf8)
+        let profile = image.blob("icc-profile-data")
+        return profile?.withUnsafeBytes { ICCProfile.isUsable(ByteReader($0), for: space) } == true ? profile : nil
     }
 }

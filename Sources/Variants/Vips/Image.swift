@@ -85,8 +85,9 @@ final class Image: @unchecked Sendable {
         cvips.vips_image_set_array_int(pointer, name, numbers, Int32(numbers.count))
     }
 
-    /// Sets a metadata field; only before the image is shared.
-    func set(_ name: String, _ bytes: [UInt8]) {
+    /// Sets a metadata field, or removes it; only before the image is shared.
+    func set(_ name: String, _ bytes: [UInt8]?) {
+        guard let bytes else { return _ = cvips.vips_image_remove(pointer, name) }
         bytes.withUnsafeBytes { bytes in
             if let start = bytes.baseAddress {
                 cvips.vips_image_set_blob_copy(pointer, name, start, bytes.count)

@@ -14,7 +14,7 @@ struct ImageDetailsTests {
             ("wide-gamut-p3.jpg", "RGB", 8, "Sample P3"), ("sky-16bit.png", "RGB", 16, nil),
             ("balloon-palette.png", "RGB", 8, nil), ("moon-grey-alpha.png", "grey", 8, nil),
             ("balloon.gif", "RGB", 8, nil),
-            ("balloon.webp", "RGB", 8, nil), ("forest.avif", "RGB", 8, nil), ("meadow.tiff", "RGB", 8, nil),
+            ("balloon.webp", "RGB", 8, nil), ("forest.avif", "RGB", 8, "sRGB (nclx)"), ("meadow.tiff", "RGB", 8, nil),
         ] as [(String, String, Int, String?)])
     func `colour space, depth and profile are told`(name: String, space: String, depth: Int, profile: String?) throws {
         let details = try details(ProbeSampleTests.read("originals/" + name))

@@ -9,7 +9,9 @@ extension VariantsFuzzTests {
         words: [
             "RIFF", "WEBP", "VP8X", "VP8L", "VP8 ", "ANMF", "EXIF", "ICCP", "GIF89a", "IHDR", "IDAT", "acTL", "iCCP",
             "eXIf", "tRNS", "ftyp", "avif", "mif1", "meta", "iprp", "ipco", "ispe", "ipma", "pitm", "irot", "auxC",
-            "colr", "prof", "Exif\0\0", "ICC_PROFILE\0", "MM\0*", "II*\0", "<svg", "jxlc", "jxlp",
+            "colr", "prof", "Exif\0\0", "ICC_PROFILE\0", "MM\0*", "II*\0", "<svg", "jxlc", "jxlp", "cICP", "gAMA",
+            "cHRM",
+            "nclx", "clli", "iref", "auxl", "prem", "imir", "clap",
             "\u{0}\u{0}\u{0}\u{1}",
         ], limit: 16_384
     ) { bytes in
@@ -24,6 +26,13 @@ extension VariantsFuzzTests {
                 guard (-90...90).contains(place.latitude), (-180...180).contains(place.longitude) else {
                     return "a position of \(place)"
                 }
+            }
+            bytes.withUnsafeBytes { buffer in
+                let file = ByteReader(buffer)
+                let colour = PNGDecoder.colour(file, hasProfile: false)
+                _ = colour?.profile(isGrey: false)
+                _ = (HEIFHeader.file(file), HEIFHeader.file(file, with: .alpha), HEIFHeader.Alpha(file)?.canBeEnlarged)
+                _ = ICCProfile.isUsable(file, for: "RGB ")
             }
             guard ImageDetails.read(bytes, header) == details else { return "other details the second time" }
             return try ImageHeader.probe(bytes) == header ? nil : "another header the second time"

@@ -1,0 +1,135 @@
+import Glibc
+
+/// A colour space that a file names by its primaries and its transfer curve, without an ICC profile: by the code points
+/// of ITU-T H.273 (PNG's cICP, `nclx` of AVIF and HEIF), or by numbers (PNG's gAMA and cHRM).
+struct NamedColour: Sendable, Hashable {
+    /// From values to light, both 0…1.
+    enum Curve: Sendable, Hashable {
+        /// (a·x + b)^g from `d` on, below it c·x.
+        case parametric(g: Double, a: Double, b: Double, c: Double, d: Double)
+        /// Those of HDR (BT.2100): PQ gives light of a display, HLG light of the scene.
+        case pq, hlg
+
+        static func power(_ exponent: Double) -> Curve { .parametric(g: exponent, a: 1, b: 0, c: 0, d: 0) }
+        static let sRGB = Curve.parametric(g: 2.4, a: 1 / 1.055, b: 0.055 / 1.055, c: 1 / 12.92, d: 0.04045)
+
+        /// The light of a value; for PQ, 1 is reference white.
+        func light(_ value: Double) -> Double {
+            switch self {
+            case .parametric(let g, let a, let b, let c, let d):
+                return value >= d ? pow(max(0, a * value + b), g) : c * value
+            case .pq:
+                let root = pow(value, 32.0 / 2523)
+                return pow(max(0, root - 0.8359375) / (18.8515625 - 18.6875 * root), 16384.0 / 2610) * ToneMap.brightest
+            case .hlg:
+                return value <= 0.5 ? value * value / 3 : (exp((value - 0.55991073) / 0.17883277) + 0.28466892) / 12
+            }
+        }
+    }
+
+    /// Red, green, blue and white as x, y of CIE 1931.
+    let primaries: [Double]
+    let curve: Curve
+    /// What it is, and where the file says so.
+    let title: String
+    /// The brightest light of an HDR picture, in nits.
+    var peak = 1000.0
+
+    /// By code points of H.273 (tables 2 and 3). nil for those that are reserved or unspecified, and for rare ones.
+    init?(primaries: Int, transfer: Int, _ origin: String) {
+        guard let (points, name) = Self.primaries[primaries], let (curve, kind) = Self.curves[transfer] else {
+            return nil
+        }
+        (self.primaries, self.curve) = (points, curve)
+        let isSRGB = points == Self.sRGB && curve == .sRGB
+        title = (isSRGB ? "sRGB" : "\(name) primaries, \(kind)") + origin
+    }
+
+    /// By a PNG's gAMA (100,000 / exponent), and its cHRM (white, red, green, blue, each times 100,000) if it has one.
+    ///
+    /// 0.45455 with sRGB's primaries means sRGB, as do the encoders that write it. nil if there is no such space.
+    init?(gamma: Int, chromaticities: [Int]?) {
+        let numbers = chromaticities?.map { Double($0) / 100_000 } ?? []
+        let given = Array(numbers.dropFirst(2) + numbers.prefix(2))
+        let isOwn = zip(given, Self.sRGB).contains { abs($0 - $1) > 0.001 }
+        primaries = isOwn ? given : Self.sRGB
+        guard gamma > 0, Self.toD50(primaries) != nil else { return nil }
+        let isUsual = abs(gamma - 45455) <= 100
+        curve = isUsual ? isOwn ? .power(2.2) : .sRGB : .power(100_000 / Double(gamma))
+        let name = "gamma \(Double(gamma) / 100_000)"
+        title = isOwn ? "own primaries, \(name) (gAMA, cHRM)" : isUsual ? "sRGB (gAMA)" : "\(name) (gAMA)"
+    }
+
+    var isSRGB: Bool { primaries == Self.sRGB && curve == .sRGB }
+    var isHDR: Bool { curve == .pq || curve == .hlg }
+
+    /// Whether the curve is so far from sRGB's that pixels cannot be resized as if it were that.
+    var isFarFromSRGB: Bool { isHDR || !(0.12...0.35).contains(curve.light(0.5)) }
+
+    static let sRGB = [0.64, 0.33, 0.30, 0.60, 0.15, 0.06, 0.3127, 0.3290]
+    static let bt2020 = [0.708, 0.292, 0.170, 0.797, 0.131, 0.046, 0.3127, 0.3290]
+
+    private static let primaries: [Int: ([Double], String)] = [
+        1: (sRGB, "BT.709"), 5: ([0.64, 0.33, 0.29, 0.60, 0.15, 0.06, 0.3127, 0.3290], "BT.470 BG"),
+        6: ([0.630, 0.340, 0.310, 0.595, 0.155, 0.070, 0.3127, 0.3290], "BT.601"),
+        9: (bt2020, "BT.2020"), 11: ([0.680, 0.320, 0.265, 0.690, 0.150, 0.060, 0.314, 0.351], "DCI-P3"),
+        12: ([0.680, 0.320, 0.265, 0.690, 0.150, 0.060, 0.3127, 0.3290], "Display P3"),
+        22: ([0.630, 0.340, 0.295, 0.605, 0.155, 0.077, 0.3127, 0.3290], "EBU 3213"),
+    ]
+
+    private static let curves: [Int: (Curve, String)] = {
+        // These are curves of cameras, whose pictures displays show by BT.1886.
+        let video = (Curve.power(2.4), "gamma 2.4")
+        return [
+            1: video, 4: (.power(2.2), "gamma 2.2"), 5: (.power(2.8), "gamma 2.8"), 6: video,
+            8: (.power(1), "linear light"), 11: video, 13: (.sRGB, "sRGB curve"), 14: video, 15: video,
+            16: (.pq, "PQ"),
+            17: (.parametric(g: 2.6, a: pow(52.37 / 48, 1 / 2.6), b: 0, c: 0, d: 0), "SMPTE 428 curve"),
+            18: (.hlg, "HLG"),
+        ]
+    }()
+
+    /// The matrix from light in one space to light in another.
+    static func conversion(from: [Double], to: [Double]) -> [[Double]]? {
+        guard let from = toD50(from), let back = toD50(to).flatMap(Matrix.inverse) else { return nil }
+        return Matrix.product(back, from)
+    }
+
+    /// Light to XYZ (SMPTE RP 177), adapted to D50 by Bradford's method; nil if the points lie on a line or outside.
+    static func toD50(_ points: [Double]) -> [[Double]]? {
+        guard points.count == 8, points.allSatisfy({ (0...1).contains($0) }), points[7] > 0 else { return nil }
+        func xyz(_ at: Int) -> [Double] { [points[at], points[at + 1], 1 - points[at] - points[at + 1]] }
+        let columns = (0..<3).map { row in [xyz(0)[row], xyz(2)[row], xyz(4)[row]] }
+        let white = xyz(6).map { [$0 / points[7]] }
+        let bradford = [[0.8951, 0.2664, -0.1614], [-0.7502, 1.7135, 0.0367], [0.0389, -0.0685, 1.0296]]
+        guard let unmixed = Matrix.inverse(columns), let back = Matrix.inverse(bradford) else { return nil }
+        let amounts = Matrix.product(unmixed, white).joined()
+        let from = Matrix.product(bradford, white).joined()
+        let to = Matrix.product(bradford, ICCProfile.white.map { [$0] }).joined()
+        guard from.allSatisfy({ $0 > 0.01 }) else { return nil }
+        let adapted = zip(bradford, zip(to, from)).map { row, ends in row.map { $0 * ends.0 / ends.1 } }
+        let scaled = columns.map { row in zip(row, amounts).map { $0 * $1 } }
+        let result = Matrix.product(back, Matrix.product(adapted, scaled))
+        return result.joined().allSatisfy({ abs($0) < 100 }) && Matrix.inverse(result) != nil ? result : nil
+    }
+}
+
+/// Matrices by rows.
+enum Matrix {
+    static func product(_ left: [[Double]], _ right: [[Double]]) -> [[Double]] {
+        left.map { row in
+            right[0].indices.map { column in zip(row, right).reduce(0) { $0 + $1.0 * $1.1[column] } }
+        }
+    }
+
+    /// Of three rows, by cofactors; nil if there is none.
+    static func inverse(_ rows: [[Double]]) -> [[Double]]? {
+        func minor(_ row: Int, _ column: Int) -> Double {
+            let (r, s, c, d) = ((row + 1) % 3, (row + 2) % 3, (column + 1) % 3, (column + 2) % 3)
+            return rows[r][c] * rows[s][d] - rows[r][d] * rows[s][c]
+        }
+        let determinant = rows[0][0] * minor(0, 0) + rows[0][1] * minor(0, 1) + rows[0][2] * minor(0, 2)
+        guard abs(determinant) > 1e-6 else { return nil }
+        return (0..<3).map { column in (0..<3).map { minor($0, column) / determinant } }
+    }
+}
