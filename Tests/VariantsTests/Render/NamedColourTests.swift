@@ -118,7 +118,7 @@ import Testing
         // Columns of two greys: the mean of their light, whatever the picture is shrunk to.
         let columns = try RenderFixture.image(64, 8) { x, _ in x % 2 == 0 ? [20, 20, 20] : [220, 220, 220] }
         let file = Self.png(try ColourTests.saved(columns, "png"), [Self.gamma(100_000)])
-        let found = try await ColourTests.colour(file, "thumbnail:8x1")
+        let found = try await ColourTests.colour(file, "thumbnail:8x1:light=linear")
         let mean = 120.0 / 255
         #expect(ColourTests.isNear(found, Self.encoded([mean, mean, mean]), 3), "\(found)")
     }
