@@ -21,7 +21,7 @@ import Testing
         return try await RenderFixture.renderer.render(job).bytes
     }
 
-    @Test(arguments: [ImageFormat.jpeg, .png, .webp], RenderQuality.allCases)
+    @Test(arguments: [ImageFormat.jpeg, .png, .webp, .avif, .tiff, .gif], RenderQuality.allCases)
     func `a blob stays where it is, at every size`(format: ImageFormat, quality: RenderQuality) async throws {
         let bytes = try await Self.original(format)
         for edge in [24, 37, 64, 100, 150, 233, 300, 480, 666, 1000] {
@@ -45,6 +45,32 @@ import Testing
             )
             #expect(abs(sumX / sum - place.x) <= 0.02, "\(edge) px, across")
             #expect(abs(sumY / sum - place.y) <= 0.02, "\(edge) px, down")
+        }
+    }
+
+    /// 1,003 and 807 leave 3 and 7 beyond squares of 8, 3 beyond squares of 4, and 1 beyond those of 2.
+    @Test(arguments: RenderQuality.allCases, [100, 200, 480])
+    func `the last rows and columns of a JPEG are there`(quality: RenderQuality, edge: Int) async throws {
+        let (width, height) = (Self.size.width, Self.size.height)
+        let png = try RenderFixture.png(
+            RenderFixture.image(width, height) { x, y in
+                x < width - 3 && y < height - 3 ? [255, 255, 255] : [0, 0, 0]
+            })
+        let whole = RenderFixture.job(
+            png, .png, width, height, try Recipe(""), ResolvedOutput(format: .jpeg, quality: 100))
+        let bytes = try await RenderFixture.renderer.render(whole).bytes
+        let recipe = try Recipe("thumbnail:\(edge):stretch:light=gamma")
+        let pixels = try await RenderFixture.renderer.pixels(
+            RenderFixture.job(bytes, .jpeg, width, height, recipe, quality: quality))
+        // The mean of what one output pixel covers; Lanczos and JPEG move it by some levels.
+        for (at, length) in [
+            ((pixels.height / 2) * pixels.width + pixels.width - 1, width),
+            ((pixels.height - 1) * pixels.width + pixels.width / 2, height),
+        ] {
+            let covered = Double(length) / Double(length == width ? pixels.width : pixels.height)
+            let mean = 255 * max(0, 1 - 3 / covered)
+            let found = Double(pixels.pixels[at * 4])
+            #expect(abs(found - mean) <= 40, "\(length) pixels long: \(found), not \(mean)")
         }
     }
 }
