@@ -53,7 +53,7 @@ enum GIFDecoder: OriginalDecoder {
         return (.stored(storage), "truncated")
     }
 
-    /// A colour that no pixel of a frame has; nil if there is none. Every colour that LZW data paints with occurs among
+    /// A colour that no pixel of a frame has, or nil if it uses all 256. Every colour that LZW data paints with occurs among
     /// its codes, so following their lengths (GIF89a appendix F) is enough.
     static func unusedColour(_ file: ByteReader, _ data: Int) -> UInt8? {
         guard let size = file.byte(data), size == 8 else { return 255 }
@@ -95,7 +95,7 @@ extension GIFDecoder {
             left <= other.left && top <= other.top && right >= other.right && bottom >= other.bottom
         }
 
-        /// The part within another; nil if there is none.
+        /// The part that lies within another rectangle, or nil if they do not meet.
         func clipped(to other: Area) -> Area? {
             let part = Area(
                 left: max(left, other.left), top: max(top, other.top), right: min(right, other.right),

@@ -122,7 +122,7 @@ enum Matrix {
         }
     }
 
-    /// Of three rows, by cofactors; nil if there is none.
+    /// The inverse of three rows, by cofactors, or nil if the matrix has no inverse.
     static func inverse(_ rows: [[Double]]) -> [[Double]]? {
         func minor(_ row: Int, _ column: Int) -> Double {
             let (r, s, c, d) = ((row + 1) % 3, (row + 2) % 3, (column + 1) % 3, (column + 2) % 3)

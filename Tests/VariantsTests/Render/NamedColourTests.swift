@@ -155,7 +155,7 @@ import Testing
             (profiled, [Self.codes(3, 13, 0, 1)], inP3), (profiled, [Self.codes(2, 2, 0, 1)], inP3),
             (profiled, [Self.codes(9, 13, 1, 1)], inP3), (profiled, [Self.codes(9, 13, 0, 0)], inP3),
             (profiled, [Self.codes(9, 13, 0)], inP3),
-            // Half a profile is none.
+            // A profile that is cut short counts as none.
             (half, [Self.gamma(100_000)], linear), (half, [Self.srgb, Self.gamma(100_000)], pixel), (half, [], pixel),
         ]
         for (file, chunks, expected) in cases {
