@@ -106,6 +106,8 @@ enum Decoding {
             throw RenderError(.unsupportedFormat, "\(format) originals are not supported")
         }
         try RenderLibraries.loaded.checkReads(format)
+        // Warnings of pictures decoded before would be taken for the reason of a failure.
+        _ = VipsLibrary.takeErrorText()
         let image = try decoder.open(bytes, shrink: shrink, frames: frames)
         try decoder.checkMemory(image)
         return try image.withUnsignedSamples()

@@ -32,6 +32,18 @@ import Testing
         await pool.shutdown()
     }
 
+    @Test func `a refusal says nothing of what decoded before`() async throws {
+        let pool = WorkerPool(WorkerPoolTests.configuration())
+        let (jpeg, png) = (try await Self.picture(.jpeg), try await Self.picture(.png))
+        // Bytes between two segments: libjpeg warns of them, and decodes the picture.
+        let odd = RenderFixture.job(jpeg[..<2] + [0, 0] + jpeg[2...], .jpeg, 60, 40, try Recipe("thumbnail:20"))
+        #expect(await Self.refusal(pool, odd) == nil)
+        let cut = RenderFixture.job(png.dropLast(png.count / 2), .png, 60, 40, try Recipe("thumbnail:20"))
+        let text = try #require(await Self.refusal(pool, cut)).message
+        #expect(text.contains("vipspng: ") && !text.contains("Jpeg"), "\(text)")
+        await pool.shutdown()
+    }
+
     @Test func `neither is an AVIF that is a mask or an overlay`() async throws {
         let (jpeg, avif) = (try await Self.picture(.jpeg), try await Self.picture(.avif))
         for (recipe, key) in [("mask:star", "star"), ("overlay:star", Recipe.overlayKey("star"))] {

@@ -209,6 +209,35 @@ import Testing
         }
     }
 
+    @Test(
+        arguments: [(1, 0.2126, 0.0722), (5, 0.299, 0.114), (6, 0.299, 0.114), (9, 0.2627, 0.0593)], [true, false])
+    func `the matrix and the range of an AVIF are followed (H.273 §8.3)`(
+        matrix: (code: Int, red: Double, blue: Double), isFull: Bool
+    ) async throws {
+        func coded(_ value: Double) -> Double { Double(Int(min(255, max(0, value)) + 0.5)) }
+        for pixel in [[128, 128, 128], [240, 240, 240], [200, 60, 60], [60, 200, 60], [60, 60, 200], [220, 180, 40]] {
+            var file = try ColourTests.saved(ColourTests.patch(pixel), "avif")
+            let at = try #require((0..<file.count - 15).first { file[$0...].starts(with: "colrnclx".utf8) })
+            let codes = Self.number(1, 2) + Self.number(13, 2) + Self.number(matrix.code, 2) + [isFull ? 0x80 : 0]
+            file.replaceSubrange(at + 8..<at + 15, with: codes)
+            // The saver stores Y, Cb and Cr by BT.601 in full range, whatever the box says now.
+            let (red, green, blue) = (Double(pixel[0]), Double(pixel[1]), Double(pixel[2]))
+            let luma = 0.299 * red + 0.587 * green + 0.114 * blue
+            let cb = coded((blue - luma) / 1.772 + 128) - 128
+            let cr = coded((red - luma) / 1.402 + 128) - 128
+            let y = isFull ? coded(luma) / 255 : (coded(luma) - 16) / 219
+            let chroma = isFull ? 255.0 : 224
+            let r = y + 2 * (1 - matrix.red) * cr / chroma
+            let b = y + 2 * (1 - matrix.blue) * cb / chroma
+            let g = (y - matrix.red * r - matrix.blue * b) / (1 - matrix.red - matrix.blue)
+            let expected = [r, g, b].map { Int(coded($0 * 255)) }
+            let found = try await ColourTests.colour(file)
+            #expect(
+                ColourTests.isNear(found, expected, 1),
+                "matrix \(matrix.code), full range \(isFull): \(found), not \(expected)")
+        }
+    }
+
     @Test func `a kept profile is written for colours that had only a name`() async throws {
         let pixel = [200, 50, 50]
         let file = try Self.heif(ColourTests.patch(pixel), 12, 13)
