@@ -215,7 +215,9 @@ import Testing
         matrix: (code: Int, red: Double, blue: Double), isFull: Bool
     ) async throws {
         func coded(_ value: Double) -> Double { Double(Int(min(255, max(0, value)) + 0.5)) }
-        for pixel in [[128, 128, 128], [240, 240, 240], [200, 60, 60], [60, 200, 60], [60, 60, 200], [220, 180, 40]] {
+        for pixel in [
+            [128, 128, 128], [240, 240, 240], [200, 60, 60], [60, 200, 60], [60, 60, 200], [220, 180, 40],
+        ] {
             var file = try ColourTests.saved(ColourTests.patch(pixel), "avif")
             let at = try #require((0..<file.count - 15).first { file[$0...].starts(with: "colrnclx".utf8) })
             let codes = Self.number(1, 2) + Self.number(13, 2) + Self.number(matrix.code, 2) + [isFull ? 0x80 : 0]
