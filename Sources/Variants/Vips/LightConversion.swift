@@ -73,7 +73,7 @@ extension Image {
     }
 
     /// A table of floats for `mapped(by:)`.
-    private static func table(_ count: Int, _ value: (Int) -> Double) throws(RenderError) -> Image {
+    static func table(_ count: Int, _ value: (Int) -> Double) throws(RenderError) -> Image {
         let floats = (0..<count).map { Float(value($0)) }
         let storage = PixelStorage(floats.withUnsafeBytes { [UInt8]($0) })
         return try Image(storage, width: count, height: 1, bands: 1, format: Int(CVIPS_FORMAT_FLOAT))

@@ -92,7 +92,7 @@ package struct Picture: Sendable {
         let stored = orientation >= 5 ? target.swapped : target
         let light = light ?? context.light
         (result.shared, result.extent) = (nil, nil)
-        if isRaw, !Resize.accepts(image) { try result.convert() }
+        if isRaw, !Reduction.accepts(image, stored), !Resize.accepts(image) { try result.convert() }
         if let shared, shared.target.size == stored {
             result.image = try shared.reduced(image, extent, context.control)
         } else {
