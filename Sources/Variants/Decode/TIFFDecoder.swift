@@ -59,33 +59,36 @@ enum TIFFDecoder: OriginalDecoder {
         guard let first = TIFFHeader(ByteReader(bytes)) else {
             throw ImageHeader.damaged("TIFF", "its header is cut short")
         }
-        let (picture, place) = first.picture { refusal($0) == nil }
+        let (picture, page, subIFD) = first.picture { refusal($0) == nil }
         if let refusal = refusal(picture) { throw RenderError(.undecodable, refusal) }
         let samples = picture.value(277) ?? 1
         let photometric = picture.value(262) ?? 1
+        let options: [(String, VipsArgument)] =
+            [("page", .int(page))] + (subIFD.map { [("subifd", .int($0))] } ?? [])
         let image: Image
         // PlanarConfiguration and TileWidth: libvips reads separate planes in strips, but not in tiles.
         if picture.value(284) == 2, picture.value(322) != nil, samples > 1, samples <= 5,
             [0, 1, 2, 5].contains(photometric),
-            let planes = picture.planesAsPages(samples)
+            let (planes, rows) = picture.stackedPlanes(samples), let width = picture.value(256),
+            let height = picture.value(257)
         {
             var bands: [Image] = []
-            for page in 0..<samples { bands.append(try load(.stored(planes), [("page", .int(page))])) }
+            for plane in 0..<samples {
+                let area = PixelRectangle(x: 0, y: plane * rows, width: width, height: height)
+                bands.append(try load(.stored(planes), options).area(area))
+            }
             let space =
                 photometric == 5
                 ? "cmyk" : picture.value(339) == 3 ? "scrgb" : (picture.value(258) ?? 8) > 8 ? "rgb16" : "srgb"
             let joined = try VipsCall("bandjoin", ["in": .images(bands)]).image()
             image = try samples < 3 ? joined : joined.labelled(space)
         } else {
-            let options: [(String, VipsArgument)] = [("page", .int(place.page))]
-            image = try load(.bytes(bytes), options + (place.subIFD.map { [("subifd", .int($0))] } ?? []))
+            image = try load(.bytes(bytes), options)
         }
         // WhiteIsZero, which libvips inverts for integers only.
         guard photometric == 0, picture.value(339) == 3 else { return image }
         let (scale, offset) = samples == 2 ? ([-1, 1], [1, 0]) : ([-1.0], [1.0])
-        return try VipsCall(
-            "linear", ["in": .image(image), "a": .doubles(scale), "b": .doubles(offset)]
-        ).image()
+        return try image.linear(scale, offset)
     }
 
     /// Why the samples cannot be decoded; nil if they can. The tags are BitsPerSample, SamplesPerPixel,

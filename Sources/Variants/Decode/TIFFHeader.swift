@@ -70,41 +70,29 @@ struct TIFFHeader {
         return found
     }
 
-    /// Where a file keeps a picture: the number of its directory in the chain, and with `subIFD` the number of one that
-    /// this refers to (SubIFDs, TIFF technical note 1).
-    struct Place {
-        var page = 0
-        var subIFD: Int?
-    }
-
-    /// The directory of the picture and its place. That is the first directory, unless it says that it is a reduced
-    /// version of another (NewSubfileType, TIFF 6.0 §8), and a full one can be decoded.
-    func picture(_ isReadable: (TIFFHeader) -> Bool) -> (directory: TIFFHeader, place: Place) {
+    /// The directory of the picture, with its number in the chain, or that of one whose SubIFDs (TIFF technical note 1)
+    /// have it, and its number there. That is the first directory, unless it says that it is a reduced version of
+    /// another (NewSubfileType, TIFF 6.0 §8), and a full one can be decoded.
+    func picture(_ isReadable: (TIFFHeader) -> Bool) -> (directory: TIFFHeader, page: Int, subIFD: Int?) {
         func reduces(_ directory: Int) -> Bool { (value(254, in: directory) ?? 0) & 1 == 1 }
-        guard reduces(first) else { return (self, Place()) }
-        var places: [(directory: Int, place: Place)] = []
+        guard reduces(first) else { return (self, 0, nil) }
         for (page, directory) in chain.prefix(16).enumerated() {
-            places.append((directory, Place(page: page)))
-            for (index, offset) in numbers(330, in: directory, limit: 8).enumerated() {
-                places.append((offset, Place(page: page, subIFD: index)))
+            for (index, offset) in ([directory] + numbers(330, in: directory, limit: 8)).enumerated()
+            where !reduces(offset) {
+                var found = self
+                found.first = offset
+                guard found.value(256) != nil, found.value(257) != nil, isReadable(found) else { continue }
+                return (found, page, index > 0 ? index - 1 : nil)
             }
         }
-        for (directory, place) in places where !reduces(directory) {
-            var found = self
-            found.first = directory
-            if found.value(256) != nil, found.value(257) != nil, isReadable(found) { return (found, place) }
-        }
-        return (self, Place())
+        return (self, 0, nil)
     }
 
-    /// The offset of the entry with a tag, by default in the first directory.
-    func entry(_ tag: Int, in directory: Int? = nil) -> Int? { offsets(of: tag, in: directory ?? first).first }
-
-    /// The offsets of all entries with a tag: more than one only in a damaged file.
-    func offsets(of tag: Int, in directory: Int) -> [Int] {
-        guard let (count, start) = entries(directory) else { return [] }
+    /// The offset of the first entry with a tag, by default in the first directory.
+    func entry(_ tag: Int, in directory: Int? = nil) -> Int? {
+        guard let (count, start) = entries(directory ?? first) else { return nil }
         return stride(from: start, to: start + count * entryBytes, by: entryBytes)
-            .prefix { reader.uint16($0, order) != nil }.filter { reader.uint16($0, order) == tag }
+            .prefix { reader.uint16($0, order) != nil }.first { reader.uint16($0, order) == tag }
     }
 
     /// A number as the file writes it.

@@ -24,10 +24,7 @@ extension Image {
         guard known.contains(where: { Int($0) == interpretation }) else { return self }
         let scale = 65_535 / range.steps
         func scaled(_ image: Image) throws(RenderError) -> Image {
-            try VipsCall(
-                "linear",
-                ["in": .image(image), "a": .doubles([scale]), "b": .doubles([0.5 - range.lowest * scale])]
-            ).image().cast(to: "ushort")
+            try image.linear([scale], [0.5 - range.lowest * scale]).cast(to: "ushort")
         }
         let colours = bands < 3 ? 1 : 3
         guard range.steps == 1, !has("icc-profile-data") else {

@@ -176,8 +176,8 @@ struct HandmadeTIFF {
                 for at in stride(from: data.count, to: file.count, by: 3) {
                     var bytes = file
                     bytes[at] ^= 0x81
-                    bytes.withUnsafeBytes { _ = TIFFHeader(ByteReader($0))?.planesAsPages(channels) }
-                    Array(file[..<at]).withUnsafeBytes { _ = TIFFHeader(ByteReader($0))?.planesAsPages(channels) }
+                    bytes.withUnsafeBytes { _ = TIFFHeader(ByteReader($0))?.stackedPlanes(channels) }
+                    Array(file[..<at]).withUnsafeBytes { _ = TIFFHeader(ByteReader($0))?.stackedPlanes(channels) }
                 }
             }
         }
