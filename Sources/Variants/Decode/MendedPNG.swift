@@ -9,7 +9,11 @@ enum MendedPNG {
     /// nil if pixels are missing or changed.
     static func bytes(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? {
         let file = ByteReader(bytes)
-        guard let needed = rowBytes(file) else { return nil }
+        guard let width = file.uint32(16), let height = file.uint32(20), max(width, height) < 1 << 24 else {
+            return nil
+        }
+        // More than all rows have, in any number of passes: if they have less, libpng says so.
+        let most = 2 * height * (1 + 8 * width)
         // All other chunks, before the pixels and behind them; where the pixels are, and all of their data.
         var chunks: (before: [UInt8], after: [UInt8]) = ([], [])
         var zlib: [UInt8] = []
@@ -29,9 +33,9 @@ enum MendedPNG {
         guard zlib.count > 2, zlib[0] & 15 == 8, zlib[1] & 32 == 0 else { return nil }
         var found = CVipsInflated()
         let isRead = zlib.withUnsafeBytes { data in
-            data.baseAddress.map { cvips_inflate($0 + 2, data.count - 2, needed, &found) } == 1
+            data.baseAddress.map { cvips_inflate($0 + 2, data.count - 2, most, &found) } == 1
         }
-        guard isRead, found.is_complete == 1, found.made >= needed else { return nil }
+        guard isRead, found.is_complete == 1 else { return nil }
         let end = 2 + found.used
         let adler = Bytes.bigEndian(Int(found.adler))
         let isProven = parts.allSatisfy { at in
@@ -43,23 +47,5 @@ enum MendedPNG {
         var mended = [UInt8](file.part(0, 33).all) + chunks.before + PNGChunk.bytes("IDAT", data) + chunks.after
         mended += PNGChunk.bytes("IEND", [])
         return PixelStorage(mended)
-    }
-
-    /// The bytes of all rows with their filter types, in all passes (PNG third edition, 8.1 and 7.2).
-    private static func rowBytes(_ file: ByteReader) -> Int? {
-        guard let width = file.uint32(16), let height = file.uint32(20), let depth = file.byte(24),
-            let colour = file.byte(25), let interlace = file.byte(28), max(width, height) < 1 << 24, depth <= 16
-        else { return nil }
-        let bits = Int(depth) * ([2: 3, 4: 2, 6: 4][colour] ?? 1)
-        let passes =
-            interlace == 0
-            ? [(0, 0, 1, 1)]
-            : [
-                (0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2),
-            ]
-        return passes.reduce(0) { sum, pass in
-            let (columns, rows) = ((width - pass.0 + pass.2 - 1) / pass.2, (height - pass.1 + pass.3 - 1) / pass.3)
-            return columns > 0 && rows > 0 ? sum + rows * (1 + (columns * bits + 7) / 8) : sum
-        }
     }
 }
