@@ -12,9 +12,9 @@ enum GIFDecoder: OriginalDecoder {
             throw ImageHeader.damaged("GIF", "its screen descriptor is cut short")
         }
         guard found.count > 0 else { throw ImageHeader.damaged("GIF", "it has no frame") }
-        try ImageHeader.checkSize("GIF", found.canvas.right, found.canvas.bottom)
+        try ImageHeader.checkSize("GIF", found.canvas.x.upperBound, found.canvas.y.upperBound)
         return ImageHeader(
-            format: .gif, width: found.canvas.right, height: found.canvas.bottom, pages: found.count,
+            format: .gif, width: found.canvas.x.upperBound, height: found.canvas.y.upperBound, pages: found.count,
             hasAlpha: found.namesTransparency || found.leavesHoles, hasFewColours: true)
     }
 
@@ -86,21 +86,15 @@ enum GIFDecoder: OriginalDecoder {
 extension GIFDecoder {
     /// A rectangle of the canvas.
     private struct Area {
-        var left = 0
-        var top = 0
-        var right: Int
-        var bottom: Int
+        var x, y: Range<Int>
+
+        var isEmpty: Bool { x.isEmpty || y.isEmpty }
+
+        func clipped(to other: Area) -> Area { Area(x: x.clamped(to: other.x), y: y.clamped(to: other.y)) }
 
         func contains(_ other: Area) -> Bool {
-            left <= other.left && top <= other.top && right >= other.right && bottom >= other.bottom
-        }
-
-        /// The part that lies within another rectangle, or nil if they do not meet.
-        func clipped(to other: Area) -> Area? {
-            let part = Area(
-                left: max(left, other.left), top: max(top, other.top), right: min(right, other.right),
-                bottom: min(bottom, other.bottom))
-            return part.left < part.right && part.top < part.bottom ? part : nil
+            let part = other.clipped(to: self)
+            return part.x == other.x && part.y == other.y
         }
     }
 
@@ -124,7 +118,7 @@ extension GIFDecoder {
             guard let width = file.uint16(6, .little), let height = file.uint16(8, .little),
                 let flags = file.byte(10), file.byte(12) != nil
             else { return nil }
-            canvas = Area(right: width, bottom: height)
+            canvas = Area(x: 0..<width, y: 0..<height)
             end = 13 + Self.colourTableBytes(flags)
             var control: Int?
             /// What may not have been painted: the canvas, or what was cleared last.
@@ -138,11 +132,11 @@ extension GIFDecoder {
                         let frameWidth = file.uint16(end + 5, .little),
                         let frameHeight = file.uint16(end + 7, .little), let local = file.byte(end + 9)
                     else { break }
-                    let area = Area(left: left, top: top, right: left + frameWidth, bottom: top + frameHeight)
+                    let area = Area(x: left..<left + frameWidth, y: top..<top + frameHeight)
                     count += 1
                     if count == 1 {
-                        canvas.right = max(canvas.right, area.right)
-                        canvas.bottom = max(canvas.bottom, area.bottom)
+                        canvas = Area(
+                            x: 0..<max(width, area.x.upperBound), y: 0..<max(height, area.y.upperBound))
                         hole = canvas
                     }
                     let data = end + 10 + Self.colourTableBytes(local)
@@ -152,7 +146,8 @@ extension GIFDecoder {
                     if !isCovered { leavesHoles = true }
                     switch flags >> 2 & 7 {  // The disposal (§23).
                     case 2:
-                        hole = area.clipped(to: canvas)
+                        let part = area.clipped(to: canvas)
+                        hole = part.isEmpty ? nil : part
                         if flags & 1 == 0, let control { clearing.append((control, data)) }
                     case 3, 4: break
                     default: if isCovered { hole = nil }
