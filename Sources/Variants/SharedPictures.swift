@@ -65,14 +65,11 @@ final class SharedPictures: Sendable {
         _ image: Image, _ extent: Reduction.Extent?, _ shared: SharedDecode, isDrawn: Bool, _ control: RenderControl
     ) throws(RenderError) {
         let started = SystemClock.threadCPU.seconds
-        let whole = extent ?? Reduction.Extent(width: Double(image.width), height: Double(image.height))
         let decoded = PixelSize(width: image.width, height: image.height)
         let direct = shared.targets.filter { shared.source(of: $0, decoded: decoded) == nil }
         let parts = direct.map { target in
             Reduction.Part(
-                box: target.box, width: whole.width / Double(target.box), height: whole.height / Double(target.box),
-                to: target.size,
-                linear: target.light.linearShare(isDrawn: isDrawn))
+                image, extent, box: target.box, to: target.size, linear: target.light.linearShare(isDrawn: isDrawn))
         }
         var squares = CutSquares()
         let looks = shared.targets.contains(where: SharedDecode.isOwn)

@@ -26,8 +26,7 @@ enum Reduction {
     static func resize(
         _ image: Image, _ extent: Extent? = nil, to target: PixelSize, linear: Double, _ control: RenderControl
     ) throws(RenderError) -> Image {
-        var part = Part(image, to: target, linear: linear)
-        if let extent { (part.width, part.height) = (extent.width, extent.height) }
+        let part = Part(image, extent, to: target, linear: linear)
         return try picture(pixels(of: image, [part], control)[0], target, like: image)
     }
 
@@ -41,12 +40,11 @@ enum Reduction {
         /// How much of what is added up is linear light, 0…1 (`RenderLight.linearShare`).
         var linear: Double
 
-        init(_ image: Image, to target: PixelSize, linear: Double) {
-            self.init(width: Double(image.width), height: Double(image.height), to: target, linear: linear)
-        }
-
-        init(box: Int = 1, width: Double, height: Double, to target: PixelSize, linear: Double) {
-            (self.box, self.width, self.height, self.target, self.linear) = (box, width, height, target, linear)
+        /// The whole of the picture in an image, which is all of it without an `extent`.
+        init(_ image: Image, _ extent: Extent? = nil, box: Int = 1, to target: PixelSize, linear: Double) {
+            (self.box, self.target, self.linear) = (box, target, linear)
+            width = (extent?.width ?? Double(image.width)) / Double(box)
+            height = (extent?.height ?? Double(image.height)) / Double(box)
         }
     }
 
@@ -70,7 +68,7 @@ enum Reduction {
         var results: [PixelStorage] = []
         for part in parts {
             let level = levels.last { $0.box == part.box } ?? decoded
-            results.append(try level.reduce((part.width, part.height), to: part.target, linear: part.linear))
+            results.append(try level.reduce(part))
         }
         try image.forEachTile(nil, control) { strip in
             look(strip)

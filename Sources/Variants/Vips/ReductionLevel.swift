@@ -42,16 +42,14 @@ final class ReductionLevel {
         cbox_free(squares)
     }
 
-    /// Shrinks a part of the rows to come to `target`; the part begins at the top left, and its size is in pixels of
-    /// this level. `linear`: see `Reduction.Part`. The returned storage is complete once all rows have been pushed.
-    func reduce(
-        _ part: (width: Double, height: Double), to target: PixelSize, linear: Double
-    ) throws(RenderError) -> PixelStorage {
+    /// Shrinks a part of the rows to come. The returned storage is complete once all rows have been pushed.
+    func reduce(_ part: Reduction.Part) throws(RenderError) -> PixelStorage {
+        let target = part.target
         let pixels = PixelStorage(byteCount: target.width * target.height * bands)
         guard let out = pixels.mutableBytes.baseAddress,
             let state = cresample_new(
                 Int32(size.width), Int32(size.height), part.width, part.height, Int32(bands),
-                Int32(steps), linear, Int32(target.width), Int32(target.height), out)
+                Int32(steps), part.linear, Int32(target.width), Int32(target.height), out)
         else { throw RenderError(.overLimit, "out of memory while resizing \(size.width) × \(size.height) pixels") }
         states.append(state)
         return pixels

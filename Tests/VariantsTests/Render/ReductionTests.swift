@@ -127,7 +127,8 @@ struct ReductionTests {
         let size = Reduction.boxed(PixelSize(width: width, height: height), box)
         let image = try Image(PixelStorage(bytes), width: width, height: height, bands: bands)
             .labelled(bands < 3 ? "b-w" : "srgb")
-        let part = Reduction.Part(box: box, width: Double(size.width), height: Double(size.height), to: size, linear: 1)
+        let whole = Reduction.Extent(width: Double(size.width * box), height: Double(size.height * box))
+        let part = Reduction.Part(image, whole, box: box, to: size, linear: 1)
         let result = try Reduction.pixels(of: image, [part], RenderControl())[0].array
         #expect(size.width == (width + box - 1) / box && result.count == size.width * size.height * bands)
         for y in 0..<size.height {
@@ -163,9 +164,8 @@ struct ReductionTests {
         for y in 3..<44 { expected += bytes[((y * 80 + 7) * 3)..<((y * 80 + 68) * 3)] }
         #expect(copied.array == expected)
         let dense = try Image(copied, width: 61, height: 41, bands: 3).labelled("srgb")
-        let part = Reduction.Part(
-            box: box, width: Double(61 / box), height: Double(41 / box), to: PixelSize(width: 9, height: 8),
-            linear: 1)
+        let squares = Reduction.Extent(width: Double(61 / box * box), height: Double(41 / box * box))
+        let part = Reduction.Part(area, squares, box: box, to: PixelSize(width: 9, height: 8), linear: 1)
         let reduced = try Reduction.pixels(of: area, [part], control)[0].array
         #expect(try reduced == Reduction.pixels(of: dense, [part], control)[0].array)
         let tiles = try area.computed(control, tile: PixelSize(width: 16, height: 8))
@@ -181,9 +181,7 @@ struct ReductionTests {
         }
         let image = try Image(PixelStorage(bytes), width: 64, height: 64, bands: 3).labelled("srgb")
         let parts = [2, 4, 8].map { box in
-            Reduction.Part(
-                box: box, width: Double(64 / box), height: Double(64 / box), to: PixelSize(width: 8, height: 8),
-                linear: 1)
+            Reduction.Part(image, box: box, to: PixelSize(width: 8, height: 8), linear: 1)
         }
         for pixels in try Reduction.pixels(of: image, parts, RenderControl()) {
             #expect(Set(pixels.array) == [100])
