@@ -95,33 +95,32 @@ extension HEIFHeader {
             Bytes.bigEndian(item) + [UInt8(min(255, indexes.count))]
                 + indexes.prefix(255).flatMap { Bytes.bigEndian($0, 2) }
         }
-        func box(_ type: String, _ body: [UInt8]) -> [UInt8] {
-            Bytes.bigEndian(body.count + 8) + [UInt8](type.utf8) + body
-        }
-        let table = box("ipma", [1, 0, 0, 1] + Bytes.bigEndian(alpha.associations.count) + entries)
+        let table = Bytes.box("ipma", [1, 0, 0, 1] + Bytes.bigEndian(alpha.associations.count) + entries)
         let container = [UInt8](child("ipco", of: alpha.properties)?.all ?? .init(start: nil, count: 0))
         let children = boxes(alpha.meta).flatMap { child -> [UInt8] in
             switch child.type {
-            case "iprp": return box("iprp", box("ipco", container) + table)
-            case "pitm" where part == .alpha: return box("pitm", [1, 0, 0, 0] + Bytes.bigEndian(alpha.item))
+            case "iprp": return Bytes.box("iprp", Bytes.box("ipco", container) + table)
+            case "pitm" where part == .alpha: return Bytes.box("pitm", [1, 0, 0, 0] + Bytes.bigEndian(alpha.item))
             case "iinf" where part == .alpha:
                 // Alpha may be marked as hidden, in the last flag.
                 let head = child.data.byte(0) == 0 ? 6 : 8
                 let items = boxes(child.data.part(head)).flatMap { item in
-                    box(item.type, item.data.part(0, 3).all + [(item.data.byte(3) ?? 0) & 0xFE] + item.data.part(4).all)
+                    Bytes.box(
+                        item.type, item.data.part(0, 3).all + [(item.data.byte(3) ?? 0) & 0xFE] + item.data.part(4).all)
                 }
-                return box("iinf", child.data.part(0, head).all + items)
+                return Bytes.box("iinf", child.data.part(0, head).all + items)
             case "iref":
                 let kept = boxes(child.data.part(4)).filter {
                     $0.type != "prem" && (part == .both || $0.type != "auxl")
                 }
-                return box("iref", child.data.part(0, 4).all + kept.flatMap { box($0.type, [UInt8]($0.data.all)) })
-            default: return box(child.type, [UInt8](child.data.all))
+                return Bytes.box(
+                    "iref", child.data.part(0, 4).all + kept.flatMap { Bytes.box($0.type, [UInt8]($0.data.all)) })
+            default: return Bytes.box(child.type, [UInt8](child.data.all))
             }
         }
         var result = [UInt8](file.part(0, last.end).all)
         result.replaceSubrange(old.start + 4..<old.start + 8, with: "free".utf8)
         if size == 0 { result.replaceSubrange(last.start..<last.start + 4, with: Bytes.bigEndian(actual)) }
-        return result + box("meta", old.data.part(0, 4).all + children)
+        return result + Bytes.box("meta", old.data.part(0, 4).all + children)
     }
 }

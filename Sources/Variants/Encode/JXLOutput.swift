@@ -66,14 +66,11 @@ extension KeptBlobs {
     /// Wraps a bare codestream in a container with EXIF and XMP (ISO/IEC 18181-2 §9), if there is either.
     func wrapped(jxl codestream: [UInt8]) -> [UInt8] {
         guard exif != nil || xmp != nil, codestream.starts(with: [0xFF, 0x0A]) else { return codestream }
-        func box(_ type: String, _ body: [UInt8]) -> [UInt8] {
-            Bytes.bigEndian(body.count + 8) + [UInt8](type.utf8) + body
-        }
-        var file = box("JXL ", [0x0D, 0x0A, 0x87, 0x0A])
-        file += box("ftyp", [UInt8]("jxl ".utf8) + [0, 0, 0, 0] + [UInt8]("jxl ".utf8))
+        var file = Bytes.box("JXL ", [0x0D, 0x0A, 0x87, 0x0A])
+        file += Bytes.box("ftyp", [UInt8]("jxl ".utf8) + [0, 0, 0, 0] + [UInt8]("jxl ".utf8))
         // The four bytes before EXIF give the offset of its TIFF header.
-        if let tiff { file += box("Exif", [0, 0, 0, 0] + tiff) }
-        if let xmp { file += box("xml ", xmp) }
-        return file + box("jxlc", codestream)
+        if let tiff { file += Bytes.box("Exif", [0, 0, 0, 0] + tiff) }
+        if let xmp { file += Bytes.box("xml ", xmp) }
+        return file + Bytes.box("jxlc", codestream)
     }
 }

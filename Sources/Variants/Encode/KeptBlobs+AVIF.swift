@@ -50,7 +50,7 @@ private struct AVIFMetadata {
             }
         }
         if !items.isEmpty, !meta.contains(where: { $0.type == "iref" }) {
-            let empty = Self.box("iref", [0, 0, 0, 0])
+            let empty = Bytes.box("iref", [0, 0, 0, 0])
             children.append(try references(empty, adding: items.count, firstID, to: primary))
         }
         guard let at = meta.firstIndex(where: { $0.type == "iloc" }),
@@ -62,8 +62,8 @@ private struct AVIFMetadata {
         children[at] = try locations(
             meta[at].bytes, movedBy: growth, from: oldEnd, adding: items.map(\.data.count), firstID,
             at: file.count + growth + 8)
-        let grown = Self.box("meta", Array(top[metaAt].bytes.dropFirst(8).prefix(4)) + children.flatMap { $0 })
-        let data = items.isEmpty ? [] : Self.box("mdat", items.flatMap(\.data))
+        let grown = Bytes.box("meta", Array(top[metaAt].bytes.dropFirst(8).prefix(4)) + children.flatMap { $0 })
+        let data = items.isEmpty ? [] : Bytes.box("mdat", items.flatMap(\.data))
         return file[..<top[metaAt].bytes.startIndex] + grown + file[oldEnd...] + data
     }
 
@@ -86,9 +86,9 @@ private struct AVIFMetadata {
             var entry: [UInt8] = [2, 0, 0, 0] + Bytes.bigEndian(firstID + index, 2) + [0, 0]
             entry += [UInt8](item.type.utf8) + [0]
             if item.type == "mime" { entry += [UInt8]("application/rdf+xml\0".utf8) }
-            body += Self.box("infe", entry)
+            body += Bytes.box("infe", entry)
         }
-        return Self.box("iinf", body)
+        return Bytes.box("iinf", body)
     }
 
     /// `iref` with one more `cdsc` (content description) reference for each item.
@@ -96,10 +96,10 @@ private struct AVIFMetadata {
         guard try number(box[...], at: 8, 1) == 0 else { throw Unexpected() }
         var body = Array(box.dropFirst(8))
         for index in 0..<count {
-            body += Self.box(
+            body += Bytes.box(
                 "cdsc", Bytes.bigEndian(firstID + index, 2) + Bytes.bigEndian(1, 2) + Bytes.bigEndian(primary, 2))
         }
-        return Self.box("iref", body)
+        return Bytes.box("iref", body)
     }
 
     /// `iprp` with one more `colr` property, associated with the primary item.
@@ -112,9 +112,9 @@ private struct AVIFMetadata {
         for part in try Self.boxes(box.dropFirst(8)) {
             if part.type == "ipco" {
                 index = try Self.boxes(part.bytes.dropFirst(8)).count + 1
-                body += Self.box(
+                body += Bytes.box(
                     "ipco",
-                    Array(part.bytes.dropFirst(8)) + Self.box("colr", [UInt8]("prof".utf8) + profile))
+                    Array(part.bytes.dropFirst(8)) + Bytes.box("colr", [UInt8]("prof".utf8) + profile))
             } else {
                 // Version 0 with flags 0 means item IDs of two bytes and property indexes of seven bits.
                 guard part.type == "ipma", try number(part.bytes, at: 8, 4) == 0, (1...127).contains(index) else {
@@ -130,10 +130,10 @@ private struct AVIFMetadata {
                     if isPrimary { associations.append(UInt8(index)) }
                     at += 3 + count
                 }
-                body += Self.box("ipma", associations)
+                body += Bytes.box("ipma", associations)
             }
         }
-        return Self.box("iprp", body)
+        return Bytes.box("iprp", body)
     }
 
     /// The size of an `iloc` entry with one extent, in bytes: version 0 or 1, four-byte offsets and lengths.
@@ -175,7 +175,7 @@ private struct AVIFMetadata {
             body += Bytes.bigEndian(offset) + Bytes.bigEndian(length)
             offset += length
         }
-        return Self.box("iloc", body)
+        return Bytes.box("iloc", body)
     }
 
     // MARK: Reading and writing boxes
@@ -202,9 +202,5 @@ private struct AVIFMetadata {
             at += size
         }
         return result
-    }
-
-    private static func box(_ type: String, _ body: [UInt8]) -> [UInt8] {
-        Bytes.bigEndian(body.count + 8) + [UInt8](type.utf8) + body
     }
 }

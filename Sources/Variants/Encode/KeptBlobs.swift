@@ -38,6 +38,11 @@ enum Bytes {
         (0..<count).map { UInt8(truncatingIfNeeded: number >> (8 * (count - 1 - $0))) }
     }
 
+    /// A box of ISO/IEC 14496-12 §4.2: its length, its type, and what it holds.
+    static func box(_ type: String, _ body: [UInt8]) -> [UInt8] {
+        bigEndian(body.count + 8) + [UInt8](type.utf8) + body
+    }
+
     static func littleEndian(_ number: Int, _ count: Int) -> [UInt8] {
         (0..<count).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
     }
