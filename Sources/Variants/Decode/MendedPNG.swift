@@ -6,13 +6,13 @@ import CVips
 /// an IDAT chunk has a wrong CRC or is cut within it. Browsers show these files. The deflate data itself tells whether
 /// pixels are missing, and one checksum whether they are the right ones: if a CRC is wrong, the Adler-32 has to agree.
 enum MendedPNG {
-    /// nil if pixels are missing or changed.
+    /// nil if the data is cut short or changed. Whether it makes all rows, libpng finds out.
     static func bytes(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? {
         let file = ByteReader(bytes)
         guard let width = file.uint32(16), let height = file.uint32(20), max(width, height) < 1 << 24 else {
             return nil
         }
-        // More than all rows have, in any number of passes: if they have less, libpng says so.
+        // More than all rows have, in any number of passes.
         let most = 2 * height * (1 + 8 * width)
         // All other chunks, before the pixels and behind them; where the pixels are, and all of their data.
         var chunks: (before: [UInt8], after: [UInt8]) = ([], [])

@@ -1,7 +1,7 @@
 extension TIFFHeader {
     /// The file with the planes of a picture whose samples are stored apart in tiles (PlanarConfiguration 2) as one grey
-    /// picture, and the rows from one plane to the next: the tiles of each plane follow those of the one before, as if it
-    /// lay above. The directory is rewritten in its place. nil if an entry is damaged.
+    /// picture, and the rows from one plane to the next. A file has the tiles of all planes one after the other, as if the
+    /// planes lay below each other. The directory is rewritten in its place. nil if an entry is damaged.
     func stackedPlanes(_ samples: Int) -> (file: PixelStorage, rows: Int)? {
         guard let (count, start) = entries(first), let height = value(257), let tile = value(323), tile > 0,
             height > 0, height < 1 << 24, tile < 1 << 24

@@ -93,6 +93,16 @@ import Testing
         }
     }
 
+    @Test(arguments: ["png", "png:progressive"])
+    func `data that ends well but makes too few rows is refused`(output: String) async throws {
+        let whole = try await Self.png(output)
+        let parts = Parts(whole)
+        let header = Bytes.bigEndian(200) + Bytes.bigEndian(61) + whole[24..<29]
+        let file = whole[..<8] + PNGChunk.bytes("IHDR", header) + PNGChunk.bytes("IDAT", parts.zlib.dropLast(4))
+        let error = await #expect(throws: RenderError.self) { try await RenderSamples.decoded(file + Parts.end) }
+        #expect(error?.code == .undecodable)
+    }
+
     @Test func `no bytes are too strange`() async throws {
         let whole = try await Self.png()
         for at in stride(from: 0, to: whole.count, by: 23) {
