@@ -10,26 +10,21 @@ extension ImagePipeline {
     func refuseWhatIsKnown(
         _ finding: CacheFinding, _ admitted: AdmittedRequest, asks: Bool, isStored: Bool
     ) async throws(PipelineError) {
-        var header = finding.record?.header
-        var count = finding.record?.length ?? 0
-        switch admitted.origin {
-        case .remote(let url):
-            if asks { try addresses?.check(url) }
-        case .file(let path):
-            let file = try await fetch.look(at: path, finding)
+        if admitted.transport.isLocal {
+            let found = try await fetch.look(finding, admitted)
             do throws(RenderError) {
-                let header = try file.header.get()
+                let header = try found.header.get()
                 guard let recipe = admitted.request.recipe, !isStored else { return }
-                try check(header, file.count, recipe, admitted)
+                try check(header, found.count, recipe, admitted)
             } catch {
                 throw PipelineError(error, source: admitted.displayName)
             }
             return
-        case .bytes(let bytes, _):
-            count = bytes.count
-            header = header ?? (try? ImageHeader.probe(bytes))
         }
-        guard !asks else { return }
+        if asks {
+            try addresses?.check(admitted.url)
+            return
+        }
         if let record = finding.record {
             try fetch.check(
                 Original(record: record, outcome: .none, mayStore: true, marks: finding.marks), admitted)
@@ -38,8 +33,9 @@ extension ImagePipeline {
                     .notAnImage, "\(admitted.displayName): not an image in a format this pipeline reads")
             }
         }
-        guard !isStored, let recipe = admitted.request.recipe, let header else { return }
-        do throws(RenderError) { try check(header, count, recipe, admitted) } catch {
+        guard !isStored, let recipe = admitted.request.recipe, let record = finding.record, let header = record.header
+        else { return }
+        do throws(RenderError) { try check(header, record.length, recipe, admitted) } catch {
             throw PipelineError(error, source: admitted.displayName)
         }
     }

@@ -139,7 +139,7 @@ extension ImagePipeline {
     }
 
     private static func rejection(_ record: OriginalRecord, _ admitted: AdmittedRequest) -> String {
-        if case .file = admitted.origin { return "another state of the file" }
+        if admitted.transport.isLocal { return "another state of the file" }
         guard let names = Variation.names(in: record.response.fields) else { return "Vary: * matches no request" }
         let fields = admitted.request.fields
         let differing = names.filter { name in
@@ -170,9 +170,9 @@ extension ImagePipeline {
     private func decide(
         _ explanation: inout Explanation, _ finding: CacheFinding, _ admitted: AdmittedRequest
     ) {
-        guard case .remote(let url) = admitted.origin else {
-            explanation.decision = .readFile
-            if case .bytes = admitted.origin { explanation.decision = .reuse }
+        let url = admitted.url
+        guard !admitted.transport.isLocal else {
+            explanation.decision = admitted.transport.keepsRecords ? .readFile : .reuse
             explanation.reason =
                 finding.record == nil
                 ? "nothing is stored for it"

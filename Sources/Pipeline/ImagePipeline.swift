@@ -23,7 +23,7 @@ public final class ImagePipeline: Sendable {
     let decodes = SharedWork<PixelBuffer, PipelineError>()
     private let isShutDown: Switch
     private let threads: OwnedThreads
-    private let transport: any Transport
+    private let transports: [String: any Transport]
     let renderer: any Rendering
     let limits: RenderLimits
     private let background: BackgroundWork
@@ -73,7 +73,13 @@ public final class ImagePipeline: Sendable {
             fetching.spoolFloor =
                 configuration.disk.freeSpace ?? FileSystemSpace(holding: folder)?.ordinaryFloor ?? 0
         }
-        transport = configuration.transport ?? RetryingTransport(CurlTransport(fetching), configuration: fetching)
+        let origins: any Transport =
+            configuration.transport ?? RetryingTransport(CurlTransport(fetching), configuration: fetching)
+        transports = [
+            "http": origins,
+            "https": origins,
+            "file": FileTransport(byteLimit: configuration.limits.bytes, threads: threads),
+        ]
         addresses = configuration.transport == nil ? AddressPolicy(fetching.allowPrivateAddresses) : nil
         renderer = Self.renderer(configuration, observe)
         limits = configuration.limits
@@ -82,12 +88,12 @@ public final class ImagePipeline: Sendable {
         admit = AdmitStage(
             masks: MaskFolder(configuration.masks),
             overlays: MaskFolder(configuration.overlays, of: .overlay), threads: threads,
-            sources: configuration.fetch.sources, isShutDown: { isShutDown.isOn })
+            transports: transports, sources: configuration.fetch.sources, isShutDown: { isShutDown.isOn })
         lookUp = LookUpStage(tiers: tiers, caching: configuration.caching, now: now)
         fetch = FetchStage(
-            tiers: tiers, transport: transport, backlog: Backlog("fetches", limit: configuration.queue),
+            tiers: tiers, backlog: Backlog("fetches", limit: configuration.queue),
             caching: configuration.caching,
-            acceptedTypes: configuration.acceptedTypes, byteLimit: configuration.limits.bytes, threads: threads,
+            acceptedTypes: configuration.acceptedTypes, threads: threads,
             failures: FailureMemory(
                 maxAge: configuration.caching.errorMaxAge, attempts: configuration.caching.errorAttempts),
             // Starting a worker takes about as long as many origins take to answer, so it starts during the fetch.
@@ -194,12 +200,12 @@ public final class ImagePipeline: Sendable {
         switch try await fetch.course(finding, admitted) {
         case .reuse(let stored):
             original = stored
-        case .reuseAndValidate(let stored, let url):
-            validateInBackground(url, finding, admitted)
+        case .reuseAndValidate(let stored):
+            validateInBackground(finding, admitted)
             original = stored
-        case .fetch(let target):
+        case .fetch(let found):
             try admitted.request.gate?.enter()
-            original = try await fetchedOrStale(target, finding, admitted)
+            original = try await fetchedOrStale(finding, admitted, found: found)
             try fetch.check(original, admitted)
         }
         return admitted.request.recipe == nil ? try await withBody(original, admitted) : original
@@ -215,7 +221,7 @@ public final class ImagePipeline: Sendable {
             if original.outcome == .network { fetch.forgetFailures(admitted) }
             return derived
         } catch {
-            guard case .remote = admitted.origin, error.code == .undecodable, !original.record.isUnusable else {
+            guard !admitted.transport.isLocal, error.code == .undecodable, !original.record.isUnusable else {
                 throw error
             }
             fetch.noteUnusable(error, admitted)
@@ -291,10 +297,10 @@ public final class ImagePipeline: Sendable {
 
     /// The fetched original, or the stale one if the queue has no room for a fetch and the stale one will do.
     private func fetchedOrStale(
-        _ target: FetchStage.Target, _ finding: CacheFinding, _ admitted: AdmittedRequest
+        _ finding: CacheFinding, _ admitted: AdmittedRequest, found: FetchedResponse?
     ) async throws(PipelineError) -> Original {
         do throws(PipelineError) {
-            return try await fetchedOnce(target, finding, admitted)
+            return try await fetchedOnce(finding, admitted, found: found)
         } catch {
             guard error.isLackOfUrgency, let stale = fetch.stale(finding, admitted, after: .noResponse) else {
                 throw error
@@ -304,21 +310,21 @@ public final class ImagePipeline: Sendable {
     }
 
     private func fetchedOnce(
-        _ target: FetchStage.Target, _ finding: CacheFinding, _ admitted: AdmittedRequest
+        _ finding: CacheFinding, _ admitted: AdmittedRequest, found: FetchedResponse? = nil
     ) async throws(PipelineError) -> Original {
         let request = admitted.request
         let fetchAndKeep = { @Sendable () async throws(PipelineError) -> Original in
-            let fetched = try await self.observe.stage(.fetch, await self.fetch(target, finding, admitted))
+            let fetched = try await self.observe.stage(.fetch, await self.fetch(finding, admitted, found: found))
             return try await self.observe.stage(
                 .keep, self.keep(fetched, of: admitted, known: finding.records + finding.unusable))
         }
-        var key = fetch.key(target, finding, admitted)
+        var key = fetch.key(finding, admitted, found: found)
         // The second round is for waiters that the first answer does not fit because it varies; now the keys differ.
         for _ in 0..<2 {
             let (original, isCoalesced) = try await fetches.value(
                 for: key, priority: request.priority.taskPriority, finishWhenAbandoned: request.finishWhenAbandoned,
                 isShared: request.storage.contains(.originalsOnDisk) && lookUp.mayUseStored(finding, admitted)
-                    && target.isOrigin,
+                    && found == nil,
                 lookUp: { await self.lookUp.originalStoredMeanwhile(finding, admitted) },
                 stored: { self.fetch.stored($0) }, make: fetchAndKeep)
             if !isCoalesced { return original }
@@ -331,7 +337,7 @@ public final class ImagePipeline: Sendable {
     }
 
     /// Validates a stale response that has already been answered with (RFC 5861 §3).
-    private func validateInBackground(_ url: SourceURL, _ finding: CacheFinding, _ admitted: AdmittedRequest) {
+    private func validateInBackground(_ finding: CacheFinding, _ admitted: AdmittedRequest) {
         var (asked, admitted) = (finding, admitted)
         asked.verdict = .validate
         asked.forward = .stale
@@ -339,9 +345,9 @@ public final class ImagePipeline: Sendable {
         admitted.request.priority = .low
         admitted.request.delay = .zero
         admitted.request.finishWhenAbandoned = true
-        background.start(fetch.key(.origin(url), asked, admitted)) {
+        background.start(fetch.key(asked, admitted)) {
             [asked, admitted] () async throws(PipelineError) in
-            let original = try await self.fetchedOnce(.origin(url), asked, admitted)
+            let original = try await self.fetchedOnce(asked, admitted)
             // The stored response answered again: the origin failed, or sent nothing usable.
             if original.isStale { throw PipelineError(.fetchFailed, "\(admitted.displayName): still stale") }
         }
@@ -392,7 +398,7 @@ public final class ImagePipeline: Sendable {
         guard let admitted = try? await admit(request, events: { _ in }),
             let finding = try? await observe.stage(.lookUp, await lookUp(admitted))
         else { return nil }
-        guard case .remote = admitted.origin, let original = finding.reusable,
+        guard !admitted.transport.isLocal, let original = finding.reusable,
             (try? fetch.check(original, admitted)) != nil
         else { return nil }
         guard let recipe = request.recipe else {
@@ -485,7 +491,7 @@ public final class ImagePipeline: Sendable {
         await background.close()
         await renderer.shutdown()
         await tiers.close()
-        await transport.shutdown()
+        for transport in transports.values { await transport.shutdown() }
         await threads.stopped()
         observe.metrics?.stop()
         reportMetrics()

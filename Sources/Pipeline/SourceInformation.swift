@@ -87,11 +87,11 @@ extension ImagePipeline {
                 .notAnImage, "\(request.source.displayName): not an image in a format this pipeline reads")
         }
         var information = SourceInformation(
-            response: response, header: header, details: ImageDetails.read(response.bytes, header),
-            validators: response.record.response.fields.filter {
-                ["etag", "last-modified"].contains($0.name.lowercased())
-            })
+            response: response, header: header, details: ImageDetails.read(response.bytes, header), validators: [])
         if case .url = request.source {
+            information.validators = response.record.response.fields.filter {
+                ["etag", "last-modified"].contains($0.name.lowercased())
+            }
             information.freshness = Int(
                 Freshness.remaining(of: response.record.response, now: now().rounded(.down), configuration: caching))
         }

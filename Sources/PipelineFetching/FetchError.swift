@@ -18,6 +18,8 @@ package struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
         package static let timeout = Code(rawValue: "timeout")
         /// The body all but stopped arriving.
         package static let stalled = Code(rawValue: "stalled")
+        /// There is no such original.
+        package static let missing = Code(rawValue: "missing")
         package static let tooLarge = Code(rawValue: "tooLarge")
         /// More redirects than allowed, or a loop of them.
         package static let tooManyRedirects = Code(rawValue: "tooManyRedirects")
@@ -47,6 +49,12 @@ package struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
     package init(_ code: Code, _ url: SourceURL, _ problem: String) {
         self.code = code
         message = "fetching \(url.redacted): \(problem)"
+    }
+
+    /// - Parameter message: names what was fetched.
+    package init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
     }
 
     package var description: String { message }

@@ -1,4 +1,4 @@
-import PipelineSupport
+package import PipelineSupport
 import Glibc
 
 /// A regular file opened for one read; its identity changes whenever the file may have changed.
@@ -9,22 +9,19 @@ package final class LocalFile: Sendable {
         package var message: String
     }
 
-    private let descriptor: Int32
+    /// The open file.
+    package let body: SpooledBody
     private let path: String
-    package let byteCount: Int
     /// Device, inode, size, modification and status-change times.
     package let identity: String
 
     private init(descriptor: Int32, path: String, status: stat) {
-        self.descriptor = descriptor
+        body = SpooledBody(descriptor: descriptor, count: Int(status.st_size))
         self.path = path
-        byteCount = Int(status.st_size)
         identity =
             "\(status.st_dev):\(status.st_ino):\(status.st_size)"
             + ":\(status.st_mtim.tv_sec).\(status.st_mtim.tv_nsec):\(status.st_ctim.tv_sec).\(status.st_ctim.tv_nsec)"
     }
-
-    deinit { close(descriptor) }
 
     /// Opens a regular file, without blocking on devices or pipes; `byteLimit` is checked before anything is read.
     package static func open(_ path: String, byteLimit: Int) throws(Failure) -> LocalFile {
@@ -51,13 +48,8 @@ package final class LocalFile: Sendable {
 
     /// Reads the whole content; a file truncated while it is read is an error, so that no partial content is digested.
     package func bytes() throws(Failure) -> [UInt8] {
-        guard let bytes = FileIO.bytes(byteCount, of: descriptor) else {
-            let code = errno
-            throw Failure(
-                isMissing: false,
-                message: code == 0
-                    ? "\(path) was truncated while it was read; try again"
-                    : "\(path): \(String(cString: strerror(code)))")
+        guard let bytes = body.bytes() else {
+            throw Failure(isMissing: false, message: "\(path) cannot be read whole: it is being changed, or the disk fails")
         }
         return bytes
     }

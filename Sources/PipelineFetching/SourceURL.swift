@@ -5,7 +5,7 @@ package import HTTPCaching
 // it is, since many origins treat it as opaque. Octets that a URL must not contain (spaces, quotes, anything beyond
 // ASCII) are percent-encoded in path and query, as browsers do, and refused in the host.
 
-/// The URL of a source: http or https, in normal form.
+/// The URL of a source in normal form: http or https, or the name that a transport of another scheme gave it.
 package struct SourceURL: Sendable, Hashable, CustomStringConvertible {
     /// A single reference: URLs are copied often, and have many strings.
     private let parts: Parts
@@ -32,6 +32,13 @@ package struct SourceURL: Sendable, Hashable, CustomStringConvertible {
             if port != SourceURL.defaultPort(of: scheme) { origin += ":" + String(port) }
             self.origin = origin
             normalised = if let query { origin + path + "?" + query } else { origin + path }
+        }
+
+        init(scheme: String, name: String) {
+            self.scheme = scheme
+            (host, port, path, query, userinfo) = ("", 0, name, nil, nil)
+            origin = scheme + ":"
+            normalised = origin + name
         }
     }
 
@@ -125,6 +132,13 @@ package struct SourceURL: Sendable, Hashable, CustomStringConvertible {
         let path = Self.withoutDotSegments(Self.encoded(String(rest), normalising: true))
         parts = Parts(scheme: scheme, host: host, port: port, path: path, query: query, userinfo: userinfo)
     }
+
+    /// A source that has no host, such as `file:/path` or `bytes:DIGEST`.
+    ///
+    /// - Parameters:
+    ///   - scheme: in lower case.
+    ///   - name: what follows the colon, and becomes `path`, as it is.
+    package init(scheme: String, name: String) { parts = Parts(scheme: scheme, name: name) }
 
     /// Resolves a reference found at this URL, such as a `Location` (RFC 3986 §5.2); credentials in it are dropped.
     package func resolving(_ reference: String) throws(SourceError) -> SourceURL {

@@ -1,8 +1,16 @@
 package import HTTPCaching
 package import PipelineSupport
 
-/// Fetches responses from origins.
+/// Fetches the originals of one scheme.
 package protocol Transport: Sendable {
+    /// Whether originals are at hand, so that asking for one costs nothing worth saving; false by default.
+    ///
+    /// Such a transport is asked by every request, and what has the stored entity tag answers 304. Neither policies and
+    /// freshness nor remembered failures apply, no request field changes the answer, and no body is stored.
+    var isLocal: Bool { get }
+    /// Whether anything is to be looked up and stored of an original but its variants; true by default.
+    var keepsRecords: Bool { get }
+
     /// Fetches one response, following redirects. Every status except 1xx is returned as a value.
     ///
     /// - Parameter onProgress: called while the body arrives, on a thread that must not be blocked, with the bytes
@@ -11,11 +19,14 @@ package protocol Transport: Sendable {
         _ request: FetchRequest, onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
     ) async throws(FetchError) -> FetchedResponse
 
-    /// Cancels what is running and stops the threads; nothing is fetched afterwards.
+    /// Cancels what is running and stops the threads; nothing is fetched afterwards. May be called more than once.
     func shutdown() async
 }
 
 extension Transport {
+    package var isLocal: Bool { false }
+    package var keepsRecords: Bool { true }
+
     package func fetch(_ request: FetchRequest) async throws(FetchError) -> FetchedResponse {
         try await fetch(request, onProgress: nil)
     }

@@ -32,9 +32,9 @@ extension SourceSelection {
         guard !["/.", "/.."].contains(where: { path.hasSuffix($0) }) else {
             throw PipelineError(.invalidSource, "\(text): ends in a dot segment, which would mean the folder above")
         }
-        let (origin, source, _) = try AdmitStage.identify(ImageRequest(ImageSource(text)))
+        let (url, source, _) = try AdmitStage.identify(ImageRequest(ImageSource(text)))
         // Normalising a path drops the slash that distinguishes a folder from names with the same prefix.
-        if case .file = origin, text.hasSuffix("/"), !source.hasSuffix("/") {
+        if url.host.isEmpty, text.hasSuffix("/"), !source.hasSuffix("/") {
             self.init(prefixes: [source + "/"])
         } else {
             self.init(prefixes: [source])
@@ -66,6 +66,8 @@ struct AdmitStage: Sendable {
     let masks: MaskFolder
     let overlays: MaskFolder
     let threads: OwnedThreads
+    /// By scheme.
+    var transports: [String: any Transport] = [:]
     /// The hosts that may be contacted; checked before any cache, so that responses stored earlier are refused too.
     var sources = HostPolicy()
     /// Whether the pipeline has been shut down.
@@ -86,10 +88,17 @@ struct AdmitStage: Sendable {
                 .shutDown,
                 "\(request.source.displayName): the pipeline has been shut down; make another for further requests")
         }
+        var given: BytesTransport?
         var digest: String?
-        if case .bytes(let bytes, _) = request.source { digest = await threads.run { sha256Hex(bytes) } }
-        let (origin, source, displayName) = try Self.identify(request, digest: digest)
-        if case .remote(let url) = origin, let refusal = sources.refusal(of: url) {
+        if case .bytes(let bytes, _) = request.source {
+            let computed = await threads.run { sha256Hex(bytes) }
+            (given, digest) = (BytesTransport(bytes, digest: computed), computed)
+        }
+        let (url, source, displayName) = try Self.identify(request, digest: digest)
+        guard let transport = given ?? transports[url.scheme] else {
+            throw PipelineError(.invalidSource, "\(displayName): nothing fetches sources of the scheme `\(url.scheme)`")
+        }
+        if !transport.isLocal, let refusal = sources.refusal(of: url) {
             throw PipelineError(.sourceRefused, "\(displayName): refused by policy: \(refusal)")
         }
         var named: [String: NamedFile] = [:]
@@ -104,14 +113,12 @@ struct AdmitStage: Sendable {
         }
         var request = request
         // The source's name leaves out the URL's credentials. As a field, the rules of caching and of sharing see them.
-        if case .remote(let url) = origin, let credentials = url.authorization,
-            request.fields.first("authorization") == nil
-        {
+        if let credentials = url.authorization, request.fields.first("authorization") == nil {
             request.fields.append(credentials)
         }
         return AdmittedRequest.Parts(
-            request: request, origin: origin, source: source, displayName: displayName, masks: named, events: events,
-            began: began)
+            request: request, url: url, transport: transport, source: source, displayName: displayName, masks: named,
+            events: events, began: began)
     }
 
     /// Admits a request for the raw response.
@@ -136,17 +143,24 @@ struct AdmitStage: Sendable {
         return AdmittedRequest(admitted)
     }
 
-    /// The identity a source is cached under, and its name in messages.
+    /// What a source is fetched by, the identity it is cached under, and its name in messages.
     ///
     /// - Parameter digest: of bytes that came with the request; nil to compute it if it is needed.
     static func identify(
         _ request: ImageRequest, digest: String? = nil
-    ) throws(PipelineError) -> (AdmittedRequest.Origin, source: String, displayName: String) {
-        switch request.source {
+    ) throws(PipelineError) -> (SourceURL, source: String, displayName: String) {
+        let (url, displayName) = try located(request.source, digest)
+        return (url, request.sourceID.map { "id:" + $0 } ?? url.normalised, displayName)
+    }
+
+    private static func located(
+        _ source: ImageSource, _ digest: String?
+    ) throws(PipelineError) -> (SourceURL, displayName: String) {
+        switch source {
         case .url(let text):
             do throws(SourceError) {
                 let url = try SourceURL(text)
-                return (.remote(url), request.sourceID.map { "id:" + $0 } ?? url.normalised, url.redacted)
+                return (url, url.redacted)
             } catch {
                 throw PipelineError(.invalidSource, error.description, cause: error)
             }
@@ -155,11 +169,9 @@ struct AdmitStage: Sendable {
                 throw PipelineError(
                     .invalidSource, "an empty path, or one with a NUL, names no file; give a file or an http(s) URL")
             }
-            let absolute = absolutePath(path)
-            return (.file(absolute), request.sourceID.map { "id:" + $0 } ?? "file:" + absolute, path)
+            return (SourceURL(scheme: "file", name: absolutePath(path)), path)
         case .bytes(let bytes, let name):
-            let digest = digest ?? sha256Hex(bytes)
-            return (.bytes(bytes, digest: digest), request.sourceID.map { "id:" + $0 } ?? "bytes:" + digest, name)
+            return (SourceURL(scheme: "bytes", name: digest ?? sha256Hex(bytes)), name)
         }
     }
 }

@@ -7,7 +7,7 @@ import Variants
 extension FetchStage {
     /// One exchange with the origin: conditional on every stored response it might confirm, otherwise unconditional.
     func ask(
-        _ url: SourceURL, _ finding: CacheFinding, _ admitted: AdmittedRequest
+        _ finding: CacheFinding, _ admitted: AdmittedRequest
     ) async throws(PipelineError) -> FetchedOriginal {
         if admitted.request.delay > .zero {
             do { try await Task.sleep(for: admitted.request.delay) } catch { throw .cancelled }
@@ -23,7 +23,7 @@ extension FetchStage {
         let forwarded = finding.record == nil ? admitted.conditions : []
         // A client's conditions could contradict ours, which are left out: the answer is the client's alone.
         let fields = forwarded.isEmpty ? confirming(candidates, finding, admitted) : admitted.request.fields + forwarded
-        let (asked, response) = try await send(url, fields, finding, admitted)
+        let (asked, response) = try await send(fields, finding, admitted)
         guard case .answer(let response) = response else { return try response.inPlace() }
         if !forwarded.isEmpty, [206, 304, 412, 416].contains(response.status) {
             return try await passed(response, finding, admitted)
@@ -33,7 +33,7 @@ extension FetchStage {
             return fetched
         }
         // The 304 matches nothing we have. Asked without validators, the origin must send a complete response.
-        let (plainly, second) = try await send(url, admitted.request.fields, finding, admitted)
+        let (plainly, second) = try await send(admitted.request.fields, finding, admitted)
         guard case .answer(let whole) = second else { return try second.inPlace() }
         guard whole.status != 304 else {
             let error = PipelineError(
@@ -64,9 +64,9 @@ extension FetchStage {
     }
 
     private func send(
-        _ url: SourceURL, _ fields: [HeaderField], _ finding: CacheFinding, _ admitted: AdmittedRequest
+        _ fields: [HeaderField], _ finding: CacheFinding, _ admitted: AdmittedRequest
     ) async throws(PipelineError) -> (FetchRequest, Reply) {
-        var asked = FetchRequest(url: url, fields: fields)
+        var asked = FetchRequest(url: admitted.url, fields: fields)
         asked.followsRedirects = admitted.followsRedirects
         asked.acceptsFile = tiers.takesFiles(admitted.request.storage)
         asked.onInterim = admitted.onInterim
@@ -76,10 +76,10 @@ extension FetchStage {
         let events = admitted.events
         let answer: Result<FetchedResponse, FetchError>
         do throws(PipelineError) {
-            answer = try await backlog.run(admitted.request.priority, of: url.origin) { [asked] in
+            answer = try await backlog.run(admitted.request.priority, of: admitted.url.origin) { [asked] in
                 do throws(FetchError) {
                     return .success(
-                        try await transport.fetch(
+                        try await admitted.transport.fetch(
                             asked, onProgress: { events(.progress(received: $0, expected: $1)) }))
                 } catch {
                     return .failure(error)
@@ -133,12 +133,13 @@ extension FetchStage {
 
     /// Sends a request that may change state, and invalidates what is stored for the URLs it changed (RFC 9111 §4.4).
     func change(_ admitted: AdmittedRequest) async throws(PipelineError) -> FetchedOriginal {
-        guard case .remote(let url) = admitted.origin else {
+        let url = admitted.url
+        guard !admitted.transport.isLocal else {
             throw PipelineError(.invalidSource, "\(admitted.displayName): only an http(s) URL can be sent a request")
         }
         var finding = CacheFinding(
             verdict: .missing, forward: .method, marks: await tiers.currentMarks(), tier: .none)
-        let (asked, reply) = try await send(url, admitted.request.fields + admitted.conditions, finding, admitted)
+        let (asked, reply) = try await send(admitted.request.fields + admitted.conditions, finding, admitted)
         let target = Invalidation.Target(url)
         guard case .answer(let response) = reply else {
             // The request may have reached the origin and succeeded, although no response came back.

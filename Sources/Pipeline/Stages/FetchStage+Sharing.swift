@@ -6,16 +6,14 @@ import PipelineFetching
 extension FetchStage {
     /// The coalescing key: everything that makes two requests' answers differ, as far as it is known before asking.
     /// Fields that no stored response varies on are left out, as they may be unique to each client.
-    func key(_ target: Target, _ finding: CacheFinding, _ admitted: AdmittedRequest) -> String {
-        let storage = admitted.request.storage.rawValue
-        switch target {
-        case .origin: return key(finding, admitted)
-        case .file(let file): return "file\n\(admitted.source)\n\(file.identity)\n\(storage)"
-        }
-    }
-
-    private func key(_ finding: CacheFinding, _ admitted: AdmittedRequest) -> String {
+    ///
+    /// - Parameter found: what a local transport has answered already.
+    func key(_ finding: CacheFinding, _ admitted: AdmittedRequest, found: FetchedResponse? = nil) -> String {
         let request = admitted.request
+        if let found {
+            // Two reads of a file that has changed in between are not shared.
+            return "local\n\(admitted.source)\n\(found.fields.first("etag") ?? "")\n\(request.storage.rawValue)"
+        }
         // A request made after a purge does not join one made before it. Processes on one folder share the count.
         let generation = tiers.folder == nil ? finding.marks.originals : finding.marks.near.rawValue
         // Not the URL: by giving a source ID, the caller declares all of its URLs to be one.
@@ -63,13 +61,13 @@ extension FetchStage {
     func shared(_ original: Original, with admitted: AdmittedRequest) -> Original? {
         guard answers(original, admitted) else { return nil }
         var mine = original
-        if case .remote = admitted.origin { mine.isCollapsed = true }
+        if !admitted.transport.isLocal { mine.isCollapsed = true }
         mine.received = nil
         return mine
     }
 
     private func answers(_ original: Original, _ admitted: AdmittedRequest) -> Bool {
-        guard case .remote = admitted.origin else { return true }
+        if admitted.transport.isLocal { return true }
         let response = original.record.response
         let asksAlike = original.requestFields == admitted.request.fields
         let isError = admitted.purpose == .image && (try? check(original, admitted)) == nil

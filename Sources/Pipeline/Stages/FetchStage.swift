@@ -4,14 +4,12 @@ import PipelineFetching
 import PipelineSupport
 import Variants
 
-/// Obtains the original of a finding: reuses what was found, or asks the origin, or reads the file.
+/// Obtains the original of a finding: reuses what was found, or asks its transport.
 struct FetchStage: Sendable {
     let tiers: Tiers
-    let transport: any Transport
     let backlog: Backlog
     let caching: CachingConfiguration
     let acceptedTypes: [String]
-    let byteLimit: Int
     let threads: OwnedThreads
     let failures: FailureMemory
     /// Called when the origin is asked for an original that will have to be rendered.
@@ -21,56 +19,38 @@ struct FetchStage: Sendable {
     /// Unix seconds.
     let now: @Sendable () -> Double
 
-    /// What has to be read to obtain an original.
-    enum Target: Sendable {
-        case origin(SourceURL)
-        case file(LocalFile)
-
-        var isOrigin: Bool { if case .origin = self { true } else { false } }
-    }
-
     /// How to obtain an original.
     enum Course: Sendable {
         /// The stored one, or the bytes that came with the request.
         case reuse(Original)
         /// The stored one, while the origin is asked in the background (RFC 5861 §3).
-        case reuseAndValidate(Original, SourceURL)
-        case fetch(Target)
+        case reuseAndValidate(Original)
+        /// From the origin, or out of what a local transport has found.
+        case fetch(found: FetchedResponse?)
     }
 
     /// Decides how to obtain an original, without contacting the origin.
     func course(_ finding: CacheFinding, _ admitted: AdmittedRequest) async throws(PipelineError) -> Course {
-        switch admitted.origin {
-        case .bytes(let bytes, let digest):
-            let (response, source) = (unconditional(), admitted.source)
-            let record = await threads.run {
-                self.record(of: bytes, response: response, milliseconds: 0, source: source, digest: digest)
-            }
-            return .reuse(
-                Original(record: record, body: .bytes(bytes), outcome: .none, mayStore: true, marks: finding.marks))
-        case .file(let path):
-            let limit = byteLimit
-            let file = try await reading { () throws(LocalFile.Failure) in
-                try LocalFile.open(path, byteLimit: limit)
-            }
-            guard let known = finding.record, known.response.fields == [Self.identity(of: file)] else {
-                return .fetch(.file(file))
-            }
+        guard admitted.transport.isLocal else { return try remote(finding, admitted) }
+        let found = try await find(finding, admitted)
+        if found.status == 304, let known = finding.record {
             return .reuse(Original(record: known, outcome: .none, mayStore: true, marks: finding.marks))
-        case .remote(let url):
-            return try remote(url, finding, admitted)
         }
+        guard admitted.transport.keepsRecords else { return .reuse(try await taken(found, finding, admitted)) }
+        return .fetch(found: found)
     }
 
-    /// Reads the original from the origin or the file.
+    /// Obtains the original from the origin, or out of what was found.
     func callAsFunction(
-        _ target: Target, _ finding: CacheFinding, _ admitted: AdmittedRequest
+        _ finding: CacheFinding, _ admitted: AdmittedRequest, found: FetchedResponse?
     ) async throws(PipelineError) -> FetchedOriginal {
-        var fetched: FetchedOriginal
-        switch target {
-        case .origin(let url): fetched = try await ask(url, finding, admitted)
-        case .file(let file): fetched = try await read(file, finding, admitted)
-        }
+        var fetched =
+            if let found {
+                FetchedOriginal(
+                    original: try await taken(found, finding, admitted), change: .store(replacing: nil))
+            } else {
+                try await ask(finding, admitted)
+            }
         fetched.original.requestFields = admitted.request.fields
         return fetched
     }
@@ -86,57 +66,66 @@ struct FetchStage: Sendable {
         }
     }
 
-    // MARK: Files
+    // MARK: What is at hand
 
-    /// Identifies the state of a file. A caller that opened it after a change sees another one.
-    static func identity(of file: LocalFile) -> HeaderField { HeaderField("File-Identity", file.identity) }
-
-    /// Runs a job that reads a file on a thread of our own, because that blocks.
-    private func reading<Value: Sendable>(
-        _ job: @escaping @Sendable () throws(LocalFile.Failure) -> Value
-    ) async throws(PipelineError) -> Value {
-        do throws(LocalFile.Failure) { return try await threads.result(job) } catch { throw PipelineError(error) }
+    /// Asks a local transport, which answers 304 if the stored record is of the same state.
+    private func find(
+        _ finding: CacheFinding, _ admitted: AdmittedRequest
+    ) async throws(PipelineError) -> FetchedResponse {
+        let tag = finding.record?.response.fields.first("etag")
+        let asked = FetchRequest(
+            url: admitted.url, fields: tag.map { [HeaderField("If-None-Match", $0)] } ?? [])
+        do throws(FetchError) { return try await admitted.transport.fetch(asked) } catch {
+            throw PipelineError(error)
+        }
     }
 
-    /// What a request would find at a path; nothing is stored.
+    /// What a request would find; nothing is stored.
     func look(
-        at path: String, _ finding: CacheFinding
+        _ finding: CacheFinding, _ admitted: AdmittedRequest
     ) async throws(PipelineError) -> (header: Result<ImageHeader, RenderError>, count: Int) {
-        let (limit, known) = (byteLimit, finding.record)
-        return try await reading { () throws(LocalFile.Failure) in
-            let file = try LocalFile.open(path, byteLimit: limit)
-            if let known, known.response.fields == [Self.identity(of: file)], let header = known.header {
-                return (.success(header), file.byteCount)
-            }
-            let bytes = try file.bytes()
-            return (Result { () throws(RenderError) in try ImageHeader.probe(bytes) }, bytes.count)
+        let found = try await find(finding, admitted)
+        if found.status == 304, let known = finding.record, let header = known.header {
+            return (.success(header), known.length)
         }
+        let bytes = try await bytes(of: found, admitted)
+        return (Result { () throws(RenderError) in try ImageHeader.probe(bytes) }, bytes.count)
     }
 
-    private func read(
-        _ file: LocalFile, _ finding: CacheFinding, _ admitted: AdmittedRequest
-    ) async throws(PipelineError) -> FetchedOriginal {
-        let (response, source) = (unconditional([Self.identity(of: file)]), admitted.source)
-        let (record, bytes) = try await reading { () throws(LocalFile.Failure) in
-            let began = ContinuousClock.now
-            let bytes = try file.bytes()
-            let record = self.record(
-                of: bytes, response: response, milliseconds: began.duration(to: .now).milliseconds, source: source)
-            return (record, bytes)
+    private func taken(
+        _ found: FetchedResponse, _ finding: CacheFinding, _ admitted: AdmittedRequest
+    ) async throws(PipelineError) -> Original {
+        let began = ContinuousClock.now
+        let bytes = try await bytes(of: found, admitted)
+        let response = StoredResponse(
+            status: found.status, fields: found.fields, requestTime: now(), responseTime: now())
+        let record = await threads.run {
+            self.record(
+                of: bytes, response: response, milliseconds: began.duration(to: .now).milliseconds,
+                source: admitted.source, digest: found.digest)
         }
-        let original = Original(
-            record: record, body: .bytes(bytes), outcome: .none, mayStore: true, marks: finding.marks)
-        return FetchedOriginal(original: original, change: .store(replacing: nil))
+        return Original(record: record, body: .bytes(bytes), outcome: .none, mayStore: true, marks: finding.marks)
+    }
+
+    /// The bytes found, read once: a file that is read again may have changed.
+    private func bytes(
+        of found: FetchedResponse, _ admitted: AdmittedRequest
+    ) async throws(PipelineError) -> [UInt8] {
+        guard let file = found.file else { return found.body }
+        if let bytes = await threads.run({ file.bytes() }) { return bytes }
+        throw PipelineError(
+            .fetchFailed,
+            "\(admitted.displayName) cannot be read whole: it is being changed, or the disk fails; try again")
     }
 
     // MARK: Origins
 
     private func remote(
-        _ url: SourceURL, _ finding: CacheFinding, _ admitted: AdmittedRequest
+        _ finding: CacheFinding, _ admitted: AdmittedRequest
     ) throws(PipelineError) -> Course {
         if let original = finding.reusable {
             try check(original, admitted)
-            if case .reuseAndValidate = finding.verdict { return .reuseAndValidate(original, url) }
+            if case .reuseAndValidate = finding.verdict { return .reuseAndValidate(original) }
             return .reuse(original)
         }
         let policy = admitted.request.policy
@@ -153,7 +142,7 @@ struct FetchStage: Sendable {
             // For a raw response, an error status is remembered as a stored response instead, if it may be stored.
             if admitted.purpose == .image || failure.cause == .noResponse { throw failure.error }
         }
-        return .fetch(.origin(url))
+        return .fetch(found: nil)
     }
 
     // MARK: Checking responses
@@ -161,7 +150,7 @@ struct FetchStage: Sendable {
     /// Throws unless the response can be passed on. A picture is only made from a 200 of an accepted type; a raw
     /// response may have any status, if its type is accepted.
     func check(_ original: Original, _ admitted: AdmittedRequest) throws(PipelineError) {
-        guard case .remote = admitted.origin else { return }
+        if admitted.transport.isLocal { return }
         let response = original.record.response
         let type = unacceptedType(response.fields)
         if admitted.purpose == .image, response.status != 200 { throw Self.error(status: response.status, admitted) }
@@ -266,25 +255,16 @@ struct FetchStage: Sendable {
 
     /// The prefixes of those keys.
     func failureKeys(_ source: String) -> [String] { ["no response\n" + source, "status\n" + source] }
-
-    private func unconditional(_ fields: [HeaderField] = []) -> StoredResponse {
-        StoredResponse(status: 200, fields: fields, requestTime: now(), responseTime: now())
-    }
 }
 
 extension PipelineError {
-    /// The error for a file that cannot be read.
-    fileprivate init(_ failure: LocalFile.Failure) {
-        let code: Code = failure.isMissing ? .notFound : failure.isTooLarge ? .overLimit : .fetchFailed
-        self.init(code, failure.message, cause: failure)
-    }
-
     /// The error for a failed transfer; its message already names the URL without credentials.
     init(_ error: FetchError) {
         let code: Code =
             switch error.code {
             case .refusedAddress, .refusedSource: .sourceRefused
             case .connectTimeout, .timeout, .stalled: .fetchTimedOut
+            case .missing: .notFound
             case .tooLarge: .overLimit
             case .cancelled: .cancelled
             default: .fetchFailed

@@ -43,8 +43,8 @@ struct KeepStage: Sendable {
         case .forget(let record)?:
             tiers.forget(record)
         case .store(let replaced)?:
-            // A local file is not copied, and the hook decides about responses only.
-            if case .file = admitted.origin {
+            // What is at hand is not copied, and the hook decides about responses of origins only.
+            if admitted.transport.isLocal {
                 original.body = nil
                 store(original, as: original.record, admitted, known)
             } else if let kept = amended(original.record, isFreshened: false) {

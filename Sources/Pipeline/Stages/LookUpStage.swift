@@ -19,14 +19,14 @@ package struct LookUpStage: Sendable {
     func callAsFunction(
         _ admitted: AdmittedRequest, again: Bool = false, isForReport: Bool = false
     ) async -> CacheFinding {
-        if case .bytes = admitted.origin {
+        if !admitted.transport.keepsRecords {
             return CacheFinding(verdict: .missing, marks: await tiers.currentMarks(), tier: .none)
         }
         let found = await tiers.records(of: admitted.source, again: again)
         var finding = CacheFinding(
             records: found.records, verdict: .missing, marks: found.marks, tier: OriginalOutcome(found.tier))
-        if case .file = admitted.origin {
-            // The fetch stage checks whether the file is unchanged, which costs one fstat.
+        if admitted.transport.isLocal {
+            // The fetch stage asks whether it is unchanged, which costs one fstat for a file.
             finding.record = found.records.first
             if finding.record != nil { finding.verdict = .validate }
             return finding
@@ -82,7 +82,7 @@ package struct LookUpStage: Sendable {
     /// Looks again before a fetch, because one that finished after the first look-up may have stored the answer to this
     /// request too; nil if it did not, or if the request wants the origin's own answer.
     func originalStoredMeanwhile(_ finding: CacheFinding, _ admitted: AdmittedRequest) async -> Original? {
-        guard case .remote = admitted.origin, mayUseStored(finding, admitted) else { return nil }
+        guard !admitted.transport.isLocal, mayUseStored(finding, admitted) else { return nil }
         if let digest = finding.missingBody {
             guard let (body, tier) = await tiers.originalBody(digest) else { return nil }
             let again = await self(admitted, again: true)

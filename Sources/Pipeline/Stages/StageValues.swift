@@ -6,12 +6,6 @@ import Variants
 /// A request that policy admits, with its source identified and its masks read. All stages pass on one reference.
 @dynamicMemberLookup
 struct AdmittedRequest: Sendable {
-    enum Origin: Sendable {
-        case remote(SourceURL)
-        /// Absolute path.
-        case file(String)
-        case bytes([UInt8], digest: String)
-    }
     /// What the origin's response is wanted for.
     enum Purpose: Sendable {
         /// A picture, which is made from a 200 only. Bodies are read when they are needed.
@@ -22,7 +16,9 @@ struct AdmittedRequest: Sendable {
 
     struct Parts: Sendable {
         @Boxed var request: ImageRequest
-        var origin: Origin
+        /// What the transport fetches: credentials included, and as it is written where a caller's ID names the records.
+        var url: SourceURL
+        var transport: any Transport
         /// The name records are stored under: the normalised URL, the caller's ID, `file:` + path, `bytes:` + digest.
         var source: String
         /// The source's name in messages, without credentials.

@@ -1,0 +1,68 @@
+import HTTPCaching
+package import PipelineSupport
+
+/// Answers for files as an origin would: with a strong entity tag that changes whenever the file may have changed, and
+/// `no-cache`. The body is the open file.
+package struct FileTransport: Transport {
+    private let byteLimit: Int
+    private let threads: OwnedThreads
+
+    package var isLocal: Bool { true }
+
+    /// - Parameter threads: for opening files, which blocks.
+    package init(byteLimit: Int, threads: OwnedThreads) {
+        self.byteLimit = byteLimit
+        self.threads = threads
+    }
+
+    package func fetch(
+        _ request: FetchRequest, onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
+    ) async throws(FetchError) -> FetchedResponse {
+        let (path, limit) = (request.url.path, request.byteLimit ?? byteLimit)
+        let opened = await threads.run {
+            Result { () throws(LocalFile.Failure) in try LocalFile.open(path, byteLimit: limit) }
+        }
+        let file: LocalFile
+        do throws(LocalFile.Failure) { file = try opened.get() } catch { throw FetchError(error) }
+        let tag = "\"" + file.identity + "\""
+        let isKnown = request.fields.first("if-none-match") == tag
+        let now = SystemClock.unix.seconds
+        return FetchedResponse(
+            status: isKnown ? 304 : 200, fields: [HeaderField("ETag", tag), HeaderField("Cache-Control", "no-cache")],
+            body: [], file: isKnown ? nil : file.body, requestTime: now, responseTime: now, finalURL: request.url)
+    }
+
+    package func shutdown() async {}
+}
+
+/// Answers with bytes that came with the request.
+package struct BytesTransport: Transport {
+    private let bytes: [UInt8]
+    private let digest: String
+
+    package var isLocal: Bool { true }
+    package var keepsRecords: Bool { false }
+
+    /// - Parameter digest: SHA-256 of the bytes, hexadecimal.
+    package init(_ bytes: [UInt8], digest: String) {
+        self.bytes = bytes
+        self.digest = digest
+    }
+
+    package func fetch(
+        _ request: FetchRequest, onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
+    ) async throws(FetchError) -> FetchedResponse {
+        let now = SystemClock.unix.seconds
+        return FetchedResponse(
+            status: 200, fields: [], body: bytes, requestTime: now, responseTime: now, finalURL: request.url,
+            digest: digest)
+    }
+
+    package func shutdown() async {}
+}
+
+extension FetchError {
+    fileprivate init(_ failure: LocalFile.Failure) {
+        self.init(failure.isMissing ? .missing : failure.isTooLarge ? .tooLarge : .transport, failure.message)
+    }
+}
