@@ -20,6 +20,7 @@ let package = Package(
         .library(name: "Variants", targets: ["Variants"]),
         .library(name: "Pipeline", targets: ["Pipeline"]),
         .library(name: "CacheTierConformance", targets: ["CacheTierConformance"]),
+        .library(name: "TransportConformance", targets: ["TransportConformance"]),
         .library(name: "ImageServer", targets: ["ImageServer"]),
         .executable(name: "pipectl", targets: ["pipectl"]),
     ],
@@ -148,12 +149,15 @@ let package = Package(
             name: "CacheTierConformance",
             dependencies: ["Pipeline", .product(name: "Crypto", package: "swift-crypto")],
             path: "Tests/CacheTierConformance", packageAccess: false, swiftSettings: settings),
+        .target(
+            name: "TransportConformance", dependencies: ["Pipeline"], path: "Tests/TransportConformance",
+            packageAccess: false, swiftSettings: settings),
         .testTarget(name: "HTTPCachingTests", dependencies: ["HTTPCaching"], swiftSettings: settings),
         .testTarget(
             name: "PipelineTests",
             dependencies: [
                 "CacheTierConformance", "HTTPCaching", "Pipeline", "PipelineCaching", "PipelineFetching",
-                "PipelineSupport", "Variants", "CChecksum", "TestSupport",
+                "PipelineSupport", "TransportConformance", "Variants", "CChecksum", "TestSupport",
                 .product(name: "InMemoryLogging", package: "swift-log"),
                 .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
                 .product(name: "Logging", package: "swift-log"),

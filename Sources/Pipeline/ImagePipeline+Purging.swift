@@ -16,7 +16,7 @@ extension ImagePipeline {
     ) async throws(PipelineError) -> PurgeResult {
         var request = ImageRequest(source)
         request.sourceID = sourceID
-        return try await purge(name: AdmitStage.identify(request).source, mode: mode)
+        return try await purge(name: admit.identify(request).source, mode: mode)
     }
 
     /// Purges a source by its `OriginalRecord.source` name: a normalised URL, `file:` and an absolute path, `id:` and a

@@ -34,7 +34,7 @@ public final class ImagePipeline: Sendable {
     private let abandonable = Atomic<Int>(0)
     /// Requests with methods other than GET, which may change state at the origin.
     private let changes = SharedWork<OriginalResponse, PipelineError>()
-    /// The addresses the transport may connect to; nil if the caller supplied the transport, which decides for itself.
+    /// The addresses the transport may connect to; nil if the caller supplied one for http, which decides for itself.
     let addresses: AddressPolicy?
     package let caching: CachingConfiguration
     let now: @Sendable () -> Double
@@ -73,14 +73,15 @@ public final class ImagePipeline: Sendable {
             fetching.spoolFloor =
                 configuration.disk.freeSpace ?? FileSystemSpace(holding: folder)?.ordinaryFloor ?? 0
         }
-        let origins: any Transport =
-            configuration.transport ?? RetryingTransport(CurlTransport(fetching), configuration: fetching)
-        transports = [
+        let origins = RetryingTransport(CurlTransport(fetching), configuration: fetching)
+        let builtIn: [String: any Transport] = [
             "http": origins,
             "https": origins,
             "file": FileTransport(byteLimit: configuration.limits.bytes, threads: threads),
         ]
-        addresses = configuration.transport == nil ? AddressPolicy(fetching.allowPrivateAddresses) : nil
+        let transports = builtIn.merging(configuration.transports) { $1 }
+        self.transports = transports
+        addresses = configuration.transports["http"] == nil ? AddressPolicy(fetching.allowPrivateAddresses) : nil
         renderer = Self.renderer(configuration, observe)
         limits = configuration.limits
         fetches = SharedWork(.original, tiers: tiers)
@@ -88,7 +89,8 @@ public final class ImagePipeline: Sendable {
         admit = AdmitStage(
             masks: MaskFolder(configuration.masks),
             overlays: MaskFolder(configuration.overlays, of: .overlay), threads: threads,
-            transports: transports, sources: configuration.fetch.sources, isShutDown: { isShutDown.isOn })
+            transports: transports, ownSchemes: Set(configuration.transports.keys).subtracting(builtIn.keys),
+            sources: configuration.fetch.sources, isShutDown: { isShutDown.isOn })
         lookUp = LookUpStage(tiers: tiers, caching: configuration.caching, now: now)
         fetch = FetchStage(
             tiers: tiers, backlog: Backlog("fetches", limit: configuration.queue),

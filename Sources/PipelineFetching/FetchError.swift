@@ -1,46 +1,52 @@
 /// Why a fetch failed.
-package struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
+public struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The kind of failure. A struct with static members, so that adding one does not break callers.
-    package struct Code: RawRepresentable, Sendable, Hashable {
-        package let rawValue: String
-        package init(rawValue: String) { self.rawValue = rawValue }
+    public struct Code: RawRepresentable, Sendable, Hashable {
+        /// The name, as in `timeout`.
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
 
         /// The address connected to is private, loopback or otherwise refused.
-        package static let refusedAddress = Code(rawValue: "refusedAddress")
+        public static let refusedAddress = Code(rawValue: "refusedAddress")
         /// `sources.allow` or `sources.deny` refuses the URL, or one that it redirects to.
-        package static let refusedSource = Code(rawValue: "refusedSource")
+        public static let refusedSource = Code(rawValue: "refusedSource")
         /// The origin has failed so often that the circuit breaker rejects requests to it for a while.
-        package static let circuitOpen = Code(rawValue: "circuitOpen")
-        package static let unresolvable = Code(rawValue: "unresolvable")
-        package static let unreachable = Code(rawValue: "unreachable")
-        package static let connectTimeout = Code(rawValue: "connectTimeout")
+        public static let circuitOpen = Code(rawValue: "circuitOpen")
+        /// The host has no address.
+        public static let unresolvable = Code(rawValue: "unresolvable")
+        /// The connection failed.
+        public static let unreachable = Code(rawValue: "unreachable")
+        /// Connecting took too long.
+        public static let connectTimeout = Code(rawValue: "connectTimeout")
         /// The head, or the whole fetch, took too long.
-        package static let timeout = Code(rawValue: "timeout")
+        public static let timeout = Code(rawValue: "timeout")
         /// The body all but stopped arriving.
-        package static let stalled = Code(rawValue: "stalled")
+        public static let stalled = Code(rawValue: "stalled")
         /// There is no such original.
-        package static let missing = Code(rawValue: "missing")
-        package static let tooLarge = Code(rawValue: "tooLarge")
+        public static let missing = Code(rawValue: "missing")
+        /// The body exceeds the limit.
+        public static let tooLarge = Code(rawValue: "tooLarge")
         /// More redirects than allowed, or a loop of them.
-        package static let tooManyRedirects = Code(rawValue: "tooManyRedirects")
+        public static let tooManyRedirects = Code(rawValue: "tooManyRedirects")
         /// A redirect to an invalid URL, to a scheme other than http or https, or from https to http.
-        package static let badRedirect = Code(rawValue: "badRedirect")
+        public static let badRedirect = Code(rawValue: "badRedirect")
         /// The TLS handshake or the certificate failed.
-        package static let tls = Code(rawValue: "tls")
+        public static let tls = Code(rawValue: "tls")
         /// The origin broke HTTP: contradictory lengths, malformed chunks, a response that was not asked for.
-        package static let protocolViolation = Code(rawValue: "protocolViolation")
+        public static let protocolViolation = Code(rawValue: "protocolViolation")
         /// The body ended before its announced end.
-        package static let truncated = Code(rawValue: "truncated")
+        public static let truncated = Code(rawValue: "truncated")
         /// The rest of an interrupted download does not match its beginning; the whole body has to be fetched again.
-        package static let partMismatch = Code(rawValue: "partMismatch")
+        public static let partMismatch = Code(rawValue: "partMismatch")
         /// The caller cancelled, or the transport was shut down.
-        package static let cancelled = Code(rawValue: "cancelled")
-        package static let transport = Code(rawValue: "transport")
+        public static let cancelled = Code(rawValue: "cancelled")
+        /// The transfer failed otherwise.
+        public static let transport = Code(rawValue: "transport")
     }
 
-    package let code: Code
+    public let code: Code
     /// What was fetched (without credentials), what happened, and what would help.
-    package let message: String
+    public let message: String
     /// The part that had arrived, if the rest can be requested.
     var partial: PartialResponse?
     /// The redirects that led to the request that failed.
@@ -51,18 +57,18 @@ package struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
         message = "fetching \(url.redacted): \(problem)"
     }
 
-    /// - Parameter message: names what was fetched.
-    package init(_ code: Code, _ message: String) {
+    /// - Parameter message: names what was fetched, without credentials.
+    public init(_ code: Code, _ message: String) {
         self.code = code
         self.message = message
     }
 
-    package var description: String { message }
+    public var description: String { message }
 
     /// Ignores `partial` and `followed`, which say nothing about what went wrong.
-    package static func == (a: FetchError, b: FetchError) -> Bool { a.code == b.code && a.message == b.message }
+    public static func == (a: FetchError, b: FetchError) -> Bool { a.code == b.code && a.message == b.message }
 
-    package func hash(into hasher: inout Hasher) {
+    public func hash(into hasher: inout Hasher) {
         hasher.combine(code)
         hasher.combine(message)
     }

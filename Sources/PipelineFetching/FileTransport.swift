@@ -26,10 +26,11 @@ package struct FileTransport: Transport {
         do throws(LocalFile.Failure) { file = try opened.get() } catch { throw FetchError(error) }
         let tag = "\"" + file.identity + "\""
         let isKnown = request.fields.first("if-none-match") == tag
-        let now = SystemClock.unix.seconds
-        return FetchedResponse(
-            status: isKnown ? 304 : 200, fields: [HeaderField("ETag", tag), HeaderField("Cache-Control", "no-cache")],
-            body: [], file: isKnown ? nil : file.body, requestTime: now, responseTime: now, finalURL: request.url)
+        var response = FetchedResponse(
+            to: request, status: isKnown ? 304 : 200,
+            fields: [HeaderField("ETag", tag), HeaderField("Cache-Control", "no-cache")])
+        if !isKnown { response.file = file.body }
+        return response
     }
 
     package func shutdown() async {}
@@ -52,10 +53,9 @@ package struct BytesTransport: Transport {
     package func fetch(
         _ request: FetchRequest, onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
     ) async throws(FetchError) -> FetchedResponse {
-        let now = SystemClock.unix.seconds
-        return FetchedResponse(
-            status: 200, fields: [], body: bytes, requestTime: now, responseTime: now, finalURL: request.url,
-            digest: digest)
+        var response = FetchedResponse(to: request, body: bytes)
+        response.digest = digest
+        return response
     }
 
     package func shutdown() async {}

@@ -6,7 +6,7 @@ package import HTTPCaching
 // ASCII) are percent-encoded in path and query, as browsers do, and refused in the host.
 
 /// The URL of a source in normal form: http or https, or the name that a transport of another scheme gave it.
-package struct SourceURL: Sendable, Hashable, CustomStringConvertible {
+public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
     /// A single reference: URLs are copied often, and have many strings.
     private let parts: Parts
 
@@ -42,16 +42,17 @@ package struct SourceURL: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    package var scheme: String { parts.scheme }
+    /// In lower case.
+    public var scheme: String { parts.scheme }
     /// Lower-case name or address; an IPv6 address without its brackets, an IPv4 address in dotted decimal however it
-    /// was spelled.
-    package var host: String { parts.host }
+    /// was spelled; empty if the scheme has none.
+    public var host: String { parts.host }
     /// The port, or the scheme's default if the text has none.
     package var port: Int { parts.port }
-    /// Begins with `/`, normalised.
-    package var path: String { parts.path }
+    /// Normalised, and begins with `/`, if there is a host; otherwise what follows the scheme's colon, as it was written.
+    public var path: String { parts.path }
     /// What follows `?`, unchanged; nil without one.
-    package var query: String? { parts.query }
+    public var query: String? { parts.query }
     /// Credentials in the text, still percent-encoded, never part of `normalised`.
     package var userinfo: String? { parts.userinfo }
 
@@ -62,18 +63,19 @@ package struct SourceURL: Sendable, Hashable, CustomStringConvertible {
     package var origin: String { parts.origin }
 
     /// The whole URL in normal form without credentials and fragment: the identity of the source.
-    package var normalised: String { parts.normalised }
+    public var normalised: String { parts.normalised }
 
-    package static func == (a: SourceURL, b: SourceURL) -> Bool {
+    public static func == (a: SourceURL, b: SourceURL) -> Bool {
         a.parts === b.parts || (a.normalised == b.normalised && a.userinfo == b.userinfo)
     }
 
-    package func hash(into hasher: inout Hasher) { hasher.combine(normalised) }
+    public func hash(into hasher: inout Hasher) { hasher.combine(normalised) }
 
     /// The URL for messages and logs, without credentials.
     package var redacted: String { normalised }
 
-    package var description: String { redacted }
+    /// The URL without its credentials.
+    public var description: String { redacted }
 
     /// Path and query.
     var target: String { query.map { "\(path)?\($0)" } ?? path }
@@ -138,7 +140,20 @@ package struct SourceURL: Sendable, Hashable, CustomStringConvertible {
     /// - Parameters:
     ///   - scheme: in lower case.
     ///   - name: what follows the colon, and becomes `path`, as it is.
-    package init(scheme: String, name: String) { parts = Parts(scheme: scheme, name: name) }
+    public init(scheme: String, name: String) { parts = Parts(scheme: scheme, name: name) }
+
+    /// Parses `SCHEME:NAME` or `SCHEME://NAME`, which are the same source; nil if it is not of one of these schemes, or the
+    /// name is empty or holds control characters.
+    package init?(_ text: String, ofAny schemes: Set<String>) {
+        guard !schemes.isEmpty, let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")) else { return nil }
+        let scheme = FieldLines.lowercased(String(text[..<colon]))
+        var name = text[text.utf8.index(after: colon)...]
+        if name.utf8.starts(with: "//".utf8) { name = name.dropFirst(2) }
+        guard schemes.contains(scheme), !name.isEmpty, name.utf8.count <= Self.longest,
+            name.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
+        else { return nil }
+        self.init(scheme: scheme, name: String(name))
+    }
 
     /// Resolves a reference found at this URL, such as a `Location` (RFC 3986 §5.2); credentials in it are dropped.
     package func resolving(_ reference: String) throws(SourceError) -> SourceURL {

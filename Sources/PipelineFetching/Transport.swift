@@ -1,8 +1,12 @@
-package import HTTPCaching
-package import PipelineSupport
+public import HTTPCaching
+public import PipelineSupport
 
-/// Fetches the originals of one scheme.
-package protocol Transport: Sendable {
+/// Fetches the originals of one scheme: http and https, files, or a program's own (`PipelineConfiguration.transports`).
+///
+/// It answers as an HTTP origin does: with a status, fields that say how long the answer is fresh (RFC 9111), and an
+/// entity tag by which it may be asked again. Any task may make any call at any time. The task is cancelled if nobody waits
+/// for the answer any more. `TransportConformance` checks an implementation.
+public protocol Transport: Sendable {
     /// Whether originals are at hand, so that asking for one costs nothing worth saving; false by default.
     ///
     /// Such a transport is asked by every request, and what has the stored entity tag answers 304. Neither policies and
@@ -11,7 +15,10 @@ package protocol Transport: Sendable {
     /// Whether anything is to be looked up and stored of an original but its variants; true by default.
     var keepsRecords: Bool { get }
 
-    /// Fetches one response, following redirects. Every status except 1xx is returned as a value.
+    /// Fetches one response, following redirects. Every status except 1xx is returned as a value: 404 or 410 if there is
+    /// no such original, 304 if the request's `If-None-Match` names its entity tag.
+    ///
+    /// Throws `missing`, `tooLarge` beyond `byteLimit`, `cancelled`, or what else stands for an origin that failed.
     ///
     /// - Parameter onProgress: called while the body arrives, on a thread that must not be blocked, with the bytes
     ///   received and the length announced, if any.
@@ -24,29 +31,32 @@ package protocol Transport: Sendable {
 }
 
 extension Transport {
-    package var isLocal: Bool { false }
-    package var keepsRecords: Bool { true }
+    public var isLocal: Bool { false }
+    public var keepsRecords: Bool { true }
 
     package func fetch(_ request: FetchRequest) async throws(FetchError) -> FetchedResponse {
         try await fetch(request, onProgress: nil)
     }
 }
 
-package struct FetchRequest: Sendable, Hashable {
-    package var url: SourceURL
+/// What is to be fetched.
+public struct FetchRequest: Sendable, Hashable {
+    /// The source, in normal form.
+    public var url: SourceURL
     /// `GET`, the default, or a method that may change state. Such a request is made once, on a connection of its own,
     /// follows no redirect, and gets no fields from `HostSettings`: the caller supplies credentials.
-    package var method = "GET"
-    package var body: [UInt8] = []
+    public var method = "GET"
+    /// Sent with methods other than GET; empty by default.
+    public var body: [UInt8] = []
     /// Fields to send besides connection fields, which the transport writes. Credentials of the URL are included, so
     /// that caching rules see `Authorization`.
-    package var fields: [HeaderField]
+    public var fields: [HeaderField]
     /// Fields with the trace context, sent only to origins whose `HostSettings` ask for it; empty by default.
     package var traceFields: [HeaderField] = []
     /// A byte limit for this request alone; nil uses the configured one.
-    package var byteLimit: Int?
+    public var byteLimit: Int?
     /// Seconds in total for this request alone; nil uses the configured limit.
-    package var totalSeconds: Double?
+    public var totalSeconds: Double?
     /// Whether redirects are followed; if not, they come back as values like any other status. Default true.
     package var followsRedirects = true
     package var acceptsFile = false
@@ -58,7 +68,7 @@ package struct FetchRequest: Sendable, Hashable {
     var followed: FollowedRedirects?
 
     /// A request for `url`. Credentials in the URL become `Authorization` unless `fields` has one.
-    package init(url: SourceURL, fields: [HeaderField] = [], byteLimit: Int? = nil, totalSeconds: Double? = nil) {
+    public init(url: SourceURL, fields: [HeaderField] = [], byteLimit: Int? = nil, totalSeconds: Double? = nil) {
         self.url = url
         self.fields = fields
         if fields.first("authorization") == nil, let authorization = url.authorization {
@@ -97,19 +107,21 @@ package final class InterimObserver: Sendable, Hashable {
 }
 
 /// A complete response.
-package struct FetchedResponse: Sendable, Hashable {
-    package var status: Int
+public struct FetchedResponse: Sendable, Hashable {
+    /// 200…999.
+    public var status: Int
     /// End-to-end fields in the order received, repeats kept.
-    package var fields: [HeaderField]
+    public var fields: [HeaderField]
     /// The body as sent, without transfer coding but with content coding; empty if `file` holds it.
-    package var body: [UInt8]
-    package var file: SpooledBody?
+    public var body: [UInt8]
+    /// The body, if it is in a file that nobody changes any more.
+    public var file: SpooledBody?
     /// Unix seconds when the request that got this response was sent.
-    package var requestTime: Double
+    public var requestTime: Double
     /// Unix seconds when its head was complete.
-    package var responseTime: Double
+    public var responseTime: Double
     /// The URL the response came from; after redirects it is not the requested one.
-    package var finalURL: SourceURL
+    public var finalURL: SourceURL
     /// Wall time of the whole fetch, waiting for a slot excluded.
     package var milliseconds = 0.0
     /// The URLs that redirected, in order, the requested one first.
@@ -119,4 +131,13 @@ package struct FetchedResponse: Sendable, Hashable {
     package var redirectResponses: [StoredResponse] = []
     /// SHA-256 of the body, as 64 lower-case hexadecimal digits, if the transport computed it while the body arrived.
     package var digest: String?
+}
+
+extension FetchedResponse {
+    /// A response that has arrived now, without redirects.
+    public init(to request: FetchRequest, status: Int = 200, fields: [HeaderField] = [], body: [UInt8] = []) {
+        let now = SystemClock.unix.seconds
+        self.init(
+            status: status, fields: fields, body: body, requestTime: now, responseTime: now, finalURL: request.url)
+    }
 }

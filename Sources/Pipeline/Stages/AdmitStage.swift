@@ -68,6 +68,8 @@ struct AdmitStage: Sendable {
     let threads: OwnedThreads
     /// By scheme.
     var transports: [String: any Transport] = [:]
+    /// The schemes that only the program's own transports fetch.
+    var ownSchemes: Set<String> = []
     /// The hosts that may be contacted; checked before any cache, so that responses stored earlier are refused too.
     var sources = HostPolicy()
     /// Whether the pipeline has been shut down.
@@ -94,11 +96,11 @@ struct AdmitStage: Sendable {
             let computed = await threads.run { sha256Hex(bytes) }
             (given, digest) = (BytesTransport(bytes, digest: computed), computed)
         }
-        let (url, source, displayName) = try Self.identify(request, digest: digest)
-        guard let transport = given ?? transports[url.scheme] else {
-            throw PipelineError(.invalidSource, "\(displayName): nothing fetches sources of the scheme `\(url.scheme)`")
+        let (url, source, displayName) = try identify(request, digest: digest)
+        guard let transport: any Transport = given ?? transports[url.scheme] else {
+            throw PipelineError(.invalidSource, "\(displayName): nothing fetches `\(url.scheme)` sources")
         }
-        if !transport.isLocal, let refusal = sources.refusal(of: url) {
+        if !url.host.isEmpty, let refusal = sources.refusal(of: url) {
             throw PipelineError(.sourceRefused, "\(displayName): refused by policy: \(refusal)")
         }
         var named: [String: NamedFile] = [:]
@@ -141,6 +143,16 @@ struct AdmitStage: Sendable {
             admitted.conditions = request.fields.filter { Validation.narrows($0.name) }
         }
         return AdmittedRequest(admitted)
+    }
+
+    /// Like the static function, and knows the schemes that a program fetches itself.
+    func identify(
+        _ request: ImageRequest, digest: String? = nil
+    ) throws(PipelineError) -> (SourceURL, source: String, displayName: String) {
+        guard case .url(let text) = request.source, let url = SourceURL(text, ofAny: ownSchemes) else {
+            return try Self.identify(request, digest: digest)
+        }
+        return (url, request.sourceID.map { "id:" + $0 } ?? url.normalised, url.normalised)
     }
 
     /// What a source is fetched by, the identity it is cached under, and its name in messages.

@@ -141,7 +141,8 @@ final class CachingBench: Sendable {
     ) throws {
         origin = ScriptedOrigin(clock, script)
         var configuration = PipelineConfiguration()
-        configuration.transport = origin
+        let transport = origin
+        configuration.transports = ["http": transport, "https": transport]
         configuration.acceptedTypes = ["*/*"]
         configuration.now = { [clock] in clock.now }
         configure(&configuration)
