@@ -113,8 +113,7 @@ import Testing
         let ahead = Mutex(0.0)
         var configuration = PipelineConfiguration()
         configuration.queue = 1
-        let transport = HoldingTransport(asks: asked, gate: gate)
-        configuration.transports = ["http": transport, "https": transport]
+        configuration.transport = HoldingTransport(asks: asked, gate: gate)
         configuration.now = { SystemClock.unix.seconds + ahead.withLock { $0 } }
         let pipeline = try ImagePipeline(configuration)
         let request = { @Sendable (name: String) in OriginalRequest(url: "http://a.example/" + name) }

@@ -99,3 +99,14 @@ func picture(_ name: String = "night-tiny.jpg", _ fields: KeyValuePairs<String, 
 func refusal(_ pipeline: ImagePipeline, _ request: ImageRequest) async -> PipelineError? {
     await #expect(throws: PipelineError.self) { _ = try await pipeline.respond(to: request) }
 }
+
+extension PipelineConfiguration {
+    /// What answers for origins in place of libcurl.
+    var transport: (any Transport)? {
+        get { transports["http"] }
+        set {
+            transports["http"] = newValue
+            transports["https"] = newValue
+        }
+    }
+}

@@ -4,6 +4,7 @@ import Synchronization
 import TestSupport
 import Testing
 import TransportConformance
+import Variants
 
 @testable import Pipeline
 @testable import PipelineFetching
@@ -136,7 +137,7 @@ struct TransportConformanceTests {
         store.store(sample("originals/night.jpg"), as: "users/12")
         let changed = try await pipeline.respond(to: ImageRequest(.url("db:users/12"), recipe: recipe))
         #expect(changed.outcome == .rendered && changed.digest != first.digest)
-        let purged = try await pipeline.purge(ImageRequest(.url("db://users/12")))
+        let purged = try await pipeline.purge(.url("db://users/12"))
         #expect(purged.records > 0)
         // A scheme of its own gives no way to files.
         let refused = [

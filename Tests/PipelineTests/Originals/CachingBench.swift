@@ -141,8 +141,7 @@ final class CachingBench: Sendable {
     ) throws {
         origin = ScriptedOrigin(clock, script)
         var configuration = PipelineConfiguration()
-        let transport = origin
-        configuration.transports = ["http": transport, "https": transport]
+        configuration.transport = origin
         configuration.acceptedTypes = ["*/*"]
         configuration.now = { [clock] in clock.now }
         configure(&configuration)
