@@ -162,9 +162,9 @@ struct Render {
         self.pictures = pictures
         // Discards the balance that a failed render may have left.
         _ = pictures.settle()
-        self.original = original
+        self.original = ByteReader(original).withoutLeadingSpace.all
         context = RenderContext(
-            light: job.light, isDrawn: job.isDrawn(ByteReader(original)), limits: job.limits, masks: job.masks,
+            light: job.light, isDrawn: job.isDrawn(ByteReader(self.original)), limits: job.limits, masks: job.masks,
             control: control)
     }
 

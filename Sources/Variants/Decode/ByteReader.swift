@@ -74,6 +74,15 @@ struct ByteReader {
     /// This EXIF block, starting at its TIFF header.
     var withoutExifPrefix: ByteReader { matches("Exif\0\0") ? part(6) : self }
 
+    /// This file without white space before a JPEG's or PNG's first byte, which scripts of origins print and viewers skip.
+    var withoutLeadingSpace: ByteReader {
+        var start = 0
+        while let byte = byte(start), byte == 0x20 || (9...13).contains(byte) { start += 1 }
+        guard start > 0 else { return self }
+        let rest = part(start)
+        return JPEGDecoder.recognises(rest) || PNGDecoder.recognises(rest) ? rest : self
+    }
+
     /// At most `limit` bytes as text, up to the first NUL and trimmed of spaces at both ends; nil if nothing is left.
     func text(_ offset: Int, limit: Int) -> String? {
         var bytes: [UInt8] = []

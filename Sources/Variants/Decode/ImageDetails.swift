@@ -23,6 +23,6 @@ package struct ImageDetails: Sendable, Hashable {
 
     /// Reads the details of a file whose header has already been read. Safe on any bytes; damaged details are nil.
     package static func read(_ bytes: [UInt8], _ header: ImageHeader) -> ImageDetails {
-        bytes.withUnsafeBytes { header.format.decoder?.details(ByteReader($0)) ?? ImageDetails() }
+        bytes.withUnsafeBytes { header.format.decoder?.details(ByteReader($0).withoutLeadingSpace) ?? ImageDetails() }
     }
 }

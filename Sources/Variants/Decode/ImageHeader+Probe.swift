@@ -16,7 +16,7 @@ extension ImageHeader {
 
     /// Probes memory that stays valid during the call, such as a mapped file.
     public static func probe(_ bytes: UnsafeRawBufferPointer) throws(RenderError) -> ImageHeader {
-        let file = ByteReader(bytes)
+        let file = ByteReader(bytes).withoutLeadingSpace
         guard let decoder = Catalogue.decoders.first(where: { $0.recognises(file) }) else {
             throw ForeignBytes.error(for: file)
         }

@@ -45,7 +45,7 @@ enum NamedPicture {
                 "\(header.width) × \(header.height) pixels are", "pixels", context.limits.pixels,
                 remedy: "make the file smaller")
         }
-        let image = try Decoding.open(bytes, header)
+        let image = try Decoding.open(ByteReader(bytes).withoutLeadingSpace.all, header)
         let size = PixelSize(width: image.width, height: image.height)
         return try Picture(
             image: image, size: header.orientation >= 5 ? size.swapped : size, orientation: header.orientation
