@@ -37,6 +37,7 @@ package struct SourceInformation: Sendable {
         object.add("width", header.width)
         object.add("height", header.height)
         object.add("pages", header.pages)
+        object.add("shownPage", header.shownPage)
         object.add("alpha", header.hasAlpha)
         object.add("orientation", header.orientation)
         object.add("uprightWidth", header.uprightWidth)

@@ -35,6 +35,8 @@ package enum Catalogue {
         HEIFDecoder.self,
         TIFFDecoder.self,
         JXLDecoder.self,
+        BMPDecoder.self,
+        ICODecoder.self,
     ]
 
     /// The output formats, one line per member, in the order of the documentation.

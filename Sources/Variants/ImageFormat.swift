@@ -47,6 +47,9 @@ public struct ImageFormat: RawRepresentable, Sendable, Hashable, CaseIterable, C
     public static let heif = ImageFormat("heif", "HEIF", mediaType: "image/heic", extensions: ["heic", "heif"])
     public static let tiff = ImageFormat("tiff", "TIFF", extensions: ["tiff", "tif"])
     public static let jxl = ImageFormat("jxl", "JPEG XL")
+    public static let bmp = ImageFormat("bmp", "BMP", extensions: ["bmp", "dib"])
+    public static let ico = ImageFormat(
+        "ico", "ICO", mediaType: "image/vnd.microsoft.icon", extensions: ["ico", "cur"])
     /// Neither read nor written.
     public static let svg = ImageFormat("svg", "SVG", mediaType: "image/svg+xml", holdsProfile: false)
 

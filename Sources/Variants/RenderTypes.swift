@@ -40,6 +40,16 @@ public struct ImageHeader: Sendable, Hashable {
     public var uprightWidth: Int { orientation >= 5 ? height : width }
     /// The height of the picture as it is meant to be seen.
     public var uprightHeight: Int { orientation >= 5 ? width : height }
+
+    /// Which of several pages variants show, in words; nil if there is one, or they may show all.
+    package var shownPage: String? {
+        guard pages > 1, !format.holdsFrames else { return nil }
+        return switch format {
+        case .ico: "the largest picture"
+        case .png: "the first picture of the animation"
+        default: "the first page"
+        }
+    }
 }
 
 /// How resizing trades CPU for fidelity: how much of the reduction is left to the resampler if a JPEG or WebP decoder

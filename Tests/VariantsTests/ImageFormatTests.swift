@@ -12,19 +12,20 @@ import Testing
             formats == [
                 "jpeg image/jpeg jpg,jpeg,jpe,jfif", "png image/png png", "webp image/webp webp", "gif image/gif gif",
                 "avif image/avif avif", "heif image/heic heic,heif", "tiff image/tiff tiff,tif", "jxl image/jxl jxl",
+                "bmp image/bmp bmp,dib", "ico image/vnd.microsoft.icon ico,cur",
                 "svg image/svg+xml svg",
             ])
         for format in ImageFormat.allCases {
             #expect(ImageFormat(rawValue: format.rawValue) == format && "\(format)" == format.rawValue)
             #expect(ImageFormat(fileExtension: format.fileExtension) == format)
         }
-        #expect(ImageFormat(rawValue: "bmp") == nil && ImageFormat(rawValue: "JPEG") == nil)
+        #expect(ImageFormat(rawValue: "psd") == nil && ImageFormat(rawValue: "JPEG") == nil)
         #expect(ImageFormat(fileExtension: "tif") == .tiff && ImageFormat(fileExtension: "") == nil)
     }
 
     @Test func `all formats but JPEG XL are read by default, and three in workers only`() {
-        #expect(ImageFormat.decodable == [.jpeg, .png, .webp, .gif, .avif, .heif, .tiff, .jxl])
-        #expect(ImageFormat.decodedByDefault == [.jpeg, .png, .webp, .gif, .avif, .heif, .tiff])
+        #expect(ImageFormat.decodable == [.jpeg, .png, .webp, .gif, .avif, .heif, .tiff, .jxl, .bmp, .ico])
+        #expect(ImageFormat.decodedByDefault == [.jpeg, .png, .webp, .gif, .avif, .heif, .tiff, .bmp, .ico])
         #expect(ImageFormat.decodedInWorkersOnly == [.avif, .heif, .jxl])
         #expect(ImageFormat.svg.decoder == nil && ImageFormat.svg.encoder == nil)
     }

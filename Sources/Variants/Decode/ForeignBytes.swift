@@ -17,8 +17,6 @@ enum ForeignBytes {
 
     private static func unsupported(_ reader: ByteReader) -> String? {
         if looksLikeSVG(reader) { return "SVG" }
-        if reader.matches("BM"), reader.uint32(6, .little) == 0 { return "BMP" }
-        if reader.matches([0, 0, 1, 0]) || reader.matches([0, 0, 2, 0]) { return "ICO" }
         if reader.matches("8BPS") { return "Photoshop" }
         if reader.matches([0, 0, 0, 12]), reader.matches("jP  ", at: 4) { return "JPEG 2000" }
         if reader.matches([0xFF, 0x4F, 0xFF, 0x51]) { return "JPEG 2000" }

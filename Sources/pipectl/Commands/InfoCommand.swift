@@ -47,7 +47,9 @@ struct InfoCommand: AsyncParsableCommand {
         if header.orientation > 1 {
             table.add("upright", "\(header.uprightWidth) × \(header.uprightHeight) (orientation \(header.orientation))")
         }
-        if header.pages > 1 { table.add("pages", "\(header.pages)") }
+        if header.pages > 1 {
+            table.add("pages", "\(header.pages)" + (header.shownPage.map { "; variants show \($0)" } ?? ""))
+        }
         let colour = [
             details.colourSpace?.rawValue, details.bitDepth.map { "\($0) bits" }, header.hasAlpha ? "with alpha" : nil,
         ].compactMap { $0 }

@@ -27,6 +27,11 @@ import Variants
             bytes: Make.jpeg(width: 2, height: 1, extra: Make.segment(0xE1, Make.ascii("Exif\0\0") + Make.exif(9))),
             header: ImageHeader(format: .jpeg, width: 2, height: 1)),
         Example(
+            testDescription: "JPEG behind white space", bytes: Make.ascii("\r\n \t") + Make.jpeg(width: 2, height: 1),
+            header: ImageHeader(format: .jpeg, width: 2, height: 1)),
+        Example(
+            testDescription: "BMP", bytes: HandmadeBMP().file, header: ImageHeader(format: .bmp, width: 5, height: 3)),
+        Example(
             testDescription: "PNG with alpha and EXIF", bytes: Make.all[1],
             header: ImageHeader(format: .png, width: 31, height: 17, hasAlpha: true, orientation: 3)),
         Example(

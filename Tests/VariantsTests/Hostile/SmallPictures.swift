@@ -52,6 +52,10 @@ enum SmallPictures {
                 ]
             ),
         ]
+        let bitmaps = [HandmadeBMP(bits: 8, palette: BMPTests.grey), HandmadeBMP(bits: 32)]
+        all.append(("bmp", bitmaps.map(\.file) + BMPTests.examples.suffix(2).map(\.bytes)))
+        let icons = [[bitmaps[1].bitmap(isIcon: true)], [try saved("pngsave_buffer", alpha)]]
+        all.append(("ico", icons.map { HandmadeBMP.icon($0) }))
         if VipsLibrary.has("heifsave_buffer") {
             all.append(("avif", [try saved("heifsave_buffer", colour, ("compression", "av1"))]))
         }

@@ -1,0 +1,35 @@
+/// BMP of Windows and OS/2, unpacked by our own code (`DeviceBitmap`).
+enum BMPDecoder: OriginalDecoder {
+    static let format = ImageFormat.bmp
+    /// Our own code makes the pixels; libvips is told what they are.
+    static let loader = "copy"
+
+    static func recognises(_ file: ByteReader) -> Bool {
+        // The length of the bitmap's header: text may begin with these letters, too.
+        file.matches("BM") && (file.uint32(14, .little) ?? 256) < 256
+    }
+
+    static func nanosecondsPerPixel(_ header: ImageHeader) -> Double { 5 }
+
+    static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {
+        let bitmap = try bitmap(file)
+        return ImageHeader(
+            format: .bmp, width: bitmap.width, height: bitmap.height, hasAlpha: bitmap.hasAlpha,
+            profileBytes: bitmap.profile.count, hasFewColours: bitmap.bits <= 8)
+    }
+
+    static func details(_ file: ByteReader) -> ImageDetails {
+        // `ImageHeader.probe` has reported what is wrong with the header.
+        let profile = (try? bitmap(file))?.profile
+        return ImageDetails(
+            colourSpace: .rgb, bitDepth: 8, profileName: profile.flatMap { $0.count > 0 ? ProfileName.read($0) : nil })
+    }
+
+    static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image {
+        try bitmap(ByteReader(bytes)).image()
+    }
+
+    private static func bitmap(_ file: ByteReader) throws(RenderError) -> DeviceBitmap {
+        try DeviceBitmap(file, at: 14, lines: file.uint32(10, .little) ?? 0)
+    }
+}

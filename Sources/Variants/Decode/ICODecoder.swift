@@ -1,0 +1,68 @@
+/// Icons and cursors of Windows. The largest picture of the file is decoded: a PNG, or a bitmap with a mask.
+///
+/// Each of the directory's 16-byte entries ends with the length and the offset of its picture. The sizes it gives are
+/// not used: they stop at 256 and may be wrong.
+enum ICODecoder: OriginalDecoder {
+    static let format = ImageFormat.ico
+    static let loader = "pngload_buffer"
+
+    static func recognises(_ file: ByteReader) -> Bool {
+        (file.matches([0, 0, 1, 0]) || file.matches([0, 0, 2, 0])) && (file.uint16(4, .little) ?? 0) > 0
+            && (file.uint32(18, .little) ?? 0) >= 22
+    }
+
+    /// Has the number of the file's pictures as pages.
+    static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {
+        var header: ImageHeader
+        switch try picture(file) {
+        case .png(let png):
+            header = try PNGDecoder.header(png)
+            header.format = .ico
+        case .bitmap(let bitmap):
+            header = ImageHeader(
+                format: .ico, width: bitmap.width, height: bitmap.height, hasAlpha: true,
+                hasFewColours: bitmap.bits <= 8)
+        }
+        header.pages = max(1, file.uint16(4, .little) ?? 1)
+        return header
+    }
+
+    static func details(_ file: ByteReader) -> ImageDetails {
+        // `ImageHeader.probe` has reported what is wrong with the directory.
+        if case .png(let png)? = try? picture(file) { return PNGDecoder.details(png) }
+        return ImageDetails(colourSpace: .rgb, bitDepth: 8)
+    }
+
+    static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image {
+        switch try picture(ByteReader(bytes)) {
+        case .png(let png): try PNGDecoder.open(png.all, shrink: shrink, frames: frames)
+        case .bitmap(let bitmap): try bitmap.image()
+        }
+    }
+
+    private enum Picture {
+        case png(ByteReader)
+        case bitmap(DeviceBitmap)
+    }
+
+    /// The picture with the most pixels and, among equals, with the most bits a pixel.
+    private static func picture(_ file: ByteReader) throws(RenderError) -> Picture {
+        var best: (picture: Picture, pixels: Int, bits: Int)?
+        for index in 0..<(file.uint16(4, .little) ?? 0) {
+            guard let length = file.uint32(14 + index * 16, .little), let at = file.uint32(18 + index * 16, .little)
+            else { break }
+            let data = file.part(at, length)
+            let found: (Picture, pixels: Int, bits: Int)
+            if PNGDecoder.recognises(data), let width = data.uint32(16), let height = data.uint32(20) {
+                found = (.png(data), min(width, 1 << 24) * min(height, 1 << 24), 32)
+            } else if let bitmap = try? DeviceBitmap(data, isIcon: true) {  // One that is damaged is passed over.
+                found = (.bitmap(bitmap), bitmap.width * bitmap.height, bitmap.bits)
+            } else {
+                continue
+            }
+            if best.map({ (found.pixels, found.bits) > ($0.pixels, $0.bits) }) ?? true { best = found }
+        }
+        guard let best else { throw ImageHeader.damaged("ICO", "none of its pictures can be read") }
+        return best.picture
+    }
+}
