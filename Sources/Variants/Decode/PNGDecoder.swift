@@ -7,9 +7,10 @@ enum PNGDecoder: OriginalDecoder {
         file.matches([0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A])
     }
 
-    /// An animated PNG counts as one page, because decoders show its still picture. `profileBytes` is the size in the
-    /// file, where the profile is compressed.
     static func nanosecondsPerPixel(_ header: ImageHeader) -> Double { 30 }
+
+    /// The pages are the pictures of an animation. `profileBytes` is the size in the file, where the profile is
+    /// compressed.
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {
         guard file.uint32(8) == 13, file.matches("IHDR", at: 12),
             let width = file.uint32(16), let height = file.uint32(20), let depth = file.byte(24),
@@ -20,17 +21,22 @@ enum PNGDecoder: OriginalDecoder {
         header.hasAlpha = colour == 4 || colour == 6
         header.hasFewColours = colour == 3 || depth < 8
         var hasPixels = false
+        var (isAnimated, frames) = (false, 0)
         forEachChunk(file) { type, data in
             switch type {
             case "tRNS": header.hasAlpha = true
             case "eXIf": header.orientation = TIFFHeader.orientation(exif: data) ?? 1
             case "iCCP": header.profileBytes = data.count
             case "IDAT": hasPixels = true
+            case "acTL" where !hasPixels: isAnimated = true
+            case "fcTL" where isAnimated: frames += 1
             default: break
             }
         }
         // libpng reports no useful error for this.
         guard hasPixels else { throw ImageHeader.damaged("PNG", "it has no pixels (no IDAT chunk)") }
+        header.pages = max(1, frames)
+        if let first = hiddenFrame(file), first.width != width || first.height != height { header.hasAlpha = true }
         return header
     }
 
@@ -57,8 +63,61 @@ enum PNGDecoder: OriginalDecoder {
     static func mended(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? { MendedPNG.bytes(bytes) }
 
     static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image {
-        let image = try load(.bytes(bytes), options(shrink: shrink, frames: frames))
+        let file = ByteReader(bytes)
+        var image: Image
+        if let frame = hiddenFrame(file), let canvas = PixelSize(file) {
+            image = try load(.stored(stillPicture(file, frame)), [])
+            if frame.width != canvas.width || frame.height != canvas.height {
+                image = try VipsCall("addalpha", ["in": .image(image)]).image()
+                    .placed(on: canvas, x: frame.x, y: frame.y, extend: "black")
+            }
+        } else {
+            image = try load(.bytes(bytes), [])
+        }
         return try ColourConversion.described(image) { colour(ByteReader(bytes), hasProfile: $0) }
+    }
+
+    /// Where on the canvas the first picture of an animation is, if it is not the default image (IDAT), which viewers of
+    /// animations then never show (§4.9). nil for a still picture, and for one whose first frame is damaged.
+    private static func hiddenFrame(_ file: ByteReader) -> PixelRectangle? {
+        var (isAnimated, hasDefault, hasData) = (false, false, false)
+        var frame: PixelRectangle?
+        forEachChunk(file) { type, data in
+            switch type {
+            case "acTL" where !hasDefault: isAnimated = true
+            case "IDAT": hasDefault = true
+            case "fcTL" where !hasDefault: isAnimated = false  // The default image is the first picture.
+            case "fcTL" where frame == nil:
+                guard let width = data.uint32(4), let height = data.uint32(8), let x = data.uint32(12),
+                    let y = data.uint32(16)
+                else { return }
+                frame = PixelRectangle(x: x, y: y, width: width, height: height)
+            case "fdAT" where frame != nil: hasData = true
+            default: break
+            }
+        }
+        guard isAnimated, hasData, let frame, let canvas = PixelSize(file), frame.width > 0, frame.height > 0,
+            frame.x + frame.width <= canvas.width, frame.y + frame.height <= canvas.height
+        else { return nil }
+        return frame
+    }
+
+    /// The first frame after the default image as a PNG of its own.
+    private static func stillPicture(_ file: ByteReader, _ frame: PixelRectangle) -> PixelStorage {
+        let size = Bytes.bigEndian(frame.width) + Bytes.bigEndian(frame.height)
+        var png = [UInt8](file.part(0, 8).all) + PNGChunk.bytes("IHDR", size + [UInt8](file.part(24, 5).all))
+        var (hasDefault, controls) = (false, 0)
+        var pixels: [UInt8] = []
+        forEachChunk(file) { type, data in
+            switch type {
+            case "IDAT": hasDefault = true
+            case "fcTL": controls += 1
+            case "fdAT" where controls == 1: pixels += data.part(4).all  // After the sequence number.
+            case "acTL", "fdAT": break
+            default: if !hasDefault { png += PNGChunk.bytes(type, [UInt8](data.all)) }
+            }
+        }
+        return PixelStorage(png + PNGChunk.bytes("IDAT", pixels) + PNGChunk.bytes("IEND", []))
     }
 
     /// By cICP, else by iCCP, sRGB, or gAMA with cHRM (§11.3.2). The first chunk of each type counts.
@@ -90,5 +149,13 @@ enum PNGDecoder: OriginalDecoder {
             body(type, reader.part(offset + 8, length))
             offset += 12 + length
         }
+    }
+}
+
+extension PixelSize {
+    /// The canvas of a PNG; nil if its header is cut short.
+    fileprivate init?(_ png: ByteReader) {
+        guard let width = png.uint32(16), let height = png.uint32(20) else { return nil }
+        self.init(width: width, height: height)
     }
 }
