@@ -25,8 +25,11 @@ enum VariantAnswer {
         if let created = image.created {
             fields.append(HeaderField("Last-Modified", HTTPDate.text(unixSeconds: Int(min(created, now)))))
         }
-        let control = DerivedFreshness.cacheControl(
-            of: image.record.response, isStale: image.isStale, now: now, configuration: caching)
+        let control =
+            image.isDamaged
+            ? "no-store"
+            : DerivedFreshness.cacheControl(
+                of: image.record.response, isStale: image.isStale, now: now, configuration: caching)
         fields += [
             HeaderField("Cache-Control", expiry.map { cut(control, to: $0 - now) } ?? control),
             HeaderField("Accept-Ranges", "bytes"),
@@ -83,7 +86,11 @@ enum VariantAnswer {
             let remaining = Freshness.remaining(of: image.record.response, now: now, configuration: caching)
             handling.timeToLive = Int(max(-2_147_483_648, min(remaining, 2_147_483_648)).rounded(.down))
         }
-        if handling.isHit { handling.detail = image.outcome.rawValue }
+        if image.isDamaged {
+            handling.detail = "damaged"
+        } else if handling.isHit {
+            handling.detail = image.outcome.rawValue
+        }
         return handling
     }
 

@@ -427,7 +427,7 @@ public final class ImagePipeline: Sendable {
         ) { [limits] () async throws(PipelineError) in
             let began = ContinuousClock.now
             let pixels = try await self.observe.stage(.render, await self.decoded(response.bytes, limits))
-            if response.isStorable {
+            if response.isStorable, request.recipe != nil || limits.damaged == .refuse {
                 self.tiers.keep(
                     pixels, response.digest, of: response.record,
                     milliseconds: began.duration(to: .now).milliseconds, generation: generation)

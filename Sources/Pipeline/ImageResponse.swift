@@ -71,8 +71,10 @@ public struct ImageResponse: Sendable {
     public var forward: CacheHandling.Forward?
     /// The origin's status, if it is not that of the original, such as the 304 of a validation.
     public var forwardStatus: Int?
-    /// Whether the original, and therefore this response, may be stored for other requests.
+    /// Whether the original, and therefore this response, may be stored for other requests; a damaged one may not.
     public var isStorable: Bool
+    /// Whether pixels are missing, because the original lacks them (`DamagedOriginals.accept`).
+    public var isDamaged: Bool
     /// Whether this request was coalesced with another's work.
     public var isCollapsed: Bool
     /// Whether the original was past its freshness and not validated.
@@ -116,7 +118,8 @@ extension ImageResponse {
         created = variant.entry?.created
         forward = original.forward
         forwardStatus = original.forwardStatus
-        isStorable = original.mayStore
+        isStorable = original.mayStore && !variant.isDamaged
+        isDamaged = variant.isDamaged
         outcome = variant.outcome
         originalOutcome = original.outcome
         isCollapsed = variant.isCollapsed || original.isCollapsed

@@ -18,6 +18,8 @@ package struct SourceInformation: Sendable {
     /// nil if the pixels could not be decoded; `colourError` says why.
     package var colours: Colours?
     package var colourError: PipelineError?
+    /// Whether pixels are missing, if the configuration accepts that.
+    package var isDamaged = false
     /// Seconds that an original from the network stays fresh; nil for a file.
     package var freshness: Int?
     package var validators: [HeaderField]
@@ -36,6 +38,7 @@ package struct SourceInformation: Sendable {
         object.add("bytes", response.bytes.count)
         object.add("width", header.width)
         object.add("height", header.height)
+        if isDamaged { object.add("damaged", true) }
         object.add("pages", header.pages)
         object.add("shownPage", header.shownPage)
         object.add("alpha", header.hasAlpha)
@@ -104,6 +107,7 @@ extension ImagePipeline {
                 throw PipelineError(.invalidRecipe, error.description)
             }
             let picture = try await pixels(for: small)
+            if limits.damaged == .accept { information.isDamaged = try await respond(to: small).isDamaged }
             information.colours = SourceInformation.Colours(
                 average: BlurHash.averageColour(of: picture), palette: Palette.colours(of: picture),
                 blurHash: BlurHash.hash(of: picture), thumbHash: Base64.text(ThumbHash.hash(of: picture)))

@@ -75,6 +75,14 @@ public enum RenderLight: String, Sendable, Hashable, CaseIterable {
     case gamma
 }
 
+/// What becomes of a JPEG or PNG of which pixels are missing, such as an upload that was cut off.
+public enum DamagedOriginals: String, Sendable, Hashable, CaseIterable {
+    /// It is undecodable. The default.
+    case refuse
+    /// What is there is rendered. Such a variant is marked as damaged and never stored.
+    case accept
+}
+
 /// How hard encoders try to save bytes if a recipe does not say (`effort=`).
 public enum RenderEffort: String, Sendable, Hashable, CaseIterable {
     /// What a request can wait for. The default.
@@ -165,6 +173,8 @@ public struct RenderLimits: Sendable, Hashable {
     /// Formats of originals, masks and overlays that are decoded; default
     /// `ImageFormat.decodedByDefault`.
     public var formats = Set(ImageFormat.decodedByDefault)
+    /// What becomes of an original that lacks pixels; masks and overlays are refused. Default `refuse`.
+    public var damaged = DamagedOriginals.refuse
     /// Wall seconds for opening, decoding and the steps; default 10.
     public var seconds = 10.0
     /// Wall seconds for encoding; default 10.
@@ -269,6 +279,8 @@ public struct RenderedVariant: Sendable {
     public var height: Int
     /// Whether the output carries alpha.
     public var hasAlpha: Bool
+    /// Whether pixels are missing, because the original lacks them.
+    public var isDamaged = false
     /// Time spent decoding, in operations, and encoding. libvips evaluates lazily, so decoding covers opening and any
     /// eager decoding; lazy work counts in the phase that pulls the pixels.
     public var milliseconds: Timings

@@ -152,6 +152,8 @@ extension InProcessRenderer {
 struct Render {
     let job: RenderJob
     private var original: UnsafeRawBufferPointer
+    /// Whether it lacks pixels, and what is there is rendered.
+    private var isDamaged = false
     let context: RenderContext
     private let pictures: SharedPictures
     private let started = SystemClock.monotonic.seconds
@@ -176,15 +178,16 @@ struct Render {
         try mending { render throws(RenderError) in try render.pixelsOfBytes() }
     }
 
-    /// Runs `body`, and again with mended bytes if the original cannot be decoded but can be mended.
+    /// Runs `body`, and again if the original cannot be decoded: with mended bytes if it can be mended, else with what is
+    /// there if `limits.damaged` accepts that.
     private func mending<Value>(_ body: (Render) throws(RenderError) -> Value) throws(RenderError) -> Value {
         do throws(RenderError) { return try body(self) } catch {
-            guard error.code == .undecodable, let mended = job.header.format.decoder?.mended(original) else {
-                throw error
-            }
-            try context.control.check()
+            guard error.code == .undecodable, let decoder = job.header.format.decoder else { throw error }
             var second = self
-            second.original = mended.bytes
+            let mended = decoder.mended(original)
+            if let mended { second.original = mended.bytes } else { second.isDamaged = true }
+            guard mended != nil || decoder.readsDamaged && job.limits.damaged == .accept else { throw error }
+            try context.control.check()
             return try withExtendedLifetime(mended) { () throws(RenderError) in try body(second) }
         }
     }
@@ -216,6 +219,7 @@ struct Render {
             // libvips' savers work on threads of their own, one at a time, so wall time stands for CPU time.
             cpuMilliseconds: max(0, computedCPU - startedCPU + pictures.settle() + ended - computed) * 1000)
         variant.libraries = RenderLibraries.loaded
+        variant.isDamaged = isDamaged
         return variant
     }
 
@@ -230,9 +234,10 @@ struct Render {
     private func open(
         frames: Int
     ) throws(RenderError) -> (frames: FrameSequence, metadata: KeptBlobs, plan: RenderPlan) {
-        var plan = RenderPlan(job)
+        var plan = isDamaged ? RenderPlan(alone: job) : RenderPlan(job)
         try job.checkSizes()
-        var image = try Decoding.open(original, job.header, shrink: plan.shrink, frames: frames)
+        var image = try Decoding.open(
+            original, job.header, shrink: plan.shrink, frames: frames, isDamaged: isDamaged)
         if let shared = job.shared, plan.shared != nil, !shared.fits(image) {
             // Such a picture has to be converted before it is shrunk, so it cannot share a decode.
             plan = RenderPlan(alone: job)

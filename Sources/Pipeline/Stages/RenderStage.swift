@@ -55,6 +55,8 @@ struct RenderStage: Sendable {
             quality: quality, limits: limits, masks: admitted.masks.mapValues(\.bytes))
         job.light = light
         job.digest = original.record.digest
+        // What is stored beside a whole picture gives way to it.
+        if original.record.isOnTrial { job.limits.damaged = .refuse }
         let began = ContinuousClock.now
         let rendered = try await backlog.run(admitted.request.priority) { [job] () async throws(PipelineError) in
             do throws(RenderError) { return try await renderer.render(job) } catch {
@@ -71,8 +73,9 @@ struct RenderStage: Sendable {
             format: rendered.format, width: rendered.width, height: rendered.height, recipe: plan.recipe.description,
             cost: rendered.cpuMilliseconds, created: now())
         var variant = Variant(
-            bytes: rendered.bytes, entry: entry, format: rendered.format, width: rendered.width,
-            height: rendered.height, digest: digest, outcome: .rendered)
+            bytes: rendered.bytes, entry: rendered.isDamaged ? nil : entry, format: rendered.format,
+            width: rendered.width, height: rendered.height, digest: digest, outcome: .rendered,
+            isDamaged: rendered.isDamaged)
         let working = rendered.milliseconds
         variant.timings.decode = working.decode
         variant.timings.operations = working.operations

@@ -171,6 +171,8 @@ struct Variant: Sendable {
     var height: Int
     var digest: String
     var outcome: Outcome
+    /// Whether pixels are missing (`DamagedOriginals.accept`). Such a variant has no entry, so it is not stored.
+    var isDamaged = false
     var isCollapsed = false
     var timings = Timings()
 }

@@ -88,10 +88,16 @@ enum JPEGDecoder: OriginalDecoder {
     }
 
     static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image {
-        var (source, failOn) = source(bytes)
+        let (source, failOn) = source(bytes)
         let file = if case .stored(let ended) = source { ended.bytes } else { bytes }
-        if shrink > 1, let whole = withWholeSquares(file, shrink) { source = .stored(whole) }
-        return try load(source, failOn: failOn, options(shrink: shrink, frames: frames))
+        let whole = shrink > 1 ? withWholeSquares(file, shrink) : nil
+        return try load(whole.map { .stored($0) } ?? source, failOn: failOn, options(shrink: shrink, frames: frames))
+    }
+
+    static let readsDamaged = true
+    static func openDamaged(_ bytes: UnsafeRawBufferPointer, shrink: Int) throws(RenderError) -> Image {
+        let whole = shrink > 1 ? withWholeSquares(bytes, shrink) : nil
+        return try load(whole.map { .stored($0) } ?? .bytes(bytes), failOn: "none", options(shrink: shrink, frames: 1))
     }
 
     /// The file with a frame of whole squares that the decoder averages: libvips leaves out others. Its blocks of 8 × 8

@@ -36,6 +36,10 @@ protocol OriginalDecoder: Sendable {
     static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)]
     /// Opens bytes that are not empty: pixels are decoded on demand, top to bottom only.
     static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image
+    /// Whether `openDamaged` can be used.
+    static var readsDamaged: Bool { get }
+    /// Opens a file that lacks pixels, which are then of any colour.
+    static func openDamaged(_ bytes: UnsafeRawBufferPointer, shrink: Int) throws(RenderError) -> Image
     /// The bytes of a file that could not be decoded, with what surrounds its pixels repaired; nil if pixels are
     /// missing, or nothing is known to be wrong.
     static func mended(_ bytes: UnsafeRawBufferPointer) -> PixelStorage?
@@ -59,6 +63,10 @@ extension OriginalDecoder {
     static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)] { [] }
     static func checkMemory(_ image: Image) throws(RenderError) {}
     static func mended(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? { nil }
+    static var readsDamaged: Bool { false }
+    static func openDamaged(_ bytes: UnsafeRawBufferPointer, shrink: Int) throws(RenderError) -> Image {
+        try open(bytes, shrink: shrink, frames: 1)
+    }
 
     static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image {
         let (source, failOn) = source(bytes)
@@ -97,9 +105,10 @@ extension OriginalDecoder {
 enum Decoding {
     /// Opens `bytes`, which must stay valid as long as the image. Pixels are decoded on demand, top to bottom only.
     /// With `frames` above 1 the image holds that many frames of an animation, stacked vertically and composited as a
-    /// viewer shows them.
+    /// viewer shows them. If `isDamaged`, pixels may be missing, and what is there is decoded.
     static func open(
-        _ bytes: UnsafeRawBufferPointer, _ format: ImageFormat, shrink: Int = 1, frames: Int = 1
+        _ bytes: UnsafeRawBufferPointer, _ format: ImageFormat, shrink: Int = 1, frames: Int = 1,
+        isDamaged: Bool = false
     ) throws(RenderError) -> Image {
         if bytes.isEmpty { throw RenderError(.notAnImage, "the image data is empty") }
         guard let decoder = format.decoder else {
@@ -108,16 +117,19 @@ enum Decoding {
         try RenderLibraries.loaded.checkReads(format)
         // Warnings of pictures decoded before would be taken for the reason of a failure.
         _ = VipsLibrary.takeErrorText()
-        let image = try decoder.open(bytes, shrink: shrink, frames: frames)
+        let image =
+            try isDamaged
+            ? decoder.openDamaged(bytes, shrink: shrink) : decoder.open(bytes, shrink: shrink, frames: frames)
         try decoder.checkMemory(image)
         return try image.withUnsignedSamples()
     }
 
     /// The same for bytes whose header is known. Throws `undecodable` if the decoder reports another size.
     static func open(
-        _ bytes: UnsafeRawBufferPointer, _ header: ImageHeader, shrink: Int = 1, frames: Int = 1
+        _ bytes: UnsafeRawBufferPointer, _ header: ImageHeader, shrink: Int = 1, frames: Int = 1,
+        isDamaged: Bool = false
     ) throws(RenderError) -> Image {
-        let image = try open(bytes, header.format, shrink: shrink, frames: frames)
+        let image = try open(bytes, header.format, shrink: shrink, frames: frames, isDamaged: isDamaged)
         if header.format.decoder?.accepts(image, for: header, shrink: shrink, frames: frames) == true { return image }
         throw RenderError(
             .undecodable,

@@ -63,16 +63,24 @@ enum PNGDecoder: OriginalDecoder {
     static func mended(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? { MendedPNG.bytes(bytes) }
 
     static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image {
+        try image(bytes, failOn: "truncated")
+    }
+
+    static let readsDamaged = true
+    static func openDamaged(_ bytes: UnsafeRawBufferPointer, shrink: Int) throws(RenderError) -> Image {
+        try image(bytes, failOn: "none")
+    }
+
+    private static func image(_ bytes: UnsafeRawBufferPointer, failOn: String) throws(RenderError) -> Image {
         let file = ByteReader(bytes)
         var image: Image
         if let frame = hiddenFrame(file), let canvas = PixelSize(file) {
-            image = try load(.stored(stillPicture(file, frame)), [])
+            image = try load(.stored(stillPicture(file, frame)), failOn: failOn, [])
             if frame.width != canvas.width || frame.height != canvas.height {
-                image = try VipsCall("addalpha", ["in": .image(image)]).image()
-                    .placed(on: canvas, x: frame.x, y: frame.y, extend: "black")
+                image = try image.withAlpha().placed(on: canvas, x: frame.x, y: frame.y, extend: "black")
             }
         } else {
-            image = try load(.bytes(bytes), [])
+            image = try load(.bytes(bytes), failOn: failOn, [])
         }
         return try ColourConversion.described(image) { colour(ByteReader(bytes), hasProfile: $0) }
     }

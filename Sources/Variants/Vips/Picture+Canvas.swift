@@ -1,3 +1,5 @@
+import CVips
+
 extension Picture {
     /// The window of size `target` that `anchor` selects; `target` must fit into the picture.
     func cropped(
@@ -79,7 +81,9 @@ extension Image {
 
     /// The image with an alpha band; if it has none, an opaque one is added.
     func withAlpha() throws(RenderError) -> Image {
-        hasAlpha ? self : try VipsCall("bandjoin_const", ["in": .image(self), "c": .doubles([255])]).image()
+        if hasAlpha { return self }
+        let opaque = format == Int(CVIPS_FORMAT_USHORT) ? 65_535.0 : 255
+        return try VipsCall("bandjoin_const", ["in": .image(self), "c": .doubles([opaque])]).image()
     }
 
     /// The image with a band of `alpha` after its colours.

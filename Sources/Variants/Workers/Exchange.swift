@@ -215,6 +215,7 @@ struct Exchange {
                         encode: min(finished.encode, most)),
                     cpuMilliseconds: min(finished.cpu, longest * 2))
             variant.libraries = worker.libraries
+            variant.isDamaged = finished.isDamaged
             return .variant(variant)
         }
     }

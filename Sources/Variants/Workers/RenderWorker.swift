@@ -264,7 +264,7 @@ extension WorkerReply.Finished {
     fileprivate init(_ variant: RenderedVariant, id: UInt64) {
         self.init(
             id: id, count: variant.bytes.count, width: variant.width, height: variant.height,
-            hasAlpha: variant.hasAlpha, decode: variant.milliseconds.decode,
+            hasAlpha: variant.hasAlpha, isDamaged: variant.isDamaged, decode: variant.milliseconds.decode,
             operations: variant.milliseconds.operations, encode: variant.milliseconds.encode,
             cpu: variant.cpuMilliseconds)
     }

@@ -9,7 +9,7 @@
 
 enum WorkerProtocol {
     /// Begins every message: `IPW` and the version, which is increased with every change of a message.
-    static let magic: UInt32 = 0x4950_5707
+    static let magic: UInt32 = 0x4950_5708
     /// The longest message in bytes.
     static let messageLimit = 32_768
     /// The most masks and overlays of one recipe.
@@ -73,6 +73,7 @@ struct WorkerRequest: Sendable, Hashable {
         writer.text(light.rawValue)
         for path in Self.countedLimits { writer.count(limits[keyPath: path]) }
         writer.count(limits.formats.reduce(0) { $0 | 1 << (ImageFormat.allCases.firstIndex(of: $1) ?? 0) })
+        writer.text(limits.damaged.rawValue)
         writer.double(limits.seconds)
         writer.double(limits.encodeSeconds)
         writer.count(masks.count)
@@ -127,6 +128,7 @@ extension WorkerRequest {
         for path in Self.countedLimits { limits[keyPath: path] = try reader.count("a limit", bytes) }
         let formats = try reader.count("formats", 0...(1 << ImageFormat.allCases.count) - 1)
         limits.formats = Set(ImageFormat.allCases.enumerated().filter { formats >> $0.offset & 1 == 1 }.map(\.element))
+        limits.damaged = try reader.choice("damaged", DamagedOriginals.self)
         limits.seconds = try reader.amount("seconds")
         limits.encodeSeconds = try reader.amount("seconds")
         masks = []
@@ -203,6 +205,7 @@ enum WorkerReply: Sendable, Hashable {
         var width: Int
         var height: Int
         var hasAlpha: Bool
+        var isDamaged = false
         /// Milliseconds: decode, operations, encode, and CPU over all three.
         var decode: Double
         var operations: Double
@@ -234,6 +237,7 @@ enum WorkerReply: Sendable, Hashable {
             writer.integer(finished.id)
             for value in [finished.count, finished.width, finished.height] { writer.count(value) }
             writer.flag(finished.hasAlpha)
+            writer.flag(finished.isDamaged)
             for value in [finished.decode, finished.operations, finished.encode, finished.cpu] { writer.double(value) }
         case .failed(let id, let code, let message):
             writer.integer(UInt8(3))
@@ -269,6 +273,7 @@ enum WorkerReply: Sendable, Hashable {
                 Finished(
                     id: id, count: count, width: try reader.count("a width", edges),
                     height: try reader.count("a height", edges), hasAlpha: try reader.flag(),
+                    isDamaged: try reader.flag(),
                     decode: try reader.amount("a time"), operations: try reader.amount("a time"),
                     encode: try reader.amount("a time"), cpu: try reader.amount("a time")))
         case 3:

@@ -68,6 +68,7 @@ final class BatchFinisher: @unchecked Sendable {
             line.key = variant.item.key
             line.originalOutcome = variant.item.originalOutcome
             line.collapsed = variant.item.collapsed
+            line.damaged = variant.item.damaged
             line.milliseconds = variant.item.milliseconds
             do {
                 let path = folder + "/" + (try namer.name(for: naming(item, variant)))

@@ -176,6 +176,7 @@ extension ItemJSON {
         originalOutcome = response.originalOutcome
         key = response.key
         collapsed = response.isCollapsed
+        damaged = response.isDamaged ? true : nil
         bytes = response.bytes.count
         width = response.width
         height = response.height

@@ -47,6 +47,7 @@ struct InfoCommand: AsyncParsableCommand {
         if header.orientation > 1 {
             table.add("upright", "\(header.uprightWidth) × \(header.uprightHeight) (orientation \(header.orientation))")
         }
+        if information.isDamaged { table.add("damaged", "yes, pixels are missing; variants are not stored") }
         if header.pages > 1 {
             table.add("pages", "\(header.pages)" + (header.shownPage.map { "; variants show \($0)" } ?? ""))
         }

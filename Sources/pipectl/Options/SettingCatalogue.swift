@@ -141,6 +141,9 @@ enum SettingCatalogue {
             "decoders", \.pipeline.limits.formats, .formats(among: ImageFormat.decodable),
             "formats of originals, masks and overlays that are decoded; jxl only if listed; fewer formats mean less attack surface"
         ),
+        Setting(
+            "decode.damaged", \.pipeline.limits.damaged, .choice,
+            "what becomes of a JPEG or PNG that is cut off: refused, or what is there is rendered and not stored"),
         Setting("limits.pixels", \.pipeline.limits.pixels, .integer(positive), "over all frames the recipe decodes"),
         Setting("limits.bytes", \.pipeline.limits.bytes, .size(), "of an original, counted as it streams"),
         Setting("limits.frames", \.pipeline.limits.frames, .integer(positive), "frames of an animation"),

@@ -40,6 +40,8 @@ struct ItemJSON: Sendable, Hashable {
     var outcome: ItemOutcome
     var originalOutcome: OriginalOutcome?
     var collapsed: Bool?
+    /// Whether pixels are missing; nil if none are.
+    var damaged: Bool?
     var bytes: Int?
     var width: Int?
     var height: Int?
@@ -59,6 +61,7 @@ struct ItemJSON: Sendable, Hashable {
     var sentence: String {
         var text = "\(source): \(outcome.rawValue)"
         if let originalOutcome, originalOutcome != .none { text += ", original from \(originalOutcome.words)" }
+        if damaged == true { text += ", damaged" }
         guard let milliseconds else { return text }
         func shown(_ value: Double) -> String { Readable.tenths(value) }
         let stages = [
@@ -80,6 +83,7 @@ struct ItemJSON: Sendable, Hashable {
         json.add("outcome", outcome.rawValue)
         json.add("originalOutcome", originalOutcome?.rawValue)
         json.add("collapsed", collapsed)
+        json.add("damaged", damaged)
         json.add("bytes", bytes)
         json.add("width", width)
         json.add("height", height)

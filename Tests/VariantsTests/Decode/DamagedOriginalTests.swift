@@ -1,0 +1,73 @@
+import Testing
+
+@testable import Variants
+
+/// Files that lack pixels: refused, or rendered as far as they go.
+@Suite struct DamagedOriginalTests {
+    /// Files of 200 × 300 pixels, and the rows that the first 60 % of their bytes have at least.
+    private static func files() throws -> [(name: String, bytes: [UInt8], rows: Int)] {
+        let image = try RenderFixture.gradientImage(200, 300)
+        func jpeg(progressive: Bool) throws -> [UInt8] {
+            try VipsCall("jpegsave_buffer", ["in": .image(image), "Q": 90, "interlace": .bool(progressive)]).bytes()
+        }
+        return [
+            ("JPEG", try jpeg(progressive: false), 100), ("progressive JPEG", try jpeg(progressive: true), 0),
+            ("PNG", try RenderFixture.png(image), 100),
+            ("interlaced PNG", try VipsCall("pngsave_buffer", ["in": .image(image), "interlace": true]).bytes(), 0),
+        ]
+    }
+
+    private static func job(_ bytes: [UInt8], _ recipe: String, _ damaged: DamagedOriginals) throws -> RenderJob {
+        var job = try RenderSamples.job(bytes, recipe)
+        job.limits.damaged = damaged
+        return job
+    }
+
+    @Test func `a file that is cut is refused unless the limits accept it, and then marked`() async throws {
+        let pool = WorkerPool(WorkerPoolTests.configuration())
+        for renderer in [RenderFixture.renderer, pool] as [any Rendering] {
+            for (name, whole, rows) in try Self.files() {
+                let cut = Array(whole.prefix(whole.count * 6 / 10))
+                for recipe in ["png", "thumbnail:50,png"] {
+                    let error = await DecodedFormatsTests.refusal(renderer, try Self.job(cut, recipe, .refuse))
+                    #expect(error?.code == .undecodable, "\(name) \(recipe)")
+                    let full = try await renderer.render(Self.job(whole, recipe, .accept))
+                    #expect(!full.isDamaged)
+                    let part = try await renderer.render(Self.job(cut, recipe, .accept))
+                    #expect(part.isDamaged && part.width == full.width && part.height == full.height, "\(name) \(recipe)")
+                    guard recipe == "png" else { continue }
+                    let (found, expected) = (
+                        try await RenderSamples.decoded(part.bytes), try await RenderSamples.decoded(full.bytes)
+                    )
+                    #expect(found.pixels.prefix(rows * 800) == expected.pixels.prefix(rows * 800), "\(name)")
+                    #expect(found != expected, "\(name)")
+                }
+            }
+        }
+        await pool.shutdown()
+    }
+
+    @Test func `what can be mended is not damaged, and other formats are refused`() async throws {
+        let png = try RenderFixture.png(RenderFixture.gradientImage(30, 20))
+        let mended = try await RenderFixture.renderer.render(Self.job(png.dropLast(16) + [], "png", .accept))
+        #expect(!mended.isDamaged)
+        let bitmap = try Self.job(HandmadeBMP().file.dropLast(20) + [], "png", .accept)
+        #expect(await DecodedFormatsTests.refusal(RenderFixture.renderer, bitmap)?.code == .undecodable)
+    }
+
+    @Test func `renders that share a decode are damaged alike, and an overlay is refused`() async throws {
+        let (_, whole, _) = try Self.files()[0]
+        let cut = Array(whole.prefix(whole.count * 6 / 10))
+        let jobs = try ["thumbnail:40,png", "thumbnail:90,png"].map { recipe in
+            var job = try Self.job(cut, recipe, .accept)
+            job.digest = "cut"
+            return job
+        }
+        for job in SharedDecodeTests.sharing(jobs, named: "cut") {
+            #expect(try await RenderFixture.renderer.render(job).isDamaged)
+        }
+        var job = try Self.job(whole, "overlay:logo,png", .accept)
+        job.masks = [Recipe.overlayKey("logo"): cut]
+        #expect(await DecodedFormatsTests.refusal(RenderFixture.renderer, job)?.code == .maskUnavailable)
+    }
+}
