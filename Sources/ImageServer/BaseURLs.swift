@@ -17,14 +17,14 @@ public struct BaseURLs: Sendable, Hashable {
     private let bases: [String: Base]
 
     /// Names that mean something else before a colon.
-    private static let taken: Set<String> = ["http", "https", "b64", "file", "data", "id", "bytes", "sample"]
+    private static let taken: Set<String> = ["http", "https", "s3", "b64", "file", "data", "id", "bytes", "sample"]
 
     /// No names.
     public static let none = BaseURLs()
 
     private init() { bases = [:] }
 
-    /// - Parameter texts: http or https URLs by name, without credentials and query; a path is taken for a folder.
+    /// - Parameter texts: http, https or s3 URLs by name, without credentials and query; a path is taken for a folder.
     public init(_ texts: [String: String]) throws(Refusal) {
         var bases: [String: Base] = [:]
         for (name, text) in texts.sorted(by: { $0.key < $1.key }) {
@@ -38,9 +38,9 @@ public struct BaseURLs: Sendable, Hashable {
             while folder.hasSuffix("/") { folder.removeLast() }
             // Only the reason is needed: the text is in the message already.
             guard !folder.contains("*"), let pattern = try? HostPattern(folder),
-                let url = try? SourceURL(folder + "/")
-            else { throw Refusal(text: "`\(name)` is no http or https URL without credentials and query") }
-            bases[name] = Base(url: url.normalised, policy: HostPolicy(allow: [pattern]))
+                let below = try? SourceURL(named: folder + "/x")
+            else { throw Refusal(text: "`\(name)` is no http, https or s3 URL without credentials and query") }
+            bases[name] = Base(url: String(below.normalised.dropLast()), policy: HostPolicy(allow: [pattern]))
         }
         self.bases = bases
     }
@@ -54,7 +54,7 @@ public struct BaseURLs: Sendable, Hashable {
         else { return source }
         let text = base.url + source[source.utf8.index(after: colon)...]
         let url: SourceURL
-        do throws(SourceError) { url = try SourceURL(text) } catch {
+        do throws(SourceError) { url = try SourceURL(named: text) } catch {
             throw Problem(.invalidSource, "what follows `\(source[...colon])` is no path of a URL")
         }
         guard base.policy.refusal(of: url) == nil else {

@@ -7,7 +7,7 @@ extension Site {
     func info(
         _ text: String, _ request: ServerRequest, _ grant: Signature.Grant
     ) async throws(Problem) -> ServerResponse {
-        let asked = imageRequest(try settings.baseURLs.url(for: text), for: request)
+        let asked = imageRequest(try source(named: text), for: request)
         let information: SourceInformation
         do throws(PipelineError) {
             information = try await pipeline.information(for: asked)

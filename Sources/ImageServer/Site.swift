@@ -159,6 +159,18 @@ public struct Site: Sendable {
         return grant
     }
 
+    /// The source that a client names.
+    ///
+    /// - Throws: `Problem`: 400 for a path that leads out of a base URL; 403 for a bucket that no pattern admits, since the
+    ///   server's credentials may read more than clients are to see.
+    func source(named text: String) throws(Problem) -> String {
+        let source = try settings.baseURLs.url(for: text)
+        guard source != text || !source.lowercased().hasPrefix("s3:") || pipeline.admitsListedSourcesOnly else {
+            throw Problem(.sourceRefused, "buckets are served once `sources.allow` names them, or as a base URL")
+        }
+        return source
+    }
+
     private func passesOn(_ request: ServerRequest, _ route: Route) -> Bool {
         guard case .original(let signature, _) = route else { return false }
         return settings.methods.contains(request.method, signature: signature)
@@ -168,7 +180,7 @@ public struct Site: Sendable {
         _ text: String, _ request: ServerRequest, _ grant: Signature.Grant,
         _ onInterim: @escaping @Sendable (ServerResponse) -> Void
     ) async throws(Problem) -> ServerResponse {
-        let source = try settings.baseURLs.url(for: text)
+        let source = try source(named: text)
         let forwarded = settings.forwarded
         let changes = !Route.methods.contains(request.method)
         var asked = OriginalRequest(
@@ -234,7 +246,7 @@ public struct Site: Sendable {
         let isNegotiated = recipe.output == nil || recipe.output?.kind == .auto
         do throws(Problem) {
             let recipe = try settings.recipes.admitted(recipe, text: text)
-            let url = try settings.baseURLs.url(for: source)
+            let url = try self.source(named: source)
             var asked = imageRequest(url, recipe, for: request)
             if settings.playground, let sample = PageSample(source: source) { asked.source = sample.imageSource }
             if isNegotiated {

@@ -59,6 +59,7 @@ extension AddressPolicy {
     /// Refuses a URL whose host is an address literal, or `localhost`, that may not be connected to. Other names can
     /// only be checked once they are resolved.
     func check(_ url: SourceURL) throws(PipelineError) {
+        guard url.scheme.hasPrefix("http") else { return }
         let host = url.host.hasPrefix("[") ? String(url.host.dropFirst().dropLast()) : url.host
         // RFC 6761 §6.3: names below `localhost` are this host, too. (The resolver decides what `localhost.` is.)
         let isLocal = host.lowercased() == "localhost" || host.lowercased().hasSuffix(".localhost")

@@ -77,6 +77,7 @@ public final class ImagePipeline: Sendable {
         let builtIn: [String: any Transport] = [
             "http": origins,
             "https": origins,
+            "s3": S3Transport(origins, configuration.s3),
             "file": FileTransport(byteLimit: configuration.limits.bytes, threads: threads),
         ]
         let transports = builtIn.merging(configuration.transports) { $1 }
@@ -144,6 +145,9 @@ public final class ImagePipeline: Sendable {
 
     /// Counters of the render workers; nil if renders run in this process.
     public var workerStatistics: WorkerStatistics? { (renderer as? WorkerPool)?.statistics }
+
+    /// Whether only sources that `sources.allow` names are fetched.
+    package var admitsListedSourcesOnly: Bool { !admit.sources.allow.isEmpty }
 
     // MARK: The stages
 

@@ -61,8 +61,10 @@ public struct PipelineConfiguration: Sendable {
     /// Threads that look things up in the caches and read files: at least 1, 4 by default. A program that makes one
     /// request at a time needs only one.
     public var lookupThreads = 4
+    /// Where the buckets of `s3://BUCKET/KEY` sources are, and as whom they are asked.
+    public var s3 = S3Configuration()
     /// Fetches the sources of further schemes, by scheme in lower case: `db` for the sources `db:PATH` and `db://PATH`,
-    /// which are one. One for `http`, `https` or `file` takes the place of the built-in one, and decides for itself which
+    /// which are one. One for `http`, `https`, `s3` or `file` takes the place of the built-in one, and decides for itself which
     /// addresses to connect to. `id` and `bytes` are never asked for. None by default.
     public var transports: [String: any Transport] = [:]
     /// Replaces the renderer, whatever `isolation` says.

@@ -59,6 +59,7 @@ final class CurlEasy {
             isTaken = isTaken && ccurl_set_list(handle, CURLOPT_RESOLVE, addresses) == CURLE_OK
         }
         if let host = request.host { isTaken = isTaken && configure(host) }
+        if let signature = request.signature { isTaken = isTaken && sign(signature) }
         if request.method != "GET" { isTaken = isTaken && configure(request.method, request.body) }
         return isTaken
     }
@@ -143,6 +144,15 @@ final class CurlEasy {
         return statuses.allSatisfy { $0 == CURLE_OK }
     }
 
+    /// Has libcurl sign the request; `reset` undoes it.
+    private func sign(_ signature: RequestSignature) -> Bool {
+        [
+            ccurl_set_string(handle, CURLOPT_AWS_SIGV4, "aws:amz:\(signature.region):s3"),
+            ccurl_set_string(handle, CURLOPT_USERNAME, signature.keyID),
+            ccurl_set_string(handle, CURLOPT_PASSWORD, signature.secret),
+        ].allSatisfy { $0 == CURLE_OK }
+    }
+
     private func trust(_ file: String) -> [CURLcode] {
         // The system's folder of authorities would otherwise be trusted besides the file.
         [ccurl_set_string(handle, CURLOPT_CAINFO, file), ccurl_set_string(handle, CURLOPT_CAPATH, nil)]
@@ -150,7 +160,10 @@ final class CurlEasy {
 
     /// Releases the transfer; the handle can take another.
     func reset() {
-        let isSpecial = transfer.map { $0.request.host != nil || $0.request.method != "GET" } ?? false
+        let isSpecial =
+            transfer.map {
+                $0.request.host != nil || $0.request.signature != nil || $0.request.method != "GET"
+            } ?? false
         if isSpecial || addresses != nil || !isConfigured {
             curl_easy_reset(handle)
             isConfigured = false
@@ -162,6 +175,7 @@ final class CurlEasy {
 
     /// Whether the transfer may continue with a connected peer.
     fileprivate func admits(_ peer: UnsafePointer<CChar>, port: Int32) -> Bool {
+        if transfer?.request.isTrusted == true { return true }
         if let admitted, admitted.port == port, strcmp(admitted.peer, peer) == 0 { return true }
         let text = String(cString: peer)
         guard let transfer, transfer.admits(IPAddress(text), port: Int(port)) else { return false }

@@ -123,7 +123,7 @@ package final class CurlTransport: Transport {
         to url: SourceURL, fields: [HeaderField], request: FetchRequest, totalSeconds: Double,
         onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
     ) async throws(FetchError) -> (RawResponse, Double) {
-        if let refusal = configuration.sources.refusal(of: url) {
+        if let refusal = configuration.sources.refusal(of: request.source ?? url) {
             throw FetchError(.refusedSource, url, "refused by policy: \(refusal)")
         }
         guard FieldSyntax.isToken(request.method), !Self.refusedMethods.contains(request.method) else {
@@ -136,7 +136,8 @@ package final class CurlTransport: Transport {
         let partial = expectsPart ? nil : request.resuming.flatMap { $0.url == url ? $0 : nil }
         let mark = configuration.loopEntry.map { [HeaderField("CDN-Loop", $0)] } ?? []
         let lines = try Self.lines(
-            fields + mark + (host?.additions(to: fields, trace: request.traceFields) ?? [])
+            fields + mark + (request.signature?.fields ?? [])
+                + (host?.additions(to: fields, trace: request.traceFields) ?? [])
                 + (partial?.requestFields ?? []),
             url, method: request.method)
         let loop = try running(url)
@@ -146,7 +147,7 @@ package final class CurlTransport: Transport {
             byteLimit: request.byteLimit ?? configuration.byteLimit, totalSeconds: max(totalSeconds, 0),
             onProgress: onProgress, followsRedirects: request.followsRedirects,
             acceptsFile: request.acceptsFile, onInterim: request.onInterim,
-            resuming: partial, host: host,
+            resuming: partial, host: host, signature: request.signature, isTrusted: request.isTrusted,
             hooks: hooks)
         let transfer = Transfer(hop, self.settings)
         let result: Result<RawResponse, FetchError>

@@ -14,8 +14,9 @@ public struct HostPolicy: Sendable, Hashable {
         self.deny = deny
     }
 
-    /// Why a URL is refused; nil if it is admitted.
+    /// Why a URL is refused; nil if it is admitted, or has no host to be judged by.
     package func refusal(of url: SourceURL) -> String? {
+        if url.host.isEmpty { return nil }
         if let pattern = deny.first(where: { $0.matches(url, .anyReading) }) {
             return "`\(pattern)` in `sources.deny` refuses it"
         }
@@ -26,11 +27,11 @@ public struct HostPolicy: Sendable, Hashable {
     }
 }
 
-/// A pattern of sources: `[http://|https://]HOST[:PORT][/PATH]`.
+/// A pattern of sources: `[http://|https://]HOST[:PORT][/PATH]`, or `s3://BUCKET[/KEY]`.
 ///
 /// HOST is a name or address, `*.example.org` (names below it), `.example.org` (it and names below) or `*`. Without a
-/// scheme or port, any matches. PATH matches itself and everything below it, by whole segments: `/img` matches `/img`
-/// and `/img/a`, not `/images`.
+/// scheme any but s3 matches (in `deny` s3, too), without a port any. PATH matches itself and everything below it, by
+/// whole segments: `/img` matches `/img` and `/img/a`, not `/images`.
 public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
     /// How to compare a path that programs interpret differently: an origin may read `%2F`, or `//`, as one slash.
     enum Reading {
@@ -65,8 +66,8 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
         var rest = text[...]
         if let mark = text[...].utf8.end(of: "://") {
             let name = text[..<mark].dropLast(3).lowercased()
-            guard name == "http" || name == "https" else {
-                throw HostPatternError(text, "only http and https are fetched, not `\(name)`")
+            guard ["http", "https", "s3"].contains(name) else {
+                throw HostPatternError(text, "only http, https and s3 are fetched, not `\(name)`")
             }
             scheme = name
             rest = text[mark...]
@@ -81,7 +82,10 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
         if isAny { authority = Substring("any" + authority.dropFirst()) }
         let url: SourceURL
         do throws(SourceError) {
-            url = try SourceURL("\(scheme ?? "http")://\(authority)\(rest[end...])")
+            // Of a bucket, the rules for a host's path hold for the key.
+            let place = "\(authority)\(rest[end...])"
+            if scheme == "s3", authority.contains(":") { throw SourceError(.malformed, text, "a bucket has no port") }
+            url = try SourceURL("\(scheme == "s3" ? "http" : scheme ?? "http")://" + place)
         } catch {
             throw HostPatternError(text, "is not HOST, *.HOST, .HOST or * with optional scheme, port and path")
         }
@@ -98,7 +102,8 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
 
     /// Whether a URL lies within the pattern.
     func matches(_ url: SourceURL, _ reading: Reading) -> Bool {
-        guard scheme == nil || scheme == url.scheme, port == nil || port == url.port else { return false }
+        let isScheme = scheme == url.scheme || scheme == nil && (url.scheme != "s3" || reading == .anyReading)
+        guard isScheme, port == nil || port == url.port else { return false }
         let name = Self.canonical(url.host)
         let isHost =
             switch host {

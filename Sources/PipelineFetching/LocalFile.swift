@@ -49,7 +49,8 @@ package final class LocalFile: Sendable {
     /// Reads the whole content; a file truncated while it is read is an error, so that no partial content is digested.
     package func bytes() throws(Failure) -> [UInt8] {
         guard let bytes = body.bytes() else {
-            throw Failure(isMissing: false, message: "\(path) cannot be read whole: it is being changed, or the disk fails")
+            throw Failure(
+                isMissing: false, message: "\(path) cannot be read whole: it is being changed, or the disk fails")
         }
         return bytes
     }

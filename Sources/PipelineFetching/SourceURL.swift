@@ -29,7 +29,7 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
             self.userinfo = userinfo
             var origin = scheme + "://"
             origin += host.utf8.contains(UInt8(ascii: ":")) ? "[" + host + "]" : host
-            if port != SourceURL.defaultPort(of: scheme) { origin += ":" + String(port) }
+            if port != 0, port != SourceURL.defaultPort(of: scheme) { origin += ":" + String(port) }
             self.origin = origin
             normalised = if let query { origin + path + "?" + query } else { origin + path }
         }
@@ -141,6 +141,10 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
     ///   - scheme: in lower case.
     ///   - name: what follows the colon, and becomes `path`, as it is.
     public init(scheme: String, name: String) { parts = Parts(scheme: scheme, name: name) }
+
+    init(bucket: String, path: String, query: String?) {
+        parts = Parts(scheme: "s3", host: bucket, port: 0, path: path, query: query, userinfo: nil)
+    }
 
     /// Parses `SCHEME:NAME` or `SCHEME://NAME`, which are the same source; nil if it is not of one of these schemes, or the
     /// name is empty or holds control characters.

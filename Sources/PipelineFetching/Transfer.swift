@@ -34,6 +34,10 @@ struct TransferRequest: Sendable {
     var resuming: PartialResponse?
     /// The settings of the origin, if it has any of its own.
     var host: HostSettings?
+    /// What to sign the request with.
+    var signature: RequestSignature?
+    /// Whether the host may have a private address.
+    var isTrusted = false
     var hooks = TransportHooks()
 }
 
@@ -217,7 +221,7 @@ final class Transfer: @unchecked Sendable {
     /// Whether a connection to the address may be made; records a refusal for the error.
     func admits(_ address: IPAddress?, port: Int) -> Bool {
         guard let address else { return false }
-        if settings.addresses.allows(address, port: port) { return true }
+        if request.isTrusted || settings.addresses.allows(address, port: port) { return true }
         refused.append(address)
         return false
     }

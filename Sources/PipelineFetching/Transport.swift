@@ -4,7 +4,7 @@ public import PipelineSupport
 /// Fetches the originals of one scheme: http and https, files, or a program's own (`PipelineConfiguration.transports`).
 ///
 /// It answers as an HTTP origin does: with a status, fields that say how long the answer is fresh (RFC 9111), and an
-/// entity tag by which it may be asked again. Any task may make any call at any time. The task is cancelled if nobody waits
+/// entity tag by which it may be asked again. Any task may make any call at any time. The task is cancelled if no caller waits
 /// for the answer any more. `TransportConformance` checks an implementation.
 public protocol Transport: Sendable {
     /// Whether originals are at hand, so that asking for one costs nothing worth saving; false by default.
@@ -62,6 +62,12 @@ public struct FetchRequest: Sendable, Hashable {
     package var acceptsFile = false
     /// Called with interim responses (1xx except 100 and 101) as they arrive. Default nil.
     package var onInterim: InterimObserver?
+    /// What to sign the request with; nil, the default, for nothing.
+    var signature: RequestSignature?
+    /// The source that `url` was made of, if it is another: policy judges that one.
+    var source: SourceURL?
+    /// Whether the settings name the host, so that its address may be a private one. Default false.
+    var isTrusted = false
     /// The beginning of the response that an earlier attempt received; only the rest is requested.
     var resuming: PartialResponse?
     /// The redirects that an earlier attempt followed; the origin is asked where they led.
@@ -114,7 +120,7 @@ public struct FetchedResponse: Sendable, Hashable {
     public var fields: [HeaderField]
     /// The body as sent, without transfer coding but with content coding; empty if `file` holds it.
     public var body: [UInt8]
-    /// The body, if it is in a file that nobody changes any more.
+    /// The body, if it is in a file that no longer changes.
     public var file: SpooledBody?
     /// Unix seconds when the request that got this response was sent.
     public var requestTime: Double
@@ -131,6 +137,8 @@ public struct FetchedResponse: Sendable, Hashable {
     package var redirectResponses: [StoredResponse] = []
     /// SHA-256 of the body, as 64 lower-case hexadecimal digits, if the transport computed it while the body arrived.
     package var digest: String?
+    /// What the transport knows of an error that the status does not say, and what would help, as a part of a sentence.
+    package var problem: String?
 }
 
 extension FetchedResponse {

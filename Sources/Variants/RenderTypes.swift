@@ -41,7 +41,7 @@ public struct ImageHeader: Sendable, Hashable {
     /// The height of the picture as it is meant to be seen.
     public var uprightHeight: Int { orientation >= 5 ? width : height }
 
-    /// Which of several pages variants show, in words; nil if there is one, or they may show all.
+    /// A phrase that says which of several pages variants show; nil if there is one, or they may show all.
     package var shownPage: String? {
         guard pages > 1, !format.holdsFrames else { return nil }
         return switch format {

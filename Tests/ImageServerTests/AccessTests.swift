@@ -1,6 +1,7 @@
 import HTTPCaching
 import Pipeline
 import PipelineFetching
+import Synchronization
 import TestSupport
 import Testing
 import Variants
@@ -273,6 +274,31 @@ import Variants
         }
     }
 
+    @Test func `clients name buckets below a base URL, or those that sources.allow has`() async throws {
+        let bucket = NamedObjects()
+        for (allowed, source, status) in [
+            (nil, "photos:a b.jpg", 200), (nil, "photos:../b.jpg", 400), (nil, "s3://photos/2026/a b.jpg", 403),
+            ("s3://photos/2026", "s3://photos/2026/a%20b.jpg", 200), ("s3://photos/2026", "s3://other/2026/a.jpg", 403),
+            ("*", "S3://photos/2026/a.jpg", 403),
+        ] as [(String?, String, Int)] {
+            var configuration = PipelineConfiguration()
+            configuration.transports["s3"] = bucket
+            configuration.fetch.sources.allow = try allowed.map { [try HostPattern($0)] } ?? []
+            let pipeline = try ImagePipeline(configuration)
+            var settings = ServerConfiguration()
+            settings.allowUnsigned = true
+            settings.baseURLs = try BaseURLs(["photos": "s3://photos/2026"])
+            let site = Site(pipeline: pipeline, configuration: settings)
+            for path in ["/variant/unsigned/thumbnail:20,png/", "/original/unsigned/", "/info/unsigned/"] {
+                let target = path + PercentText.segment(source)
+                let answer = await site.respond(to: ServerRequest(target: target, fields: [HeaderField("Host", "a")]))
+                #expect(answer.status == status, "\(target) \(Self.note(answer))")
+            }
+            await pipeline.shutdown()
+        }
+        #expect(bucket.names == ["s3://photos/2026/a%20b.jpg"])
+    }
+
     @Test func `a source that is not allowed is refused, stored or not`() async throws {
         try await HitTests.with { bench in
             for target in [bench.variant, bench.original] { #expect(await bench.ask(target).status == 200) }
@@ -353,4 +379,22 @@ import Variants
     func `an IPv6 client is its network`(_ address: String, _ network: String) {
         #expect(RateLimit.network(address) == network)
     }
+}
+
+/// A bucket in which every name is the same picture.
+private final class NamedObjects: Transport {
+    private let asked = Mutex<Set<String>>([])
+    var names: Set<String> { asked.withLock { $0 } }
+
+    func fetch(
+        _ request: FetchRequest, onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
+    ) async throws(FetchError) -> FetchedResponse {
+        asked.withLock { _ = $0.insert(request.url.normalised) }
+        return FetchedResponse(
+            to: request,
+            fields: [HeaderField("Cache-Control", "max-age=60"), HeaderField("Content-Type", "image/jpeg")],
+            body: HitTests.Bench.sample("night-tiny.jpg"))
+    }
+
+    func shutdown() async {}
 }

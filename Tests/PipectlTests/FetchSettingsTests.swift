@@ -49,7 +49,7 @@ private func fetch(_ assignments: String...) throws -> FetchConfiguration {
     }
 
     @Test(arguments: [
-        ("sources.allow=ftp://a", "only http and https"), ("sources.deny=a*b", "`a*b`"),
+        ("sources.allow=ftp://a", "only http, https and s3"), ("sources.deny=a*b", "`a*b`"),
         (#"fetch.breaker={"failures":0}"#, "above zero"), (#"fetch.breaker={"failure":3}"#, "did you mean `failures`?"),
         (#"hosts={"*.a":{}}"#, "HOST[:PORT]"), (#"hosts={"a/b":{}}"#, "more than a HOST"), (#"hosts={"a":1}"#, "a map"),
         (#"hosts={"a":{},"https://A":{}}"#, "twice"), (#"hosts={"a":{"basic":"geheim"}}"#, "USER:PASSWORD"),

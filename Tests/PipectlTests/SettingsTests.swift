@@ -96,7 +96,9 @@ import Variants
         var patient = RenderLimits()
         patient.encodeSeconds = 60
         #expect(try Settings().configuration().pipeline.limits == patient)
-        #expect(Mirror(reflecting: limits).children.compactMap(\.label).sorted() == (names + ["formats"]).sorted())
+        // These two are no limits, and have settings of other names.
+        let others = ["formats", "damaged"]
+        #expect(Mirror(reflecting: limits).children.compactMap(\.label).sorted() == (names + others).sorted())
     }
 
     @Test func `encoders try harder in all commands but serve`() throws {
@@ -209,6 +211,26 @@ import Variants
         #expect(configuration.disk.variants == Int(status.f_blocks) * Int(status.f_frsize) / 2)
     }
 
+    @Test func `s3 takes a store and single buckets, and says what is wrong without a secret`() throws {
+        let s3 = try Settings(assignments: [
+            #"s3={"endpoint":"http://10.0.0.5:9000","accessKey":"A","secretKey":"hush","buckets":{"Public":{"anonymous":true}}}"#
+        ]).configuration().pipeline.s3
+        #expect(s3.store.endpoint == "http://10.0.0.5:9000" && s3.store.credentials == .key(id: "A", secret: "hush"))
+        #expect(s3.buckets["public"]?.credentials == .anonymous)
+        for (text, said) in [
+            (#"{"accessKey":"A"}"#, "both accessKey and secretKey"), (#"{"endpoint":"s3.test"}"#, "https://HOST"),
+            (#"{"endpoint":"https://s3.test/bucket"}"#, "https://HOST"), (#"{"regoin":"eu"}"#, "region"),
+            (#"{"secretKey":["hush"]}"#, "expected text"), (#"{"buckets":{"a":1}}"#, "expected a map"),
+            (#"{"secretKeyFile":"/nowhere","accessKey":"A"}"#, "/nowhere"), (#"{"instance":"yes"}"#, "true or false"),
+        ] {
+            let error = #expect(throws: SettingErrors.self) {
+                _ = try Settings(assignments: ["s3=" + text]).configuration()
+            }
+            #expect("\(error.map { "\($0)" } ?? "")".contains(said), "\(text)")
+            #expect(!"\(error.map { "\($0)" } ?? "")".contains("hush"))
+        }
+    }
+
     @Test func `sizes are shown in the largest unit that divides them`() {
         let sizes = [4_000_000_000, 1 << 30, 50_000_000, 4 << 20, 16_384, 3000, 17]
         #expect(sizes.map(SettingSize.text) == ["4GB", "1GiB", "50MB", "4MiB", "16KiB", "3kB", "17"])
@@ -222,6 +244,7 @@ import Variants
     private static let values: [String: String] = [
         "cache": "/tmp", "presets": #"{"a":"circle"}"#, "masks": "/m", "overlays": "/o", "sources.allow": "a.test",
         "sources.deny": "b.test", "allowPrivateAddresses": "true", "acceptedTypes": "image/png",
+        "s3": #"{"endpoint":"https://s3.test","maxAge":60,"buckets":{"a":{"region":"eu"}}}"#,
         "fetch.breaker": "false", "hosts": #"{"https://a.test:443":null}"#, "decoders": "png", "listen": "[::1]:1",
         "auto": "avif", "recipes.allow": "circle", "forwardFields": "accept", "forwardMethods": "POST",
         "adminToken": "0123456789abcdef", "server.adminListen": "[::1]:2",

@@ -100,7 +100,7 @@ struct AdmitStage: Sendable {
         guard let transport: any Transport = given ?? transports[url.scheme] else {
             throw PipelineError(.invalidSource, "\(displayName): nothing fetches `\(url.scheme)` sources")
         }
-        if !url.host.isEmpty, let refusal = sources.refusal(of: url) {
+        if let refusal = sources.refusal(of: url) {
             throw PipelineError(.sourceRefused, "\(displayName): refused by policy: \(refusal)")
         }
         var named: [String: NamedFile] = [:]
@@ -171,7 +171,7 @@ struct AdmitStage: Sendable {
         switch source {
         case .url(let text):
             do throws(SourceError) {
-                let url = try SourceURL(text)
+                let url = try SourceURL(named: text)
                 return (url, url.redacted)
             } catch {
                 throw PipelineError(.invalidSource, error.description, cause: error)

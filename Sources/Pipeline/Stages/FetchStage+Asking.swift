@@ -295,7 +295,7 @@ extension FetchStage {
         var isRemembered = false
         if isFailing {
             let cause = OriginFailure.status(response.status)
-            let error = Self.error(status: response.status, admitted)
+            let error = Self.error(status: response.status, response.problem, admitted)
             isRemembered = failures.note(
                 failureKeys(admitted)[1], error, cause, isForVariant: admitted.isForVariant, now: now())
             if let stale = stale(finding, admitted, after: cause) { return FetchedOriginal(original: stale) }
@@ -318,6 +318,7 @@ extension FetchStage {
             body: response.content, outcome: .network, mayStore: refusal == nil, refusal: refusal?.rawValue,
             marks: finding.marks, fetchMilliseconds: response.milliseconds, forward: finding.forward)
         original.received = response.fields
+        original.problem = response.problem
         if let error = await unusable(original, admitted) {
             noteUnusable(error, admitted)
             if let stale = stale(finding, admitted, after: .unusable) { return FetchedOriginal(original: stale) }

@@ -153,9 +153,13 @@ struct FetchStage: Sendable {
         if admitted.transport.isLocal { return }
         let response = original.record.response
         let type = unacceptedType(response.fields)
-        if admitted.purpose == .image, response.status != 200 { throw Self.error(status: response.status, admitted) }
+        if admitted.purpose == .image, response.status != 200 {
+            throw Self.error(status: response.status, original.problem, admitted)
+        }
         guard let type else { return }
-        guard (200..<300).contains(response.status) else { throw Self.error(status: response.status, admitted) }
+        guard (200..<300).contains(response.status) else {
+            throw Self.error(status: response.status, original.problem, admitted)
+        }
         throw PipelineError(
             .notAnImage,
             "\(admitted.displayName): the origin says it is \(type), not an image; "
@@ -194,13 +198,16 @@ struct FetchStage: Sendable {
                 + "contacting the origin (`cacheOnly` or `only-if-cached`)")
     }
 
-    static func error(status: Int, _ admitted: AdmittedRequest) -> PipelineError {
+    /// - Parameter problem: what the transport knows of it.
+    static func error(status: Int, _ problem: String?, _ admitted: AdmittedRequest) -> PipelineError {
         let name = admitted.displayName
         if status == 404 || status == 410 {
-            return PipelineError(.notFound, "\(name): the origin answered \(status); check the URL")
+            return PipelineError(.notFound, "\(name): the origin answered \(status); \(problem ?? "check the URL")")
         }
         return PipelineError(
-            .fetchFailed, "\(name): the origin answered \(status), and an image is only made from a 200")
+            .fetchFailed,
+            "\(name): the origin answered \(status)"
+                + (problem.map { "; " + $0 } ?? ", and an image is only made from a 200"))
     }
 
     /// The first media type of these fields that is not accepted; nil if all are, or if there is none.

@@ -132,6 +132,8 @@ struct Original: Sendable {
     /// Why the origin was asked, and the status it answered with if that is not the record's.
     var forward: CacheHandling.Forward?
     var forwardStatus: Int?
+    /// What the transport knows of an error that the status does not say.
+    var problem: String?
 
     /// The same without its body, which stays as it is where the record is stored.
     var withoutBody: Original {

@@ -68,7 +68,8 @@ struct DeviceBitmap {
                 [40, 44, 48].map { file.uint32(start + $0, .little) ?? 0 }
                     + [size >= 56 || compression == 6 ? file.uint32(start + 52, .little) ?? 0 : 0]
             } else {
-                bits == 16 ? [0x7C00, 0x3E0, 0x1F, 0] : [0xFF0000, 0xFF00, 0xFF, isIcon && bits == 32 ? 0xFF00_0000 : 0]
+                bits == 16
+                    ? [0x7C00, 0x3E0, 0x1F, 0] : [0xFF0000, 0xFF00, 0xFF, isIcon && bits == 32 ? 0xFF00_0000 : 0]
             }
         channels = bits > 8 ? masks.map(Channel.init) : []
 

@@ -45,6 +45,11 @@ enum SettingCatalogue {
                 + "https unless stated",
             isSecret: true),
         Setting(
+            "s3", \.pipeline.s3, .s3,
+            "endpoint, region, pathStyle, maxAge, accessKey with secretKey or secretKeyFile (and sessionToken), profile, "
+                + "anonymous, instance, and buckets with the same for single ones; set as a whole",
+            isSecret: true),
+        Setting(
             "fetch.slots", \.pipeline.fetch.slots, .integer(1...4096),
             "transfers at once that receive; enough to hide latency, few enough to be polite; four times as many slow "
                 + "ones besides"),

@@ -1,4 +1,5 @@
 import TestSupport
+import PipelineSupport
 import Testing
 
 @testable import pipectl
@@ -13,7 +14,8 @@ extension CommandTests {
             return Array(whole.prefix(whole.count * 6 / 10))
         }
 
-        @Test func `get and info say that pixels are missing, and nothing is stored as if it were whole`() async throws {
+        @Test func `get and info say that pixels are missing, and nothing is stored as if it were whole`() async throws
+        {
             let path = site.folder.write(try cut(), to: "cut.jpg")
             let words = ["get", path, "-r", "thumbnail:40,png", "-o", "a.png", "--json"]
             #expect(try await site.run(words).exit == 6)

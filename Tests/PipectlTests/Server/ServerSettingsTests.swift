@@ -40,7 +40,7 @@ import Variants
         (["sizes.strict=true"], "set `sizes.steps`"), (["sizes.steps=[0]"], "sizes.steps"),
         (["sizes.steps=[]"], "sizes.steps"), ([#"baseURLs={"http":"https://a.test"}"#], "cannot name a base URL"),
         ([#"baseURLs={"a":"https://u:geheim@a.test"}"#], "without credentials"),
-        ([#"baseURLs={"a":"ftp://a.test"}"#], "`a` is no http or https URL"),
+        ([#"baseURLs={"a":"ftp://a.test"}"#], "`a` is no http, https or s3 URL"),
         (["server.fallback=/nowhere"], "/nowhere"),
         (["server.fallback=/etc/hostname"], "server.fallback"), (["keysFile=/nowhere"], "/nowhere"),
         ([#"keys={"a b":"00112233445566778899aabbccddeeff"}"#], "a key's name"),

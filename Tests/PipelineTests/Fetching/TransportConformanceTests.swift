@@ -134,14 +134,15 @@ struct TransportConformanceTests {
         #expect(store.asked == 2)
         let explanation = try await pipeline.explain(ImageRequest(.url("db:users/12"), recipe: recipe))
         #expect(explanation.source == "db:users/12" && explanation.decision == .validate)
-        store.store(sample("originals/night.jpg"), as: "users/12")
+        store.store(sample("originals/dusk.webp"), as: "users/12")
         let changed = try await pipeline.respond(to: ImageRequest(.url("db:users/12"), recipe: recipe))
         #expect(changed.outcome == .rendered && changed.digest != first.digest)
         let purged = try await pipeline.purge(.url("db://users/12"))
         #expect(purged.records > 0)
         // A scheme of its own gives no way to files.
         let refused = [
-            ("db:none", PipelineError.Code.notFound), ("other:12", .invalidSource), ("file:/etc/passwd", .invalidSource),
+            ("db:none", PipelineError.Code.notFound), ("other:12", .invalidSource),
+            ("file:/etc/passwd", .invalidSource),
         ]
         for (source, code) in refused {
             let error = await #expect(throws: PipelineError.self) {

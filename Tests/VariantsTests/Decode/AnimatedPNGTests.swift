@@ -41,7 +41,9 @@ import Testing
     @Test(arguments: [3, 4]) func `the first frame is shown instead of a hidden default image`(
         bands: Int
     ) async throws {
-        let (still, frame) = (try Self.picture(20, 10, bands: bands, red: 9), try Self.picture(20, 10, bands: bands, red: 200))
+        let (still, frame) = (
+            try Self.picture(20, 10, bands: bands, red: 9), try Self.picture(20, 10, bands: bands, red: 200)
+        )
         let file = Self.animation(still, frame, at: Self.whole)
         #expect(try await RenderSamples.decoded(file) == RenderSamples.decoded(frame))
         let header = try ImageHeader.probe(file)

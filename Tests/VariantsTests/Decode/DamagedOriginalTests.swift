@@ -34,7 +34,8 @@ import Testing
                     let full = try await renderer.render(Self.job(whole, recipe, .accept))
                     #expect(!full.isDamaged)
                     let part = try await renderer.render(Self.job(cut, recipe, .accept))
-                    #expect(part.isDamaged && part.width == full.width && part.height == full.height, "\(name) \(recipe)")
+                    #expect(
+                        part.isDamaged && part.width == full.width && part.height == full.height, "\(name) \(recipe)")
                     guard recipe == "png" else { continue }
                     let (found, expected) = (
                         try await RenderSamples.decoded(part.bytes), try await RenderSamples.decoded(full.bytes)

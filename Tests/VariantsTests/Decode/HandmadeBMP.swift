@@ -36,7 +36,9 @@ struct HandmadeBMP {
             let end = max(header, 40 + masks.count * 4)
             bytes = Array((bytes + [UInt8](repeating: 0, count: 128)).prefix(header == 40 ? end : header))
         }
-        let colours: [UInt8] = palette.flatMap { Array($0.reversed()) + Array(repeating: 0, count: header == 12 ? 0 : 1) }
+        let colours: [UInt8] = palette.flatMap {
+            Array($0.reversed()) + Array(repeating: 0, count: header == 12 ? 0 : 1)
+        }
         let lines = data ?? lines
         if !profile.isEmpty {
             bytes.replaceSubrange(56..<60, with: Make.ascii("DEBM"))

@@ -4,7 +4,8 @@ import Testing
 
 @Suite struct ICOTests {
     private static func png(_ width: Int, _ height: Int) throws -> [UInt8] {
-        try RenderFixture.png(RenderFixture.image(width, height, bands: 4) { x, y in [UInt8(x & 255), UInt8(y), 9, 200] })
+        try RenderFixture.png(
+            RenderFixture.image(width, height, bands: 4) { x, y in [UInt8(x & 255), UInt8(y), 9, 200] })
     }
 
     /// A bitmap of an icon with a mask that hides its first column.

@@ -7,7 +7,8 @@ extension VariantsFuzzTests {
     static let headerTarget = FuzzTarget(
         "header", seeds: HandmadeImages.all,
         words: [
-            "RIFF", "WEBP", "VP8X", "VP8L", "VP8 ", "ANMF", "EXIF", "ICCP", "GIF89a", "IHDR", "IDAT", "acTL", "fcTL", "fdAT", "iCCP",
+            "RIFF", "WEBP", "VP8X", "VP8L", "VP8 ", "ANMF", "EXIF", "ICCP", "GIF89a", "IHDR", "IDAT", "acTL", "fcTL",
+            "fdAT", "iCCP",
             "eXIf", "tRNS", "ftyp", "avif", "mif1", "meta", "iprp", "ipco", "ispe", "ipma", "pitm", "irot", "auxC",
             "colr", "prof", "Exif\0\0", "ICC_PROFILE\0", "MM\0*", "II*\0", "<svg", "jxlc", "jxlp", "cICP", "gAMA",
             "cHRM",

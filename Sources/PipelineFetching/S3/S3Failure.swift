@@ -1,0 +1,51 @@
+/// What a store says is wrong, in the XML of its answer, and what would help.
+struct S3Failure: Sendable {
+    /// For example `NoSuchKey`; empty if the answer holds none.
+    var code: String
+    /// The region that the bucket is in, if the store names it.
+    var region: String?
+
+    /// - Parameter body: of an answer of status 300 or above.
+    init(_ body: [UInt8]) {
+        // Errors are short; what is longer is no error of a store.
+        let text = String(decoding: body.prefix(4096), as: UTF8.self)
+        code = Self.element("Code", in: text) ?? ""
+        region = Self.element("Region", in: text)
+    }
+
+    private static func element(_ name: String, in text: String) -> String? {
+        guard let start = text[...].utf8.end(of: "<\(name)>") else { return nil }
+        let value = text[start...].prefix { $0 != "<" }
+        return value.isEmpty || value.utf8.count > 100 ? nil : String(value)
+    }
+
+    /// The sentence for messages; nil if the status says it all.
+    ///
+    /// - Parameter isSigned: whether the request had credentials.
+    func remedy(_ status: Int, bucket: String, isSigned: Bool) -> String? {
+        switch code {
+        case "NoSuchKey": "the bucket `\(bucket)` has no such object"
+        case "NoSuchVersion": "the object has no such version"
+        case "NoSuchBucket": "there is no bucket `\(bucket)`; check its name, and `s3.endpoint`"
+        case "RequestTimeTooSkewed": "this machine's clock is wrong; set it (NTP)"
+        case "ExpiredToken", "TokenRefreshRequired":
+            "the credentials have expired; renew them, or give ones that renew themselves"
+        case "InvalidAccessKeyId", "InvalidToken":
+            "the store does not know the access key; check `s3.credentials` or the environment"
+        case "SignatureDoesNotMatch": "the secret does not belong to the access key; check `s3.credentials`"
+        case "SlowDown", "ServiceUnavailable", "Busy":
+            "the store asks to slow down; lower `fetch.perHost` or `fetch.rate`"
+        case "AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException":
+            "the bucket is in \(region.map { "the region `\($0)`" } ?? "another region"); set `s3.region`"
+        case "AccessDenied", "":
+            status != 403
+                ? nil
+                : isSigned
+                    ? "the store refuses these credentials the object; allow them `s3:GetObject`, "
+                        + "and `s3:ListBucket` to learn what is missing"
+                    : "the store refuses requests without credentials; give `s3.credentials`, or AWS_ACCESS_KEY_ID and "
+                        + "AWS_SECRET_ACCESS_KEY"
+        default: "the store says `\(code)`"
+        }
+    }
+}

@@ -1,0 +1,103 @@
+import Glibc
+import HTTPCaching
+import Synchronization
+
+/// Fetches objects of S3-compatible stores: signs requests for `s3://BUCKET/KEY`, and says what a store's errors mean.
+/// Limits, retries and connections are those of the transport for https.
+package final class S3Transport: Transport {
+    private let base: any Transport
+    private let configuration: S3Configuration
+    private let credentials: S3CredentialChain
+    /// The regions that stores have named.
+    private let regions = Mutex<[String: String]>([:])
+
+    /// - Parameters:
+    ///   - base: fetches the http(s) URLs.
+    ///   - environment: a variable of the process; nil or empty if it is not set.
+    package init(
+        _ base: any Transport, _ configuration: S3Configuration,
+        environment: @escaping @Sendable (String) -> String? = { getenv($0).map { String(cString: $0) } }
+    ) {
+        self.base = base
+        self.configuration = configuration
+        credentials = S3CredentialChain(base, environment, asksInstance: configuration.asksInstance)
+    }
+
+    /// The base is shut down by its owner.
+    package func shutdown() async {}
+
+    package func fetch(
+        _ request: FetchRequest, onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
+    ) async throws(FetchError) -> FetchedResponse {
+        guard request.method == "GET" else {
+            throw FetchError(.protocolViolation, request.url, "objects of a store are only read")
+        }
+        let bucket = request.url.host
+        let store = configuration.store(of: bucket)
+        let region = regions.withLock { $0[bucket] } ?? store.region ?? credentials.region
+        let signature = try await credentials.signature(store.credentials, region: region)
+        let (response, failure) = try await ask(request, store, region, signature, onProgress)
+        guard let right = failure?.region ?? Self.region(in: response), right != region,
+            [301, 307, 400, 403].contains(response.status)
+        else { return answer(response, to: request, store, failure, isSigned: signature != nil) }
+        regions.withLock { $0[bucket] = right }
+        var again = signature
+        again?.region = right
+        let (second, other) = try await ask(request, store, right, again, onProgress)
+        return answer(second, to: request, store, other, isSigned: signature != nil)
+    }
+
+    private func ask(
+        _ request: FetchRequest, _ store: S3Configuration.Store, _ region: String, _ signature: RequestSignature?,
+        _ onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
+    ) async throws(FetchError) -> (FetchedResponse, S3Failure?) {
+        var asked = request
+        asked.url = try Self.url(of: request.url, store, region)
+        asked.source = request.url
+        // A signature holds for one host, and a store that moves a bucket says where to in its own way.
+        asked.followsRedirects = false
+        asked.signature = signature
+        asked.isTrusted = store.endpoint != nil
+        asked.fields.removeAll { FieldLines.isSameName($0.name, "authorization") }
+        let response = try await base.fetch(asked, onProgress: onProgress)
+        return (response, response.status < 300 || response.status == 304 ? nil : S3Failure(response.body))
+    }
+
+    /// The answer as that of the object, whatever URL it came from.
+    private func answer(
+        _ response: FetchedResponse, to request: FetchRequest, _ store: S3Configuration.Store, _ failure: S3Failure?,
+        isSigned: Bool
+    ) -> FetchedResponse {
+        var answer = response
+        answer.finalURL = request.url
+        answer.problem = failure?.remedy(response.status, bucket: request.url.host, isSigned: isSigned)
+        let saysNothing = response.fields.first("cache-control") == nil && response.fields.first("expires") == nil
+        if let maxAge = store.maxAge, saysNothing, [200, 206, 304].contains(response.status) {
+            answer.fields.append(HeaderField("Cache-Control", "max-age=\(maxAge)"))
+        }
+        return answer
+    }
+
+    private static func region(in response: FetchedResponse) -> String? {
+        response.status < 300 ? nil : response.fields.first("x-amz-bucket-region")
+    }
+
+    /// The http(s) URL of an object.
+    static func url(
+        of object: SourceURL, _ store: S3Configuration.Store, _ region: String
+    ) throws(FetchError) -> SourceURL {
+        let endpoint = store.endpoint ?? "https://s3.\(region).amazonaws.com"
+        do throws(SourceError) {
+            let base = try SourceURL(endpoint)
+            let bucket = object.host
+            // A certificate for *.HOST does not cover a bucket with dots.
+            let isPath = store.pathStyle ?? (store.endpoint != nil || bucket.contains("."))
+            let authority = base.origin.dropFirst(base.scheme.count + 3)
+            let place = isPath ? "\(base.scheme)://\(authority)/\(bucket)" : "\(base.scheme)://\(bucket).\(authority)"
+            return try SourceURL(place + object.path + (object.query.map { "?" + $0 } ?? ""))
+        } catch {
+            throw FetchError(
+                .transport, "fetching \(object): the endpoint of the bucket (`s3.endpoint`): \(error.message)")
+        }
+    }
+}

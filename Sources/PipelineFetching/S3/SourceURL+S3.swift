@@ -1,0 +1,58 @@
+import HTTPCaching
+
+extension SourceURL {
+    /// Parses the URL of a source: http, https or s3.
+    package init(named text: String) throws(SourceError) {
+        if let object = try SourceURL(s3: text) { self = object } else { self = try SourceURL(text) }
+    }
+
+    /// Parses `s3://BUCKET/KEY[?versionId=VERSION]`; nil for another scheme.
+    ///
+    /// The key is percent-decoded once and written in one canonical way. Spaces, letters beyond ASCII and `#` may stand as
+    /// they are; a `?` of the key has to be `%3F`.
+    ///
+    /// - Throws: `SourceError` for a malformed bucket, a missing key, dot segments, another query and control characters.
+    package init?(s3 text: String) throws(SourceError) {
+        guard text.utf8.prefix(5).elementsEqual("s3://".utf8) || text.utf8.prefix(5).elementsEqual("S3://".utf8) else {
+            return nil
+        }
+        guard text.utf8.count <= Self.longest else {
+            throw SourceError(.malformed, String(text.prefix(64)) + "…", "is longer than \(Self.longest) bytes")
+        }
+        guard text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
+            throw SourceError(.malformed, text, "contains a control character")
+        }
+        let rest = text.dropFirst(5)
+        let bucket = FieldLines.lowercased(String(rest.prefix { $0 != "/" }))
+        let isName = bucket.utf8.allSatisfy {
+            Self.isLetter($0) || Self.isDigit($0) || $0 == 0x2D || $0 == 0x2E || $0 == 0x5F
+        }
+        let begins = bucket.utf8.first.map { Self.isLetter($0) || Self.isDigit($0) } ?? false
+        guard begins, isName, bucket.utf8.count <= 255, !bucket.contains("..") else {
+            throw SourceError(.malformed, text, "has no bucket; write s3://BUCKET/KEY")
+        }
+        var key = rest.utf8.dropFirst(bucket.utf8.count + 1)
+        var query: String?
+        if let mark = key.firstIndex(of: UInt8(ascii: "?")) {
+            let given = String(decoding: key[key.index(after: mark)...], as: UTF8.self)
+            guard given.hasPrefix("versionId="), given.utf8.count > 10, !given.contains("&") else {
+                throw SourceError(.malformed, text, "has another query than ?versionId=; write %3F for a ? in the key")
+            }
+            query = "versionId=" + Self.canonical(Self.percentDecoded(String(given.dropFirst(10))), keeping: nil)
+            key = key[..<mark]
+        }
+        guard !key.isEmpty else { throw SourceError(.malformed, text, "names no object; write s3://BUCKET/KEY") }
+        let name = Self.percentDecoded(String(decoding: key, as: UTF8.self))
+        // As part of a URL they would lead to another object, or to another bucket.
+        guard
+            !name.split(separator: UInt8(ascii: "/")).contains(where: { [[0x2E], [0x2E, 0x2E]].contains(Array($0)) })
+        else { throw SourceError(.malformed, text, "has `.` or `..` as a segment of its key") }
+        self.init(bucket: bucket, path: "/" + Self.canonical(name, keeping: UInt8(ascii: "/")), query: query)
+    }
+
+    /// Bytes as S3 wants them signed: everything percent-encoded but unreserved characters.
+    static func canonical(_ bytes: [UInt8], keeping kept: UInt8?) -> String {
+        let encoded = bytes.flatMap { isUnreserved($0) || $0 == kept ? [$0] : percentEncoded($0) }
+        return String(decoding: encoded, as: UTF8.self)
+    }
+}
