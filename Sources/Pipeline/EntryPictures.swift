@@ -63,13 +63,13 @@ extension VariantEntry {
 
 extension MediaDescription {
     /// The details are: pages, alpha (0 or 1), orientation (1…8), scans, bytes of the ICC profile, few
-    /// colours (0 or 1; absent from older records).
+    /// colours (0 or 1), bytes that decoders hold (both absent from older records).
     fileprivate init(_ header: ImageHeader) {
         self.init(
             type: header.format.mediaType, width: header.width, height: header.height,
             details: [
                 header.pages, header.hasAlpha ? 1 : 0, header.orientation, header.scans, header.profileBytes,
-                header.hasFewColours ? 1 : 0,
+                header.hasFewColours ? 1 : 0, header.heldBytes,
             ])
     }
 }
@@ -77,11 +77,11 @@ extension MediaDescription {
 extension ImageHeader {
     fileprivate init?(_ media: MediaDescription) {
         let details = media.details
-        guard let format = ImageFormat(mediaType: media.type), (5...6).contains(details.count) else { return nil }
+        guard let format = ImageFormat(mediaType: media.type), (5...7).contains(details.count) else { return nil }
         self.init(
             format: format, width: media.width, height: media.height, pages: details[0], hasAlpha: details[1] != 0,
             orientation: details[2], scans: details[3], profileBytes: details[4],
-            hasFewColours: details.count > 5 && details[5] != 0)
+            hasFewColours: details.count > 5 && details[5] != 0, heldBytes: details.count > 6 ? details[6] : 0)
     }
 }
 

@@ -48,7 +48,7 @@ extension ImagePipeline {
         let job = RenderJob(
             original: EncodedBytes(count: count, read: { nil }), header: header, recipe: recipe, output: output,
             limits: limits)
-        try job.checkLimits()
+        try job.checkLimits(memory: (renderer as? WorkerPool)?.memory)
         try job.checkSizes()
         try (renderer as? InProcessRenderer)?.checkFormat(header.format)
         try libraries.checkWrites(output.format)

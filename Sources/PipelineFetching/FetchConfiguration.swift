@@ -20,8 +20,8 @@ public struct FetchConfiguration: Sendable, Hashable {
     public var stallRate = 1000
     /// Redirects followed, each checked like a first request. Default 3; 0 refuses any.
     public var redirects = 3
-    /// The largest body in bytes, counted as it arrives. Default 50 MB; a pipeline sets it to `limits.bytes`.
-    package var byteLimit = 50_000_000
+    /// The largest body in bytes, counted as it arrives. Default 100 MB; a pipeline sets it to `limits.bytes`.
+    package var byteLimit = 100_000_000
     /// The folder for bodies over `spoolBytes` while they arrive, in files without names; nil, the default, keeps them
     /// in memory. An `ImagePipeline` uses its cache folder.
     public var spoolFolder: String?

@@ -102,7 +102,9 @@ extension RenderJob {
     var frameCount: Int { recipe.decodedFrames(of: header, into: output.format) }
 
     /// Refuses an original that exceeds a limit, judging by its size and header, before a decoder sees the bytes.
-    package func checkLimits() throws(RenderError) {
+    ///
+    /// - Parameter memory: bytes that a worker may use; nil in a process whose memory is not limited.
+    package func checkLimits(memory: Int? = nil) throws(RenderError) {
         func check(_ what: String, _ value: Int, _ limit: Int, _ name: String) throws(RenderError) {
             if value > limit { throw .overLimit("\(what) of \(value) is", name, limit) }
         }
@@ -126,6 +128,7 @@ extension RenderJob {
         if header.width < 1 || header.height < 1 {
             throw RenderError(.undecodable, "the header declares an empty picture")
         }
+        if let memory { try checkMemory(memory) }
     }
 }
 

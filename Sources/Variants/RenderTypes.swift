@@ -20,10 +20,13 @@ public struct ImageHeader: Sendable, Hashable {
     public var profileBytes: Int
     /// Whether the file can hold no more than 256 colours: a GIF, a PNG with a palette or less than 8 bits a sample.
     public var hasFewColours: Bool
+    /// Bytes that a decoder keeps for the whole picture, however much it shrinks: the coefficients of a progressive JPEG,
+    /// the rows of an interlaced PNG, the canvas of a GIF; 0 if it decodes row by row.
+    public var heldBytes: Int
 
     package init(
         format: ImageFormat, width: Int, height: Int, pages: Int = 1, hasAlpha: Bool = false, orientation: Int = 1,
-        scans: Int = 1, profileBytes: Int = 0, hasFewColours: Bool = false
+        scans: Int = 1, profileBytes: Int = 0, hasFewColours: Bool = false, heldBytes: Int = 0
     ) {
         self.format = format
         self.width = width
@@ -34,6 +37,7 @@ public struct ImageHeader: Sendable, Hashable {
         self.scans = scans
         self.profileBytes = profileBytes
         self.hasFewColours = hasFewColours
+        self.heldBytes = heldBytes
     }
 
     /// The width of the picture as it is meant to be seen, turned by its orientation.
@@ -158,10 +162,11 @@ package struct ResolvedOutput: Sendable, Hashable {
 
 /// Limits checked before and while rendering; every error names the limit, its value and the value found.
 public struct RenderLimits: Sendable, Hashable {
-    /// Pixels over all frames the recipe decodes; default 50 million.
-    public var pixels = 50_000_000
-    /// Bytes of the original; default 50 MB.
-    public var bytes = 50_000_000
+    /// Pixels over all frames the recipe decodes; default 100 million. What a render needs of a worker's memory is
+    /// limited by `WorkerConfiguration.memory`.
+    public var pixels = 100_000_000
+    /// Bytes of the original; default 100 MB.
+    public var bytes = 100_000_000
     /// Frames; default 256.
     public var frames = 256
     /// Scans of a JPEG; default 64 (real encoders write 3–12).

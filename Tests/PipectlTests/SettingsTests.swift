@@ -95,6 +95,7 @@ import Variants
         #expect(try Settings().configuration(serves: true).pipeline.limits == RenderLimits())
         var patient = RenderLimits()
         patient.encodeSeconds = 60
+        (patient.pixels, patient.bytes) = (500_000_000, 1_000_000_000)
         #expect(try Settings().configuration().pipeline.limits == patient)
         // These two are no limits, and have settings of other names.
         let others = ["formats", "damaged"]

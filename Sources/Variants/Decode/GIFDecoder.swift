@@ -13,9 +13,12 @@ enum GIFDecoder: OriginalDecoder {
         }
         guard found.count > 0 else { throw ImageHeader.damaged("GIF", "it has no frame") }
         try ImageHeader.checkSize("GIF", found.canvas.x.upperBound, found.canvas.y.upperBound)
-        return ImageHeader(
+        var header = ImageHeader(
             format: .gif, width: found.canvas.x.upperBound, height: found.canvas.y.upperBound, pages: found.count,
             hasAlpha: found.namesTransparency || found.leavesHoles, hasFewColours: true)
+        // The canvas, and the one to restore after a frame (disposal 3).
+        header.hold(bytesPerPixel: 8)
+        return header
     }
 
     static func details(_ file: ByteReader) -> ImageDetails {
@@ -25,6 +28,9 @@ enum GIFDecoder: OriginalDecoder {
     }
 
     static func drawnBits(_ file: ByteReader) -> Double? { 4 }
+
+    /// `source` may make a copy.
+    static func memory(_ header: ImageHeader, shrink: Int, count: Int) -> Int { 2 * count + header.heldBytes }
 
     static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)] { [("n", .int(frames))] }
 

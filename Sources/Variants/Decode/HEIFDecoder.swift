@@ -25,6 +25,9 @@ extension HEIFContainer {
     }
     static func details(_ file: ByteReader) -> ImageDetails { HEIFHeader.details(file) }
 
+    /// The file, two changed copies, and one of libheif's own.
+    static func memory(_ header: ImageHeader, shrink: Int, count: Int) -> Int { 4 * count + header.heldBytes }
+
     /// Colours that are stored multiplied by alpha are divided by it; an ICC profile comes before `nclx`.
     static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image {
         let file = ByteReader(bytes)

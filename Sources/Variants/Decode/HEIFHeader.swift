@@ -35,6 +35,9 @@ enum HEIFHeader {
         }
         var header = ImageHeader(format: format, width: width, height: height)
         header.hasAlpha = boxes.contains { $0.type == "auxC" && isAlpha($0.data) }
+        // Planes, the decoder's own frames, and the colours made of them: libheif and its decoders stream nothing.
+        let isWide = own.contains { $0.type == "pixi" && ($0.data.byte(5) ?? 8) > 8 }
+        header.hold(bytesPerPixel: (isWide ? 24 : 14) * (header.hasAlpha ? 1.5 : 1))
         for profile in own.compactMap(\.profile) { header.profileBytes = max(header.profileBytes, profile.count) }
         return header
     }

@@ -27,6 +27,12 @@ extension ImageHeader {
         RenderError(.undecodable, "damaged \(format): \(problem)")
     }
 
+    /// Notes that the decoder keeps so many bytes for each stored pixel.
+    mutating func hold(bytesPerPixel: Double) {
+        // No machine has a TiB for one picture, and the product is a number in messages.
+        heldBytes = Int(min(Double(width) * Double(height) * bytesPerPixel, 0x1p40))
+    }
+
     /// Accepts edges from 1 to 2²⁴ − 1 (libvips: up to 10⁷), so that width × height × pages cannot overflow later.
     static func checkSize(_ format: String, _ width: Int, _ height: Int) throws(RenderError) {
         guard width > 0, height > 0 else { throw damaged(format, "its size is \(width) × \(height)") }

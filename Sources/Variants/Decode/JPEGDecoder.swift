@@ -15,10 +15,17 @@ enum JPEGDecoder: OriginalDecoder {
         var seenExif = false
         var profileBytes = 0
         var scans = 0
+        // Whether libjpeg keeps the coefficients of the whole picture: progressive, or components in scans of their own.
+        var isHeld = false
+        var components: UInt8?
         try forEachSegment(file) { marker, segment, _ throws(RenderError) in
             switch marker {
             case _ where isFrame(marker):
-                if header == nil { header = try frame(segment) }
+                if header == nil {
+                    header = try frame(segment)
+                    components = segment.byte(5)
+                }
+                if [0xC2, 0xC6, 0xCA, 0xCE].contains(marker) { isHeld = true }
             case 0xE1 where !seenExif && segment.matches("Exif\0\0"):
                 seenExif = true
                 orientation = TIFFHeader.orientation(exif: segment.part(6)) ?? 1
@@ -27,6 +34,7 @@ enum JPEGDecoder: OriginalDecoder {
             case 0xDA:
                 scans += 1
                 if header == nil { throw ImageHeader.damaged("JPEG", "image data before the frame header") }
+                if segment.byte(0) != components { isHeld = true }
                 return scans <= maxCountedScans
             default: break
             }
@@ -36,6 +44,7 @@ enum JPEGDecoder: OriginalDecoder {
         header.orientation = orientation
         header.profileBytes = profileBytes
         header.scans = max(1, scans)
+        if !isHeld { header.heldBytes = 0 }
         return header
     }
 
@@ -131,6 +140,9 @@ enum JPEGDecoder: OriginalDecoder {
         return storage
     }
 
+    /// The file, the file with an ending, and with whole squares.
+    static func memory(_ header: ImageHeader, shrink: Int, count: Int) -> Int { 3 * count + header.heldBytes }
+
     static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)] { [("shrink", .int(shrink))] }
 
     /// Calls `body` with each segment's marker, content and end offset up to EOI, until `body` returns false.
@@ -192,7 +204,15 @@ enum JPEGDecoder: OriginalDecoder {
             throw ImageHeader.damaged("JPEG", "its frame header is cut short")
         }
         try ImageHeader.checkSize("JPEG", width, height)
-        return ImageHeader(format: .jpeg, width: width, height: height)
+        var header = ImageHeader(format: .jpeg, width: width, height: height)
+        let factors = (0..<Int(segment.byte(5) ?? 0)).map { segment.byte(7 + $0 * 3) ?? 0x11 }
+        let most = (factors.map { max(1, $0 >> 4) }.max() ?? 1, factors.map { max(1, $0 & 15) }.max() ?? 1)
+        // Two bytes a coefficient; the blocks at the edges are among the rows that any decoder has.
+        header.hold(
+            bytesPerPixel: factors.reduce(0) {
+                $0 + 2 * Double($1 >> 4) * Double($1 & 15) / Double(most.0) / Double(most.1)
+            })
+        return header
     }
 
     /// Returns the next marker at or after `offset` and moves `offset` past it. Skips stray bytes, entropy-coded data

@@ -31,11 +31,13 @@ enum JXLDecoder: OriginalDecoder {
         return frame
     }
 
-    /// Rejects a picture that may not fit in memory. Measured from 1 to 48 megapixels libjxl needs 5 to 20 bytes a
-    /// pixel, up to 45 with alpha or over 8 bits.
+    /// What libjxl needs: measured from 1 to 48 megapixels 5 to 20 bytes a pixel, up to 45 with alpha or over 8 bits.
+    static func bytesPerPixel(isPlain: Bool) -> Double { isPlain ? 24 : 48 }
+
+    /// Rejects a picture that may not fit in what is left of the memory, which the header's estimate does not know.
     static func checkMemory(_ image: Image) throws(RenderError) {
         let isPlain = image.format == 0 && !image.hasAlpha  // VIPS_FORMAT_UCHAR
-        let needed = image.width * image.height * (isPlain ? 24 : 48) + 16 << 20
+        let needed = Int(Double(image.width * image.height) * bytesPerPixel(isPlain: isPlain)) + 16 << 20
         if AddressSpace.hasRoom(for: needed) { return }
         throw RenderError(
             .overLimit,

@@ -20,9 +20,13 @@ enum JXLHeader {
                 "JPEG XL with \(found.extraChannels) channels beyond colour; at most \(maxExtraChannels) are decoded")
         }
         let isTurned = found.orientation >= 5
-        return ImageHeader(
+        var header = ImageHeader(
             format: .jxl, width: isTurned ? found.height : found.width, height: isTurned ? found.width : found.height,
             hasAlpha: found.hasAlpha)
+        header.hold(
+            bytesPerPixel: JXLDecoder.bytesPerPixel(
+                isPlain: found.bitDepth <= 8 && !found.hasAlpha))
+        return header
     }
 
     static func details(_ reader: ByteReader) -> ImageDetails {

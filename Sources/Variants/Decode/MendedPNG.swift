@@ -9,9 +9,10 @@ enum MendedPNG {
     /// nil if the data is cut short or changed. Whether it makes all rows, libpng finds out.
     static func bytes(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? {
         let file = ByteReader(bytes)
-        guard let width = file.uint32(16), let height = file.uint32(20), max(width, height) < 1 << 24 else {
-            return nil
-        }
+        guard let width = file.uint32(16), let height = file.uint32(20), max(width, height) < 1 << 24,
+            // Its parts are copied some times, and memory that cannot be had terminates the process.
+            AddressSpace.hasRoom(for: 6 * bytes.count)
+        else { return nil }
         // More than all rows have, in any number of passes.
         let most = 2 * height * (1 + 8 * width)
         // All other chunks, before the pixels and behind them; where the pixels are, and all of their data.

@@ -43,6 +43,9 @@ protocol OriginalDecoder: Sendable {
     /// The bytes of a file that could not be decoded, with what surrounds its pixels repaired; nil if pixels are
     /// missing, or nothing is known to be wrong.
     static func mended(_ bytes: UnsafeRawBufferPointer) -> PixelStorage?
+    /// Bytes of memory that the file, its copies and its decoded picture take at most, besides a number of rows; `count`
+    /// is the file's length.
+    static func memory(_ header: ImageHeader, shrink: Int, count: Int) -> Int
     /// Rejects a picture, opened but not decoded, that may not fit in memory.
     static func checkMemory(_ image: Image) throws(RenderError)
     /// Whether the decoder's image has the size that the header promised, which limits were checked against.
@@ -61,6 +64,7 @@ extension OriginalDecoder {
         (.bytes(bytes), "truncated")
     }
     static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)] { [] }
+    static func memory(_ header: ImageHeader, shrink: Int, count: Int) -> Int { count + header.heldBytes }
     static func checkMemory(_ image: Image) throws(RenderError) {}
     static func mended(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? { nil }
     static var readsDamaged: Bool { false }

@@ -20,6 +20,11 @@ enum PNGDecoder: OriginalDecoder {
         var header = ImageHeader(format: .png, width: width, height: height)
         header.hasAlpha = colour == 4 || colour == 6
         header.hasFewColours = colour == 3 || depth < 8
+        // Rows of an interlaced picture are complete with its last pass. A palette may have alpha.
+        if file.byte(28) == 1 {
+            let samples = [0: 2, 2: 4, 3: 4, 4: 2, 6: 4][colour] ?? 4
+            header.hold(bytesPerPixel: Double(samples * (depth == 16 ? 2 : 1)))
+        }
         var hasPixels = false
         var (isAnimated, frames) = (false, 0)
         forEachChunk(file) { type, data in

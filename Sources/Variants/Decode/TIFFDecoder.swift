@@ -22,6 +22,11 @@ enum TIFFDecoder: OriginalDecoder {
             default: 1
             }
         header.hasAlpha = (picture.value(277) ?? 1) > colours  // SamplesPerPixel
+        // A strip, or a row of tiles, is decoded at once.
+        let rows = min(height, max(1, picture.value(323) ?? picture.value(278) ?? height))
+        let samples = max(1, min(5, picture.value(277) ?? 1))
+        let bits = Double(samples * min(64, picture.value(258) ?? 1))
+        header.hold(bytesPerPixel: 2 * bits / 8 * Double(rows) / Double(height))
         if let entry = picture.entry(34675) { header.profileBytes = picture.count(entry) ?? 0 }
         return header
     }
@@ -52,6 +57,9 @@ enum TIFFDecoder: OriginalDecoder {
         details.profileName = picture.block(34675).flatMap { ProfileName.read($0) }
         return details
     }
+
+    /// Planes in tiles are read from a changed copy of the file.
+    static func memory(_ header: ImageHeader, shrink: Int, count: Int) -> Int { 2 * count + header.heldBytes }
 
     static func open(
         _ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int

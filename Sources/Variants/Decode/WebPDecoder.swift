@@ -11,6 +11,7 @@ enum WebPDecoder: OriginalDecoder {
             throw ImageHeader.damaged("WebP", "its first chunk is not a complete VP8, VP8L or VP8X chunk")
         }
         header.pages = 1
+        header.hold(bytesPerPixel: file.matches("VP8L", at: 12) ? heldBytesPerPixel : 0)
         return header
     }
 
@@ -36,6 +37,13 @@ enum WebPDecoder: OriginalDecoder {
         [("scale", .double(1 / Double(shrink))), ("n", .int(frames))]
     }
 
+    /// The decoded frame and the canvas, of four bands each.
+    static func memory(_ header: ImageHeader, shrink: Int, count: Int) -> Int {
+        // libvips shrinks no animation.
+        let shrink = header.pages > 1 ? 1 : shrink
+        return count + header.heldBytes + 8 * (header.width / shrink + 1) * (header.height / shrink + 1)
+    }
+
     static func drawnBits(_ file: ByteReader) -> Double? {
         var isLossless = file.matches("VP8L", at: 12)
         if file.matches("VP8X", at: 12) { forEachChunk(file) { type, _, _ in if type == "VP8L" { isLossless = true } } }
@@ -47,6 +55,9 @@ enum WebPDecoder: OriginalDecoder {
         image.width == header.width && image.height == header.height
             || isSize(of: image, header.width, header.height, shrink: shrink, frames: frames)
     }
+
+    /// All pixels of a lossless picture, or the same of its alpha, whatever the size asked for.
+    private static let heldBytesPerPixel = 8.0
 
     private static func extended(_ reader: ByteReader) throws(RenderError) -> ImageHeader {
         guard let flags = reader.byte(20), let width = reader.uint24(24, .little),
@@ -60,17 +71,22 @@ enum WebPDecoder: OriginalDecoder {
         header.hasAlpha = flags & 0x10 != 0
         let isAnimated = flags & 0x02 != 0
         var frames = 0
+        var isHeld = header.hasAlpha
         forEachChunk(reader) { type, offset, data in
             switch type {
             case "ANMF": frames += 1
-            case "ALPH": header.hasAlpha = true
-            case "VP8L": if bitstream(reader, at: offset)?.hasAlpha == true { header.hasAlpha = true }
+            case "ALPH": (header.hasAlpha, isHeld) = (true, true)
+            case "VP8L":
+                isHeld = true
+                if bitstream(reader, at: offset)?.hasAlpha == true { header.hasAlpha = true }
             case "EXIF": header.orientation = TIFFHeader.orientation(exif: data.withoutExifPrefix) ?? 1
             case "ICCP": header.profileBytes = data.count
             default: break
             }
         }
         header.pages = isAnimated ? max(1, frames) : 1
+        // What the frames of an animation are is not looked at.
+        header.hold(bytesPerPixel: isHeld || isAnimated ? heldBytesPerPixel : 0)
         return header
     }
 

@@ -45,6 +45,13 @@ enum NamedPicture {
                 "\(header.width) × \(header.height) pixels are", "pixels", context.limits.pixels,
                 remedy: "make the file smaller")
         }
+        let held = header.format.decoder?.memory(header, shrink: 1, count: bytes.count) ?? 0
+        guard AddressSpace.hasRoom(for: held + 4 * area) else {
+            throw RenderError(
+                .overLimit,
+                "\(header.width) × \(header.height) pixels of \(header.format.title) may take \((held + 4 * area) / 1_000_000) MB of "
+                    + "memory, which is more than limits.workerMemory leaves; raise that, or make the file smaller")
+        }
         let image = try Decoding.open(ByteReader(bytes).withoutLeadingSpace.all, header)
         let size = PixelSize(width: image.width, height: image.height)
         return try Picture(

@@ -23,6 +23,8 @@ struct Background: VariantOperation {
 
     var alphaEffect: AlphaEffect { .flattens(isOpaque: colour.alpha == 255) }
 
+    var heldPictures: Double { 0 }
+
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         var result = try picture.settled(context)
         if result.image.hasAlpha { result = try result.flattened(onto: colour) }

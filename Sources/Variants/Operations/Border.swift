@@ -29,6 +29,8 @@ struct Border: ResizingOperation {
     }
 
     /// Draws the frame outside the picture: each edge grows by twice the frame's width, and no pixel is covered.
+    var heldPictures: Double { 0 }
+
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         let canvas = canvas(of: picture.size)
         try context.checkEdge(canvas)

@@ -45,6 +45,7 @@ struct Crop: ResizingOperation {
     }
 
     var differenceGain: Double { offset == nil && anchor.looksAtPixels ? .infinity : 1 }
+    var heldPictures: Double { differenceGain > 1 ? 2 : 0 }
 
     var explanation: String {
         let place = offset.map { "at \($0.x) px from the left and \($0.y) px from the top" } ?? "at \(anchor.spoken)"

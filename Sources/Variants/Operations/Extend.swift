@@ -36,6 +36,8 @@ struct Extend: ResizingOperation {
         PixelSize(width: size.width + margins[1] + margins[3], height: size.height + margins[0] + margins[2])
     }
 
+    var heldPictures: Double { 0 }
+
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         let canvas = canvas(of: picture.size)
         try context.checkEdge(canvas)

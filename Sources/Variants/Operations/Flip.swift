@@ -23,6 +23,8 @@ struct Flip: VariantOperation {
             : horizontally ? "Mirrors left and right." : "Mirrors top and bottom."
     }
 
+    var heldPictures: Double { vertically ? 2 : 0 }
+
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         var result = vertically ? try picture.inMemory(context) : try picture.settled(context)
         if vertically { result.image = try result.image.flipped("vertical") }

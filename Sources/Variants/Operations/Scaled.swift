@@ -23,6 +23,7 @@ struct Scaled: ResizingOperation {
     var canonicalArguments: [String] { [PlainNumber.text(factor)] + (light.map { ["light=\($0.rawValue)"] } ?? []) }
     var explanation: String { "Scales both edges by \(PlainNumber.text(factor))\(light?.spoken ?? "")." }
     var nanosecondsPerPixel: Double { factor > 1 ? 30 : 4 }
+    var heldPictures: Double { 0 }
 
     func resultSize(of size: PixelSize) -> PixelSize? { size.scaled(by: factor) }
 

@@ -69,6 +69,7 @@ struct Thumbnail: ResizingOperation {
     }
 
     var differenceGain: Double { mode == .fill && anchor.looksAtPixels ? .infinity : 1 }
+    var heldPictures: Double { differenceGain > 1 ? 2 : 0 }
     var nanosecondsPerPixel: Double { enlarges ? 30 : 4 }
     var alphaEffect: AlphaEffect { mode == .pad ? .uncovers(antialiased: false) : .keeps }
 

@@ -17,6 +17,7 @@ struct Tint: VariantOperation {
     var canonicalArguments: [String] { [colour.text] }
     var explanation: String { "Turns colours into shades of #\(colour.text)." }
     var nanosecondsPerPixel: Double { 10 }
+    var heldPictures: Double { 0 }
 
     /// Maps each pixel's luminance (as in `grayscale`) to a shade: black stays black, white stays white, the luminance
     /// of `colour` becomes `colour` itself, and luminances in between are interpolated.

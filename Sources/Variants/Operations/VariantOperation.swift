@@ -29,6 +29,9 @@ package protocol VariantOperation: Sendable {
     /// Roughly the CPU time it takes, in nanoseconds for each pixel of the larger of the pictures before and after it.
     /// Decides which renders count as long (`RenderWork`).
     var nanosecondsPerPixel: Double { get }
+    /// How many pictures of the larger size before and after it the step has in memory at most; 0 if rows pass through it.
+    /// Decides whether a render fits in a worker (`RenderJob.memory`).
+    var heldPictures: Double { get }
     /// The step with its pixel quantities multiplied (`dpr`), integers rounded half up, at least 1.
     func multiplied(by ratio: Double) -> Self
     /// Applies the step.
@@ -54,6 +57,7 @@ extension FactorOperation {
     var canonicalArguments: [String] { [PlainNumber.text(factor)] }
     var differenceGain: Double { max(1, factor) }
     var nanosecondsPerPixel: Double { 15 }
+    var heldPictures: Double { 0 }
     var explanation: String { "Multiplies the \(Self.token) by \(PlainNumber.text(factor))." }
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {
@@ -81,6 +85,7 @@ extension VariantOperation {
     package var alphaEffect: AlphaEffect { .keeps }
     package var differenceGain: Double { 1 }
     package var nanosecondsPerPixel: Double { 5 }
+    package var heldPictures: Double { 3 }
     package func multiplied(by ratio: Double) -> Self { self }
 
     /// The step with one of its values replaced.

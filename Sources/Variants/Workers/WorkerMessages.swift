@@ -52,8 +52,10 @@ struct WorkerRequest: Sendable, Hashable {
         writer.integer(kind.rawValue)
         writer.count(count)
         writer.text(header.format.rawValue)
-        for value in [header.width, header.height, header.pages, header.orientation, header.scans, header.profileBytes]
-        {
+        for value in [
+            header.width, header.height, header.pages, header.orientation, header.scans, header.profileBytes,
+            header.heldBytes,
+        ] {
             writer.count(value)
         }
         writer.flag(header.hasAlpha)
@@ -104,12 +106,16 @@ extension WorkerRequest {
         count = try reader.count("a length", bytes)
         let format = try reader.choice("format", ImageFormat.self)
         var numbers: [Int] = []
-        for what in ["a width", "a height", "a number of pages", "an orientation", "a number of scans", "a profile"] {
+        for what in [
+            "a width", "a height", "a number of pages", "an orientation", "a number of scans", "a profile",
+            "held bytes",
+        ] {
             numbers.append(try reader.count(what, 0...(1 << 40)))
         }
         header = ImageHeader(
             format: format, width: numbers[0], height: numbers[1], pages: numbers[2], hasAlpha: try reader.flag(),
-            orientation: numbers[3], scans: numbers[4], profileBytes: numbers[5], hasFewColours: try reader.flag())
+            orientation: numbers[3], scans: numbers[4], profileBytes: numbers[5], hasFewColours: try reader.flag(),
+            heldBytes: numbers[6])
         recipe = try reader.text("a recipe", limit: Recipe.characterLimit * 4)
         output = ResolvedOutput(format: try reader.choice("format", ImageFormat.self))
         output.quality = try reader.count("a quality", 0...100)

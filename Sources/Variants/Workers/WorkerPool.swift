@@ -32,7 +32,7 @@ public final class WorkerPool: Rendering {
     }
 
     private func perform(_ job: RenderJob, _ kind: WorkerRequest.Kind) async throws(RenderError) -> RenderedOutput {
-        try job.checkLimits()
+        try job.checkLimits(memory: core.configuration.memory)
         let pending = PendingRender(id: core.newID(), kind: kind, job: job, priority: Task.currentPriority.rawValue)
         let outcome = await withTaskCancellationHandler {
             await withTaskPriorityEscalationHandler {
@@ -62,6 +62,9 @@ public final class WorkerPool: Rendering {
     /// Starts a worker for a render that is to come, if there is none yet, and returns at once. If it cannot be
     /// started, that render reports the error.
     package func startFirst() { core.startFirst() }
+
+    /// Bytes of memory that a worker may use.
+    package var memory: Int { core.configuration.memory }
 
     /// The protections in force in the workers; nil until one has started.
     public var protection: WorkerProtection? { core.protection }

@@ -149,8 +149,12 @@ enum SettingCatalogue {
         Setting(
             "decode.damaged", \.pipeline.limits.damaged, .choice,
             "what becomes of a JPEG or PNG that is cut off: refused, or what is there is rendered and not stored"),
-        Setting("limits.pixels", \.pipeline.limits.pixels, .integer(positive), "over all frames the recipe decodes"),
-        Setting("limits.bytes", \.pipeline.limits.bytes, .size(), "of an original, counted as it streams"),
+        Setting(
+            "limits.pixels", \.pipeline.limits.pixels, .integer(positive), "over all frames the recipe decodes",
+            unlessServing: OtherDefault(500_000_000, "pictures are the user's own, and no other clients wait")),
+        Setting(
+            "limits.bytes", \.pipeline.limits.bytes, .size(), "of an original, counted as it streams",
+            unlessServing: OtherDefault(1_000_000_000, "pictures are the user's own, and no other clients wait")),
         Setting("limits.frames", \.pipeline.limits.frames, .integer(positive), "frames of an animation"),
         Setting(
             "limits.scans", \.pipeline.limits.scans, .integer(positive), "scans of a JPEG; encoders write 3 to 12"),
@@ -164,7 +168,9 @@ enum SettingCatalogue {
         Setting(
             "limits.encodeSeconds", \.pipeline.limits.encodeSeconds, .seconds, "encoding, wall time",
             unlessServing: OtherDefault(60, "no other clients wait for the worker")),
-        Setting("limits.workerMemory", \.workers.memory, .size(), "growth of a worker's address space"),
+        Setting(
+            "limits.workerMemory", \.workers.memory, .size(),
+            "growth of a worker's address space; what would need more, judging by its header, is refused"),
         Setting(
             "server.queue", \.pipeline.queue, .integerOrZero(0...1_000_000),
             "fetches in progress and waiting, and as many renders; beyond it 503 with Retry-After; 0: no bound",

@@ -18,7 +18,7 @@ extension CommandTests {
             let text = try await site.plain(words)
             #expect(text.exit == 0, "\(text.errors)")
             #expect(text.text.contains("fetch.slots = 8  (--set fetch.slots; default 16)"))
-            #expect(text.text.contains("limits.pixels = 1000  (\(file), line 1; default 50000000)"))
+            #expect(text.text.contains("limits.pixels = 1000  (\(file), line 1; default 100000000)"))
             #expect(text.text.contains("retries = 2  (default)") && !text.text.contains("geheim"))
             let json = try await site.plain(words + ["--json"])
             let lines = json.lines.map { SettingValue.parsed($0) }

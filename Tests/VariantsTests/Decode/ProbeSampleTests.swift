@@ -44,7 +44,9 @@ import Variants
     ]
 
     @Test(arguments: originals) func `reads the header of a sample`(_ name: String, _ expected: ImageHeader) throws {
-        #expect(try ImageHeader.probe(Self.read("originals/" + name)) == expected)
+        var header = try ImageHeader.probe(Self.read("originals/" + name))
+        header.heldBytes = 0
+        #expect(header == expected)
     }
 
     @Test(arguments: ["cmyk-profile.jpg", "wide-gamut-p3.jpg", "wide-gamut-adobe.jpg"])

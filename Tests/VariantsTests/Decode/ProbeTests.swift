@@ -99,7 +99,10 @@ import Variants
     }
 
     @Test(arguments: examples) func `reads the header`(_ example: Example) throws {
-        #expect(try ImageHeader.probe(example.bytes) == example.header)
+        var header = try ImageHeader.probe(example.bytes)
+        // `RenderMemoryTests` looks at this.
+        header.heldBytes = 0
+        #expect(header == example.header)
     }
 
     struct Refusal: Sendable, CustomTestStringConvertible {

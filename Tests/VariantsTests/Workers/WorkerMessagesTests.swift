@@ -7,7 +7,7 @@ import Testing
         id: 7, kind: .pixels, count: 123_456,
         header: ImageHeader(
             format: .avif, width: 4000, height: 3000, pages: 2, hasAlpha: true, orientation: 6, scans: 3,
-            profileBytes: 560, hasFewColours: true),
+            profileBytes: 560, hasFewColours: true, heldBytes: 123_456_789),
         recipe: "thumbnail:300x300,mask:star",
         output: ResolvedOutput(
             format: .jpeg, quality: 71, mayBeLossless: true, maxBytes: 20_000, isProgressive: true, chroma: .half,
