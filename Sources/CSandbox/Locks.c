@@ -53,7 +53,7 @@ static int set_limits(const CSandboxLocks *locks) {
     int is_set = used > 0 && set_limit(RLIMIT_AS, used + locks->memory, 1);
     // Soft only: the front process adjusts both for each render.
     is_set &= set_limit(RLIMIT_FSIZE, locks->file_bytes, 0);
-    is_set &= set_limit(RLIMIT_NOFILE, 96, 1);
+    is_set &= set_limit(RLIMIT_NOFILE, 96 + locks->fonts, 1);
     is_set &= set_limit(RLIMIT_CORE, 0, 1);
     return is_set;
 }
@@ -188,7 +188,7 @@ static void begin(struct program *program, int call, unsigned char count) {
     add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, count));
 }
 
-static int lock_calls(void) {
+static int lock_calls(int opens_fonts) {
 #ifndef OWN_ARCHITECTURE
     return 0;
 #else
@@ -204,6 +204,20 @@ static int lock_calls(void) {
 #endif
     for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++) {
         begin(&program, allowed[i], 1);
+        add(&program, (struct sock_filter)ANSWER(SECCOMP_RET_ALLOW));
+    }
+    if (opens_fonts) {
+        static const int named[] = {
+            SYS_openat, SYS_faccessat,
+#ifdef SYS_access
+            SYS_access,
+#endif
+        };
+        for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
+            begin(&program, named[i], 1);
+            add(&program, (struct sock_filter)ANSWER(SECCOMP_RET_TRAP));
+        }
+        begin(&program, SYS_dup, 1);
         add(&program, (struct sock_filter)ANSWER(SECCOMP_RET_ALLOW));
     }
     // fstatat is allowed on a descriptor (AT_EMPTY_PATH), but not by name.
@@ -262,7 +276,7 @@ void csandbox_lock(const CSandboxLocks *locks, CSandboxReport *report) {
     report->no_new_privileges = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
     // Without no_new_privs the kernel denies both of these to an unprivileged process.
     report->landlock = lock_files();
-    report->seccomp = lock_calls();
+    report->seccomp = lock_calls(locks->fonts > 0 && csandbox_answer_opening());
 }
 
 // MARK: Attempts

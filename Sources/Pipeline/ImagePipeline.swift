@@ -121,6 +121,7 @@ public final class ImagePipeline: Sendable {
                 formats: configuration.inProcessFormats, longRenders: configuration.longRenders)
         case .workers(var workers):
             workers.longRenders = configuration.longRenders
+            workers.drawsText = configuration.limits.formats.contains(.svg)
             workers.warn = { [warn = workers.warn] message in
                 warn(message)
                 observe.warn(message, stage: .render)

@@ -2,6 +2,7 @@ public import HTTPCaching
 public import PipelineCaching
 package import PipelineFetching
 public import PipelineSupport
+import Variants
 
 /// A caching proxy's request for an original as HTTP knows it: status, fields and body, whatever the status.
 public struct OriginalRequest: Sendable {
@@ -113,7 +114,7 @@ extension OriginalResponse {
             responseTime: response.responseTime)
         if body == nil, case .file(let file)? = original.body { self.file = file }
         if original.mayStore { record = original.record }
-        isPicture = original.record.header != nil
+        isPicture = original.record.header.map { $0.format != .svg } ?? false
     }
 
     /// The response as a hit of a tier, without its body.
@@ -128,6 +129,6 @@ extension OriginalResponse {
             handling: CacheHandling(
                 isHit: true, timeToLive: Int(remaining.rounded(.down)), detail: tier.description),
             responseTime: record.response.responseTime)
-        isPicture = record.header != nil
+        isPicture = record.header.map { $0.format != .svg } ?? false
     }
 }

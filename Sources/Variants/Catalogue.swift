@@ -37,6 +37,7 @@ package enum Catalogue {
         JXLDecoder.self,
         BMPDecoder.self,
         ICODecoder.self,
+        SVGDecoder.self,
     ]
 
     /// The output formats, one line per member, in the order of the documentation.

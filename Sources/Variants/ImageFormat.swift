@@ -50,14 +50,11 @@ public struct ImageFormat: RawRepresentable, Sendable, Hashable, CaseIterable, C
     public static let bmp = ImageFormat("bmp", "BMP", extensions: ["bmp", "dib"])
     public static let ico = ImageFormat(
         "ico", "ICO", mediaType: "image/vnd.microsoft.icon", extensions: ["ico", "cur"])
-    /// Neither read nor written.
     public static let svg = ImageFormat("svg", "SVG", mediaType: "image/svg+xml", holdsProfile: false)
 
     /// Every format, those that are read first.
-    public static let allCases: [ImageFormat] = {
-        let read = decodable + [.svg]
-        return read + Catalogue.outputs.map { $0.format }.filter { !read.contains($0) }
-    }()
+    public static let allCases: [ImageFormat] =
+        decodable + Catalogue.outputs.map { $0.format }.filter { !decodable.contains($0) }
 }
 
 extension ImageFormat {
@@ -91,7 +88,7 @@ extension ImageFormat {
     /// The formats whose originals can be decoded.
     public static let decodable: [ImageFormat] = Catalogue.decoders.map { $0.format }
 
-    /// The formats decoded by default: all but JPEG XL.
+    /// The formats decoded by default: all but JPEG XL and SVG.
     public static let decodedByDefault: [ImageFormat] =
         Catalogue.decoders.filter { $0.isOnByDefault }.map { $0.format }
 

@@ -6,6 +6,8 @@ struct RenderPlan: Sendable, Hashable {
     var orientation: Int
     /// How much smaller than stored the decoder makes each edge; 1 if it decodes in full.
     var shrink: Int
+    /// The size that a drawing is drawn at for its first step; nil for its own size.
+    var drawn: PixelSize?
     /// The size the first step shrinks the stored picture to, if another render's decode may be used: shrinking comes
     /// first, there is one frame, and no later step amplifies invisible differences. Otherwise nil.
     var reduction: PixelSize?
@@ -39,6 +41,13 @@ struct RenderPlan: Sendable, Hashable {
             target = size.scaled(by: scaled.factor)
             light = scaled.light ?? light
         default:
+            return
+        }
+        if header.format.decoder?.isDrawing == true {
+            let scale = max(
+                Double(target.width) / Double(size.width), Double(target.height) / Double(size.height))
+            func edge(_ length: Int) -> Int { max(1, Int((Double(length) * scale).rounded())) }
+            drawn = PixelSize(width: edge(size.width), height: edge(size.height))
             return
         }
         let factor = min(Double(size.width) / Double(target.width), Double(size.height) / Double(target.height))

@@ -45,7 +45,7 @@ public struct ImageHeader: Sendable, Hashable {
     /// The height of the picture as it is meant to be seen.
     public var uprightHeight: Int { orientation >= 5 ? width : height }
 
-    /// A phrase that says which of several pages variants show; nil if there is one, or they may show all.
+    /// Describes which of several pages variants show; nil if there is one, or they may show all.
     package var shownPage: String? {
         guard pages > 1, !format.holdsFrames else { return nil }
         return switch format {
@@ -264,7 +264,7 @@ public struct RenderJob: Sendable {
     ) {
         self.original = original
         self.header = header
-        self.recipe = recipe
+        self.recipe = header.format.decoder?.isDrawing == true ? recipe.enlarging : recipe
         self.output = output
         self.quality = quality
         self.limits = limits

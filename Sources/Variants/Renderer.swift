@@ -236,8 +236,20 @@ struct Render {
     ) throws(RenderError) -> (frames: FrameSequence, metadata: KeptBlobs, plan: RenderPlan) {
         var plan = isDamaged ? RenderPlan(alone: job) : RenderPlan(job)
         try job.checkSizes()
-        var image = try Decoding.open(
-            original, job.header, shrink: plan.shrink, frames: frames, isDamaged: isDamaged)
+        var image: Image
+        if let drawn = plan.drawn, let file = job.header.format.decoder?.redrawn(original, drawn) {
+            guard drawn.width * drawn.height <= job.limits.pixels else {
+                throw .overLimit(
+                    "drawing at \(drawn.width) × \(drawn.height) is", "pixels", job.limits.pixels,
+                    remedy: "ask for a smaller size")
+            }
+            var header = job.header
+            (header.width, header.height) = (drawn.width, drawn.height)
+            image = try Decoding.open(file.bytes, header)
+        } else {
+            image = try Decoding.open(
+                original, job.header, shrink: plan.shrink, frames: frames, isDamaged: isDamaged)
+        }
         if let shared = job.shared, plan.shared != nil, !shared.fits(image) {
             // Such a picture has to be converted before it is shrunk, so it cannot share a decode.
             plan = RenderPlan(alone: job)
@@ -258,7 +270,9 @@ struct Render {
     private func picture(
         of frames: FrameSequence, _ index: Int, _ plan: RenderPlan
     ) throws(RenderError) -> Picture {
-        let size = plan.shrink > 1 ? plan.size : PixelSize(width: frames.width, height: frames.height)
+        let size =
+            plan.shrink > 1 || plan.drawn != nil
+            ? plan.size : PixelSize(width: frames.width, height: frames.height)
         let oriented = plan.shrink == 1 && plan.orientation >= 5 ? size.swapped : size
         var picture = Picture(
             image: try frames.frame(index), size: oriented, orientation: plan.orientation,

@@ -23,11 +23,11 @@ import Testing
         #expect(ImageFormat(fileExtension: "tif") == .tiff && ImageFormat(fileExtension: "") == nil)
     }
 
-    @Test func `all formats but JPEG XL are read by default, and three in workers only`() {
-        #expect(ImageFormat.decodable == [.jpeg, .png, .webp, .gif, .avif, .heif, .tiff, .jxl, .bmp, .ico])
+    @Test func `all formats but JPEG XL and SVG are read by default, and four in workers only`() {
+        #expect(ImageFormat.decodable == [.jpeg, .png, .webp, .gif, .avif, .heif, .tiff, .jxl, .bmp, .ico, .svg])
         #expect(ImageFormat.decodedByDefault == [.jpeg, .png, .webp, .gif, .avif, .heif, .tiff, .bmp, .ico])
-        #expect(ImageFormat.decodedInWorkersOnly == [.avif, .heif, .jxl])
-        #expect(ImageFormat.svg.decoder == nil && ImageFormat.svg.encoder == nil)
+        #expect(ImageFormat.decodedInWorkersOnly == [.avif, .heif, .jxl, .svg])
+        #expect(ImageFormat.svg.encoder == nil)
     }
 
     @Test func `JPEG holds no alpha, GIF no profile, and only GIF and WebP move`() {

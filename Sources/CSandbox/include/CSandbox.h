@@ -48,6 +48,8 @@ typedef struct CSandboxLocks {
     uint64_t memory;
     /// The largest size in bytes of any file it writes.
     uint64_t file_bytes;
+    /// What `csandbox_open_fonts` returned; 0 if no file may be opened.
+    uint64_t fonts;
 } CSandboxLocks;
 
 /// What is in force after `csandbox_lock`.
@@ -66,6 +68,11 @@ typedef struct CSandboxReport {
 
 /// Locks the calling process down permanently. Locks that the kernel lacks are skipped, and the report says so.
 void csandbox_lock(const CSandboxLocks *locks, CSandboxReport *report);
+
+/// Opens the machine's fonts, which a locked worker can then open again by their names. Returns their number.
+size_t csandbox_open_fonts(void);
+/// Installs what hands them out. Returns 0 if that fails.
+int csandbox_answer_opening(void);
 
 /// Attempts at what a locked worker must not do, for the self-check. Each returns 0 on success, else an error number.
 int csandbox_attempt_open(const char *path);

@@ -8,15 +8,7 @@ enum ForeignBytes {
         return RenderError(.notAnImage, "not an image: \(describe(reader)), \(reader.count) bytes")
     }
 
-    /// Whether this is SVG: markup other than HTML with `<svg` in its first kilobyte.
-    private static func looksLikeSVG(_ reader: ByteReader) -> Bool {
-        let text = markup(reader)
-        guard text.hasPrefix("<"), !isHTML(text) else { return false }
-        return contains(text, "<svg")
-    }
-
     private static func unsupported(_ reader: ByteReader) -> String? {
-        if looksLikeSVG(reader) { return "SVG" }
         if reader.matches("8BPS") { return "Photoshop" }
         if reader.matches([0, 0, 0, 12]), reader.matches("jP  ", at: 4) { return "JPEG 2000" }
         if reader.matches([0xFF, 0x4F, 0xFF, 0x51]) { return "JPEG 2000" }

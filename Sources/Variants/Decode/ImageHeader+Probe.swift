@@ -5,8 +5,7 @@ extension ImageHeader {
     /// Safe on any bytes: all reads are bounds-checked, time is linear in their number. A file cut short still has a
     /// header as long as its size can be read; the pixels then fail in the decoder.
     ///
-    /// Throws `notAnImage` (saying what the bytes look like), `unsupportedFormat` (SVG and others that are recognised
-    /// only) or `undecodable` (a known format whose header is damaged or cut short).
+    /// Throws `notAnImage` (saying what the bytes look like), `unsupportedFormat` (formats that are recognised only) or `undecodable` (a known format whose header is damaged or cut short).
     public static func probe(_ bytes: [UInt8]) throws(RenderError) -> ImageHeader {
         let result = bytes.withUnsafeBytes { buffer in
             Result { () throws(RenderError) in try probe(buffer) }

@@ -26,6 +26,10 @@ protocol OriginalDecoder: Sendable {
     static func shrink(_ factor: Double, _ quality: RenderQuality) -> Int
     /// Roughly the CPU time that decoding takes, in nanoseconds a pixel (`RenderWork`).
     static func nanosecondsPerPixel(_ header: ImageHeader) -> Double
+    /// Whether pictures are drawn at any size, instead of resized.
+    static var isDrawing: Bool { get }
+    /// The file of a drawing, with another size.
+    static func redrawn(_ bytes: UnsafeRawBufferPointer, _ size: PixelSize) -> PixelStorage?
     /// Whether a decoder that shrinks averages squares of pixels, of which the last ones may reach beyond the picture.
     static var averagesSquares: Bool { get }
     /// Bits a pixel that a file of a drawing takes at most; nil for one that is stored with loss, or not compressed.
@@ -57,6 +61,8 @@ extension OriginalDecoder {
     static var isForWorkersOnly: Bool { false }
     static func nanosecondsPerPixel(_ header: ImageHeader) -> Double { 15 }
     static var packages: (debian12: String, debian13: String) { ("libvips42", "libvips42t64") }
+    static var isDrawing: Bool { false }
+    static func redrawn(_ bytes: UnsafeRawBufferPointer, _ size: PixelSize) -> PixelStorage? { nil }
     static var averagesSquares: Bool { false }
     static func drawnBits(_ file: ByteReader) -> Double? { nil }
     static func shrink(_ factor: Double, _ quality: RenderQuality) -> Int { 1 }

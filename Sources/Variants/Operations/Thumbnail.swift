@@ -103,3 +103,14 @@ extension RenderLight {
         }
     }
 }
+
+extension Recipe {
+    /// The recipe for a drawing, which has no pixels that enlarging would blur: its first step enlarges.
+    var enlarging: Recipe {
+        guard var thumbnail = steps.first as? Thumbnail else { return self }
+        thumbnail.enlarges = true
+        var recipe = self
+        recipe.steps[0] = thumbnail
+        return recipe
+    }
+}

@@ -90,6 +90,10 @@ package struct Picture: Sendable {
         if target == size { return try settled(context) }
         var result = self
         let stored = orientation >= 5 ? target.swapped : target
+        if image.width == stored.width, image.height == stored.height {  // Drawn at this size.
+            result.size = target
+            return try result.settled(context)
+        }
         let light = light ?? context.light
         (result.shared, result.extent) = (nil, nil)
         if isRaw, !Reduction.accepts(image, stored), !Resize.accepts(image) { try result.convert() }

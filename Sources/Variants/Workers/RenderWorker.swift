@@ -48,15 +48,16 @@ enum WorkerProgram {
         }
         // Reads files and loads plug-ins, so it must come before the process is locked down.
         let libraries = failure.isEmpty ? RenderLibraries.loaded : .unknown
-        let protection = lock(memory: memory ?? defaultMemory)
+        let fonts = getenv(WorkerConfiguration.fontsVariable) != nil ? csandbox_open_fonts() : 0
+        let protection = lock(memory: memory ?? defaultMemory, fonts: fonts)
         let ready = WorkerReply.Ready(
             revision: String(RenderRevision.rendering), protection: protection, failure: failure, libraries: libraries)
         guard send(.ready(ready)), failure.isEmpty else { return 1 }
         return WorkerLoop(hasFaults: getenv(WorkerConfiguration.faultsVariable) != nil).run()
     }
 
-    static func lock(memory: UInt64) -> WorkerProtection {
-        var locks = CSandboxLocks(memory: memory, file_bytes: 512 << 20)
+    static func lock(memory: UInt64, fonts: Int = 0) -> WorkerProtection {
+        var locks = CSandboxLocks(memory: memory, file_bytes: 512 << 20, fonts: UInt64(fonts))
         var report = CSandboxReport()
         csandbox_lock(&locks, &report)
         return WorkerProtection(report)

@@ -41,6 +41,9 @@ public struct WorkerConfiguration: Sendable {
     var beforeWaiting: @Sendable () -> Void = {}
     /// Further variables (`NAME=value`) of a worker's environment, which otherwise holds only what `variables()` sets.
     package var environment: [String] = []
+    /// Whether SVG is decoded, whose text needs the machine's fonts.
+    package var drawsText = false
+    static let fontsVariable = "IMAGE_PIPELINE_WORKER_FONTS"
     /// If set in a worker's environment, originals can trigger faults, for tests (`WorkerFault`).
     package static let faultsVariable = "IMAGE_PIPELINE_WORKER_FAULTS"
 
@@ -61,6 +64,7 @@ public struct WorkerConfiguration: Sendable {
         ]
         // The loader has to find the libraries that the pipeline's own process found.
         if let path = getenv("LD_LIBRARY_PATH") { variables.append("LD_LIBRARY_PATH=" + String(cString: path)) }
+        if drawsText { variables.append(Self.fontsVariable + "=1") }
         return variables + environment
     }
 

@@ -144,7 +144,7 @@ enum SettingCatalogue {
             unlessServing: OtherDefault(.thorough, "no other clients wait, and what is made once is sent often")),
         Setting(
             "decoders", \.pipeline.limits.formats, .formats(among: ImageFormat.decodable),
-            "formats of originals, masks and overlays that are decoded; jxl only if listed; fewer formats mean less attack surface"
+            "formats of originals, masks and overlays that are decoded; jxl and svg only if listed; fewer formats mean less attack surface"
         ),
         Setting(
             "decode.damaged", \.pipeline.limits.damaged, .choice,

@@ -1,3 +1,4 @@
+import PipelineSupport
 import TestSupport
 import PipelineSupport
 import Testing

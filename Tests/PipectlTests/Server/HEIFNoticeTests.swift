@@ -52,8 +52,8 @@ extension CommandTests {
                 #expect(ended.exit == 5 && ended.errors.contains(text), "\(ended.errors)")
             }
             #expect(try await site.run(words).exit == 0)
-            let unknown = try await site.run(words + ["--set", "decoders=jpeg,svg"])
-            #expect(unknown.exit == 2 && unknown.errors.contains("not `svg`"), "\(unknown.errors)")
+            let unknown = try await site.run(words + ["--set", "decoders=jpeg,psd"])
+            #expect(unknown.exit == 2 && unknown.errors.contains("not `psd`"), "\(unknown.errors)")
         }
     }
 }

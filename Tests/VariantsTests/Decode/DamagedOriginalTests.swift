@@ -13,7 +13,6 @@ import Testing
         return [
             ("JPEG", try jpeg(progressive: false), 100), ("progressive JPEG", try jpeg(progressive: true), 0),
             ("PNG", try RenderFixture.png(image), 100),
-            ("interlaced PNG", try VipsCall("pngsave_buffer", ["in": .image(image), "interlace": true]).bytes(), 0),
         ]
     }
 

@@ -158,6 +158,7 @@ enum HandmadeImages {
         jpeg(width: 64, height: 48, extra: segment(0xE1, ascii("Exif\0\0") + CameraEXIF().complete)),
         png(width: 31, height: 17, extra: pngChunk("eXIf", CameraEXIF(isBigEndian: false).complete)),
         HandmadeBMP(header: 108, bits: 16, compression: 3, masks: [0xF800, 0x7E0, 0x1F, 0]).file,
+        ascii("<!DOCTYPE svg [<!ENTITY a 'b'>]><svg width='9' viewBox='0 0 3 4'><g a='&a;'></g></svg>"),
         HandmadeBMP.icon([HandmadeBMP().bitmap(isIcon: true), png(width: 300, height: 200)]),
     ]
 }

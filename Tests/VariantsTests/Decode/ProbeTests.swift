@@ -30,6 +30,9 @@ import Variants
             testDescription: "JPEG behind white space", bytes: Make.ascii("\r\n \t") + Make.jpeg(width: 2, height: 1),
             header: ImageHeader(format: .jpeg, width: 2, height: 1)),
         Example(
+            testDescription: "SVG", bytes: Make.ascii("<?xml version='1.0'?><!-- a --><svg xmlns='x'/>"),
+            header: ImageHeader(format: .svg, width: 300, height: 150, hasAlpha: true)),
+        Example(
             testDescription: "BMP", bytes: HandmadeBMP().file, header: ImageHeader(format: .bmp, width: 5, height: 3)),
         Example(
             testDescription: "PNG with alpha and EXIF", bytes: Make.all[1],
@@ -138,8 +141,7 @@ import Variants
             testDescription: "video", bytes: Make.box("ftyp", Make.ascii("isom") + [0, 0, 2, 0] + Make.ascii("mp42")),
             code: .notAnImage, words: "isom"),
         Refusal(
-            testDescription: "SVG", bytes: Make.ascii("<?xml version='1.0'?><!-- a --><svg xmlns='x'/>"),
-            code: .unsupportedFormat, words: "SVG"),
+            testDescription: "SVG of no size", bytes: Make.ascii("<svg width='0'/>"), code: .undecodable, words: "SVG"),
         Refusal(testDescription: "JPEG XL", bytes: [0xFF, 0x0A, 0, 0], code: .undecodable, words: "JPEG XL"),
         Refusal(
             testDescription: "JPEG 2000", bytes: [0, 0, 0, 12] + Make.ascii("jP  \r\n") + [0x87, 0x0A],

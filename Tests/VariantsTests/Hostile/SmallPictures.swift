@@ -56,6 +56,9 @@ enum SmallPictures {
         all.append(("bmp", bitmaps.map(\.file) + BMPTests.examples.suffix(2).map(\.bytes)))
         let icons = [[bitmaps[1].bitmap(isIcon: true)], [try saved("pngsave_buffer", alpha)]]
         all.append(("ico", icons.map { HandmadeBMP.icon($0) }))
+        let shapes = "<g fill='#f80'><circle r='9' cx='9' cy='9'/><text y='20' style='font-size:9px'>ab</text></g>"
+        all.append(
+            ("svg", [SVGTests.svg("viewBox='0 0 40 30'", shapes), SVGTests.svg("width='9'", "<!-- a -->" + shapes)]))
         if VipsLibrary.has("heifsave_buffer") {
             all.append(("avif", [try saved("heifsave_buffer", colour, ("compression", "av1"))]))
         }

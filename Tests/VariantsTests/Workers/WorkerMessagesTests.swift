@@ -29,6 +29,7 @@ import Testing
         limits.scans = 4
         limits.outputEdge = 5
         limits.profileBytes = 6
+        limits.damaged = .accept
         limits.seconds = 7.5
         limits.encodeSeconds = 2.5
         limits.formats = [.png, .tiff]
@@ -52,7 +53,7 @@ import Testing
     @Test func `requests, replies and stops arrive as they were sent`() throws {
         #expect(try WorkerRequest(Self.request.bytes) == Self.request)
         // A limit that is new here has to be in the message, and in this test.
-        #expect(Mirror(reflecting: Self.limits).children.count == 9)
+        #expect(Mirror(reflecting: Self.limits).children.count == 10)
         for reply in Self.replies { #expect(try WorkerReply(reply.bytes) == reply) }
         #expect(try WorkerStop(WorkerStop(id: 5).bytes).id == 5)
     }

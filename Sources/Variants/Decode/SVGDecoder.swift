@@ -1,0 +1,40 @@
+/// SVG, drawn by librsvg at the size that is wanted. It runs no scripts and, without an address of the document, opens
+/// nothing outside of it.
+enum SVGDecoder: OriginalDecoder {
+    static let format = ImageFormat.svg
+    static let loader = "svgload_buffer"
+    static let isOnByDefault = false
+    static let isForWorkersOnly = true
+    static let isDrawing = true
+    static let packages = (debian12: "libvips42 with librsvg2-2", debian13: "libvips42t64 with librsvg2-2")
+
+    static func recognises(_ file: ByteReader) -> Bool { SVGDocument(file) != nil }
+    static func nanosecondsPerPixel(_ header: ImageHeader) -> Double { 100 }
+    static func drawnBits(_ file: ByteReader) -> Double? { .infinity }
+
+    static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {
+        guard let document = SVGDocument(file) else { throw ImageHeader.damaged("SVG", "its root is cut short") }
+        guard document.width > 0, document.height > 0 else { throw ImageHeader.damaged("SVG", "its size is zero") }
+        // What is larger is refused all the same.
+        func pixels(_ edge: Double) -> Int { max(1, Int(min(edge, 33_554_432).rounded())) }
+        let (width, height) = (pixels(document.width), pixels(document.height))
+        try ImageHeader.checkSize("SVG", width, height)
+        try document.check()
+        return ImageHeader(format: .svg, width: width, height: height, hasAlpha: true)
+    }
+
+    static func details(_ file: ByteReader) -> ImageDetails { ImageDetails(colourSpace: .rgb, bitDepth: 8) }
+
+    static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image {
+        let header = try header(ByteReader(bytes))
+        guard let file = redrawn(bytes, PixelSize(width: header.width, height: header.height)) else {
+            throw ImageHeader.damaged("SVG", "its root is cut short")
+        }
+        // The root's size is in pixels. libvips' other resolutions scale that, too.
+        return try load(.stored(file), [])
+    }
+
+    static func redrawn(_ bytes: UnsafeRawBufferPointer, _ size: PixelSize) -> PixelStorage? {
+        SVGDocument(ByteReader(bytes))?.sized(size)
+    }
+}

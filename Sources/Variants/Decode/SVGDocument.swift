@@ -1,0 +1,223 @@
+import Glibc
+
+/// What our own code reads of an SVG: the root element with its size, and whether the document is one that a parser may
+/// be given. librsvg draws it.
+///
+/// Sizes are those that browsers give an `<img>`: SVG 2 §8.2 and §8.12, CSS Images 3 §5.3.
+struct SVGDocument {
+    /// In CSS pixels, before rounding.
+    let width: Double
+    let height: Double
+
+    private let file: ByteReader
+    /// Where the root's start tag has its attributes: from behind its name to its `>` or `/>`.
+    private let tag: Range<Int>
+    private let attributes: [(name: String, value: String, place: Range<Int>)]
+
+    /// Elements within elements; libxml2 has the same limit.
+    static let depthLimit = 256
+    /// Bytes that all entities of a document may come to.
+    static let entityLimit = 1 << 20
+
+    /// nil if the root is no `svg` element, in any namespace prefix, or is cut short.
+    init?(_ file: ByteReader) {
+        guard let start = Self.root(file)?.start else { return nil }
+        var at = start + 1
+        while let byte = file.byte(at), !Self.endsName(byte) { at += 1 }
+        let name = Self.text(file, start + 1..<at)
+        guard name == "svg" || name.hasSuffix(":svg"), let end = Self.endOfTag(file, start) else { return nil }
+        let last = file.byte(end - 2) == UInt8(ascii: "/") ? end - 2 : end - 1
+        self.file = file
+        tag = at..<max(at, last)
+        let found = Self.attributes(file, tag)
+        attributes = found
+        func value(_ name: String) -> String? { found.first { $0.name == name }?.value }
+        let box = (value("viewBox") ?? "").split { $0.isWhitespace || $0 == "," }.compactMap { Double($0) }
+        let isBox = box.count == 4 && box[2] > 0 && box[3] > 0 && (box[3] / box[2]).isNormal
+        let ratio = isBox ? box[3] / box[2] : nil
+        let size: (Double, Double) =
+            switch (value("width").flatMap(Self.pixels), value("height").flatMap(Self.pixels), ratio) {
+            case (let across?, let down?, _): (across, down)
+            case (let across?, nil, let ratio): (across, ratio.map { across * $0 } ?? 150)
+            case (nil, let down?, let ratio): (ratio.map { down / $0 } ?? 300, down)
+            // The largest of this ratio within 300 × 150.
+            case (nil, nil, let ratio?): (min(300, 150 / ratio), min(150, 300 * ratio))
+            case (nil, nil, nil): (300, 150)
+            }
+        (width, height) = size
+    }
+
+    /// A length in CSS pixels; nil if it is relative to what the picture is in, or invalid.
+    private static func pixels(_ text: String) -> Double? {
+        let text = Array(text.utf8.filter { $0 > 0x20 })
+        func isDigit(_ at: Int) -> Bool { at < text.count && (0x30...0x39).contains(text[at]) }
+        func isSign(_ at: Int) -> Bool { at < text.count && [0x2B, 0x2D].contains(text[at]) }
+        var end = isSign(0) ? 1 : 0
+        while isDigit(end) || end < text.count && text[end] == UInt8(ascii: ".") { end += 1 }
+        if end < text.count, text[end] | 0x20 == UInt8(ascii: "e"),
+            isDigit(end + 1) || isSign(end + 1) && isDigit(end + 2)
+        {
+            end += 2
+            while isDigit(end) { end += 1 }
+        }
+        let units = [
+            "": 1, "px": 1, "in": 96, "cm": 96 / 2.54, "mm": 9.6 / 2.54, "q": 2.4 / 2.54, "pt": 4.0 / 3, "pc": 16,
+            "em": 16,
+            "rem": 16, "ex": 8,
+        ]
+        guard let number = Double(String(decoding: text[..<end], as: UTF8.self)), number >= 0,
+            let unit = units[String(decoding: text[end...], as: UTF8.self).lowercased()]
+        else { return nil }
+        return number * unit
+    }
+
+    /// The document with a root of this size, on which what it shows is scaled.
+    func sized(_ size: PixelSize) -> PixelStorage {
+        var root: [UInt8] = []
+        var from = tag.lowerBound
+        for attribute in attributes where ["width", "height", "style"].contains(attribute.name) {
+            root += file.part(from, attribute.place.lowerBound - from).all
+            from = attribute.place.upperBound
+        }
+        root += file.part(from, tag.upperBound - from).all
+        var added = " width=\"\(size.width)\" height=\"\(size.height)\""
+        if !attributes.contains(where: { $0.name == "viewBox" }) { added += " viewBox=\"0 0 \(width) \(height)\"" }
+        if let style = attributes.first(where: { $0.name == "style" })?.value {
+            // The last declaration counts.
+            let value = style.replacing("\"", with: "&quot;")
+            added += " style=\"\(value);width:\(size.width)px;height:\(size.height)px\""
+        }
+        return PixelStorage(
+            [UInt8](file.part(0, tag.lowerBound).all) + root + Array(added.utf8)
+                + [UInt8](file.part(tag.upperBound).all))
+    }
+
+    /// Refuses what would take a parser's memory or stack, or lead out of the file.
+    func check() throws(RenderError) {
+        func refusal(_ problem: String) -> RenderError { RenderError(.undecodable, "an SVG \(problem) is not drawn") }
+        let (start, entities) = Self.root(file) ?? (0, 0..<0)
+        var (longest, at) = (0, entities.lowerBound)
+        let declarations = file.part(0, entities.upperBound)
+        while let found = declarations.firstOffset(of: UInt8(ascii: "<"), from: at) {
+            at = found + 1
+            guard declarations.matches("!ENTITY", at: at) else { continue }
+            at += 7
+            // White space, a name, white space, and a text in quotes; `%`, SYSTEM and PUBLIC are others.
+            func skip(_ isSkipped: (UInt8) -> Bool) {
+                while let byte = declarations.byte(at), isSkipped(byte) { at += 1 }
+            }
+            skip { $0 <= 0x20 }
+            if declarations.byte(at) == UInt8(ascii: "%") { throw refusal("with parameter entities") }
+            skip { $0 > 0x20 && $0 != 0x22 && $0 != 0x27 }
+            skip { $0 <= 0x20 }
+            guard let quote = declarations.byte(at), quote == 0x22 || quote == 0x27 else {
+                throw refusal("with entities outside the file")
+            }
+            guard let end = declarations.firstOffset(of: quote, from: at + 1) else { break }
+            let value = declarations.part(at + 1, end - at - 1)
+            if value.firstOffset(of: UInt8(ascii: "&"), from: 0) != nil
+                || value.firstOffset(of: UInt8(ascii: "%"), from: 0) != nil
+            {
+                throw refusal("with entities in entities")
+            }
+            longest = max(longest, value.count)
+            at = end + 1
+        }
+        if longest > 0 {
+            let references = file.all[start...].count { $0 == UInt8(ascii: "&") }
+            if references * longest > Self.entityLimit { throw refusal("whose entities take more than a megabyte") }
+        }
+        var depth = 0
+        at = start
+        while let open = file.firstOffset(of: UInt8(ascii: "<"), from: at) {
+            if file.byte(open + 1) == UInt8(ascii: "/") {
+                depth -= 1
+            } else if let kind = file.byte(open + 1), kind != UInt8(ascii: "!"), kind != UInt8(ascii: "?"),
+                let end = Self.endOfTag(file, open), file.byte(end - 2) != UInt8(ascii: "/")
+            {
+                depth += 1
+                if depth > Self.depthLimit { throw refusal("of elements nested more than \(Self.depthLimit) deep") }
+            }
+            guard let end = Self.endOfTag(file, open) else { return }
+            at = end
+        }
+    }
+
+    /// Where the root's start tag begins, behind declarations and comments, and where entities may be declared.
+    private static func root(_ file: ByteReader) -> (start: Int, entities: Range<Int>)? {
+        var at = file.matches([0xEF, 0xBB, 0xBF]) ? 3 : 0
+        var entities = 0..<0
+        while true {
+            while let byte = file.byte(at), byte == 0x20 || (9...13).contains(byte) { at += 1 }
+            guard file.byte(at) == UInt8(ascii: "<"), let next = file.byte(at + 1) else { return nil }
+            if next != UInt8(ascii: "!"), next != UInt8(ascii: "?") { return (at, entities) }
+            guard let end = endOfTag(file, at) else { return nil }
+            if file.matches("<!DOCTYPE", at: at) { entities = at..<end }
+            at = end
+        }
+    }
+
+    /// The offset behind what begins with a `<`: a tag, a comment, a processing instruction, CDATA, or a document type
+    /// with its declarations.
+    private static func endOfTag(_ file: ByteReader, _ start: Int, isDeclaration: Bool = false) -> Int? {
+        func behind(_ end: StaticString, _ from: Int) -> Int? {
+            var at = from
+            while let found = file.firstOffset(of: end.utf8Start[0], from: at) {
+                if file.matches(end, at: found) { return found + end.utf8CodeUnitCount }
+                at = found + 1
+            }
+            return nil
+        }
+        if file.matches("<!--", at: start) { return behind("-->", start + 4) }
+        if file.matches("<?", at: start) { return behind("?>", start + 2) }
+        if file.matches("<![CDATA[", at: start) { return behind("]]>", start + 9) }
+        var at = start + 1
+        while let byte = file.byte(at) {
+            switch byte {
+            case UInt8(ascii: ">"): return at + 1
+            case 0x22, 0x27:
+                guard let end = file.firstOffset(of: byte, from: at + 1) else { return nil }
+                at = end + 1
+            // Declarations, comments among them, in the brackets of a document type.
+            case UInt8(ascii: "<"):
+                guard !isDeclaration, file.matches("<!DOCTYPE", at: start),
+                    let end = endOfTag(file, at, isDeclaration: true)
+                else { return nil }
+                at = end
+            default: at += 1
+            }
+        }
+        return nil
+    }
+
+    private static func attributes(
+        _ file: ByteReader, _ tag: Range<Int>
+    ) -> [(name: String, value: String, place: Range<Int>)] {
+        var found: [(String, String, Range<Int>)] = []
+        var at = tag.lowerBound
+        while at < tag.upperBound {
+            let start = at
+            while at < tag.upperBound, let byte = file.byte(at), !endsName(byte) { at += 1 }
+            let name = text(file, start..<at)
+            if name.isEmpty {
+                at += 1
+                continue
+            }
+            while at < tag.upperBound, let byte = file.byte(at), byte <= 0x20 || byte == UInt8(ascii: "=") { at += 1 }
+            guard let quote = file.byte(at), quote == 0x22 || quote == 0x27,
+                let end = file.firstOffset(of: quote, from: at + 1), end < tag.upperBound
+            else { continue }
+            found.append((name, text(file, at + 1..<end), start..<end + 1))
+            at = end + 1
+        }
+        return found
+    }
+
+    private static func endsName(_ byte: UInt8) -> Bool {
+        byte <= 0x20 || [UInt8(ascii: "="), UInt8(ascii: ">"), UInt8(ascii: "/"), 0x22, 0x27].contains(byte)
+    }
+
+    private static func text(_ file: ByteReader, _ range: Range<Int>) -> String {
+        String(decoding: file.part(range.lowerBound, range.count).all, as: UTF8.self)
+    }
+}
