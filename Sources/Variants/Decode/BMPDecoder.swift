@@ -13,9 +13,11 @@ enum BMPDecoder: OriginalDecoder {
 
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {
         let bitmap = try bitmap(file)
-        return ImageHeader(
+        var header = ImageHeader(
             format: .bmp, width: bitmap.width, height: bitmap.height, hasAlpha: bitmap.hasAlpha,
             profileBytes: bitmap.profile.count, hasFewColours: bitmap.bits <= 8)
+        header.hold(bytesPerPixel: bitmap.hasAlpha ? 4 : 3)
+        return header
     }
 
     static func details(_ file: ByteReader) -> ImageDetails {

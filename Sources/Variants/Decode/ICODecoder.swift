@@ -22,6 +22,7 @@ enum ICODecoder: OriginalDecoder {
             header = ImageHeader(
                 format: .ico, width: bitmap.width, height: bitmap.height, hasAlpha: true,
                 hasFewColours: bitmap.bits <= 8)
+            header.hold(bytesPerPixel: 4)
         }
         header.pages = max(1, file.uint16(4, .little) ?? 1)
         return header
