@@ -84,8 +84,11 @@ struct FetchStage: Sendable {
     func look(
         _ finding: CacheFinding, _ admitted: AdmittedRequest
     ) async throws(PipelineError) -> (header: Result<ImageHeader, RenderError>, count: Int) {
-        let found = try await find(finding, admitted)
-        if found.status == 304, let known = finding.record, let header = known.header {
+        var asked = finding
+        // Why it is no picture only the bytes tell.
+        if asked.record?.header == nil { asked.record = nil }
+        let found = try await find(asked, admitted)
+        if found.status == 304, let known = asked.record, let header = known.header {
             return (.success(header), known.length)
         }
         let bytes = try await bytes(of: found, admitted)
