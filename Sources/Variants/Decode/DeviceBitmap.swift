@@ -8,7 +8,7 @@ struct DeviceBitmap {
     let width: Int
     let height: Int
     let bits: Int
-    /// An embedded ICC profile; empty if there is none.
+    /// The embedded ICC profile; empty without one.
     let profile: ByteReader
 
     private let isTopDown: Bool

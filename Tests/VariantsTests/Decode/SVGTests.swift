@@ -185,7 +185,7 @@ import Testing
     }
 }
 
-/// A listening socket that only counts whether somebody connected.
+/// A listening socket that tells whether a client has connected.
 private struct CountingListener {
     let port: UInt16
     private let socket: Int32
