@@ -147,6 +147,9 @@ public final class ImagePipeline: Sendable {
     /// Counters of the render workers; nil if renders run in this process.
     public var workerStatistics: WorkerStatistics? { (renderer as? WorkerPool)?.statistics }
 
+    /// The transport for buckets, unless a program has its own.
+    package var buckets: S3Transport? { transports["s3"] as? S3Transport }
+
     /// Whether only sources that `sources.allow` names are fetched.
     package var admitsListedSourcesOnly: Bool { !admit.sources.allow.isEmpty }
 

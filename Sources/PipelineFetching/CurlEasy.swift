@@ -60,7 +60,7 @@ final class CurlEasy {
         }
         if let host = request.host { isTaken = isTaken && configure(host) }
         if let signature = request.signature { isTaken = isTaken && sign(signature) }
-        if request.method != "GET" { isTaken = isTaken && configure(request.method, request.body) }
+        if request.method != "GET" { isTaken = isTaken && configure(request) }
         return isTaken
     }
 
@@ -126,11 +126,14 @@ final class CurlEasy {
     }
 
     /// Sets the method and body of a request that may change state; `reset` undoes them.
-    private func configure(_ method: String, _ body: [UInt8]) -> Bool {
-        // On a reused connection libcurl would send it again if the origin closes without a response.
-        var statuses = [
-            ccurl_set_long(handle, CURLOPT_FRESH_CONNECT, 1), ccurl_set_long(handle, CURLOPT_FORBID_REUSE, 1),
-        ]
+    private func configure(_ request: TransferRequest) -> Bool {
+        let (method, body) = (request.method, request.body)
+        var statuses: [CURLcode] = []
+        if !request.isRepeatable {
+            // On a reused connection libcurl would send it again if the origin closes without a response.
+            statuses.append(ccurl_set_long(handle, CURLOPT_FRESH_CONNECT, 1))
+            statuses.append(ccurl_set_long(handle, CURLOPT_FORBID_REUSE, 1))
+        }
         // Methods that anticipate content send its length even if there is none (RFC 9110 §8.6).
         if !body.isEmpty || ["POST", "PUT", "PATCH"].contains(method) {
             var copied = body

@@ -139,7 +139,7 @@ package final class CurlTransport: Transport {
             fields + mark + (request.signature?.fields ?? [])
                 + (host?.additions(to: fields, trace: request.traceFields) ?? [])
                 + (partial?.requestFields ?? []),
-            url, method: request.method)
+            url, method: request.method, isSigned: request.signature != nil)
         let loop = try running(url)
         let isTrial = try passBreaker(url)
         let hop = TransferRequest(
@@ -148,7 +148,7 @@ package final class CurlTransport: Transport {
             onProgress: onProgress, followsRedirects: request.followsRedirects,
             acceptsFile: request.acceptsFile, onInterim: request.onInterim,
             resuming: partial, host: host, signature: request.signature, isTrusted: request.isTrusted,
-            hooks: hooks)
+            isRepeatable: request.isToStore, hooks: hooks)
         let transfer = Transfer(hop, self.settings)
         let result: Result<RawResponse, FetchError>
         if Task.isCancelled {
@@ -232,14 +232,15 @@ package final class CurlTransport: Transport {
 
     /// Field lines for libcurl, without the connection fields, which the transport writes.
     private static func lines(
-        _ fields: [HeaderField], _ url: SourceURL, method: String
+        _ fields: [HeaderField], _ url: SourceURL, method: String, isSigned: Bool
     ) throws(FetchError) -> [[UInt8]] {
         var lines: [[UInt8]] = []
         if method == "GET" {
             if fields.first("accept") == nil { lines.append(accept) }
         } else {
-            // By default libcurl would wait for a 100 before it sends the body, and would declare the body a form.
-            lines.append(FieldSyntax.bytes("Expect:") + [0])
+            // By default libcurl would wait for a 100 before it sends the body, and would declare the body a form. A line
+            // that leaves a field out would be signed (libcurl 7.88).
+            if !isSigned { lines.append(FieldSyntax.bytes("Expect:") + [0]) }
             if fields.first("content-type") == nil { lines.append(FieldSyntax.bytes("Content-Type:") + [0]) }
         }
         for field in fields where !own.contains(field.name.lowercased()) {

@@ -31,8 +31,8 @@ package struct RetryingTransport<Base: Transport>: Transport {
     ) async throws(FetchError) -> FetchedResponse {
         var attempt = 0
         var request = request
-        // A request that may change state is sent only once (RFC 9110 §9.2.2).
-        let retries = request.method == "GET" ? configuration.retries : 0
+        // A request that may change state is sent only once (RFC 9110 §9.2.2). Putting an object twice is putting it once.
+        let retries = request.method == "GET" || request.isToStore ? configuration.retries : 0
         let progress = retries > 0 ? onProgress.map(Self.neverBackwards) : onProgress
         while true {
             let outcome: Result<FetchedResponse, FetchError>
@@ -53,7 +53,7 @@ package struct RetryingTransport<Base: Transport>: Transport {
             guard attempt < retries,
                 let seconds = RetryDelay.seconds(
                     after: outcome, attempt: attempt, configuration: configuration,
-                    jitter: Double.random(in: 0.5...1), canResume: request.resuming != nil)
+                    jitter: Double.random(in: 0.5...1), canResume: request.resuming != nil, isToStore: request.isToStore)
             else { return try outcome.get() }
             attempt += 1
             do {
@@ -92,17 +92,18 @@ enum RetryDelay {
     /// - Parameters:
     ///   - attempt: retries made so far; each doubles the delay.
     ///   - canResume: whether the next attempt would request only the rest of the body, so that a stall is retried.
+    ///   - isToStore: whether a store answers, whose 500 says no more than that something failed inside.
     ///   - jitter: 0.5…1, multiplies the delay so that many callers do not return at once.
     static func seconds(
         after outcome: Result<FetchedResponse, FetchError>, attempt: Int, configuration: FetchConfiguration,
-        jitter: Double, canResume: Bool = false
+        jitter: Double, canResume: Bool = false, isToStore: Bool = false
     ) -> Double? {
         let backoff = configuration.retrySeconds * Double(1 << min(attempt, 16)) * jitter
         switch outcome {
         case .failure(let error):
             return codes.contains(error.code) || (canResume && error.code == .stalled) ? backoff : nil
         case .success(let response):
-            guard statuses.contains(response.status) else { return nil }
+            guard statuses.contains(response.status) || (isToStore && response.status == 500) else { return nil }
             guard let text = response.fields.first("retry-after") else { return backoff }
             let asked: Double
             if let seconds = FieldLines.deltaSeconds(text) {

@@ -38,6 +38,8 @@ struct TransferRequest: Sendable {
     var signature: RequestSignature?
     /// Whether the host may have a private address.
     var isTrusted = false
+    /// Whether it may be sent twice, and so over a connection that is reused.
+    var isRepeatable = false
     var hooks = TransportHooks()
 }
 

@@ -68,6 +68,8 @@ public struct FetchRequest: Sendable, Hashable {
     var source: SourceURL?
     /// Whether the settings name the host, so that its address may be a private one. Default false.
     var isTrusted = false
+    /// Whether it goes to an object store, where a PUT may be repeated and a 500 is worth another attempt. Default false.
+    var isToStore = false
     /// The beginning of the response that an earlier attempt received; only the rest is requested.
     var resuming: PartialResponse?
     /// The redirects that an earlier attempt followed; the origin is asked where they led.

@@ -1,7 +1,11 @@
+import enum Crypto.Insecure
 package import struct Crypto.SHA256
 
 /// SHA-256 as 64 lower-case hexadecimal digits.
 package func sha256Hex(_ bytes: [UInt8]) -> String { hex(SHA256.hash(data: bytes)) }
+
+/// MD5, which stores name and check objects by: no protection from anybody.
+package func md5(_ bytes: [UInt8]) -> [UInt8] { Array(Insecure.MD5.hash(data: bytes)) }
 
 /// SHA-256 of UTF-8 text, as 64 lower-case hexadecimal digits.
 package func sha256Hex(_ text: String) -> String { sha256Hex(Array(text.utf8)) }

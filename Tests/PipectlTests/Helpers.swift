@@ -110,6 +110,6 @@ struct ScriptedRenderer: BatchRendering {
             outcome: source.source.contains("cached") ? .disk : .rendered, originalOutcome: .network, collapsed: false,
             bytes: bytes.count, width: 30, height: 20, format: "png", digest: sha256Hex(source.source),
             milliseconds: Timings())
-        return .variant(BatchVariant(bytes: bytes, fileExtension: "png", item: item))
+        return .variant(BatchVariant(bytes: bytes, fileExtension: "png", mediaType: "image/png", item: item))
     }
 }

@@ -75,9 +75,12 @@ struct RequestSignature: Sendable, Hashable, CustomStringConvertible, CustomRefl
     var description: String { "signature of \(region)" }
     var customMirror: Mirror { Mirror(self, children: []) }
 
-    /// Fields that are signed with the others. The body is not: it is empty, or sent over TLS.
+    /// SHA-256 of the body, which is signed too; nil, the default, for requests without one.
+    var digest: String?
+
+    /// Fields that are signed with the others.
     var fields: [HeaderField] {
-        [HeaderField("x-amz-content-sha256", "UNSIGNED-PAYLOAD")]
+        [HeaderField("x-amz-content-sha256", digest ?? "UNSIGNED-PAYLOAD")]
             + (token.map { [HeaderField("x-amz-security-token", $0)] } ?? [])
     }
 }

@@ -40,6 +40,20 @@ actor S3CredentialChain {
         }
     }
 
+    /// Those that are found when looked for again, because a store refused these; nil if they are the same.
+    func renewed(_ refused: RequestSignature, _ given: S3Credentials?) async throws(FetchError) -> RequestSignature? {
+        let profile: String
+        switch given {
+        case .anonymous, .key: return nil
+        case .profile(let name): profile = name
+        case nil: profile = ""
+        }
+        // Another request may have renewed them meanwhile.
+        if found[profile]?.signature?.keyID == refused.keyID { found[profile] = nil }
+        let fresh = try await signature(given, region: refused.region)
+        return fresh?.keyID == refused.keyID && fresh?.token == refused.token ? nil : fresh
+    }
+
     private static func with(_ region: String, _ signature: RequestSignature) -> RequestSignature {
         var signature = signature
         signature.region = region

@@ -19,10 +19,17 @@ struct S3Failure: Sendable {
         return value.isEmpty || value.utf8.count > 100 ? nil : String(value)
     }
 
+    /// Whether others than the credentials that were sent may do.
+    var isOfCredentials: Bool {
+        ["ExpiredToken", "TokenRefreshRequired", "InvalidAccessKeyId", "InvalidToken"].contains(code)
+    }
+
     /// The sentence for messages; nil if the status says it all.
     ///
-    /// - Parameter isSigned: whether the request had credentials.
-    func remedy(_ status: Int, bucket: String, isSigned: Bool) -> String? {
+    /// - Parameters:
+    ///   - isSigned: whether the request had credentials.
+    ///   - permission: what the request needs instead of reading an object.
+    func remedy(_ status: Int, bucket: String, isSigned: Bool, permission: String? = nil) -> String? {
         switch code {
         case "NoSuchKey": "the bucket `\(bucket)` has no such object"
         case "NoSuchVersion": "the object has no such version"
@@ -41,7 +48,8 @@ struct S3Failure: Sendable {
             status != 403
                 ? nil
                 : isSigned
-                    ? "the store refuses these credentials the object; allow them `s3:GetObject`, "
+                    ? permission.map { "the store refuses these credentials; allow them `\($0)`" }
+                        ?? "the store refuses these credentials the object; allow them `s3:GetObject`, "
                         + "and `s3:ListBucket` to learn what is missing"
                     : "the store refuses requests without credentials; give `s3.credentials`, or AWS_ACCESS_KEY_ID and "
                         + "AWS_SECRET_ACCESS_KEY"

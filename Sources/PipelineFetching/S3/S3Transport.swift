@@ -1,5 +1,6 @@
 import Glibc
 import HTTPCaching
+import PipelineSupport
 import Synchronization
 
 /// Fetches objects of S3-compatible stores: signs requests for `s3://BUCKET/KEY`, and says what a store's errors mean.
@@ -32,19 +33,38 @@ package final class S3Transport: Transport {
         guard request.method == "GET" else {
             throw FetchError(.protocolViolation, request.url, "objects of a store are only read")
         }
+        let store = configuration.store(of: request.url.host)
+        let (response, failure, isSigned) = try await exchange(request, onProgress)
+        return answer(response, to: request, store, failure, isSigned: isSigned)
+    }
+
+    /// Asks again, once each, in the region that the store names and with other credentials than it refuses.
+    func exchange(
+        _ request: FetchRequest, _ onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)? = nil
+    ) async throws(FetchError) -> (FetchedResponse, S3Failure?, isSigned: Bool) {
         let bucket = request.url.host
         let store = configuration.store(of: bucket)
-        let region = regions.withLock { $0[bucket] } ?? store.region ?? credentials.region
-        let signature = try await credentials.signature(store.credentials, region: region)
-        let (response, failure) = try await ask(request, store, region, signature, onProgress)
-        guard let right = failure?.region ?? Self.region(in: response), right != region,
-            [301, 307, 400, 403].contains(response.status)
-        else { return answer(response, to: request, store, failure, isSigned: signature != nil) }
-        regions.withLock { $0[bucket] = right }
-        var again = signature
-        again?.region = right
-        let (second, other) = try await ask(request, store, right, again, onProgress)
-        return answer(second, to: request, store, other, isSigned: signature != nil)
+        var region = regions.withLock { $0[bucket] } ?? store.region ?? credentials.region
+        var signature = try await credentials.signature(store.credentials, region: region)
+        var (hasMoved, hasRenewed) = (false, false)
+        while true {
+            let (response, failure) = try await ask(request, store, region, signature, onProgress)
+            if !hasMoved, let right = failure?.region ?? Self.region(in: response), right != region,
+                [301, 307, 400, 403].contains(response.status)
+            {
+                hasMoved = true
+                regions.withLock { $0[bucket] = right }
+                region = right
+                signature?.region = right
+            } else if !hasRenewed, failure?.isOfCredentials == true, let refused = signature,
+                let renewed = try await credentials.renewed(refused, store.credentials)
+            {
+                hasRenewed = true
+                signature = renewed
+            } else {
+                return (response, failure, signature != nil)
+            }
+        }
     }
 
     private func ask(
@@ -53,10 +73,12 @@ package final class S3Transport: Transport {
     ) async throws(FetchError) -> (FetchedResponse, S3Failure?) {
         var asked = request
         asked.url = try Self.url(of: request.url, store, region)
-        asked.source = request.url
+        asked.source = request.source ?? request.url
+        asked.isToStore = true
         // A signature holds for one host, and a store that moves a bucket says where to in its own way.
         asked.followsRedirects = false
         asked.signature = signature
+        if !request.body.isEmpty { asked.signature?.digest = sha256Hex(request.body) }
         asked.isTrusted = store.endpoint != nil
         asked.fields.removeAll { FieldLines.isSameName($0.name, "authorization") }
         let response = try await base.fetch(asked, onProgress: onProgress)

@@ -11,8 +11,9 @@ extension SourceURL {
     /// The key is percent-decoded once and written in one canonical way. Spaces, letters beyond ASCII and `#` may stand as
     /// they are; a `?` of the key has to be `%3F`.
     ///
+    /// - Parameter isFolder: whether it names what is below `KEY/`, or with no key the whole bucket; the path ends in `/`.
     /// - Throws: `SourceError` for a malformed bucket, a missing key, dot segments, another query and control characters.
-    package init?(s3 text: String) throws(SourceError) {
+    package init?(s3 text: String, isFolder: Bool = false) throws(SourceError) {
         guard text.utf8.prefix(5).elementsEqual("s3://".utf8) || text.utf8.prefix(5).elementsEqual("S3://".utf8) else {
             return nil
         }
@@ -41,8 +42,10 @@ extension SourceURL {
             query = "versionId=" + Self.canonical(Self.percentDecoded(String(given.dropFirst(10))), keeping: nil)
             key = key[..<mark]
         }
-        guard !key.isEmpty else { throw SourceError(.malformed, text, "names no object; write s3://BUCKET/KEY") }
-        let name = Self.percentDecoded(String(decoding: key, as: UTF8.self))
+        guard !isFolder || query == nil else { throw SourceError(.malformed, text, "names a version of an object, no folder") }
+        guard isFolder || !key.isEmpty else { throw SourceError(.malformed, text, "names no object; write s3://BUCKET/KEY") }
+        var name = Self.percentDecoded(String(decoding: key, as: UTF8.self))
+        if isFolder, !name.isEmpty, name.last != UInt8(ascii: "/") { name.append(UInt8(ascii: "/")) }
         // As part of a URL they would lead to another object, or to another bucket.
         guard
             !name.split(separator: UInt8(ascii: "/")).contains(where: { [[0x2E], [0x2E, 0x2E]].contains(Array($0)) })
@@ -51,7 +54,7 @@ extension SourceURL {
     }
 
     /// Bytes as S3 wants them signed: everything percent-encoded but unreserved characters.
-    static func canonical(_ bytes: [UInt8], keeping kept: UInt8?) -> String {
+    package static func canonical(_ bytes: [UInt8], keeping kept: UInt8?) -> String {
         let encoded = bytes.flatMap { isUnreserved($0) || $0 == kept ? [$0] : percentEncoded($0) }
         return String(decoding: encoded, as: UTF8.self)
     }

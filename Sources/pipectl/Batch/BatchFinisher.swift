@@ -1,6 +1,23 @@
 import Glibc
 import Pipeline
 
+/// An item and its output, which may be written already.
+struct BatchOutput: Sendable {
+    /// What the report says: of an item whose output is not written, that it failed.
+    var line: ItemJSON
+    /// What is to be written to `line.output`, or is; nil if there is nothing.
+    var variant: BatchVariant?
+
+    /// - Parameter isNew: false if the file already held these bytes.
+    mutating func isWritten(_ isNew: Bool) {
+        guard let item = variant?.item else { return }
+        let path = line.output
+        line = item
+        line.output = path
+        line.written = isNew
+    }
+}
+
 /// Names, writes, counts, reports and shows finished items, in input order.
 ///
 /// `@unchecked Sendable`: only jobs of the runner's writing thread touch it.
@@ -29,8 +46,10 @@ final class BatchFinisher: @unchecked Sendable {
             throw CommandFailure(.usage, error.message)
         }
         do throws(FileError) {
-            try AtomicOutput.makeFolder(folder)
-            guard access(folder, W_OK | X_OK) == 0 else { throw FileError("write", folder) }
+            if options.bucket == nil {
+                try AtomicOutput.makeFolder(folder)
+                guard access(folder, W_OK | X_OK) == 0 else { throw FileError("write", folder) }
+            }
             for path in [options.galleryPath, options.reportPath] {
                 // Opening truncates: check first that neither path is one of the sources.
                 if let path, path != "-", let reason = Self.refusal(path, sources) {
@@ -56,35 +75,41 @@ final class BatchFinisher: @unchecked Sendable {
 
     deinit { if report >= 0 { close(report) } }
 
-    func finish(_ item: BatchItem, _ outcome: BatchOutcome) {
-        var line = ItemJSON(source: item.source.source, recipe: item.canonical, outcome: .failed)
-        var bytes: [UInt8]?
+    /// Names the output of an item, in input order, and writes it if it is a file.
+    func output(_ item: BatchItem, _ outcome: BatchOutcome) -> BatchOutput {
+        var output = BatchOutput(
+            line: ItemJSON(source: item.source.source, recipe: item.canonical, outcome: .failed))
         switch outcome {
         case .failure(let failure):
-            line.error = failure
-            if item.source.isFound, failure.code == .notAnImage { line.outcome = .skipped }
+            output.line.error = failure
+            if item.source.isFound, failure.code == .notAnImage { output.line.outcome = .skipped }
         case .variant(let variant):
             // An item whose output fails has only these members.
-            line.key = variant.item.key
-            line.originalOutcome = variant.item.originalOutcome
-            line.collapsed = variant.item.collapsed
-            line.damaged = variant.item.damaged
-            line.milliseconds = variant.item.milliseconds
+            output.line.key = variant.item.key
+            output.line.originalOutcome = variant.item.originalOutcome
+            output.line.collapsed = variant.item.collapsed
+            output.line.damaged = variant.item.damaged
+            output.line.milliseconds = variant.item.milliseconds
             do {
-                let path = folder + "/" + (try namer.name(for: naming(item, variant)))
-                line.output = path
-                let isWritten = try AtomicOutput.write(
-                    variant.bytes, to: path, makeFolders: true, refusal: sources.refusal)
-                line = variant.item
-                line.output = path
-                line.written = isWritten
-                bytes = variant.bytes
+                let name = try namer.name(for: naming(item, variant))
+                let path = options.bucket?.object(name) ?? folder + "/" + name
+                output.line.output = path
+                output.variant = variant
+                guard options.bucket == nil else { break }
+                output.isWritten(
+                    try AtomicOutput.write(variant.bytes, to: path, makeFolders: true, refusal: sources.refusal))
             } catch let error as NameError {
-                line.error = BatchFailure(code: .badName, message: error.message)
+                output.line.error = BatchFailure(code: .badName, message: error.message)
             } catch {
-                line.error = BatchFailure(code: .outputFailed, message: "\(error)")
+                output.line.error = BatchFailure(code: .outputFailed, message: "\(error)")
             }
         }
+        return output
+    }
+
+    /// Counts, reports and shows an item, in input order.
+    func finish(_ output: BatchOutput) {
+        let line = output.line
         summary.count(line)
         tell(line)
         if report >= 0 {
@@ -98,7 +123,7 @@ final class BatchFinisher: @unchecked Sendable {
             }
         }
         do {
-            try gallery?.add(line, bytes: bytes)
+            try gallery?.add(line, bytes: line.error == nil ? output.variant?.bytes : nil)
         } catch {
             summary.problems.append("the gallery was not written: \(error)")
             gallery = nil

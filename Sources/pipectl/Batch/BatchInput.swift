@@ -5,7 +5,7 @@ import PipelineSupport
 struct BatchSource: Sendable, Hashable {
     /// The source as given; for a file found in a folder, DIR/relative path.
     var source: String
-    /// The file's folder relative to the folder argument; empty for other sources.
+    /// The file's folder relative to the folder argument, also of an object of a bucket; empty for other sources.
     var folder = ""
     /// The output name that a manifest sets for this source.
     var name: String?
@@ -13,6 +13,8 @@ struct BatchSource: Sendable, Hashable {
     var recipes: [String]?
     /// Whether the source was found while reading a folder rather than named by the user.
     var isFound = false
+    /// The bytes of an object, if a bucket was listed.
+    var length: Int?
 }
 
 /// What the input yields: a source, or an unusable line or folder, which becomes a failed item and does not stop the
@@ -27,7 +29,8 @@ enum BatchEntry: Sendable, Hashable {
 
 /// The sources of a batch, pulled one at a time: neither lists nor manifests are ever loaded whole.
 ///
-/// An argument is tried, in this order, as: `-` (standard input; its format is detected from its first line), a URL, an
+/// An argument is tried, in this order, as: `-` (standard input; its format is detected from its first line), a folder of a
+/// bucket (`s3://BUCKET/PREFIX/`; without the slash if its name has no dot and something is below it), a URL, an
 /// existing folder (read recursively, in byte order of names), an existing file (`.jsonl`, `.ndjson`: JSON Lines;
 /// `.csv`: CSV; `.txt`, `.list`, `.urls`: one source per line; others: a picture), a glob (`*`, `?`, `[`). Anything
 /// else is passed on as a source that the pipeline will report as not found.
@@ -36,7 +39,9 @@ struct BatchInput: Sequence {
     /// Folders skipped inside folder arguments: the output and the cache, so that a run does not read its own results.
     var excludedFolders: [String] = []
     /// Whether a source is an output of the batch, which is left out.
-    var isOwnOutput: @Sendable (String) -> Bool = { _ in false }
+    var isOwnOutput: @Sendable (BatchSource) -> Bool = { _ in false }
+    /// Lists buckets; without it each URL is a source.
+    var buckets: S3Transport?
     /// Polled while waiting for standard input; true ends the input.
     var isInterrupted: @Sendable () -> Bool = { false }
 
@@ -49,9 +54,10 @@ struct BatchInput: Sequence {
     }
 
     /// The number of items, counting `defaultRecipes` for each source without recipes of its own; nil if standard input
-    /// is among the arguments, since it can be read only once. Walks the whole input.
+    /// is among the arguments, since it can be read only once, or a bucket, since listing one takes long. Walks the whole
+    /// input.
     func itemCount(defaultRecipes: Int) -> Int? {
-        if arguments.contains("-") { return nil }
+        if arguments.contains(where: { $0 == "-" || BucketReader.folder($0) != nil }) { return nil }
         return reduce(0) { total, entry in
             switch entry {
             case .source(let source): total + (source.recipes?.count ?? defaultRecipes)
@@ -70,6 +76,7 @@ struct BatchInput: Sequence {
                 return "\(argument) holds no files"
                     + (isOutputInside ? " but those of the output folder and the cache, which are left out" : "")
             case .lines, .jsonLines, .csv: return "\(argument) names no sources"
+            case _ where BucketReader.folder(argument) != nil: return "\(argument) holds no objects"
             default: return argument == "-" ? "stdin names no sources" : "\(argument) holds no files"
             }
         }
@@ -99,7 +106,7 @@ struct BatchInput: Sequence {
 
         mutating func next() -> BatchEntry? {
             guard let entry = nextOfAll() else { return nil }
-            if case .source(let source) = entry, input.isOwnOutput(source.source) { return .ownOutput }
+            if case .source(let source) = entry, input.isOwnOutput(source) { return .ownOutput }
             return entry
         }
 
@@ -124,6 +131,12 @@ struct BatchInput: Sequence {
             if argument == "-" {
                 let lines = LineReader(descriptor: STDIN_FILENO, name: "stdin", isInterrupted: input.isInterrupted)
                 current = SniffingReader(lines)
+                return nil
+            }
+            if let buckets = input.buckets, let folder = BucketReader.folder(argument) {
+                current = BucketReader(
+                    folder, in: buckets, named: argument, excluding: input.excludedFolders,
+                    isInterrupted: input.isInterrupted)
                 return nil
             }
             if argument.firstRange(of: "://") != nil { return .source(BatchSource(source: argument)) }

@@ -16,6 +16,7 @@ struct BatchVariant: Sendable {
     var bytes: [UInt8]
     /// The extension without its dot.
     var fileExtension: String
+    var mediaType: String
     /// What the report says of the variant once it is written.
     var item: ItemJSON
 }
@@ -29,6 +30,8 @@ struct BatchOptions: Sendable {
     /// The recipes as written on the command line; those of a manifest replace them.
     var recipes: [String]
     var outputFolder: String
+    /// Where that is, if it is no folder of this machine.
+    var bucket: BucketOutput?
     /// The template of output names; nil for the default of `OutputNamer`.
     var nameTemplate: String?
     var reportPath: String?
@@ -50,7 +53,8 @@ struct BatchOptions: Sendable {
 /// its decode, and names, writes and reports items in input order. One bad item never stops the rest.
 ///
 /// At most `concurrency` sources render at once. No source is pulled while four times as many items are pulled but not
-/// yet written, which bounds memory when an early item is slow. Input and output each have their own thread.
+/// yet written, which bounds memory when an early item is slow. Input and output each have their own thread. Objects of a
+/// bucket are written at once, as each takes long.
 struct BatchRunner<Renderer: BatchRendering>: Sendable {
     let renderer: Renderer
     let options: BatchOptions
@@ -59,6 +63,7 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
         case pulled([BatchItem])
         /// The first number is the item's; the second is that of the first item in the group pulled with it.
         case rendered(Int, Int, BatchItem, BatchOutcome)
+        case written(Int, BatchOutput)
     }
 
     /// Runs until the input ends or an interruption is requested, then waits for the renders in progress.
@@ -66,14 +71,14 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
     /// - Throws: if the output cannot be written at all, or no worker can be started before anything was rendered.
     func run(_ input: BatchInput) async throws(CommandFailure) -> BatchSummary {
         // Created first: `BatchFinisher` creates the output folder.
-        let sources = SourceGuard(input, outputFolder: options.outputFolder)
+        let sources = SourceGuard(input, outputFolder: options.outputFolder, options.bucket)
         let finisher = try BatchFinisher(options, sources: sources)
         let producer = BatchProducer(input, options, sources: sources)
         let reading = OwnedThreads(count: 1)
         let writing = OwnedThreads(count: 1)
         let concurrency = max(1, options.concurrency)
         let window = concurrency * 4
-        let renderer = renderer
+        let (renderer, options) = (renderer, options)
         let isInterrupted = options.isInterrupted
         let unable = await withTaskGroup(of: Step.self) { group in
             /// Why nothing can be rendered, which is then true of every item.
@@ -86,7 +91,9 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
             var hasEnded = false
             var pulled = 0
             var finished = 0
+            var named = 0
             var waiting: [Int: (BatchItem, BatchOutcome)] = [:]
+            var written: [Int: BatchOutput] = [:]
             while true {
                 if !hasEnded, !isPulling, running.count < concurrency, pulled - finished < window {
                     if isInterrupted() {
@@ -128,10 +135,26 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
                     waiting[number] = (item, outcome)
                     running[first, default: 1] -= 1
                     if running[first] == 0 { running[first] = nil }
+                case .written(let number, let output): written[number] = output
                 }
-                while let (item, outcome) = waiting.removeValue(forKey: finished) {
+                while let (item, outcome) = waiting.removeValue(forKey: named) {
+                    let number = named
+                    named += 1
+                    let output = await writing.run { finisher.output(item, outcome) }
+                    guard let bucket = options.bucket, output.variant != nil else {
+                        written[number] = output
+                        continue
+                    }
+                    group.addTask {
+                        let result = await bucket.write(output) { path in
+                            await writing.run { sources.refusal(replacing: path) }
+                        }
+                        return .written(number, result)
+                    }
+                }
+                while let output = written.removeValue(forKey: finished) {
                     finished += 1
-                    await writing.run { finisher.finish(item, outcome) }
+                    await writing.run { finisher.finish(output) }
                 }
             }
             return hasRendered ? nil : unable

@@ -7,15 +7,16 @@ import Variants
 struct BatchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "batch",
-        abstract: "Render variants of many sources into a folder.",
+        abstract: "Render variants of many sources into a folder or a bucket.",
         discussion: """
-            Inputs are files, folders (read recursively), globs, URLs, lists of sources (.txt), JSON Lines (.jsonl) and CSV
-            manifests; - reads a list from stdin. A second run uses the caches and leaves unchanged files untouched.
+            Inputs are files, folders (read recursively; so are s3://BUCKET/PREFIX/), globs, URLs, lists of sources (.txt),
+            JSON Lines (.jsonl) and CSV manifests; - reads a list from stdin. A second run uses the caches and leaves unchanged files untouched.
 
             Examples:
               pipectl batch photos/ -r thumbnail:320x240 -o out
               pipectl batch urls.txt -r thumbnail:200:fill,circle,webp -r scaled:0.5 -o out
               pipectl batch photos/ -r thumbnail:200 -o out --gallery out/index.html
+              pipectl batch s3://photos/2026/ -r thumbnail:200 -o s3://thumbnails/2026 --cache-control max-age=86400
               find . -name '*.png' | pipectl batch - -r png -o out --name '{index}.{ext}'
             """)
 
@@ -29,8 +30,10 @@ struct BatchCommand: AsyncParsableCommand {
             "Recipe to apply to each source; repeatable. A manifest's recipes replace these.", valueName: "recipe"),
         completion: .recipe)
     var recipe: [String] = []
-    @Option(name: .shortAndLong, help: ArgumentHelp("Folder to write to.", valueName: "dir"), completion: .directory)
+    @Option(name: .shortAndLong, help: ArgumentHelp("Folder to write to, or s3://BUCKET/PREFIX.", valueName: "dir"), completion: .directory)
     var output: String
+    @Option(help: ArgumentHelp("Cache-Control of the objects written to a bucket.", valueName: "value"))
+    var cacheControl: String?
     @Option(help: ArgumentHelp("{stem} {ext} {dir} {recipe} {width} {height} {key} {index}", valueName: "template"))
     var name: String?
     @Option(help: ArgumentHelp("Write one line of JSON per item.", valueName: "file"), completion: .file())
@@ -56,6 +59,13 @@ struct BatchCommand: AsyncParsableCommand {
         guard !recipe.isEmpty || input.mayCarryRecipes else {
             throw CommandFailure(.usage, "no recipe: give -r RECIPE, or a manifest with recipes")
         }
+        let folder = try outputBucket()
+        if folder != nil || sources.contains(where: { BucketReader.folder($0) != nil }),
+            !common.collectedSettings().isSet("fetch.retries")
+        {
+            // A store that asks to slow down is to be waited for.
+            configuration.pipeline.fetch.retries = 6
+        }
         // A batch waits for all of its renders, and no other client is kept waiting.
         configuration.pipeline.longRenders = .max
         let presets = try configuration.recipePresets()
@@ -79,7 +89,16 @@ struct BatchCommand: AsyncParsableCommand {
             options.progressDescriptor = STDERR_FILENO
         }
         let summary = try await common.withPipeline(configuration, lookupThreads: 4) { pipeline in
-            let outputs = OwnOutputs(in: output) { canonical.flatMap { pipeline.variants(madeBy: $0) } }
+            input.buckets = pipeline.buckets
+            if let folder, let store = pipeline.buckets {
+                options.bucket = BucketOutput(store: store, folder: folder, cacheControl: cacheControl)
+                do throws(FetchError) {
+                    try await store.check(folder)
+                } catch {
+                    throw CommandFailure(.outputFailed, error.message)
+                }
+            }
+            let outputs = OwnOutputs(in: output, options.bucket) { canonical.flatMap { pipeline.variants(madeBy: $0) } }
             input.isOwnOutput = outputs.contains
             if options.progressDescriptor != nil { options.total = input.itemCount(defaultRecipes: recipe.count) }
             let renderer = PipelineBatch(pipeline: pipeline, policy: policy, outputs: outputs)
@@ -93,6 +112,22 @@ struct BatchCommand: AsyncParsableCommand {
         }
         if !common.quiet { Console.error(String(summary.text.dropLast())) }
         if summary.exit != .done { throw ExitCode(summary.exit.rawValue) }
+    }
+
+    /// The folder of the bucket to write to; nil if it is one of this machine.
+    private func outputBucket() throws(CommandFailure) -> SourceURL? {
+        let folder: SourceURL?
+        do throws(SourceError) {
+            folder = try SourceURL(s3: output, isFolder: true)
+        } catch {
+            throw CommandFailure(.usage, error.message)
+        }
+        guard let cacheControl else { return folder }
+        guard folder != nil else { throw CommandFailure(.usage, "--cache-control needs -o s3://BUCKET/PREFIX") }
+        guard !cacheControl.isEmpty, cacheControl.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else {
+            throw CommandFailure(.usage, "--cache-control is not the value of a field")
+        }
+        return folder
     }
 }
 
@@ -112,7 +147,7 @@ private struct PipelineBatch: BatchRendering {
             // An original that its recipe leaves as it is stays a source.
             if response.digest != response.record.digest { outputs.add((response.bytes.count, response.digest)) }
             let fileExtension = response.format.fileExtension
-            return .variant(BatchVariant(bytes: response.bytes, fileExtension: fileExtension, item: item))
+            return .variant(BatchVariant(bytes: response.bytes, fileExtension: fileExtension, mediaType: response.mediaType, item: item))
         } catch let error as PipelineError {
             return .failure(BatchFailure(code: error.code, message: error.message))
         } catch {

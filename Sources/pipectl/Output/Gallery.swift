@@ -70,7 +70,7 @@ struct Gallery: ~Copyable {
                 failuresListed += 1
             }
         } else {
-            let link = Self.escaped(item.output.map { Self.link(from: folder, to: absolutePath($0)) } ?? "")
+            let link = Self.escaped(item.output.map { Self.link(from: folder, to: $0) } ?? "")
             var image = link
             if let bytes, bytes.count <= Self.embedLimit, embedded + bytes.count <= Self.embedTotal,
                 let format = item.format.flatMap({ ImageFormat(rawValue: $0) })
@@ -151,7 +151,7 @@ struct Gallery: ~Copyable {
 
     private func navigation(_ pages: [(number: Int, text: String)]) -> String {
         let links = pages.map { number, text in
-            let path = Self.link(from: folder, to: absolutePath(path(ofPage: number)))
+            let path = Self.link(from: folder, to: path(ofPage: number))
             return "<a href=\"\(path)\"\(number == page ? " aria-current=\"page\"" : "")>\(text)</a>"
         }
         return "<nav aria-label=\"Pages\">\(links.joined(separator: " "))</nav>\n"
@@ -216,8 +216,10 @@ struct Gallery: ~Copyable {
         String(path.pathParts.last ?? "")
     }
 
-    /// A relative reference between two absolute paths, percent-encoded.
+    /// A relative reference between two paths, the folder's absolute, percent-encoded. A URL stays as it is.
     static func link(from folder: String, to path: String) -> String {
+        if path.firstRange(of: "://") != nil { return path }
+        let path = absolutePath(path)
         let from = folder.pathParts.map { ByteString(String($0)) }
         let to = path.pathParts.map { ByteString(String($0)) }
         var shared = 0

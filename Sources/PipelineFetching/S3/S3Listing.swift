@@ -1,0 +1,81 @@
+/// One page of the objects below a folder of a bucket (ListObjectsV2), in byte order of keys.
+package struct S3Listing: Sendable, Hashable {
+    package struct Object: Sendable, Hashable {
+        package var key: String
+        package var size: Int
+    }
+
+    package var objects: [Object] = []
+    /// Where the next page begins; nil if this is the last one.
+    package var next: String?
+
+    /// Reads the answer of a store; nil if it is none.
+    ///
+    /// XML without document types, CDATA and other encodings than UTF-8, as every store sends it: elements and their texts.
+    init?(_ body: [UInt8]) {
+        var rest = body[...]
+        /// The names of the open elements.
+        var path: [String] = []
+        var (key, size, isEncoded, isComplete) = ("", 0, false, false)
+        while let open = rest.firstIndex(of: UInt8(ascii: "<")) {
+            let text = rest[..<open]
+            rest = rest[(open + 1)...]
+            guard let close = rest.firstIndex(of: UInt8(ascii: ">")) else { return nil }
+            let tag = rest[..<close]
+            rest = rest[(close + 1)...]
+            switch tag.first {
+            case UInt8(ascii: "?"): continue
+            case UInt8(ascii: "!"), nil: return nil
+            case UInt8(ascii: "/"):
+                guard let name = path.popLast(), tag.dropFirst().elementsEqual(name.utf8) else { return nil }
+                guard path.first == "ListBucketResult" else {
+                    isComplete = name == "ListBucketResult"
+                    continue
+                }
+                switch (path.count, path.last, name) {
+                case (2, "Contents", "Key"): key = Self.unescaped(text)
+                case (2, "Contents", "Size"): size = Int(String(decoding: text, as: UTF8.self)) ?? 0
+                case (1, _, "Contents"): objects.append(Object(key: key, size: size))
+                case (1, _, "NextContinuationToken"): next = Self.unescaped(text)
+                case (1, _, "EncodingType"): isEncoded = text.elementsEqual("url".utf8)
+                default: break
+                }
+            default:
+                if tag.last == UInt8(ascii: "/") { continue }
+                path.append(String(decoding: tag.prefix { $0 > 0x20 }, as: UTF8.self))
+            }
+        }
+        guard isComplete else { return nil }
+        // The element may come after the keys. Some stores write a space as `+`; each writes `+` as `%2B`.
+        guard isEncoded else { return }
+        for index in objects.indices {
+            let spaced = objects[index].key.replacing("+", with: " ")
+            objects[index].key = String(decoding: SourceURL.percentDecoded(spaced), as: UTF8.self)
+        }
+    }
+
+    private static func unescaped(_ text: ArraySlice<UInt8>) -> String {
+        let text = String(decoding: text, as: UTF8.self)
+        guard text.utf8.contains(UInt8(ascii: "&")) else { return text }
+        var result = ""
+        var rest = text[...]
+        while let mark = rest.firstIndex(of: "&") {
+            result += rest[..<mark]
+            rest = rest[rest.index(after: mark)...]
+            let name = rest.prefix { $0 != ";" }
+            rest = rest.dropFirst(name.count + 1)
+            switch name {
+            case "amp": result += "&"
+            case "lt": result += "<"
+            case "gt": result += ">"
+            case "quot": result += "\""
+            case "apos": result += "'"
+            default:
+                let isHex = name.hasPrefix("#x")
+                let number = UInt32(name.dropFirst(isHex ? 2 : 1), radix: isHex ? 16 : 10)
+                result.unicodeScalars.append(number.flatMap(Unicode.Scalar.init) ?? "\u{FFFD}")
+            }
+        }
+        return result + rest
+    }
+}

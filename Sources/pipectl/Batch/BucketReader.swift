@@ -1,0 +1,109 @@
+import Dispatch
+import Pipeline
+import Synchronization
+
+/// Yields every object below a folder of a bucket, in byte order of keys, as `FolderReader` does files.
+///
+/// Holds one page of keys at a time, at most 1,000.
+final class BucketReader: EntryReader {
+    private let store: S3Transport
+    private let folder: SourceURL
+    /// The bytes of the keys that the folder takes.
+    private let prefix: Int
+    /// The argument, if it may also name an object.
+    private var object: String?
+    /// Where the batch writes, if that is below the folder.
+    private let excluded: String?
+    private let isInterrupted: @Sendable () -> Bool
+    /// The rest of the page, last key first.
+    private var page: [S3Listing.Object] = []
+    private var token: String?
+    private var hasEnded = false
+
+    /// The folder that an argument names: a bucket, what ends in `/`, and a last segment without a dot, which may be an
+    /// object too; nil for other arguments.
+    static func folder(_ argument: String) -> SourceURL? {
+        let parts = argument.dropFirst(5).split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
+        let last = parts.count < 2 ? "" : parts[1].split(separator: "/", omittingEmptySubsequences: false).last ?? ""
+        guard !last.utf8.contains(UInt8(ascii: ".")) else { return nil }
+        // What is malformed is reported as a source.
+        return try? SourceURL(s3: argument, isFolder: true)
+    }
+
+    init(
+        _ folder: SourceURL, in store: S3Transport, named argument: String, excluding excluded: [String],
+        isInterrupted: @escaping @Sendable () -> Bool
+    ) {
+        self.store = store
+        self.folder = folder
+        self.isInterrupted = isInterrupted
+        prefix = SourceURL.percentDecoded(folder.path).count - 1
+        let isObject = prefix > 0 && argument.utf8.last != UInt8(ascii: "/")
+        object = isObject ? argument : nil
+        self.excluded = excluded.compactMap { try? SourceURL(s3: $0, isFolder: true)?.normalised }.first {
+            $0 != folder.normalised && $0.utf8.starts(with: folder.normalised.utf8)
+        }
+    }
+
+    func next() -> BatchEntry? {
+        while true {
+            while let object = page.popLast() {
+                if let entry = entry(object) { return entry }
+            }
+            guard !hasEnded, !isInterrupted() else { return nil }
+            let result = waitOutside { [store, folder, token] in
+                await Result { () async throws(FetchError) in try await store.list(folder, after: token) }
+            }
+            let named = object
+            object = nil
+            switch result {
+            case .success(let listing):
+                page = listing.objects.reversed()
+                token = listing.next
+                hasEnded = token == nil
+                if let named, hasEnded, page.isEmpty { return .source(BatchSource(source: named)) }
+            case .failure(let error):
+                hasEnded = true
+                // Credentials that may not list a bucket may still read the object.
+                if let named { return .source(BatchSource(source: named)) }
+                return .failure(
+                    source: folder.normalised, BatchFailure(code: .sourceNotFound, message: error.message))
+            }
+        }
+    }
+
+    private func entry(_ object: S3Listing.Object) -> BatchEntry? {
+        // Other programs keep empty folders as such objects.
+        if object.size == 0, object.key.utf8.last == UInt8(ascii: "/") { return nil }
+        let source = "s3://\(folder.host)/" + SourceURL.canonical(Array(object.key.utf8), keeping: UInt8(ascii: "/"))
+        if let excluded, source.utf8.starts(with: excluded.utf8) { return nil }
+        do throws(SourceError) {
+            _ = try SourceURL(s3: source)
+        } catch {
+            return .failure(source: source, BatchFailure(code: .badSource, message: error.message))
+        }
+        let name = String(decoding: object.key.utf8.dropFirst(prefix), as: UTF8.self)
+        let parts = name.splitAtLastSlash
+        if AtomicOutput.isTemporary(parts?.name ?? name) { return nil }
+        return .source(
+            BatchSource(source: source, folder: parts?.folder ?? "", isFound: true, length: object.size))
+    }
+}
+
+/// Waits for a task on a thread of our own, which may block.
+func waitOutside<Value: Sendable>(_ work: @escaping @Sendable () async -> Value) -> Value {
+    let box = WaitedFor<Value>()
+    let isDone = DispatchSemaphore(value: 0)
+    Task {
+        let value = await work()
+        box.value.withLock { $0 = value }
+        isDone.signal()
+    }
+    isDone.wait()
+    guard let value = box.value.withLock({ $0 }) else { preconditionFailure("signalled without a value") }
+    return value
+}
+
+private final class WaitedFor<Value: Sendable>: Sendable {
+    let value = Mutex<Value?>(nil)
+}
