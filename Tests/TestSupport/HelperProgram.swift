@@ -89,6 +89,11 @@ public final class HelperProgram: Sendable {
         }
     }
 
+    /// Reads what it prints, so that a full pipe does not stop it, until it ends: call `stop`.
+    public func readOn() {
+        if let thread = LoopbackOrigin.start({ [self] in while read() {} }) { pthread_detach(thread) }
+    }
+
     /// Kills the program, unless it was already waited for.
     public func stop() {
         let isRunning = state.withLock { $0.status == nil }

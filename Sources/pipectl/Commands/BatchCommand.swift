@@ -61,10 +61,10 @@ struct BatchCommand: AsyncParsableCommand {
         }
         let folder = try outputBucket()
         if folder != nil || sources.contains(where: { BucketReader.folder($0) != nil }),
-            !common.collectedSettings().isSet("fetch.retries")
+            !common.collectedSettings().isSet("retries")
         {
             // A store that asks to slow down is to be waited for.
-            configuration.pipeline.fetch.retries = 6
+            configuration.pipeline.fetch.retries = 8
         }
         // A batch waits for all of its renders, and no other client is kept waiting.
         configuration.pipeline.longRenders = .max

@@ -9,22 +9,6 @@ import Variants
 @testable import Pipeline
 @testable import PipelineFetching
 
-/// S3 servers of PyPI, none of them ours (`scripts/install-s3-servers`).
-enum S3Servers {
-    static let folder =
-        #filePath.split(separator: "/").dropLast(4).reduce("") { $0 + "/" + $1 } + "/.build/s3-servers/bin"
-    static var areInstalled: Bool {
-        access(folder + "/rclone", X_OK) == 0 && access(folder + "/moto_server", X_OK) == 0
-    }
-
-    /// A program that prints the port it has taken.
-    static func start(_ words: [String]) throws -> (HelperProgram, endpoint: String) {
-        let program = try HelperProgram(["\(folder)/\(words[0])"] + words.dropFirst())
-        let rest = try #require(program.line(after: "http://127.0.0.1:"), "\(words[0]) does not start: \(program.text)")
-        return (program, "http://127.0.0.1:\(rest.prefix { $0.isNumber })")
-    }
-}
-
 /// A store of files behind rclone, which checks signatures.
 private final class RcloneBench: TransportBench {
     let folder = CacheFolder()
@@ -35,11 +19,7 @@ private final class RcloneBench: TransportBench {
     init(_ configure: (inout S3Configuration) -> Void = { _ in }) throws {
         mkdir(folder.path, 0o700)
         mkdir(folder.path + "/photos", 0o700)
-        (program, endpoint) = try S3Servers.start([
-            "rclone", "serve", "s3", "--auth-key", "ACCESSKEY,SECRETKEY", "--addr", "127.0.0.1:0", "--config",
-            "/dev/null",
-            "--vfs-cache-mode", "off", "--dir-cache-time", "0s", folder.path,
-        ])
+        (program, endpoint) = try S3Servers.rclone(folder.path)
         var configuration = S3Configuration()
         configuration.store.endpoint = endpoint
         configuration.store.credentials = .key(id: "ACCESSKEY", secret: "SECRETKEY")
@@ -139,7 +119,7 @@ private func https() -> any Transport {
     }
 
     @Test func `a version of an object is a source of its own`() async throws {
-        let (program, endpoint) = try S3Servers.start(["moto_server", "-H", "127.0.0.1", "-p", "0"])
+        let (program, endpoint) = try S3Servers.moto()
         defer { program.stop() }
         var fetching = FetchConfiguration()
         fetching.allowPrivateAddresses = .all
