@@ -53,7 +53,8 @@ package struct RetryingTransport<Base: Transport>: Transport {
             guard attempt < retries,
                 let seconds = RetryDelay.seconds(
                     after: outcome, attempt: attempt, configuration: configuration,
-                    jitter: Double.random(in: 0.5...1), canResume: request.resuming != nil, isToStore: request.isToStore)
+                    jitter: Double.random(in: 0.5...1), canResume: request.resuming != nil, isToStore: request.isToStore
+                )
             else { return try outcome.get() }
             attempt += 1
             do {

@@ -9,7 +9,7 @@ package struct S3Listing: Sendable, Hashable {
     /// Where the next page begins; nil if this is the last one.
     package var next: String?
 
-    /// Reads the answer of a store; nil if it is none.
+    /// Reads the answer of a store; nil if it is no whole listing.
     ///
     /// XML without document types, CDATA and other encodings than UTF-8, as every store sends it: elements and their texts.
     init?(_ body: [UInt8]) {

@@ -61,12 +61,12 @@ extension S3Transport {
     private func listing(
         of folder: SourceURL, after next: String?, limit: Int?, asOutput: Bool = false
     ) async throws(FetchError) -> (FetchedResponse, S3Failure?, isSigned: Bool) {
-        func encoded(_ text: String) -> String { SourceURL.canonical(Array(text.utf8), keeping: nil) }
-        let prefix = SourceURL.percentDecoded(String(folder.path.dropFirst()))
+        func encoded(_ bytes: [UInt8]) -> String { SourceURL.canonical(bytes, keeping: nil) }
         // Sorted, as they are signed.
         let query = [
-            next.map { "continuation-token=" + encoded($0) }, "encoding-type=url", "list-type=2",
-            limit.map { "max-keys=\($0)" }, prefix.isEmpty ? nil : "prefix=" + SourceURL.canonical(prefix, keeping: nil),
+            next.map { "continuation-token=" + encoded(Array($0.utf8)) }, "encoding-type=url", "list-type=2",
+            limit.map { "max-keys=\($0)" },
+            "prefix=" + encoded(SourceURL.percentDecoded(String(folder.path.dropFirst()))),
         ].compactMap { $0 }.joined(separator: "&")
         let url = SourceURL(bucket: folder.host, path: "/", query: query)
         var request = FetchRequest(url: url, byteLimit: 32_000_000)

@@ -42,8 +42,10 @@ extension SourceURL {
             query = "versionId=" + Self.canonical(Self.percentDecoded(String(given.dropFirst(10))), keeping: nil)
             key = key[..<mark]
         }
-        guard !isFolder || query == nil else { throw SourceError(.malformed, text, "names a version of an object, no folder") }
-        guard isFolder || !key.isEmpty else { throw SourceError(.malformed, text, "names no object; write s3://BUCKET/KEY") }
+        guard !isFolder || query == nil else { throw SourceError(.malformed, text, "names a version, no folder") }
+        guard isFolder || !key.isEmpty else {
+            throw SourceError(.malformed, text, "names no object; write s3://BUCKET/KEY")
+        }
         var name = Self.percentDecoded(String(decoding: key, as: UTF8.self))
         if isFolder, !name.isEmpty, name.last != UInt8(ascii: "/") { name.append(UInt8(ascii: "/")) }
         // As part of a URL they would lead to another object, or to another bucket.

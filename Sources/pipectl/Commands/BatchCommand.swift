@@ -16,7 +16,7 @@ struct BatchCommand: AsyncParsableCommand {
               pipectl batch photos/ -r thumbnail:320x240 -o out
               pipectl batch urls.txt -r thumbnail:200:fill,circle,webp -r scaled:0.5 -o out
               pipectl batch photos/ -r thumbnail:200 -o out --gallery out/index.html
-              pipectl batch s3://photos/2026/ -r thumbnail:200 -o s3://thumbnails/2026 --cache-control max-age=86400
+              pipectl batch s3://photos/2026/ -r thumbnail:200 -o s3://small/2026
               find . -name '*.png' | pipectl batch - -r png -o out --name '{index}.{ext}'
             """)
 
@@ -30,7 +30,9 @@ struct BatchCommand: AsyncParsableCommand {
             "Recipe to apply to each source; repeatable. A manifest's recipes replace these.", valueName: "recipe"),
         completion: .recipe)
     var recipe: [String] = []
-    @Option(name: .shortAndLong, help: ArgumentHelp("Folder to write to, or s3://BUCKET/PREFIX.", valueName: "dir"), completion: .directory)
+    @Option(
+        name: .shortAndLong, help: ArgumentHelp("Folder to write to, or s3://BUCKET/PREFIX.", valueName: "dir"),
+        completion: .directory)
     var output: String
     @Option(help: ArgumentHelp("Cache-Control of the objects written to a bucket.", valueName: "value"))
     var cacheControl: String?
@@ -147,7 +149,9 @@ private struct PipelineBatch: BatchRendering {
             // An original that its recipe leaves as it is stays a source.
             if response.digest != response.record.digest { outputs.add((response.bytes.count, response.digest)) }
             let fileExtension = response.format.fileExtension
-            return .variant(BatchVariant(bytes: response.bytes, fileExtension: fileExtension, mediaType: response.mediaType, item: item))
+            return .variant(
+                BatchVariant(
+                    bytes: response.bytes, fileExtension: fileExtension, mediaType: response.mediaType, item: item))
         } catch let error as PipelineError {
             return .failure(BatchFailure(code: error.code, message: error.message))
         } catch {

@@ -110,7 +110,8 @@ private final class StoreBench: Sendable {
 private func picture(_ number: Int) -> [UInt8] {
     func little(_ value: Int, _ count: Int) -> [UInt8] { (0..<count).map { UInt8(value >> ($0 * 8) & 255) } }
     let pixels = (0..<16).flatMap { [UInt8(number & 255), UInt8(number >> 8), UInt8($0 * 16)] }
-    return Array("BM".utf8) + little(102, 4) + little(0, 4) + little(54, 4) + little(40, 4) + little(4, 4) + little(4, 4)
+    return Array("BM".utf8) + little(102, 4) + little(0, 4) + little(54, 4) + little(40, 4) + little(4, 4)
+        + little(4, 4)
         + little(1, 2) + little(24, 2) + little(0, 4) + little(48, 4) + little(2835, 4) + little(2835, 4) + little(0, 8)
         + pixels
 }
@@ -184,12 +185,14 @@ extension CommandTests {
                 try await bench.put(picture(number), "s3://photos/" + key)
             }
             let (ended, summary) = try await bench.run("s3://photos/a", "s3://photos/b", "-r", "png", "-o", "out")
-            #expect(summary["written"] == .int(2) && bench.folder.names("out") == ["1.png", "b.png"], "\(ended.errors)")
+            #expect(summary["written"] == .int(2), "\(ended.errors)")
+            #expect(bench.folder.names("out") == ["1.png", "b.png"])
             let (empty, _) = try await bench.run("s3://photos/none/", "-r", "png", "-o", "out")
             #expect(empty.exit == 0 && empty.errors.contains("s3://photos/none/ holds no objects"), "\(empty.errors)")
             let (missing, _) = try await bench.run("s3://photos/a/", "-r", "png", "-o", "s3://nowhere/x")
             #expect(missing.exit == 8 && missing.errors.contains("there is no bucket `nowhere`"), "\(missing.errors)")
-            let (usage, _) = try await bench.run("s3://photos/", "-r", "png", "-o", "out", "--cache-control", "no-cache")
+            let (usage, _) = try await bench.run(
+                "s3://photos/", "-r", "png", "-o", "out", "--cache-control", "no-cache")
             #expect(usage.exit == 2, "\(usage.errors)")
         }
 

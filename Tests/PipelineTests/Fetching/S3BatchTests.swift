@@ -19,7 +19,8 @@ struct S3BatchTests {
         configuration.store.endpoint = endpoint
         configuration.store.credentials = credentials
         return S3Transport(
-            RetryingTransport(CurlTransport(fetching), configuration: fetching), configuration, environment: environment)
+            RetryingTransport(CurlTransport(fetching), configuration: fetching), configuration, environment: environment
+        )
     }
 
     private static func object(_ text: String) throws -> SourceURL { try #require(try SourceURL(s3: text)) }
@@ -48,7 +49,8 @@ struct S3BatchTests {
 
     @Test(arguments: [
         "", "no XML", "<Error><Code>SlowDown</Code></Error>", "<ListBucketResult><Contents><Key>a</Key></Contents>",
-        "<ListBucketResult><Contents></ListBucketResult></Contents>", "<!DOCTYPE a []><ListBucketResult></ListBucketResult>",
+        "<ListBucketResult><Contents></ListBucketResult></Contents>",
+        "<!DOCTYPE a []><ListBucketResult></ListBucketResult>",
         "<ListBucketResult></ListBucketResult", "<></>",
     ]) func `what is no whole listing is refused`(_ text: String) {
         #expect(S3Listing(Array(text.utf8)) == nil)
@@ -94,7 +96,8 @@ struct S3BatchTests {
         let all = try await listed("s3://photos", 2)
         #expect(all.keys == keys && all.pages == 3)
         #expect(try await listed("s3://photos/a", 1000).keys == ["a/b/c", "a/é"])
-        await #expect(throws: FetchError.self) { try await transport.check(#require(try SourceURL(s3: "s3://no", isFolder: true))) }
+        let nowhere = try #require(try SourceURL(s3: "s3://nowhere", isFolder: true))
+        await #expect(throws: FetchError.self) { try await transport.check(nowhere) }
     }
 
     @Test func `an object is put with its checksums, and again after a 500 and a 503`() async throws {
