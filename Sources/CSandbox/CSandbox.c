@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -187,4 +189,17 @@ double csandbox_cpu_seconds(pid_t process) {
     struct timespec used;
     if (clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &used) != 0) return -1;
     return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
+}
+
+int csandbox_open_below(int folder, const char *path, int flags, int links) {
+    struct open_how how = {
+        .flags = (uint64_t)(flags | O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC),
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | (links ? 0 : RESOLVE_NO_SYMLINKS),
+    };
+    long opened;
+    // The kernel gives up if something is renamed meanwhile, since that might have led out.
+    int attempts = 0;
+    do opened = syscall(SYS_openat2, folder, path, &how, sizeof how);
+    while (opened < 0 && (errno == EINTR || (errno == EAGAIN && ++attempts < 64)));
+    return opened < 0 ? -errno : (int)opened;
 }

@@ -1,3 +1,4 @@
+import Pipeline
 import PipelineFetching
 
 /// Names for URLs, so that a source may be written `name:path`.
@@ -7,11 +8,10 @@ public struct BaseURLs: Sendable, Hashable {
         public let text: String
     }
 
-    private struct Base: Sendable, Hashable {
-        /// Ends in `/`.
-        let url: String
-        /// Admits what lies below it, however an origin reads `..`, `//` and `%2F`.
-        let policy: HostPolicy
+    private enum Base: Sendable, Hashable {
+        /// A URL that ends in `/`, and a policy that admits what lies below it, however an origin reads `..`, `//` and `%2F`.
+        case url(String, HostPolicy)
+        case folder(OpenFolder)
     }
 
     private let bases: [String: Base]
@@ -24,8 +24,13 @@ public struct BaseURLs: Sendable, Hashable {
 
     private init() { bases = [:] }
 
-    /// - Parameter texts: http, https or s3 URLs by name, without credentials and query; a path is taken for a folder.
-    public init(_ texts: [String: String]) throws(Refusal) {
+    /// Opens the folders, which stay open as long as the value or a copy of it.
+    ///
+    /// - Parameters:
+    ///   - texts: http, https or s3 URLs by name, without credentials and query; a path is taken for a folder. Also
+    ///     `file:///PATH` of a folder on this machine.
+    ///   - followsLinks: whether symbolic links in folders may lead to other places below the same folder.
+    public init(_ texts: [String: String], followsLinks: Bool = false) throws(Refusal) {
         var bases: [String: Base] = [:]
         for (name, text) in texts.sorted(by: { $0.key < $1.key }) {
             guard Self.isName(name) else {
@@ -34,33 +39,60 @@ public struct BaseURLs: Sendable, Hashable {
                         "`\(name)` cannot name a base URL: a name has at most 32 letters, digits, `_` and `-`, begins "
                         + "with a letter, and is none of \(Self.taken.sorted().joined(separator: ", "))")
             }
+            if case .file(let path) = ImageSource(text), text.hasPrefix("file://") {
+                do throws(LocalFile.Failure) {
+                    bases[name] = .folder(try OpenFolder(name, at: path, followsLinks: followsLinks))
+                } catch {
+                    throw Refusal(text: "`\(name)`: \(error.message)")
+                }
+                continue
+            }
             var folder = text
             while folder.hasSuffix("/") { folder.removeLast() }
             // Only the reason is needed: the text is in the message already.
             guard !folder.contains("*"), let pattern = try? HostPattern(folder),
                 let below = try? SourceURL(named: folder + "/x")
-            else { throw Refusal(text: "`\(name)` is no http, https or s3 URL without credentials and query") }
-            bases[name] = Base(url: String(below.normalised.dropLast()), policy: HostPolicy(allow: [pattern]))
+            else { throw Refusal(text: "`\(name)` is no http, https, s3 or file URL without credentials and query") }
+            bases[name] = .url(String(below.normalised.dropLast()), HostPolicy(allow: [pattern]))
         }
         self.bases = bases
     }
 
-    /// The URL that a source stands for; the source itself if it does not begin with one of the names.
+    /// What a source stands for.
+    struct Resolved: Sendable {
+        /// A URL, or a file's name.
+        var text: String
+        /// The folder that has the file.
+        var folder: OpenFolder?
+    }
+
+    /// The names of folders.
+    var folders: [OpenFolder] {
+        bases.values.compactMap { if case .folder(let folder) = $0 { folder } else { nil } }.sorted { $0.name < $1.name }
+    }
+
+    /// The URL that a source stands for, or the file, which need not be there; the source itself if it does not begin with
+    /// one of the names.
     ///
     /// - Throws: `Problem`: 400 for a path that leads out of the base URL.
-    func url(for source: String) throws(Problem) -> String {
+    func resolved(_ source: String) throws(Problem) -> Resolved {
         guard !bases.isEmpty, let colon = source.utf8.firstIndex(of: UInt8(ascii: ":")),
             let base = bases[String(source[..<colon])]
-        else { return source }
-        let text = base.url + source[source.utf8.index(after: colon)...]
+        else { return Resolved(text: source) }
+        let path = source[source.utf8.index(after: colon)...]
+        let (text, policy): (String, HostPolicy)
+        switch base {
+        case .folder(let folder): return Resolved(text: folder.name + ":" + OpenFolder.canonical(path), folder: folder)
+        case .url(let url, let below): (text, policy) = (url + path, below)
+        }
         let url: SourceURL
         do throws(SourceError) { url = try SourceURL(named: text) } catch {
             throw Problem(.invalidSource, "what follows `\(source[...colon])` is no path of a URL")
         }
-        guard base.policy.refusal(of: url) == nil else {
+        guard policy.refusal(of: url) == nil else {
             throw Problem(.invalidSource, "the path leads out of the base URL `\(source[..<colon])`")
         }
-        return text
+        return Resolved(text: text)
     }
 
     /// Whether a source has the form `name:path`, whatever names there are. A path that begins with `//` does not count: it

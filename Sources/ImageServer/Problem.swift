@@ -1,5 +1,6 @@
 import HTTPCaching
 import Pipeline
+import PipelineFetching
 import PipelineSupport
 
 /// An error that a client gets as an answer, as `application/problem+json` (RFC 9457).
@@ -131,7 +132,7 @@ extension Problem {
             return
         }
         self.init(known.kind, known.showsMessage ? error.message : nil)
-        if !known.showsMessage { logged = error.message }
+        logged = known.showsMessage ? (error.cause as? FetchError)?.logged : error.message
         retryAfter = error.retryAfter
     }
 

@@ -74,7 +74,7 @@ struct PurgeOrder: Sendable {
             case ("mode", .string("hard")): mode = mode == .variantsOnly ? mode : .hard
             case ("variantsOnly", .bool(let isSet)): if isSet { mode = .variantsOnly }
             case ("sources", let value): for text in try Self.texts(value, member) { try add(source: text, baseURLs) }
-            case ("prefixes", let value): for text in try Self.texts(value, member) { try add(prefix: text) }
+            case ("prefixes", let value): for text in try Self.texts(value, member) { try add(prefix: text, baseURLs) }
             case ("hosts", let value): for text in try Self.texts(value, member) { try add(host: text) }
             case ("tags", let value): tags.formUnion(try Self.texts(value, member))
             default:
@@ -115,17 +115,23 @@ struct PurgeOrder: Sendable {
         } else if text.hasPrefix("overlay:") {
             overlays.insert(String(text.dropFirst(8)))
         } else {
-            let url = try baseURLs.url(for: text)
-            do throws(PipelineError) { sources.insert(try ImageSource.url(url).recordName()) } catch {
+            let source = try baseURLs.resolved(text)
+            do throws(PipelineError) {
+                sources.insert(source.folder == nil ? try ImageSource.url(source.text).recordName() : source.text)
+            } catch {
                 throw Problem(error)
             }
         }
     }
 
-    private mutating func add(prefix text: String) throws(Problem) {
+    private mutating func add(prefix text: String, _ baseURLs: BaseURLs) throws(Problem) {
+        if let source = try? baseURLs.resolved(text), source.folder != nil {
+            prefixes.append(source.text)
+            return
+        }
         // Anything else would be a path on this machine.
         guard ["http://", "https://"].contains(where: { text.lowercased().hasPrefix($0) }) else {
-            throw Problem(.invalidSource, "the prefix `\(text)` is no http(s) URL")
+            throw Problem(.invalidSource, "the prefix `\(text)` is no http(s) URL, and begins with no folder's name")
         }
         do throws(PipelineError) { prefixes += try SourceSelection(prefix: text).prefixes } catch {
             throw Problem(error)

@@ -32,6 +32,8 @@ public struct Site: Sendable {
 
     /// Whether there is a page at `/`.
     package var hasPage: Bool { settings.playground }
+    /// Whether folders of this machine are among the sources.
+    package var hasFolders: Bool { !settings.baseURLs.folders.isEmpty }
 
     /// A fresh answer that memory holds, without suspending: for a server's event loops. nil if the request is to be
     /// answered by `respond(to:onInterim:)`.
@@ -163,9 +165,9 @@ public struct Site: Sendable {
     ///
     /// - Throws: `Problem`: 400 for a path that leads out of a base URL; 403 for a bucket that no pattern admits, since the
     ///   server's credentials may read more than clients are to see.
-    func source(named text: String) throws(Problem) -> String {
-        let source = try settings.baseURLs.url(for: text)
-        guard source != text || !source.lowercased().hasPrefix("s3:") || pipeline.admitsListedSourcesOnly else {
+    func source(named text: String) throws(Problem) -> BaseURLs.Resolved {
+        let source = try settings.baseURLs.resolved(text)
+        guard source.text != text || !text.lowercased().hasPrefix("s3:") || pipeline.admitsListedSourcesOnly else {
             throw Problem(.sourceRefused, "buckets are served once `sources.allow` names them, or as a base URL")
         }
         return source
@@ -184,7 +186,8 @@ public struct Site: Sendable {
         let forwarded = settings.forwarded
         let changes = !Route.methods.contains(request.method)
         var asked = OriginalRequest(
-            url: source, fields: forwarded.upstream(request.fields, isOriginal: true, changes: changes))
+            url: source.text, fields: forwarded.upstream(request.fields, isOriginal: true, changes: changes))
+        asked.folder = source.folder
         if request.method == "OPTIONS", let hops = request.combined("max-forwards").flatMap({ Int($0) }), hops >= 0 {
             // With Max-Forwards 0 this server is the final recipient and answers itself (RFC 9110 §7.6.2).
             if hops == 0 {
@@ -263,7 +266,7 @@ public struct Site: Sendable {
                 original: image.record.response.fields, forwarded: settings.forwarded, isNegotiated: isNegotiated)
             // A named mask is read for each request: it may have changed.
             let naming =
-                SourceFields.fields(of: url, image.format, isGiven: url == source)
+                SourceFields.fields(of: url, image.format, isGiven: url.text == source)
                 + settings.tags.fields(of: image.record)
             if recipe.maskNames.isEmpty, recipe.overlayNames.isEmpty {
                 prepare(image, varying, naming, request, grant)
@@ -280,13 +283,16 @@ public struct Site: Sendable {
 
     /// The answer to a problem, of which operators are told all.
     private func answer(to problem: Problem, _ request: ServerRequest, variesByAccept: Bool) -> ServerResponse {
-        if problem.kind == .sourceRefused { refusals.report(problem, of: request, settings.baseURLs, pipeline.warn) }
+        if problem.kind == .sourceRefused || problem.kind == .notFound { refusals.report(problem, of: request, settings.baseURLs, pipeline.warn) }
         return problem.response(variesByAccept: variesByAccept, showsAll: isOperator(request), now: now())
     }
 
     /// What is asked of the pipeline on behalf of a client, within its rate.
-    func imageRequest(_ url: String, _ recipe: Recipe? = nil, for request: ServerRequest) -> ImageRequest {
-        var asked = ImageRequest(.url(url), recipe: recipe)
+    func imageRequest(
+        _ source: BaseURLs.Resolved, _ recipe: Recipe? = nil, for request: ServerRequest
+    ) -> ImageRequest {
+        var asked = ImageRequest(.url(source.text), recipe: recipe)
+        asked.folder = source.folder
         asked.gate = settings.rate?.gate(request.client, now)
         asked.fields = settings.forwarded.upstream(request.fields, isOriginal: false)
         if !settings.forwarded.areAll { asked.fields += LoopGuard.passedOn(request.fields) }

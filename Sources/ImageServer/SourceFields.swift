@@ -11,12 +11,12 @@ enum SourceFields {
     ///
     /// - Parameters:
     ///   - isGiven: whether the client's URL holds the source; one that only the server knows is not made known.
-    static func fields(of source: String, _ format: ImageFormat, isGiven: Bool) -> [HeaderField] {
-        guard let url = try? SourceURL(source) else { return [] }
+    static func fields(of source: BaseURLs.Resolved, _ format: ImageFormat, isGiven: Bool) -> [HeaderField] {
+        guard let url = source.folder?.url(of: source.text) ?? (try? SourceURL(source.text)) else { return [] }
         var fields = [HeaderField("Content-Disposition", disposition(url, format))]
         // A URL with credentials is not for other clients.
         let canonical = url.normalised
-        if isGiven, url.userinfo == nil,
+        if isGiven, source.folder == nil, url.userinfo == nil,
             canonical.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ">") })
         {
             fields.append(HeaderField("Link", "<\(canonical)>; rel=\"canonical\""))

@@ -74,11 +74,12 @@ public final class ImagePipeline: Sendable {
                 configuration.disk.freeSpace ?? FileSystemSpace(holding: folder)?.ordinaryFloor ?? 0
         }
         let origins = RetryingTransport(CurlTransport(fetching), configuration: fetching)
+        let files = FileTransport(byteLimit: configuration.limits.bytes, threads: threads)
         let builtIn: [String: any Transport] = [
             "http": origins,
             "https": origins,
             "s3": S3Transport(origins, configuration.s3),
-            "file": FileTransport(byteLimit: configuration.limits.bytes, threads: threads),
+            "file": files,
         ]
         let transports = builtIn.merging(configuration.transports) { $1 }
         self.transports = transports
@@ -90,7 +91,7 @@ public final class ImagePipeline: Sendable {
         admit = AdmitStage(
             masks: MaskFolder(configuration.masks),
             overlays: MaskFolder(configuration.overlays, of: .overlay), threads: threads,
-            transports: transports, ownSchemes: Set(configuration.transports.keys).subtracting(builtIn.keys),
+            files: files, transports: transports, ownSchemes: Set(configuration.transports.keys).subtracting(builtIn.keys),
             sources: configuration.fetch.sources, isShutDown: { isShutDown.isOn })
         lookUp = LookUpStage(tiers: tiers, caching: configuration.caching, now: now)
         fetch = FetchStage(
@@ -187,6 +188,7 @@ public final class ImagePipeline: Sendable {
         try await finishing(.url(request.url), changes, if: request.method != "GET", request.priority) {
             () async throws(PipelineError) in
             let admitted = try await self.observe.stage(.admit, await self.admit(request))
+            if request.folder != nil, request.method == "GET" { return try await self.fetch.file(admitted) }
             let original: Original
             if request.method == "GET" {
                 let finding = try await self.observe.stage(.lookUp, await self.lookUp(admitted))

@@ -1,6 +1,6 @@
 public import HTTPCaching
 public import PipelineCaching
-import PipelineFetching
+package import PipelineFetching
 import PipelineSupport
 public import Variants
 
@@ -114,6 +114,8 @@ public struct ImageRequest: Sendable {
     public var finishWhenAbandoned = false
     /// Asked before the request contacts the origin or renders, in the foreground; nil, the default, permits it.
     package var gate: WorkGate?
+    /// The folder below which the source, `NAME:PATH`, is a file; nil, the default, for other sources.
+    package var folder: OpenFolder?
 
     public init(_ source: ImageSource, recipe: Recipe? = nil) {
         self.source = source

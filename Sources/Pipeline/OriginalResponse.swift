@@ -37,6 +37,8 @@ public struct OriginalRequest: Sendable {
     package var onInterim: InterimObserver?
     /// Asked before the request contacts the origin in the foreground; nil, the default, permits it.
     package var gate: WorkGate?
+    /// The folder below which `url`, `NAME:PATH`, is a file; nil, the default, for other sources.
+    package var folder: OpenFolder?
     /// Urgency; `normal` by default.
     public var priority = RequestPriority.normal
     /// Tiers that may be filled.

@@ -47,6 +47,8 @@ public struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
     public let code: Code
     /// What was fetched (without credentials), what happened, and what would help.
     public let message: String
+    /// What happened, for the log alone.
+    package var logged: String?
     /// The part that had arrived, if the rest can be requested.
     var partial: PartialResponse?
     /// The redirects that led to the request that failed.

@@ -6,6 +6,8 @@ package import PipelineSupport
 package struct FileTransport: Transport {
     private let byteLimit: Int
     private let threads: OwnedThreads
+    /// The folder that URLs name files of; nil if they have absolute paths.
+    package var folder: OpenFolder?
 
     package var isLocal: Bool { true }
 
@@ -18,17 +20,28 @@ package struct FileTransport: Transport {
     package func fetch(
         _ request: FetchRequest, onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
     ) async throws(FetchError) -> FetchedResponse {
-        let (path, limit) = (request.url.path, request.byteLimit ?? byteLimit)
+        let (path, limit, folder) = (request.url.path, request.byteLimit ?? byteLimit, folder)
         let opened = await threads.run {
-            Result { () throws(LocalFile.Failure) in try LocalFile.open(path, byteLimit: limit) }
+            Result { () throws(LocalFile.Failure) in
+                if let folder { return try folder.file(path, byteLimit: limit) }
+                return try LocalFile.open(path, byteLimit: limit)
+            }
         }
         let file: LocalFile
         do throws(LocalFile.Failure) { file = try opened.get() } catch { throw FetchError(error) }
-        let tag = "\"" + file.identity + "\""
+        // Clients of a folder's files do not learn device and inode.
+        let tag = "\"" + (folder == nil ? file.identity : String(sha256Hex(file.identity).prefix(32))) + "\""
         let isKnown = request.fields.first("if-none-match") == tag
         var response = FetchedResponse(
             to: request, status: isKnown ? 304 : 200,
-            fields: [HeaderField("ETag", tag), HeaderField("Cache-Control", "no-cache")])
+            fields: [
+                HeaderField("ETag", tag), HeaderField("Cache-Control", folder == nil ? "no-cache" : "no-cache, max-age=0"),
+            ])
+        if folder != nil {
+            // With `Last-Modified` alone a lifetime would be estimated. Not of the future (RFC 9110 §8.8.2.1).
+            let modified = max(0, min(file.modified, Int(response.responseTime)))
+            response.fields.append(HeaderField("Last-Modified", HTTPDate.text(unixSeconds: modified)))
+        }
         if !isKnown { response.file = file.body }
         return response
     }
@@ -64,5 +77,6 @@ package struct BytesTransport: Transport {
 extension FetchError {
     fileprivate init(_ failure: LocalFile.Failure) {
         self.init(failure.isMissing ? .missing : failure.isTooLarge ? .tooLarge : .transport, failure.message)
+        logged = failure.logged
     }
 }

@@ -7,6 +7,8 @@ package final class LocalFile: Sendable {
         package var isMissing: Bool
         package var isTooLarge = false
         package var message: String
+        /// What happened, for the log alone: clients are told that the file is not there.
+        package var logged: String?
     }
 
     /// The open file.
@@ -14,10 +16,13 @@ package final class LocalFile: Sendable {
     private let path: String
     /// Device, inode, size, modification and status-change times.
     package let identity: String
+    /// Unix seconds of the last modification.
+    let modified: Int
 
     private init(descriptor: Int32, path: String, status: stat) {
         body = SpooledBody(descriptor: descriptor, count: Int(status.st_size))
         self.path = path
+        modified = status.st_mtim.tv_sec
         identity =
             "\(status.st_dev):\(status.st_ino):\(status.st_size)"
             + ":\(status.st_mtim.tv_sec).\(status.st_mtim.tv_nsec):\(status.st_ctim.tv_sec).\(status.st_ctim.tv_nsec)"
@@ -32,6 +37,13 @@ package final class LocalFile: Sendable {
                 isMissing: code == ENOENT || code == ENOTDIR,
                 message: "\(path): \(String(cString: strerror(code)))")
         }
+        return try LocalFile(descriptor, path, byteLimit: byteLimit)
+    }
+
+    /// - Parameters:
+    ///   - descriptor: open for reading; closed if this throws.
+    ///   - path: its name in messages.
+    convenience init(_ descriptor: Int32, _ path: String, byteLimit: Int) throws(Failure) {
         var status = stat()
         guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
             close(descriptor)
@@ -43,7 +55,7 @@ package final class LocalFile: Sendable {
                 isMissing: false, isTooLarge: true,
                 message: "\(path) has \(status.st_size) bytes; the limit (limits.bytes) is \(byteLimit)")
         }
-        return LocalFile(descriptor: descriptor, path: path, status: status)
+        self.init(descriptor: descriptor, path: path, status: status)
     }
 
     /// Reads the whole content; a file truncated while it is read is an error, so that no partial content is digested.

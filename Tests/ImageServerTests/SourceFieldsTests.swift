@@ -32,7 +32,7 @@ import Variants
     }
 
     private func link(_ source: String, isGiven: Bool = true) -> String? {
-        SourceFields.fields(of: source, .webp, isGiven: isGiven).first("link")
+        SourceFields.fields(of: BaseURLs.Resolved(text: source), .webp, isGiven: isGiven).first("link")
     }
 
     @Test func `the source is canonical, unless it has credentials or is not in the client's URL`() {

@@ -1,6 +1,7 @@
 #pragma once
-// What render workers need from Linux and Swift cannot call or express: sockets that pass descriptors, memory files,
-// spawning with everything else closed, and the locks a worker puts on itself (Landlock, seccomp, resource limits).
+// What confines files and render workers, and Swift cannot call or express: sockets that pass descriptors, memory files,
+// spawning with everything else closed, the locks a worker puts on itself (Landlock, seccomp, resource limits), and opening
+// files below a folder.
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -73,6 +74,11 @@ void csandbox_lock(const CSandboxLocks *locks, CSandboxReport *report);
 size_t csandbox_open_fonts(void);
 /// Installs what hands them out. Returns 0 if that fails.
 int csandbox_answer_opening(void);
+
+/// Opens `path`, relative to a folder and without leaving it, for reading and without waiting for a FIFO's writer (openat2,
+/// Linux 5.6). Symbolic links are refused unless `links` is set: then they may lead to what is below the folder, too.
+/// Returns a descriptor or -errno: -EXDEV for what leads out, -ELOOP for a link.
+int csandbox_open_below(int folder, const char *path, int flags, int links);
 
 /// Attempts at what a locked worker must not do, for the self-check. Each returns 0 on success, else an error number.
 int csandbox_attempt_open(const char *path);

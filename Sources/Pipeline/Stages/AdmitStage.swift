@@ -66,6 +66,8 @@ struct AdmitStage: Sendable {
     let masks: MaskFolder
     let overlays: MaskFolder
     let threads: OwnedThreads
+    /// For the files of folders.
+    let files: FileTransport
     /// By scheme.
     var transports: [String: any Transport] = [:]
     /// The schemes that only the program's own transports fetch.
@@ -97,7 +99,7 @@ struct AdmitStage: Sendable {
             (given, digest) = (BytesTransport(bytes, digest: computed), computed)
         }
         let (url, source, displayName) = try identify(request, digest: digest)
-        guard let transport: any Transport = given ?? transports[url.scheme] else {
+        guard let transport: any Transport = given ?? files(of: request.folder) ?? transports[url.scheme] else {
             throw PipelineError(.invalidSource, "\(displayName): nothing fetches `\(url.scheme)` sources")
         }
         if let refusal = sources.refusal(of: url) {
@@ -123,6 +125,13 @@ struct AdmitStage: Sendable {
             events: events, began: began)
     }
 
+    private func files(of folder: OpenFolder?) -> FileTransport? {
+        guard let folder else { return nil }
+        var files = files
+        files.folder = folder
+        return files
+    }
+
     /// Admits a request for the raw response.
     func callAsFunction(_ request: OriginalRequest) async throws(PipelineError) -> AdmittedRequest {
         var asked = ImageRequest(.url(request.url))
@@ -131,6 +140,7 @@ struct AdmitStage: Sendable {
         asked.priority = request.priority
         asked.storage = request.storage
         asked.gate = request.gate
+        asked.folder = request.folder
         asked.fields = request.fields.filter { !Validation.narrows($0.name) }
         var admitted = try await parts(of: asked) { _ in }
         admitted.purpose = .original
@@ -149,7 +159,9 @@ struct AdmitStage: Sendable {
     func identify(
         _ request: ImageRequest, digest: String? = nil
     ) throws(PipelineError) -> (SourceURL, source: String, displayName: String) {
-        guard case .url(let text) = request.source, let url = SourceURL(text, ofAny: ownSchemes) else {
+        guard case .url(let text) = request.source,
+            let url = request.folder?.url(of: text) ?? SourceURL(text, ofAny: ownSchemes)
+        else {
             return try Self.identify(request, digest: digest)
         }
         return (url, request.sourceID.map { "id:" + $0 } ?? url.normalised, url.normalised)

@@ -80,6 +80,27 @@ struct FetchStage: Sendable {
         }
     }
 
+    /// A folder's file as it is. What it is its first bytes tell; the rest is not read.
+    func file(_ admitted: AdmittedRequest) async throws(PipelineError) -> OriginalResponse {
+        let found = try await find(CacheFinding(verdict: .missing, marks: tiers.marks(), tier: .none), admitted)
+        let format = await threads.run {
+            found.file.flatMap { $0.bytes(0..<min($0.count, Self.beginning)) }.flatMap { ImageFormat.recognised($0) }
+        }
+        let type = format.map { HeaderField("Content-Type", $0.mediaType) }
+        guard acceptedTypes.contains("*/*") || type.map({ unacceptedType([$0]) == nil }) == true else {
+            throw PipelineError(
+                .notAnImage, "\(admitted.displayName): it is no image of a type in `acceptedTypes`")
+        }
+        var response = OriginalResponse(
+            status: 200, fields: (type.map { [$0] } ?? []) + found.fields, body: found.body, age: nil,
+            handling: CacheHandling(isHit: false, forward: .bypass, detail: "file"), responseTime: found.responseTime)
+        response.file = found.file
+        return response
+    }
+
+    /// Bytes of a file that tell its format.
+    private static let beginning = 16_384
+
     /// What a request would find; nothing is stored.
     func look(
         _ finding: CacheFinding, _ admitted: AdmittedRequest

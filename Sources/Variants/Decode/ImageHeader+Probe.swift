@@ -41,3 +41,13 @@ extension ImageHeader {
         }
     }
 }
+
+extension ImageFormat {
+    /// The format that these first bytes of a file are of; nil if there is a decoder for none.
+    package static func recognised(_ bytes: [UInt8]) -> ImageFormat? {
+        bytes.withUnsafeBytes { buffer in
+            let file = ByteReader(buffer).withoutLeadingSpace
+            return Catalogue.decoders.first { $0.recognises(file) }?.format
+        }
+    }
+}

@@ -4,6 +4,7 @@ import Glibc
 import ImageServer
 import ImageServerNIO
 import Pipeline
+import PipelineSupport
 import Variants
 
 struct ServeCommand: AsyncParsableCommand {
@@ -19,12 +20,15 @@ struct ServeCommand: AsyncParsableCommand {
               /health /ready /metrics                  for load balancers and operators
               /                                        a page to try recipes (setting server.playground)
 
+            With FOLDER, its pictures are the sources pictures:PATH, and the page at / shows them to this machine.
+
             The source is one path segment, percent-encoded, or b64: and its base64url. `pipectl sign` prints signed
             paths; the signature may be the word unsigned if the setting allowUnsigned permits it, or if there are no keys
             and the client is on this machine.
 
             Examples:
               pipectl serve
+              pipectl serve ~/Pictures
               pipectl serve --set keysFile=keys.txt
               pipectl serve --listen 127.0.0.1:0 --config pipectl.yaml -v
               pipectl serve --set allowUnsigned=true --set 'sources.allow=["example.org"]'
@@ -35,6 +39,11 @@ struct ServeCommand: AsyncParsableCommand {
             SIGHUP reads the settings' files again, and those they name (docs/running.md).
             """)
 
+    @Argument(
+        help: ArgumentHelp(
+            "A folder: its pictures are the sources pictures:PATH, and the page at / shows them.", valueName: "folder"),
+        completion: .directory)
+    var folder: String?
     @Option(
         help: ArgumentHelp(
             "Address to listen on (default 127.0.0.1:8080); with port 0 the system chooses one. Also unix:PATH, or fd:NUMBER for a socket that was passed.",
@@ -114,7 +123,9 @@ struct ServeCommand: AsyncParsableCommand {
         for address in server.addresses {
             let shown = shown(address, isSecure: isSecure)
             Console.error("listening on \(shown)", .info)
-            if site.hasPage, case .tcp = address { Console.error("try recipes at \(shown)/", .info) }
+            if site.hasPage, case .tcp = address {
+                Console.error("\(site.hasFolders ? "see folders and " : "")try recipes at \(shown)/", .info)
+            }
         }
         guard let address = configuration.adminListen else { return [server] }
         var listener = configuration.listener
@@ -153,7 +164,13 @@ struct ServeCommand: AsyncParsableCommand {
 
     /// The settings as they are now.
     private func read() -> Settings {
-        common.collectedSettings(flags: listen.map { [("--listen", "listen", $0)] } ?? [])
+        var settings = common.collectedSettings(flags: listen.map { [("--listen", "listen", $0)] } ?? [])
+        if let folder {
+            let path = absolutePath(folder).split(separator: "/").map { PercentText.segment(String($0)) }
+            let url = "file:///" + path.joined(separator: "/")
+            settings.add("pictures", url, to: "baseURLs", .flag("FOLDER", position: 0))
+        }
+        return settings
     }
 
     /// An element for each SIGHUP, or for several that come close together, until SIGINT or SIGTERM requests a stop.

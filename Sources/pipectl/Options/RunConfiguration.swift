@@ -32,6 +32,7 @@ struct RunConfiguration: Sendable {
     var keys: [SigningKey] = []
     var keysFile: String?
     var baseURLs: [String: String] = [:]
+    var followsLinks = false
     /// Requests a second of one client that miss the caches; 0: no limit.
     var requestRate = 0.0
     var fallback: String?

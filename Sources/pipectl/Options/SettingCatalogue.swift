@@ -221,7 +221,7 @@ enum SettingCatalogue {
             "keysFile", \.keysFile, .path,
             "file of further keys, a line `NAME: KEY` each; keeps secrets out of settings and environment"),
         Setting(
-            "baseURLs", \.baseURLs, .texts, "name → URL of a folder, so that a source may be NAME:PATH"),
+            "baseURLs", \.baseURLs, .texts, "name → URL of a folder, so that a source may be NAME:PATH; file:///PATH serves what is below it"),
         Setting(
             "adminToken", \.site.adminToken, .adminToken,
             "secret of at least 16 characters that purges carry; empty: purges are refused", isSecret: true),
@@ -253,6 +253,9 @@ enum SettingCatalogue {
         Setting(
             "honourClientNoCache", \.site.honoursClientNoCache, .bool,
             "off, so that clients cannot force requests to the origin"),
+        Setting(
+            "server.folderLinks", \.followsLinks, .bool,
+            "follow symbolic links in folders of baseURLs that lead to what is below the same folder"),
         Setting("server.headerBytes", \.listener.headerBytes, .size(atLeast: 1024), "of one request's head"),
         Setting(
             "server.bodyBytes", \.listener.bodyBytes, .size(),

@@ -66,6 +66,14 @@ struct Settings: Sendable {
         return settings
     }
 
+    /// Adds a member to a map of texts, in place of one of the same name.
+    mutating func add(_ name: String, _ text: String, to key: String, _ origin: SettingOrigin) {
+        guard case .object(var members) = value(key) else { return }
+        members.removeAll { $0.name == name }
+        entries[key] = Entry(
+            value: .object(members + [SettingMember(name: name, value: .string(text))]), origin: origin)
+    }
+
     private mutating func readEnvironment() {
         let ours = environment.keys.filter { $0.hasPrefix("PIPECTL_") }.sorted()
         guard !ours.isEmpty else { return }

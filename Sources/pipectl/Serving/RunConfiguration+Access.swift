@@ -13,13 +13,13 @@ extension RunConfiguration {
         errors.collect { () throws(SettingErrors) in
             try given.eachMember { (member) throws(SettingErrors) in
                 guard case .string(let url) = member.value else { return }
-                do throws(BaseURLs.Refusal) { _ = try BaseURLs([member.name: url]) } catch {
+                do throws(BaseURLs.Refusal) { _ = try BaseURLs([member.name: url], followsLinks: followsLinks) } catch {
                     throw given.bad(error.text)
                 }
             }
         }
         // What is refused is among the errors.
-        site.baseURLs = (try? BaseURLs(baseURLs)) ?? .none
+        site.baseURLs = (try? BaseURLs(baseURLs, followsLinks: followsLinks)) ?? .none
         if requestRate > 0 { site.rate = RateLimit(rate: requestRate) }
         if let fallback {
             do throws(FileError) {

@@ -1,0 +1,143 @@
+import CSandbox
+import Glibc
+
+/// A folder whose files are sources with a name of their own, `NAME:PATH`. It is opened once: what is opened below it
+/// cannot lie elsewhere, whatever is renamed or linked meanwhile.
+///
+/// A path is percent-encoded in one canonical way, so that each file has one name, on one line.
+package final class OpenFolder: Sendable, Hashable {
+    package struct Entry: Sendable {
+        package var name: [UInt8]
+        package var isFolder: Bool
+    }
+
+    package let name: String
+    private let descriptor: Int32
+    private let followsLinks: Bool
+
+    /// - Parameters:
+    ///   - name: what stands before the colon.
+    ///   - followsLinks: whether symbolic links may lead to other places below the folder.
+    /// - Throws: why it cannot be opened or read, also if the kernel cannot confine paths.
+    package init(_ name: String, at path: String, followsLinks: Bool) throws(LocalFile.Failure) {
+        self.name = name
+        self.followsLinks = followsLinks
+        descriptor = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let problem = descriptor < 0 ? errno : -csandbox_open_below(descriptor, ".", O_DIRECTORY, 0)
+        if descriptor >= 0, problem <= 0 { close(-problem) }
+        guard problem > 0 else { return }
+        throw LocalFile.Failure(
+            isMissing: problem == ENOENT,
+            message: problem == ENOSYS || descriptor >= 0 && problem == EPERM
+                ? "\(path): folders need openat2, which this system lacks (Linux 5.6) or this container forbids"
+                : "\(path): \(String(cString: strerror(problem)))")
+    }
+
+    deinit { if descriptor >= 0 { close(descriptor) } }
+
+    package static func == (a: OpenFolder, b: OpenFolder) -> Bool { a === b }
+    package func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+
+    /// The path that a client wrote, in canonical form; nothing need be there. Percent-encodings are undone once, segment
+    /// by segment, so that an encoded slash separates nothing.
+    package static func canonical(_ path: some StringProtocol) -> String {
+        segments(path).map(canonical).joined(separator: "/")
+    }
+
+    /// - Parameter source: `NAME:PATH`, canonical.
+    package func url(of source: String) -> SourceURL {
+        SourceURL(scheme: name, name: String(source.dropFirst(name.count + 1)))
+    }
+
+    /// A file's name as a segment of a path.
+    package static func canonical(_ name: [UInt8]) -> String { SourceURL.canonical(name, keeping: nil) }
+
+    private static func segments(_ path: some StringProtocol) -> [[UInt8]] {
+        path.split(separator: "/", omittingEmptySubsequences: false).map { SourceURL.percentDecoded(String($0)) }
+    }
+
+    /// Opens a regular file. Clients learn nothing of why there is none.
+    func file(_ path: String, byteLimit: Int) throws(LocalFile.Failure) -> LocalFile {
+        let descriptor = try open(path)
+        do throws(LocalFile.Failure) {
+            return try LocalFile(descriptor, name + ":" + path, byteLimit: byteLimit)
+        } catch {
+            throw error.isTooLarge ? error : missing(path, "it is not a regular file")
+        }
+    }
+
+    /// The files and folders of a folder with the lowest names above `after`, by bytes. Hidden ones and links are left
+    /// out. The folder is read as a stream, and no more than `most` names are held.
+    package func entries(
+        of path: String, after: [UInt8], most: Int
+    ) throws(LocalFile.Failure) -> (entries: [Entry], isAll: Bool) {
+        let descriptor = try open(path, O_DIRECTORY)
+        guard let stream = fdopendir(descriptor) else {
+            close(descriptor)
+            throw missing(path, "it cannot be read as a folder")
+        }
+        defer { closedir(stream) }
+        var (kept, isAll) = ([Entry](), true)
+        while let entry = readdir(stream) {
+            let type = Int(entry.pointee.d_type)
+            withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
+                let name = bytes.prefix { $0 != 0 }
+                guard name.first != UInt8(ascii: "."), after.lexicographicallyPrecedes(name) else { return }
+                if kept.count == most, let last = kept.last, !name.lexicographicallyPrecedes(last.name) {
+                    isAll = false
+                    return
+                }
+                guard let isFolder = Self.isFolder(type, bytes, in: descriptor) else { return }
+                let at = kept.firstIndex { name.lexicographicallyPrecedes($0.name) } ?? kept.count
+                kept.insert(Entry(name: Array(name), isFolder: isFolder), at: at)
+                guard kept.count > most else { return }
+                kept.removeLast()
+                isAll = false
+            }
+        }
+        return (kept, isAll)
+    }
+
+    /// nil for what is neither a regular file nor a folder.
+    private static func isFolder(_ type: Int, _ name: UnsafeRawBufferPointer, in folder: Int32) -> Bool? {
+        if type != Int(DT_UNKNOWN) { return type == Int(DT_DIR) ? true : type == Int(DT_REG) ? false : nil }
+        var status = stat()
+        guard let name = name.baseAddress?.assumingMemoryBound(to: CChar.self),
+            fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0
+        else { return nil }
+        return status.st_mode & S_IFMT == S_IFDIR ? true : status.st_mode & S_IFMT == S_IFREG ? false : nil
+    }
+
+    private func open(_ path: String, _ flags: Int32 = 0) throws(LocalFile.Failure) -> Int32 {
+        let segments = Self.segments(path)
+        let isRoot = path.isEmpty && flags & O_DIRECTORY != 0
+        let isRefused = segments.contains {
+            $0.isEmpty || $0[0] == UInt8(ascii: ".") || $0.contains(UInt8(ascii: "/")) || $0.contains(0)
+        }
+        guard isRoot || !isRefused else {
+            throw missing(path, "a segment is empty, begins with a dot, or holds a slash or a NUL")
+        }
+        let bytes = isRoot ? [UInt8(ascii: ".")] : Array(segments.joined(separator: [UInt8(ascii: "/")]))
+        let opened = (bytes + [0]).withUnsafeBytes { bytes in
+            csandbox_open_below(
+                descriptor, bytes.assumingMemoryBound(to: CChar.self).baseAddress!, flags, followsLinks ? 1 : 0)
+        }
+        switch -opened {
+        case ...0: return opened
+        case ENOENT, ENOTDIR: throw missing(path, nil)
+        case EXDEV: throw missing(path, "it leads out of the folder")
+        case ELOOP: throw missing(path, "there is a symbolic link in it (`server.folderLinks`)")
+        case EMFILE, ENFILE, ENOMEM, EIO, ESTALE:
+            throw LocalFile.Failure(
+                isMissing: false, message: "\(name):\(path): \(String(cString: strerror(-opened)))")
+        default: throw missing(path, String(cString: strerror(-opened)))
+        }
+    }
+
+    /// - Parameter reason: for the log; nil if there is just no such file.
+    private func missing(_ path: String, _ reason: String?) -> LocalFile.Failure {
+        let source = name + ":" + path
+        return LocalFile.Failure(
+            isMissing: true, message: "\(source): there is no such file", logged: reason.map { source + ": " + $0 })
+    }
+}
