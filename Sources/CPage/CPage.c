@@ -24,6 +24,9 @@ static const unsigned char draw_js[] = {
 static const unsigned char fields_js[] = {
 #embed "Web/fields.js"
 };
+static const unsigned char folder_js[] = {
+#embed "Web/folder.js"
+};
 static const unsigned char grammar_js[] = {
 #embed "Web/grammar.js"
 };
@@ -62,6 +65,7 @@ static const struct embedded_file files[] = {
     {"dom.js", dom_js, sizeof dom_js},
     {"draw.js", draw_js, sizeof draw_js},
     {"fields.js", fields_js, sizeof fields_js},
+    {"folder.js", folder_js, sizeof folder_js},
     {"grammar.js", grammar_js, sizeof grammar_js},
     {"icon.svg", icon_svg, sizeof icon_svg},
     {"index.html", index_html, sizeof index_html},

@@ -1,10 +1,11 @@
 // The page: a source, a recipe made of the catalogue's steps, and the variant that the server makes of them.
 import { Failure, acceptedTypes, ask, cacheSentence, dimensions, picture, root } from "./answer.js";
-import { CacheView } from "./cache.js";
+import { CacheView, authorization } from "./cache.js";
 import { byID, bytesText, debounced, freshID, h, icon, marked, millisecondsText, tabList } from "./dom.js";
 import { Drawing } from "./draw.js";
 import { stepFields } from "./fields.js";
 import { Catalogue, exampleStep, parseRecipe, parseStep, stepText } from "./grammar.js";
+import { FolderView, folderLink, folderOf } from "./folder.js";
 import { score, scoreText } from "./score.js";
 import { segment, snippets, variantPath } from "./snippets.js";
 import { View, clamped } from "./view.js";
@@ -35,7 +36,12 @@ class Page {
     this.cache = new CacheView((recipe, source) => {
       location.hash = "";
       this.take(recipe, source);
-    });
+    }, catalogue.folders);
+    this.folder = new FolderView(catalogue);
+    byID("folder-link").hidden = catalogue.folders.length === 0;
+    if (!location.hash && catalogue.folders.length > 0) {
+      history.replaceState(null, "", folderLink(`${catalogue.folders[0]}:`));
+    }
     this.update = debounced(250, () => this.request());
     this.buildSource();
     this.buildRecipe();
@@ -63,12 +69,15 @@ class Page {
 
   navigate() {
     const isCache = location.hash === "#cache";
-    byID("picture-view").hidden = isCache;
-    byID("cache-view").hidden = !isCache;
-    for (const [id, isHere] of [["picture-link", !isCache], ["cache-link", isCache]]) {
+    const folder = folderOf(location.hash);
+    const isPicture = !isCache && folder === null;
+    for (const [name, isHere] of [["picture", isPicture], ["folder", folder !== null], ["cache", isCache]]) {
+      byID(`${name}-view`).hidden = !isHere;
+      const id = `${name}-link`;
       if (isHere) byID(id).setAttribute("aria-current", "page"); else byID(id).removeAttribute("aria-current");
     }
-    if (!isCache && location.hash.includes("recipe=")) {
+    if (folder !== null) this.folder.show(folder || `${this.catalogue.folders[0]}:`, this.recipe);
+    if (isPicture && location.hash.includes("recipe=")) {
       const state = new URLSearchParams(location.hash.slice(1));
       if (state.get("recipe") !== this.recipe || state.get("source") !== this.source) {
         this.take(state.get("recipe") ?? "", state.get("source") ?? this.source);
@@ -78,7 +87,7 @@ class Page {
   }
 
   remember() {
-    if (location.hash === "#cache") return;
+    if (location.hash === "#cache" || folderOf(location.hash) !== null) return;
     const state = new URLSearchParams({ source: this.source, recipe: this.recipe });
     history.replaceState(null, "", `#${state}`);
     byID("picture-link").href = `#${state}`;
@@ -110,6 +119,10 @@ class Page {
     byID("source").value = source.startsWith("sample:") ? "" : source;
     for (const input of document.querySelectorAll("input[name=sample]")) input.checked = input.value === source;
     this.request();
+  }
+
+  get isOfFolder() {
+    return this.catalogue.folders.includes(this.source.split(":")[0]);
   }
 
   get sample() {
@@ -471,7 +484,8 @@ class Page {
     const name = this.output?.name ?? "auto";
     this.snippets = snippets({
       base: root.href, recipe: this.recipe, source: this.source,
-      publicSource: isSample ? root.href + this.sample.path : this.source,
+      publicSource: isSample ? root.href + this.sample.path
+        : this.isOfFolder ? `${root.href}original/unsigned/${segment(this.source)}` : this.source,
       isUnsigned: this.catalogue.unsigned, size: this.pictures.variant?.size, original: this.pictures.original?.size,
       format: name === "auto" || name === "original" ? shown : name,
       closedRecipe: name === "auto" && shown ? this.closedRecipe(shown) : this.recipe,
@@ -522,7 +536,7 @@ function timingRow(name, title, begin, length, milliseconds, style = "") {
 }
 
 try {
-  const [answer, accept] = await Promise.all([ask("page/catalogue.json"), acceptedTypes()]);
+  const [answer, accept] = await Promise.all([ask("page/catalogue.json", { headers: authorization() }), acceptedTypes()]);
   new Page(new Catalogue(await answer.json()), accept);
 } catch (error) {
   byID("failure").hidden = false;

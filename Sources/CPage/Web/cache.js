@@ -5,10 +5,19 @@ import { byID, bytesText, h } from "./dom.js";
 const TOKEN = "image-pipeline-admin-token";
 const PERIOD = 2000;
 
+/** Header fields with the admin token, if there is one. */
+export function authorization() {
+  const token = sessionStorage.getItem(TOKEN);
+  return token ? { Authorization: `Bearer ${token}` } : {};
+}
+
 export class CacheView {
-  /** @param open called with `(recipe, source)` of a variant that is to be shown */
-  constructor(open) {
-    this.open = open;
+  /**
+   * @param open called with `(recipe, source)` of a variant that is to be shown
+   * @param folders names of folders, with which sources begin
+   */
+  constructor(open, folders) {
+    Object.assign(this, { open, folders });
     this.bars = new Map();
     this.cards = new Map();
     byID("token-form").addEventListener("submit", (event) => {
@@ -26,11 +35,6 @@ export class CacheView {
     });
     document.addEventListener("visibilitychange", () => this.schedule());
     this.tellToken();
-  }
-
-  get authorization() {
-    const token = sessionStorage.getItem(TOKEN);
-    return token ? { Authorization: `Bearer ${token}` } : {};
   }
 
   tellToken() {
@@ -53,7 +57,7 @@ export class CacheView {
   async refresh() {
     clearTimeout(this.timer);
     try {
-      const response = await ask("page/cache.json", { headers: this.authorization, cache: "no-store" });
+      const response = await ask("page/cache.json", { headers: authorization(), cache: "no-store" });
       const state = await response.json();
       this.showTiers(state);
       this.showRecent(state);
@@ -129,7 +133,7 @@ export class CacheView {
     const image = h("img", { alt: `${variant.recipe} of ${variant.source ?? "a purged source"}` });
     const note = h("p", { class: "note", role: "status" });
     const source = variant.source;
-    const canOpen = source && (/^https?:/.test(source) || source.startsWith("sample:"));
+    const canOpen = source && (/^https?:/.test(source) || ["sample", ...this.folders].includes(source.split(":")[0]));
     const card = {
       element: h("figure", { class: "card variant", "data-key": variant.key },
         h("div", { class: "frame checkered" }, image),
@@ -152,7 +156,7 @@ export class CacheView {
 
   async load(variant, image, card) {
     try {
-      const response = await ask(`page/variants/${variant.key}/${variant.original}`, { headers: this.authorization });
+      const response = await ask(`page/variants/${variant.key}/${variant.original}`, { headers: authorization() });
       card.url = URL.createObjectURL(await response.blob());
       image.src = card.url;
     } catch {
@@ -169,7 +173,7 @@ export class CacheView {
     delete button.dataset.sure;
     button.textContent = "Purge source";
     try {
-      await ask(`source/${encodeURIComponent(source)}`, { method: "DELETE", headers: this.authorization });
+      await ask(`source/${encodeURIComponent(source)}`, { method: "DELETE", headers: authorization() });
       note.textContent = "Purged.";
       this.refresh();
     } catch (error) {

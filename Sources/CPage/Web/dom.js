@@ -22,6 +22,7 @@ export function icon(name) {
   const paths = {
     up: "M4 10l4-4 4 4",
     down: "M4 6l4 4 4-4",
+    folder: "M2 4.5h4l1.5 1.5H14v6.5H2z",
     remove: "M4.5 4.5l7 7m0-7l-7 7",
     copy: "M6 6V3.5h6.5V10H10M3.5 6H10v6.5H3.5z",
     divider: "M8 2v12M5.5 5.5L3 8l2.5 2.5M10.5 5.5L13 8l-2.5 2.5",

@@ -138,7 +138,8 @@ export function exampleStep(entry, catalogue) {
 /** What the page knows of the server's catalogue. */
 export class Catalogue {
   constructor(json) {
-    Object.assign(this, json);
+    // Clients that are no operators see no folders.
+    Object.assign(this, { folders: [] }, json);
     this.byName = new Map(json.entries.map((entry) => [entry.name, entry]));
     for (const preset of json.presets) {
       const name = `@${preset.name}`;

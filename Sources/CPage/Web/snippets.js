@@ -41,7 +41,7 @@ export function widths(recipe, size, original) {
  */
 export function snippets({ base, recipe, source, publicSource, size, original, format, closedRecipe, isUnsigned }) {
   const url = (text) => base + variantPath(text, source);
-  const name = (publicSource.split(/[?#]/)[0].split("/").pop() || "picture").replace(/\.\w+$/, "");
+  const name = (source.split(/[?#]/)[0].split(/[/:]/).pop() || "picture").replace(/\.\w+$/, "");
   const isPrivate = /^https?:\/\/(127\.|localhost|\[::1\])/.test(publicSource);
   const extension = format === "jpeg" ? "jpg" : format || "img";
   const set = widths(recipe, size, original);

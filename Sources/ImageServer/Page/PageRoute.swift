@@ -1,13 +1,14 @@
 /// What a path of the page asks for.
 ///
 ///     /    /page/{version}/{file}    /page/samples/{file}    /page/catalogue.json
-///     /page/cache.json    /page/variants/{key}/{digest of the original}
+///     /page/cache.json    /page/variants/{key}/{digest of the original}    /page/folder.json?folder=NAME:PATH[&after=FILE]
 enum PageRoute: Sendable, Hashable {
     case document
     case file(String)
     case sample(String)
     case catalogue
     case cache
+    case folder
     case variant(key: String, original: String)
 
     /// - Parameter segments: those after `page`, as sent: nothing in them needs percent-encoding.
@@ -16,6 +17,7 @@ enum PageRoute: Sendable, Hashable {
         switch (parts.first, parts.count) {
         case ("catalogue.json", 1): self = .catalogue
         case ("cache.json", 1): self = .cache
+        case ("folder.json", 1): self = .folder
         case ("samples", 2): self = .sample(parts[1])
         case ("variants", 3): self = .variant(key: parts[1], original: parts[2])
         // Other versions are not there: what is at such a path never changes.

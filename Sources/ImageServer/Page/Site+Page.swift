@@ -20,13 +20,18 @@ extension Site {
             answer = pageAnswer(
                 sample.bytes, type: sample.type, tag: sample.digest, control: "public, max-age=3600")
         case .catalogue:
-            let text = await catalogueText()
+            let text = await catalogueText(showsFolders: seesAll(request))
             answer = pageAnswer(
                 Array(text.utf8), type: "application/json", tag: sha256Hex(text), control: "no-cache")
         case .cache:
             try admitOperator(request)
             answer = pageAnswer(
                 Array(await cacheText().utf8), type: "application/json", tag: nil, control: "no-store")
+        case .folder:
+            try admitOperator(request)
+            answer = pageAnswer(
+                Array(try await folderText(request.target).utf8), type: "application/json", tag: nil,
+                control: "no-store")
         case .variant(let key, let original):
             try admitOperator(request)
             guard let (entry, body) = await pipeline.storedVariant(key, of: original) else {
@@ -60,15 +65,17 @@ extension Site {
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
         + "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-    /// Throws a 403 unless the request comes from an operator, or with the admin token.
+    /// Whether the request comes from an operator, or with the admin token.
+    private func seesAll(_ request: ServerRequest) -> Bool {
+        request.isAdministrative || settings.adminToken?.isIn(request.fields) == true
+            || isOnThisMachine(request) && request.isForThisMachine
+    }
+
     private func admitOperator(_ request: ServerRequest) throws(Problem) {
-        guard
-            request.isAdministrative || settings.adminToken?.isIn(request.fields) == true
-                || isOnThisMachine(request) && request.isForThisMachine
-        else {
+        guard seesAll(request) else {
             throw Problem(
                 .forbidden,
-                "the caches are shown to clients on this machine that ask for it as `localhost` or 127.0.0.1, "
+                "caches and folders are shown to clients on this machine that ask for it as `localhost` or 127.0.0.1, "
                     + "by the server's `adminListen` address, and with the admin token")
         }
     }

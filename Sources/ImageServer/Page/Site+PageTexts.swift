@@ -1,11 +1,14 @@
 import Pipeline
 import PipelineCaching
+import PipelineFetching
 import PipelineSupport
 import Variants
 
 extension Site {
     /// What recipes may be made of, and what there is to try them on.
-    func catalogueText() async -> String {
+    ///
+    /// - Parameter showsFolders: whether the names of folders are for the client.
+    func catalogueText(showsFolders: Bool) async -> String {
         let entries = Catalogue.entries(with: await pipeline.libraries())
         let names = await pipeline.pictureNames()
         var json = JSONText()
@@ -18,6 +21,10 @@ extension Site {
                 json.add("title", sample.title)
                 json.add("path", sample.path)
             })
+        if showsFolders {
+            let names = settings.baseURLs.folders.map { JSONText.quoted($0.name) }
+            json.add("folders", raw: "[" + names.joined(separator: ",") + "]")
+        }
         json.add(
             "presets",
             raw: JSONText.list(settings.presets.names) { name, json in
@@ -92,6 +99,44 @@ extension Site {
     }
 
     private static let recentCount = 24
+
+    /// Some names of a folder, `?folder=NAME:PATH`, in order, from the one after `&after=FILE`; all that is not plain is
+    /// percent-encoded, as in sources.
+    func folderText(_ target: String) async throws(Problem) -> String {
+        var given: [Substring: String] = [:]
+        for pair in target.drop(while: { $0 != "?" }).dropFirst().split(separator: "&") {
+            let name = pair.prefix { $0 != "=" }
+            given[name] = PercentText.decoded(pair.dropFirst(name.count + 1)).map { String(decoding: $0, as: UTF8.self) }
+        }
+        let resolved = try settings.baseURLs.resolved(given["folder"] ?? "")
+        guard let folder = resolved.folder else { throw Problem(.unknownPath, "`baseURLs` has no such folder") }
+        let path = String(resolved.text.dropFirst(folder.name.count + 1))
+        let after = PercentText.decoded(given["after"] ?? "") ?? []
+        let found = await Self.folderReader.run {
+            Result { () throws(LocalFile.Failure) in
+                try folder.entries(of: path, after: after, most: Self.namesOnPage)
+            }
+        }
+        let (entries, isAll): ([OpenFolder.Entry], Bool)
+        do throws(LocalFile.Failure) { (entries, isAll) = try found.get() } catch {
+            throw Problem(.unknownPath, error.logged ?? error.message)
+        }
+        let paths = entries.map { OpenFolder.canonical($0.name) }
+        var json = JSONText()
+        json.add(
+            "entries",
+            raw: JSONText.list(Array(zip(entries, paths))) { entry, json in
+                json.add("name", String(decoding: entry.0.name, as: UTF8.self))
+                json.add("source", resolved.text + (path.isEmpty ? "" : "/") + entry.1)
+                json.add("isFolder", entry.0.isFolder)
+            })
+        json.add("after", isAll ? nil : paths.last)
+        return json.closed
+    }
+
+    private static let namesOnPage = 200
+    /// Reading a folder blocks, and one with a million files takes a while.
+    private static let folderReader = OwnedThreads(count: 1)
 }
 
 extension JSONText {

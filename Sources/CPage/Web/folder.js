@@ -1,0 +1,91 @@
+// The folders that the server has: their pictures as thumbnails, each a link to the controls.
+import { ask, root } from "./answer.js";
+import { authorization } from "./cache.js";
+import { byID, h, icon } from "./dom.js";
+import { variantPath } from "./snippets.js";
+
+const THUMBNAIL = "thumbnail:240x240,auto";
+/** Of other files no thumbnail is asked for. */
+const PICTURE = /(^[^.]+|\.(jpe?g|jfif|png|apng|gif|webp|avif|jxl|hei[cf]|hif|tiff?|bmp|dib|ico|cur|svg))$/i;
+
+/** The fragment for a folder, `NAME:PATH`. */
+export const folderLink = (folder) => `#folder=${encodeURIComponent(folder)}`;
+/** The folder that a fragment names; null if it names none. */
+export const folderOf = (hash) => hash.startsWith("#folder=") ? decodeURIComponent(hash.slice(8)) : null;
+
+export class FolderView {
+  constructor(catalogue) {
+    this.catalogue = catalogue;
+    byID("folder-more").addEventListener("click", () => this.load());
+  }
+
+  /** @param recipe what the pictures are opened with */
+  show(folder, recipe) {
+    Object.assign(this, { folder, recipe, after: "" });
+    byID("folder-entries").replaceChildren();
+    byID("folder-link").href = folderLink(folder);
+    byID("folder-path").replaceChildren(...this.crumbs());
+    return this.load();
+  }
+
+  /** The folders above, and the other ones that the server has. */
+  crumbs() {
+    const [name, path] = [this.folder.split(":")[0], this.folder.slice(this.folder.indexOf(":") + 1)];
+    const parts = path.split("/").filter(Boolean);
+    const others = this.catalogue.folders.filter((other) => other !== name);
+    return [
+      h("a", { href: folderLink(`${name}:`) }, name),
+      ...parts.map((part, at) =>
+        h("a", { href: folderLink(`${name}:${parts.slice(0, at + 1).join("/")}`) }, readable(part))),
+      ...others.map((other) => h("a", { href: folderLink(`${other}:`), class: "other" }, other)),
+    ];
+  }
+
+  async load() {
+    const { folder } = this;
+    const more = byID("folder-more");
+    more.disabled = true;
+    try {
+      const query = new URLSearchParams({ folder, after: this.after });
+      // Spaces are %20 in it, as in every other text that the server decodes.
+      const path = `page/folder.json?${String(query).replaceAll("+", "%20")}`;
+      const page = await (await ask(path, { headers: authorization(), cache: "no-store" })).json();
+      if (folder !== this.folder) return;
+      this.after = page.after ?? "";
+      byID("folder-entries").append(...page.entries.map((entry) => h("li", {}, this.tile(entry))));
+      byID("folder-empty").hidden = byID("folder-entries").children.length > 0;
+      more.hidden = page.after === undefined;
+      byID("folder-error").hidden = true;
+    } catch (error) {
+      if (folder !== this.folder) return;
+      more.hidden = true;
+      byID("folder-empty").hidden = true;
+      byID("folder-error").hidden = false;
+      byID("folder-error").replaceChildren(
+        h("strong", {}, error.title ?? "Something went wrong"), h("p", {}, error.detail ?? String(error)));
+    } finally {
+      more.disabled = false;
+    }
+  }
+
+  tile({ name, source, isFolder }) {
+    const tile = (href, ...frame) =>
+      h("a", { class: "tile", title: name, href }, h("div", { class: "frame soft" }, frame), name);
+    if (isFolder) return tile(folderLink(source), icon("folder"));
+    const href = `#${new URLSearchParams({ source, recipe: this.recipe })}`;
+    if (!this.catalogue.unsigned || !PICTURE.test(name)) return tile(href, name.split(".").at(-1));
+    // A file that is no picture has its name alone.
+    const image = h("img", { alt: "", loading: "lazy", onerror: () => image.remove() });
+    image.src = new URL(variantPath(THUMBNAIL, source), root).href;
+    return tile(href, image);
+  }
+}
+
+/** A part of a path as people read it; its bytes need not be UTF-8. */
+function readable(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
