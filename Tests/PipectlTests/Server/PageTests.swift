@@ -55,6 +55,30 @@ extension CommandTests {
             _ = await server.stop()
         }
 
+        /// `Tests/Page/folder_test.py` has the checks.
+        @Test(
+            .enabled(
+                if: access("/usr/bin/chromium", X_OK) == 0 && access(python, X_OK) == 0,
+                "needs Debian's chromium and playwright (scripts/install-dependencies chromium)"))
+        func `the page shows a folder, and a click leads from a picture to its controls`() async throws {
+            let folder = ScratchFolder()
+            for (sample, name) in [("meadow-small.jpg", "a.jpg"), ("balloon.webp", "2026/ö b.webp")] {
+                _ = folder.write(try #require(ScratchFolder.bytes(at: Samples.original(sample))), to: "pictures/" + name)
+            }
+            for number in 0..<250 { _ = folder.write("x", to: "pictures/many/\(number).txt") }
+            _ = folder.write("x", to: "pictures/notes.txt")
+            let server = try await RunningServer.start(
+                folder: folder, unsigned: nil, arguments: [folder("pictures")])
+            let checks = try HelperProgram([
+                "timeout", "--kill-after=5", "600", Self.python, Self.repository + "/Tests/Page/folder_test.py",
+                "http://127.0.0.1:\(server.port)",
+            ])
+            let status = await checks.end()
+            #expect(status == 0, "\(checks.text)")
+            #expect(checks.text.split(separator: "\n").last == "done")
+            _ = await server.stop()
+        }
+
         /// `Tests/Page/gallery_test.py` has the checks.
         @Test(
             .enabled(

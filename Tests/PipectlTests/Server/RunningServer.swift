@@ -17,9 +17,10 @@ struct RunningServer: Sendable {
     ///   - environment: variables, each `NAME=value`.
     ///   - unsigned: the setting `allowUnsigned`; nil leaves it unset.
     ///   - config: a settings file.
+    ///   - arguments: further ones.
     static func start(
         _ settings: [String] = [], folder: ScratchFolder = ScratchFolder(), environment: [String] = [],
-        unsigned: Bool? = true, config: String? = nil
+        unsigned: Bool? = true, config: String? = nil, arguments: [String] = []
     ) async throws -> RunningServer {
         let patience = ["limits.seconds=120", "limits.encodeSeconds=120"]
         let all =
@@ -27,7 +28,7 @@ struct RunningServer: Sendable {
             + settings
         let child = try ChildProgram(
             ["serve", "--listen", "127.0.0.1:0", "--cache", folder("cache")] + (config.map { ["--config", $0] } ?? [])
-                + all.flatMap { ["--set", $0] },
+                + all.flatMap { ["--set", $0] } + arguments,
             folder: folder.path, environment: environment)
         let mark =
             all.contains { $0.hasPrefix("server.tls=") }

@@ -49,10 +49,10 @@ struct CachePurge: AsyncParsableCommand {
             let mode: PurgeMode = soft ? .soft : .hard
             if let selection { return try await pipeline.purge(selection, mode: mode) }
             if let tag { return try await pipeline.purge(tags: [tag], mode: mode) }
-            if let source, ImageSource.isStoredName(source) {
-                return try await pipeline.purge(name: source, mode: mode)
-            }
-            return try await pipeline.purge(ImageSource(source ?? ""), mode: mode)
+            let source = source ?? ""
+            let name = try ImageSource.isStoredName(source) ? source : ImageSource(source).recordName()
+            // Records of a server's folder have a name that is a path here.
+            return try await pipeline.purge(names: [name, source], prefixes: [], mode: mode)
         }
         if json {
             var object = JSONText()

@@ -1,0 +1,100 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import pipectl
+
+extension CommandTests {
+    /// `pipectl serve FOLDER`.
+    @Suite struct ServeFolder {
+        private static let host = "127.0.0.1"
+
+        private static func pictures() throws -> ScratchFolder {
+            let folder = ScratchFolder()
+            for (sample, name) in [("night-tiny.jpg", "my pictures/a.jpg"), ("balloon.webp", "my pictures/2026/b.webp")] {
+                _ = folder.write(try #require(ScratchFolder.bytes(at: Samples.original(sample))), to: name)
+            }
+            return folder
+        }
+
+        @Test func `a folder is served to this machine without any setting`() async throws {
+            let folder = try Self.pictures()
+            let server = try await RunningServer.start(
+                folder: folder, unsigned: nil, arguments: [folder("my pictures")])
+            let page = try await server.ask("/", host: Self.host)
+            #expect(page.status == 200)
+            let listing = try await server.ask("/page/folder.json?folder=pictures:", host: Self.host)
+            #expect(listing.text.contains(#""source":"pictures:a.jpg""#) && listing.text.contains(#""pictures:2026""#))
+            for host in ["rebound.test", "192.0.2.1"] {
+                #expect(try await server.ask("/page/folder.json?folder=pictures:", host: host).status == 403)
+            }
+            for source in ["pictures:a.jpg", "pictures:2026/b.webp"] {
+                for target in [RunningServer.original(source), RunningServer.variant("thumbnail:20,png", source)] {
+                    #expect(try await server.ask(target, host: Self.host).status == 200, "\(target)")
+                }
+            }
+            symlink("/etc/passwd", folder("my pictures/link.jpg"))
+            let refused = try await server.ask(RunningServer.original("pictures:link.jpg"), host: Self.host)
+            #expect(refused.status == 404 && !refused.text.contains("link in"))
+            let ended = await server.stop()
+            #expect(ended.exit == 0)
+            #expect(ended.errors.contains("see folders and try recipes at http://"), "\(ended.errors)")
+            #expect(
+                ended.errors.contains("source refused (logged once for each file): pictures:link.jpg: there is a symbolic"),
+                "\(ended.errors)")
+            // No answer and no record has the machine's paths.
+            let listed = try await ChildProgram.run(["cache", "list", "--cache", folder("cache")], folder: folder.path)
+            #expect(listed.text.contains("pictures:a.jpg") && !listed.text.contains("my pictures"), "\(listed.text)")
+            for source in ["pictures:a.jpg", "pictures:2026/b.webp"] {
+                let purged = try await ChildProgram.run(
+                    ["cache", "purge", source, "--cache", folder("cache")], folder: folder.path)
+                #expect(purged.text.contains("1 record, "), "\(purged.text)")
+            }
+        }
+
+        @Test func `an original is sent from the file: whole, in parts, or not at all`() async throws {
+            let folder = try Self.pictures()
+            let start = try #require(folder.bytes("my pictures/a.jpg"))
+            let body = start + (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31 / 257) }
+            _ = folder.write(body, to: "my pictures/long.jpg")
+            try await RunningServer.with(
+                [#"baseURLs={"photos":"file://\#(folder("my%20pictures"))"}"#], folder: folder
+            ) { server in
+                let target = RunningServer.original("photos:long.jpg")
+                let before = try #require(server.child.peakMemory)
+                let whole = try await server.ask(target)
+                #expect(whole.status == 200 && whole["content-type"] == "image/jpeg")
+                #expect(whole.body == body)
+                let (tag, modified) = (try #require(whole["etag"]), try #require(whole["last-modified"]))
+                let head = try await server.ask(target, method: "HEAD")
+                #expect(head.status == 200 && head["content-length"] == "\(body.count)" && head.body.isEmpty)
+                let part = try await server.ask(target, ["Range": "bytes=1000007-1999999"])
+                #expect(part.status == 206 && part["content-range"] == "bytes 1000007-1999999/\(body.count)")
+                #expect(part.body == Array(body[1_000_007..<2_000_000]))
+                #expect(try await server.ask(target, ["If-None-Match": tag]).status == 304)
+                #expect(try await server.ask(target, ["If-Modified-Since": modified]).status == 304)
+                #expect(try await server.ask(target, ["Range": "bytes=0-1", "If-Range": "\"x\""]).status == 200)
+                #expect(try #require(server.child.peakMemory) - before < 12_000_000)
+                _ = folder.write(start, to: "my pictures/long.jpg")
+                let changed = try await server.ask(target, ["If-None-Match": tag])
+                #expect(changed.status == 200 && changed["etag"] != tag && changed.body == start)
+                // Nobody writes to it, and nobody waits for that.
+                mkfifo(folder("my pictures/fifo.jpg"), 0o644)
+                #expect(try await server.ask(RunningServer.original("photos:fifo.jpg")).status == 404)
+            }
+        }
+
+        @Test func `a folder that is not there is an error at the start`() async throws {
+            let folder = ScratchFolder()
+            for (arguments, setting) in [
+                ([folder("none")], "FOLDER: `baseURLs`: `pictures`: "),
+                (["--set", #"baseURLs={"a":"file://\#(folder("none"))"}"#], "`baseURLs`: `a`: "),
+            ] {
+                let ended = try await ChildProgram.run(
+                    ["serve", "--listen", "127.0.0.1:0", "--cache", folder("cache")] + arguments, folder: folder.path)
+                #expect(ended.exit == 2, "\(ended.errors)")
+                #expect(ended.errors.contains(setting + folder("none") + ": No such file or directory"), "\(ended.errors)")
+            }
+        }
+    }
+}
