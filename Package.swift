@@ -62,7 +62,8 @@ let package = Package(
         .target(
             name: "PipelineFetching",
             dependencies: [
-                "HTTPCaching", "PipelineSupport", "CCurl", "CSandbox", .product(name: "Crypto", package: "swift-crypto"),
+                "HTTPCaching", "PipelineSupport", "CCurl", "CSandbox",
+                .product(name: "Crypto", package: "swift-crypto"),
             ],
             swiftSettings: settings),
         .target(

@@ -68,7 +68,9 @@ public struct BaseURLs: Sendable, Hashable {
 
     /// The names of folders.
     var folders: [OpenFolder] {
-        bases.values.compactMap { if case .folder(let folder) = $0 { folder } else { nil } }.sorted { $0.name < $1.name }
+        bases.values.compactMap { if case .folder(let folder) = $0 { folder } else { nil } }.sorted {
+            $0.name < $1.name
+        }
     }
 
     /// The URL that a source stands for, or the file, which need not be there; the source itself if it does not begin with

@@ -283,7 +283,9 @@ public struct Site: Sendable {
 
     /// The answer to a problem, of which operators are told all.
     private func answer(to problem: Problem, _ request: ServerRequest, variesByAccept: Bool) -> ServerResponse {
-        if problem.kind == .sourceRefused || problem.kind == .notFound { refusals.report(problem, of: request, settings.baseURLs, pipeline.warn) }
+        if problem.kind == .sourceRefused || problem.kind == .notFound {
+            refusals.report(problem, of: request, settings.baseURLs, pipeline.warn)
+        }
         return problem.response(variesByAccept: variesByAccept, showsAll: isOperator(request), now: now())
     }
 

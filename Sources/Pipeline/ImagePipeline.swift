@@ -91,7 +91,8 @@ public final class ImagePipeline: Sendable {
         admit = AdmitStage(
             masks: MaskFolder(configuration.masks),
             overlays: MaskFolder(configuration.overlays, of: .overlay), threads: threads,
-            files: files, transports: transports, ownSchemes: Set(configuration.transports.keys).subtracting(builtIn.keys),
+            files: files, transports: transports,
+            ownSchemes: Set(configuration.transports.keys).subtracting(builtIn.keys),
             sources: configuration.fetch.sources, isShutDown: { isShutDown.isOn })
         lookUp = LookUpStage(tiers: tiers, caching: configuration.caching, now: now)
         fetch = FetchStage(

@@ -35,7 +35,8 @@ package struct FileTransport: Transport {
         var response = FetchedResponse(
             to: request, status: isKnown ? 304 : 200,
             fields: [
-                HeaderField("ETag", tag), HeaderField("Cache-Control", folder == nil ? "no-cache" : "no-cache, max-age=0"),
+                HeaderField("ETag", tag),
+                HeaderField("Cache-Control", folder == nil ? "no-cache" : "no-cache, max-age=0"),
             ])
         if folder != nil {
             // With `Last-Modified` alone a lifetime would be estimated. Not of the future (RFC 9110 §8.8.2.1).

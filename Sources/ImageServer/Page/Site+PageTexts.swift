@@ -106,7 +106,9 @@ extension Site {
         var given: [Substring: String] = [:]
         for pair in target.drop(while: { $0 != "?" }).dropFirst().split(separator: "&") {
             let name = pair.prefix { $0 != "=" }
-            given[name] = PercentText.decoded(pair.dropFirst(name.count + 1)).map { String(decoding: $0, as: UTF8.self) }
+            given[name] = PercentText.decoded(pair.dropFirst(name.count + 1)).map {
+                String(decoding: $0, as: UTF8.self)
+            }
         }
         let resolved = try settings.baseURLs.resolved(given["folder"] ?? "")
         guard let folder = resolved.folder else { throw Problem(.unknownPath, "`baseURLs` has no such folder") }

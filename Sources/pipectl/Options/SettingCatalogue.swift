@@ -221,7 +221,8 @@ enum SettingCatalogue {
             "keysFile", \.keysFile, .path,
             "file of further keys, a line `NAME: KEY` each; keeps secrets out of settings and environment"),
         Setting(
-            "baseURLs", \.baseURLs, .texts, "name → URL of a folder, so that a source may be NAME:PATH; file:///PATH serves what is below it"),
+            "baseURLs", \.baseURLs, .texts,
+            "name → URL of a folder, so that a source may be NAME:PATH; file:///PATH serves what is below it"),
         Setting(
             "adminToken", \.site.adminToken, .adminToken,
             "secret of at least 16 characters that purges carry; empty: purges are refused", isSecret: true),

@@ -63,7 +63,8 @@ extension CommandTests {
         func `the page shows a folder, and a click leads from a picture to its controls`() async throws {
             let folder = ScratchFolder()
             for (sample, name) in [("meadow-small.jpg", "a.jpg"), ("balloon.webp", "2026/ö b.webp")] {
-                _ = folder.write(try #require(ScratchFolder.bytes(at: Samples.original(sample))), to: "pictures/" + name)
+                _ = folder.write(
+                    try #require(ScratchFolder.bytes(at: Samples.original(sample))), to: "pictures/" + name)
             }
             for number in 0..<250 { _ = folder.write("x", to: "pictures/many/\(number).txt") }
             _ = folder.write("x", to: "pictures/notes.txt")

@@ -11,7 +11,9 @@ extension CommandTests {
 
         private static func pictures() throws -> ScratchFolder {
             let folder = ScratchFolder()
-            for (sample, name) in [("night-tiny.jpg", "my pictures/a.jpg"), ("balloon.webp", "my pictures/2026/b.webp")] {
+            for (sample, name) in [
+                ("night-tiny.jpg", "my pictures/a.jpg"), ("balloon.webp", "my pictures/2026/b.webp"),
+            ] {
                 _ = folder.write(try #require(ScratchFolder.bytes(at: Samples.original(sample))), to: name)
             }
             return folder
@@ -40,7 +42,8 @@ extension CommandTests {
             #expect(ended.exit == 0)
             #expect(ended.errors.contains("see folders and try recipes at http://"), "\(ended.errors)")
             #expect(
-                ended.errors.contains("source refused (logged once for each file): pictures:link.jpg: there is a symbolic"),
+                ended.errors.contains(
+                    "source refused (logged once for each file): pictures:link.jpg: there is a symbolic"),
                 "\(ended.errors)")
             // No answer and no record has the machine's paths.
             let listed = try await ChildProgram.run(["cache", "list", "--cache", folder("cache")], folder: folder.path)
@@ -93,7 +96,8 @@ extension CommandTests {
                 let ended = try await ChildProgram.run(
                     ["serve", "--listen", "127.0.0.1:0", "--cache", folder("cache")] + arguments, folder: folder.path)
                 #expect(ended.exit == 2, "\(ended.errors)")
-                #expect(ended.errors.contains(setting + folder("none") + ": No such file or directory"), "\(ended.errors)")
+                #expect(
+                    ended.errors.contains(setting + folder("none") + ": No such file or directory"), "\(ended.errors)")
             }
         }
     }
