@@ -92,7 +92,8 @@ public final class ImagePipeline: Sendable {
             masks: MaskFolder(configuration.masks),
             overlays: MaskFolder(configuration.overlays, of: .overlay), threads: threads,
             files: files, transports: transports,
-            ownSchemes: Set(configuration.transports.keys).subtracting(builtIn.keys),
+            // Records have names that begin with `id` and `bytes`.
+            ownSchemes: Set(configuration.transports.keys).subtracting(builtIn.keys).subtracting(["id", "bytes"]),
             sources: configuration.fetch.sources, isShutDown: { isShutDown.isOn })
         lookUp = LookUpStage(tiers: tiers, caching: configuration.caching, now: now)
         fetch = FetchStage(

@@ -48,8 +48,10 @@ public struct PipelineConfiguration: Sendable {
     /// The folder in which `overlay:NAME` is looked up.
     public var overlays: String?
     /// Media types accepted from origins, with `*` for a subtype and the empty text for an empty `Content-Type`; a
-    /// response without one is accepted, and of one with several all have to be. The magic bytes decide in the end.
-    public var acceptedTypes = ["image/*", "application/octet-stream", ""]
+    /// response without one is accepted, and of one with several all have to be. With the default they only guard raw
+    /// responses (`OriginalRequest`): variants are made of whatever is a picture by its bytes. With others, of both.
+    public var acceptedTypes = Self.usualTypes
+    static let usualTypes = ["image/*", "application/octet-stream", ""]
     /// Further tiers behind memory and the cache folder, near to far, such as a service that several machines share.
     /// None by default.
     public var tiers: [TierPlacement] = []

@@ -1,4 +1,4 @@
-import enum Crypto.Insecure
+package import enum Crypto.Insecure
 package import struct Crypto.SHA256
 
 /// SHA-256 as 64 lower-case hexadecimal digits.

@@ -327,7 +327,7 @@ extension FetchStage {
             let isProven = admitted.purpose == .original && !original.record.isUnusable
             failures.clear(isProven ? failureKeys(admitted) : [failureKeys(admitted)[0]])
         }
-        if original.mayStore, (200..<300).contains(response.status), unacceptedType(response.fields) != nil {
+        if original.mayStore, (200..<300).contains(response.status), unacceptedType(of: original.record) != nil {
             original.refuse("type")
         }
         let isFinal = (200..<300).contains(response.status) || response.status == 404 || response.status == 410
@@ -336,7 +336,7 @@ extension FetchStage {
             original.record.isOnTrial = isAnotherPicture(than: original.record, finding)
             // Nothing but a picture that can be decoded removes one; whether it can, a render shows.
             let isInDoubt = admitted.purpose == .image && !original.mayStore
-            if isInDoubt || original.record.isUnusable || unacceptedType(response.fields) != nil,
+            if isInDoubt || original.record.isUnusable || unacceptedType(of: original.record) != nil,
                 replaced?.header != nil
             {
                 replaced = nil

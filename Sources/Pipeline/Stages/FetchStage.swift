@@ -176,7 +176,8 @@ struct FetchStage: Sendable {
     func check(_ original: Original, _ admitted: AdmittedRequest) throws(PipelineError) {
         if admitted.transport.isLocal { return }
         let response = original.record.response
-        let type = unacceptedType(response.fields)
+        let type =
+            admitted.purpose == .image ? unacceptedType(of: original.record) : unacceptedType(response.fields)
         if admitted.purpose == .image, response.status != 200 {
             throw Self.error(status: response.status, original.problem, admitted)
         }
@@ -243,6 +244,12 @@ struct FetchStage: Sendable {
                     || (accepted.hasSuffix("/*") && type.hasPrefix(accepted.dropLast()))
             }
         }
+    }
+
+    /// The same for a variant: a picture is one whatever its label, unless somebody chose the types.
+    func unacceptedType(of record: OriginalRecord) -> String? {
+        let isPicture = record.header != nil && acceptedTypes == PipelineConfiguration.usualTypes
+        return isPicture ? nil : unacceptedType(record.response.fields)
     }
 
     func record(

@@ -38,7 +38,8 @@ enum SettingCatalogue {
             "true, or a list of address/CIDR[:port]; off, so that no URL can reach the internal network"),
         Setting(
             "acceptedTypes", \.pipeline.acceptedTypes, .list,
-            "media types accepted from origins, empty text: no Content-Type sent; the format is decided by magic bytes"),
+            "media types accepted from origins, empty text: an empty Content-Type; unless they are set, only `/original` "
+                + "looks at them, and bytes alone decide what is a picture"),
         Setting(
             "hosts", \.pipeline.fetch.hosts, .hosts,
             "[http://]HOST[:PORT] → headers, basic (USER:PASSWORD), bearer, ca, insecure, trace; set as a whole; "

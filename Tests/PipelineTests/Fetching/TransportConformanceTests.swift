@@ -124,7 +124,7 @@ struct TransportConformanceTests {
         let store = ProgramStore()
         store.store(sample("originals/night-tiny.jpg"), as: "users/12")
         var configuration = PipelineConfiguration()
-        configuration.transports["db"] = store
+        configuration.transports = ["db": store, "id": store, "bytes": store]
         let pipeline = try ImagePipeline(configuration)
         let recipe = try Recipe("thumbnail:20")
         let first = try await pipeline.respond(to: ImageRequest(ImageSource("db://users/12"), recipe: recipe))
@@ -142,7 +142,7 @@ struct TransportConformanceTests {
         // A scheme of its own gives no way to files.
         let refused = [
             ("db:none", PipelineError.Code.notFound), ("other:12", .invalidSource),
-            ("file:/etc/passwd", .invalidSource),
+            ("file:/etc/passwd", .invalidSource), ("id:users/12", .invalidSource), ("bytes:users/12", .invalidSource),
         ]
         for (source, code) in refused {
             let error = await #expect(throws: PipelineError.self) {

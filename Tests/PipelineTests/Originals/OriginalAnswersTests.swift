@@ -127,6 +127,35 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        "binary/octet-stream", "text/plain", "text/html", "image/jpeg, text/plain", "\"image/jpeg\"", "image/jpeg",
+    ])
+    func `a picture is one whatever its label, unless the types are set, and raw responses keep theirs`(
+        type: String
+    ) async throws {
+        let usual = PipelineConfiguration().acceptedTypes
+        for types in [usual, ["image/*"]] {
+            try await withCache {
+                $0.acceptedTypes = types
+            } origin: { _ in
+                Answer(200, "Content-Type: \(type)", "Cache-Control: max-age=60").picture("night-tiny.jpg")
+            } _: { bench in
+                let isAccepted = type == "image/jpeg"
+                let raw = await bench.refusal { _ in }
+                #expect(raw?.code == (isAccepted ? nil : .notAnImage))
+                guard isAccepted || types == usual else {
+                    let refused = await bench.imageRefusal()
+                    #expect(refused?.code == .notAnImage)
+                    return
+                }
+                let image = try await bench.image()
+                #expect(image.outcome == .rendered)
+                #expect(try await bench.image().outcome == .memory)
+                #expect(bench.count == (isAccepted ? 1 : 2))
+            }
+        }
+    }
+
     @Test func `a type with a comma is several, and lines are too: all of them have to be accepted`() async throws {
         let types = [
             ["image/png, text/html"], ["text/html, image/png"], ["image/png;a=\"b, text/html"],
