@@ -28,6 +28,8 @@ public struct ServerConfiguration: Sendable {
     package var adminToken: AdminToken?
     /// The fields that carry tags on variants.
     package var tags = SentTags.off
+    /// What clients are told to do with variants; default: what follows from the origin's fields.
+    public var freshness = ClientFreshness()
     /// How many requests that miss the caches each client may make; default nil: any number.
     public var rate: RateLimit?
     /// Sent with a 404 or 422 of a variant in place of the problem's text; default nil.

@@ -268,11 +268,13 @@ public struct Site: Sendable {
             let naming =
                 SourceFields.fields(of: url, image.format, isGiven: url.text == source)
                 + settings.tags.fields(of: image.record)
+            let told = settings.freshness.control(preset: recipe.presetName)
             if recipe.maskNames.isEmpty, recipe.overlayNames.isEmpty {
-                prepare(image, varying, naming, request, grant)
+                prepare(image, varying, naming, told, request, grant)
             }
             let answer = VariantAnswer.response(
-                image, varying: varying, naming: naming, caching: caching, expiry: grant.expiry, now: now())
+                image, varying: varying, naming: naming, caching: caching, told: told, expiry: grant.expiry,
+                now: now())
             return ConditionalAnswer.response(
                 answer, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
         } catch {
@@ -303,8 +305,8 @@ public struct Site: Sendable {
     }
 
     private func prepare(
-        _ image: ImageResponse, _ varying: [String], _ naming: [HeaderField], _ request: ServerRequest,
-        _ grant: Signature.Grant
+        _ image: ImageResponse, _ varying: [String], _ naming: [HeaderField], _ told: String?,
+        _ request: ServerRequest, _ grant: Signature.Grant
     ) {
         guard let query = HitQuery(method: request.method, fields: request.fields, settings),
             let fresh = fresh(image.record.response, until: grant.expiry),
@@ -317,7 +319,8 @@ public struct Site: Sendable {
                 var hit = hit
                 hit.outcome = Outcome(tier)
                 let answer = VariantAnswer.response(
-                    hit, varying: varying, naming: naming, caching: caching, expiry: expiry, now: now)
+                    hit, varying: varying, naming: naming, caching: caching, told: told, expiry: expiry,
+                    now: now)
                 return crossOrigin.applied(to: answer, origin: query.origin)
             }, for: key(request.target, query))
     }

@@ -10,11 +10,12 @@ enum VariantAnswer {
     ///   - image: what the pipeline gave.
     ///   - varying: request fields that this answer depended on, as `Vary` names them.
     ///   - naming: fields that name the source, tags included.
+    ///   - told: a `Cache-Control` in place of the one that follows from the original.
     ///   - expiry: Unix seconds from which the URL is refused, so that no cache in front keeps the answer for longer.
     ///   - now: Unix seconds.
     static func response(
         _ image: ImageResponse, varying: [String], naming: [HeaderField] = [], caching: CachingConfiguration,
-        expiry: Double? = nil, now: Double
+        told: String? = nil, expiry: Double? = nil, now: Double
     ) -> ServerResponse {
         let handling = Self.handling(of: image, caching: caching, now: now).fieldValue()
         var fields = [
@@ -25,11 +26,13 @@ enum VariantAnswer {
         if let created = image.created {
             fields.append(HeaderField("Last-Modified", HTTPDate.text(unixSeconds: Int(min(created, now)))))
         }
-        let control =
+        var control =
             image.isDamaged
             ? "no-store"
             : DerivedFreshness.cacheControl(
                 of: image.record.response, isStale: image.isStale, now: now, configuration: caching)
+        // What shared caches may not store is not offered to them.
+        if let told, image.isStorable, !control.hasPrefix("no-store"), !control.hasPrefix("private") { control = told }
         fields += [
             HeaderField("Cache-Control", expiry.map { cut(control, to: $0 - now) } ?? control),
             HeaderField("Accept-Ranges", "bytes"),

@@ -76,6 +76,19 @@ import Testing
         #expect(!lines(text).joined().contains("geheim"))
     }
 
+    @Test(arguments: [
+        ("{maxAge: 1, immutabel: true}", "`immutabel`: expected"), ("{immutable: true}", "`maxAge` is needed"),
+        ("{maxAge: -1}", "`maxAge`: expected"), ("{maxAge: 1, immutable: 1}", "`immutable`: expected"),
+        ("{presets: 1}", "`presets`: expected"), ("{presets: {card: 1}}", "presets.card: expected a map"),
+        ("{presets: {card: {staleWhileRevalidate: 1}}}", "presets.card: `maxAge` is needed"),
+        ("{presets: {crad: {maxAge: 1}}}", "there is no preset `crad`"),
+    ])
+    func `server.cacheControl says what is wrong with it`(value: String, problem: String) {
+        let found = lines("allowUnsigned: true\npresets: {card: circle}\nserver.cacheControl: \(value)\n")
+        #expect(found.count == 1 && found.first?.hasPrefix("c.yaml, line 3: ") == true, "\(found)")
+        #expect(found.first?.contains(problem) == true, "\(found)")
+    }
+
     @Test func `presets that others use are at fault alone, those of a circle all are`() {
         let text = "allowUnsigned: true\npresets:\n  a: '@b'\n  b: thumbnial:3\n  c: '@d'\n  d: '@c'\n  e: circle\n"
         let found = lines(text)

@@ -254,6 +254,9 @@ import Variants
         "memory.originals": "7%", "memory.records": "7%", "memory.variants": "7%", "keys": #"{"a":null}"#,
         "keysFile": "/k", "baseURLs": #"{"a":"https://a.test"}"#, "recipes.steps": "circle", "sizes.steps": "[20,40]",
         "server.fallback": "/f.png",
+        "server.cacheControl":
+            #"{"maxAge":60,"staleWhileRevalidate":9,"immutable":false,"presets":{"a":"#
+            + #"{"maxAge":0,"staleWhileRevalidate":0,"immutable":true}}}"#,
     ]
     /// What is given for the secret `null`s above.
     private static let secrets = ["hosts": "{}", "keys": #""00112233445566778899aabbccddeeff""#]

@@ -114,6 +114,9 @@ struct RunConfiguration: Sendable {
         // Faulty presets are among the errors.
         site.formats = formats ?? Negotiation.preferred(pipeline.effort)
         site.presets = (try? recipePresets()) ?? .none
+        for name in site.freshness.presets.keys.sorted() where presets[name] == nil {
+            errors.add(settings.given("server.cacheControl").bad("there is no preset `\(name)`"), following: "presets")
+        }
         fillAccess(of: &site, settings, &errors)
         fillRecipes(of: &site, settings, &errors)
         site.forwarded = ForwardedFields(forwardFields)

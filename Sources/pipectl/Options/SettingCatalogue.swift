@@ -268,6 +268,10 @@ enum SettingCatalogue {
         Setting(
             "server.fallback", \.fallback, .path,
             "picture sent with a 404 or 422 of a variant, never cached; empty: the problem as JSON"),
+        Setting(
+            "server.cacheControl", \.site.freshness, .clientFreshness,
+            "Cache-Control of variants: maxAge, staleWhileRevalidate (seconds), immutable, and presets with the same for "
+                + "single ones; empty: what follows from the origin's"),
         Setting("server.idleSeconds", \.listener.idleSeconds, .seconds, "before an idle connection is closed"),
         Setting(
             "server.tls", \.listener.tls, .tlsFiles,

@@ -161,7 +161,7 @@ extension GivenSetting {
 
     private func bad(_ host: HostOrigin, _ problem: String) -> SettingErrors { bad("\(host): \(problem)") }
 
-    private func unknown(_ name: String, of names: [String]) -> SettingErrors {
+    func unknown(_ name: String, of names: [String]) -> SettingErrors {
         bad("unknown member `\(name)`" + NearestName.hint(name, in: names))
     }
 }

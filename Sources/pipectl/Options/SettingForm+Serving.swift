@@ -13,9 +13,7 @@ extension SettingForm where Value == TLSFiles? {
                 var paths: [String: String] = [:]
                 try given.eachMember { (member) throws(SettingErrors) in
                     guard ["certificate", "key"].contains(member.name) else {
-                        throw given.bad(
-                            "unknown member `\(member.name)`"
-                                + NearestName.hint(member.name, in: ["certificate", "key"]))
+                        throw given.unknown(member.name, of: ["certificate", "key"])
                     }
                     guard case .string(let path) = member.value, !path.isEmpty else {
                         throw given.bad("`\(member.name)` is \(member.value.kindName); expected the path of a PEM file")
@@ -72,5 +70,55 @@ extension SettingForm where Value == CrossOriginRule {
                 _ = try given.each { text throws(SettingErrors) in try read([text]) }
                 return try read(given.texts)
             }, write: { .list($0.texts.map { .string($0) }) })
+    }
+}
+
+extension SettingForm where Value == ClientFreshness {
+    static var clientFreshness: Self {
+        Self(
+            kind: .map, read: { (given) throws(SettingErrors) in try given.clientFreshness() },
+            write: { freshness in
+                let presets = freshness.presets.sorted { $0.key < $1.key }
+                    .map { SettingMember(name: $0.key, value: .object(shown($0.value))) }
+                return .object(
+                    (freshness.rule.map(shown) ?? [])
+                        + (presets.isEmpty ? [] : [SettingMember(name: "presets", value: .object(presets))]))
+            })
+    }
+
+    private static func shown(_ rule: ClientFreshness.Rule) -> [SettingMember] {
+        [
+            SettingMember(name: "maxAge", value: .int(rule.maxAge)),
+            SettingMember(name: "staleWhileRevalidate", value: .int(rule.staleWhileRevalidate)),
+            SettingMember(name: "immutable", value: .bool(rule.isImmutable)),
+        ]
+    }
+}
+
+extension GivenSetting {
+    fileprivate func clientFreshness() throws(SettingErrors) -> ClientFreshness {
+        var (freshness, own): (ClientFreshness, [SettingMember]) = (ClientFreshness(), [])
+        try eachMember { (member) throws(SettingErrors) in
+            guard member.name == "presets", case .object(let named) = member.value else { return own.append(member) }
+            for preset in named { freshness.presets[preset.name] = try rule(preset.value, "presets.\(preset.name): ") }
+        }
+        if !own.isEmpty { freshness.rule = try rule(.object(own), "") }
+        return freshness
+    }
+
+    private func rule(_ value: SettingValue, _ place: String) throws(SettingErrors) -> ClientFreshness.Rule {
+        var rule = ClientFreshness.Rule(maxAge: -1)
+        guard case .object(let members) = value else { throw bad("\(place)expected a map") }
+        for member in members {
+            switch (member.name, member.value) {
+            case ("maxAge", .int(let seconds)) where seconds >= 0: rule.maxAge = seconds
+            case ("staleWhileRevalidate", .int(let seconds)) where seconds >= 0: rule.staleWhileRevalidate = seconds
+            case ("immutable", .bool(let isImmutable)): rule.isImmutable = isImmutable
+            default:
+                throw bad("\(place)`\(member.name)`: expected maxAge, staleWhileRevalidate, immutable, presets")
+            }
+        }
+        guard rule.maxAge >= 0 else { throw bad("\(place)`maxAge` is needed") }
+        return rule
     }
 }
