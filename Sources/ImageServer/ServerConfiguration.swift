@@ -1,3 +1,4 @@
+public import HTTPCaching
 public import Variants
 
 /// What a site serves, and to whom.
@@ -30,6 +31,8 @@ public struct ServerConfiguration: Sendable {
     package var tags = SentTags.off
     /// What clients are told to do with variants; default: what follows from the origin's fields.
     public var freshness = ClientFreshness()
+    /// How far requests use what is stored: `protocol`, the default, or `cacheElseLoad`.
+    public var policy = CachePolicy.protocol
     /// How many requests that miss the caches each client may make; default nil: any number.
     public var rate: RateLimit?
     /// Sent with a 404 or 422 of a variant in place of the problem's text; default nil.

@@ -351,13 +351,13 @@ public struct Site: Sendable {
         return now < end ? now..<end : nil
     }
 
-    /// HTTP's own rules, unless a client's `no-cache` is to be honoured and given (RFC 9111 §5.2.1.4 and §5.4).
+    /// The site's policy, unless a client's `no-cache` is to be honoured and given (RFC 9111 §5.2.1.4 and §5.4).
     func policy(_ request: ServerRequest) -> CachePolicy {
-        guard settings.honoursClientNoCache else { return .protocol }
+        guard settings.honoursClientNoCache else { return settings.policy }
         let control = CacheControl(fields: request.fields)
         let asks =
             control.directives.isEmpty
             ? request.combined("pragma")?.lowercased().contains("no-cache") == true : control.has("no-cache")
-        return asks ? .revalidate : .protocol
+        return asks ? .revalidate : settings.policy
     }
 }

@@ -133,6 +133,23 @@ import Variants
         }
     }
 
+    @Test func `with cacheElseLoad what is cached is used at any age, until it is purged`() async throws {
+        try await Self.with({ settings, _ in
+            settings.policy = .cacheElseLoad
+            settings.honoursClientNoCache = true
+        }) { bench in
+            for target in [bench.variant, bench.original] { #expect(await bench.ask(target).status == 200) }
+            bench.advance(100_000)
+            for target in [bench.variant, bench.original] { #expect(await bench.ask(target).status == 200) }
+            #expect(bench.origin.requests.count == 1)
+            _ = await bench.ask(bench.variant, [HeaderField("Cache-Control", "no-cache")])
+            #expect(bench.origin.requests.count == 2)
+            bench.advance(100_000)
+            _ = try await bench.pipeline.purge(.url(bench.origin.url("/a.jpg")))
+            #expect(await bench.ask(bench.variant).status == 200 && bench.origin.requests.count == 3)
+        }
+    }
+
     @Test func `a mounted site has the pipeline's own rules of freshness`() async throws {
         try await Self.with({ $1.caching.defaultMaxAge = 600 }) { bench in
             bench.answer.fields.withLock { $0 = [] }

@@ -45,7 +45,7 @@ struct BatchCommand: AsyncParsableCommand {
     @Flag(help: "Print the summary as one JSON object on stdout.")
     var json = false
     @Option(help: ArgumentHelp("protocol, cacheElseLoad, cacheOnly, reload or revalidate.", valueName: "policy"))
-    var policy: CachePolicy = .protocol
+    var policy: CachePolicy?
     @OptionGroup var verbose: VerboseOption
     @OptionGroup var common: CommonOptions
 
@@ -103,7 +103,7 @@ struct BatchCommand: AsyncParsableCommand {
             let outputs = OwnOutputs(in: output, options.bucket) { canonical.flatMap { pipeline.variants(madeBy: $0) } }
             input.isOwnOutput = outputs.contains
             if options.progressDescriptor != nil { options.total = input.itemCount(defaultRecipes: recipe.count) }
-            let renderer = PipelineBatch(pipeline: pipeline, policy: policy, outputs: outputs)
+            let renderer = PipelineBatch(pipeline: pipeline, policy: policy ?? configuration.policy, outputs: outputs)
             return try await BatchRunner(renderer: renderer, options: options).run(input)
         }
         if json { print(summary.json) }

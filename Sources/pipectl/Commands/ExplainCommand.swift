@@ -27,7 +27,7 @@ struct ExplainCommand: AsyncParsableCommand {
         help: ArgumentHelp("A request field for Vary to select on; repeatable.", valueName: "name: value"))
     var fields: [String] = []
     @Option(help: ArgumentHelp("protocol, cacheElseLoad, cacheOnly, reload or revalidate.", valueName: "policy"))
-    var policy: CachePolicy = .protocol
+    var policy: CachePolicy?
     @Flag(help: "One JSON object.")
     var json = false
     @OptionGroup var common: CommonOptions
@@ -38,7 +38,7 @@ struct ExplainCommand: AsyncParsableCommand {
         let configuration = try common.configuration()
         var request = ImageRequest(ImageSource(source))
         if let recipe { request.recipe = try Recipe(usage: recipe, presets: try configuration.recipePresets()) }
-        request.policy = policy
+        request.policy = policy ?? configuration.policy
         for text in fields {
             guard let colon = text.firstIndex(of: ":"), colon > text.startIndex else {
                 throw CommandFailure(.usage, "--field `\(text)`: expected `Name: value`")

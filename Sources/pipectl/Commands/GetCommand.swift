@@ -28,7 +28,7 @@ struct GetCommand: AsyncParsableCommand {
     var json = false
     @Option(
         help: ArgumentHelp("protocol, cacheElseLoad, cacheOnly, reload or revalidate.", valueName: "policy"))
-    var policy: CachePolicy = .protocol
+    var policy: CachePolicy?
     @OptionGroup var verbose: VerboseOption
     @OptionGroup var common: CommonOptions
 
@@ -48,7 +48,7 @@ struct GetCommand: AsyncParsableCommand {
         if let recipe {
             request.recipe = try Recipe(usage: recipe, presets: presets).ending(for: output)
         }
-        request.policy = policy
+        request.policy = policy ?? configuration.policy
         try await common.withPipeline(configuration) { try await deliver(request, $0) }
     }
 

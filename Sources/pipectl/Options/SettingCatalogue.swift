@@ -12,7 +12,7 @@ enum SettingCatalogue {
 
     /// The settings that `serve` reads again on SIGHUP: what its site answers, to whom, and what it takes from a
     /// connection. The others fill what lives as long as the process.
-    static let reloaded = Set(serving.map(\.key) + ["presets"])
+    static let reloaded = Set(serving.map(\.key) + ["presets", "policy"])
 
     /// The settings that every command fills, in this order: a folder before shares of its file system.
     static let pipeline: [Setting] = general + sourcesAndFetching + caching + rendering
@@ -80,6 +80,9 @@ enum SettingCatalogue {
     ]
 
     private static let caching: [Setting] = [
+        Setting(
+            "policy", \.policy, .choice(.protocol, .cacheElseLoad),
+            "protocol: HTTP's rules; cacheElseLoad: what is cached is used until it is trimmed or purged"),
         Setting(
             "defaultMaxAge", \.pipeline.caching.defaultMaxAge, .maximumAge,
             "seconds of freshness if the origin sends none; 0: none is assumed"),

@@ -86,6 +86,11 @@ extension SettingForm where Value == Double {
 }
 
 extension SettingForm where Value: RawRepresentable & CaseIterable, Value.RawValue == String {
+    /// One of these.
+    static func choice(_ values: Value...) -> Self {
+        Self(kind: .choice(values.map(\.rawValue)), read: choice.read, write: choice.write)
+    }
+
     static var choice: Self {
         Self(
             kind: .choice(Value.allCases.map(\.rawValue)),

@@ -33,6 +33,22 @@ extension CommandTests {
             #expect(origin.requests.count == 1)
         }
 
+        @Test func `the setting policy is the default of what --policy says`() async throws {
+            let origin = try FolderOrigin(folder: Samples.folder + "/originals", maxAge: 0)
+            defer { origin.stop() }
+            let arguments = ["get", origin.url("/grey.jpg"), "-r", "thumbnail:20", "--json"]
+            for (words, requests) in [
+                ([], 1), (["--set", "policy=cacheElseLoad"], 1), (["--set", "policy=protocol"], 2),
+                (["--set", "policy=cacheElseLoad", "--policy", "revalidate"], 3),
+            ] {
+                #expect(try await site.run(arguments + words).exit == 0)
+                #expect(origin.requests.count == requests, "\(words)")
+            }
+            let batch = ["batch", origin.url("/grey.jpg"), "-r", "thumbnail:20", "-o", "out", "--set"]
+            #expect(try await site.run(batch + ["policy=cacheElseLoad"]).exit == 0 && origin.requests.count == 3)
+            #expect(try await site.run(arguments + ["--set", "policy=reload"]).exit == 2)
+        }
+
         @Test func `an image goes into a pipe as it is, and - means the same`() async throws {
             let source = Samples.original("night-tiny.jpg")
             let original = try await site.run(["get", source])

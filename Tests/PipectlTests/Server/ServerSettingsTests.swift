@@ -24,7 +24,8 @@ import Variants
         #expect(try read(["render.effort=thorough", "auto=webp"]).site.formats == [.webp])
         #expect(try !Settings().configuration(serves: true).site.signature.allowUnsigned)
         #expect(site.recipes.allowed == nil && site.forwarded.isEmpty)
-        #expect(site.freshness == ClientFreshness())
+        #expect(site.policy == .protocol && site.freshness == ClientFreshness())
+        #expect(try read(["policy=cacheElseLoad"]).site.policy == .cacheElseLoad)
         #expect(listener.connections == 1024 && listener.headerBytes == 16_384 && listener.idleSeconds == 60)
         #expect(!configuration.logLevel.includesRequests)
     }
