@@ -98,7 +98,7 @@ public final class ImagePipeline: Sendable {
         lookUp = LookUpStage(tiers: tiers, caching: configuration.caching, now: now)
         fetch = FetchStage(
             tiers: tiers, backlog: Backlog("fetches", limit: configuration.queue),
-            caching: configuration.caching,
+            caching: configuration.caching, freshness: configuration.fetch.hosts.compactMapValues(\.freshness),
             acceptedTypes: configuration.acceptedTypes, threads: threads,
             failures: FailureMemory(
                 maxAge: configuration.caching.errorMaxAge, attempts: configuration.caching.errorAttempts),

@@ -25,6 +25,8 @@ public struct HostSettings: Sendable, Hashable, CustomStringConvertible, CustomR
     /// Whether requests carry the trace context (W3C `traceparent`, with most tracers), so that the origin's spans join
     /// this program's. Default false: others should not learn of it.
     public var sendsTraceContext = false
+    /// How long responses are used, whatever the origin says; default nil: what HTTP makes of that.
+    public var freshness: HostFreshness?
 
     /// No settings.
     public init() {}
@@ -87,7 +89,7 @@ public struct HostOrigin: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// The origin of a URL.
-    init(_ url: SourceURL) {
+    package init(_ url: SourceURL) {
         let host = HostPattern.canonical(url.host)
         let name = host.contains(":") ? "[\(host)]" : host
         description = "\(url.scheme)://\(name):\(url.port)"

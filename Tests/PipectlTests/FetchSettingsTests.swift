@@ -43,6 +43,10 @@ private func fetch(_ assignments: String...) throws -> FetchConfiguration {
         let a = try #require(hosts[try HostOrigin("https://a.test")])
         #expect(a.fields == [HeaderField("X-Key", "k"), HeaderField("X-Number", "7")])
         #expect(a.credentials == .basic(user: "us", password: "p:w") && a.authoritiesFile == ca && !a.isInsecure)
+        let own = #"{"a.test":{"freshness":{"atLeast":60,"atMost":600,"ignore":["no-store","private"]}}}"#
+        let freshness = try #require(try fetch("hosts=" + own).hosts.values.first?.freshness)
+        #expect(freshness.atLeast == 60 && freshness.atMost == 600 && freshness.ignored == [.noStore, .private])
+        #expect(a.freshness == nil)
         let b = try #require(hosts[try HostOrigin("http://b.test:8080")])
         #expect(b.credentials == .bearer("t") && b.isInsecure && b.fields.isEmpty)
         #expect(b.sendsTraceContext && !a.sendsTraceContext)
@@ -59,7 +63,9 @@ private func fetch(_ assignments: String...) throws -> FetchConfiguration {
         (#"hosts={"a":{"headers":{"Host":"geheim"}}}"#, "not a header that can be set"),
         (#"hosts={"a":{"headers":{"X Y":"geheim"}}}"#, "not a header that can be set"),
         (#"hosts={"a":{"ca":"/absent/ca.pem"}}"#, "No such file"), (#"hosts={"a":{"insecure":1}}"#, "true or false"),
-        (#"hosts={"a":{"trace":"yes"}}"#, "true or false"),
+        (#"hosts={"a":{"trace":"yes"}}"#, "true or false"), (#"hosts={"a":{"freshness":1}}"#, "a map"),
+        (#"hosts={"a":{"freshness":{"atLeast":-1}}}"#, "atLeast, atMost (seconds)"),
+        (#"hosts={"a":{"freshness":{"ignore":["no-store","public"]}}}"#, "ignore (no-store, private, no-cache)"),
     ])
     func `what does not fit is an error that says why and shows no secret`(assignment: String, hint: String) throws {
         let error = #expect(throws: SettingErrors.self) { _ = try fetch(assignment) }
@@ -98,6 +104,16 @@ extension CommandTests {
             let warned = try await site.run(
                 ["get", origin.url("/grey.jpg"), "--set", #"hosts={"a.test":{"insecure":true}}"#])
             #expect(warned.errors.contains("https://a.test:443: its certificate is not checked"))
+            let told = try await site.run([
+                "get", origin.url("/grey.jpg"), "--set",
+                #"hosts={"a.test":{"freshness":{"atLeast":60,"ignore":["no-cache","no-store"]}},"#
+                    + #""b.test":{"freshness":{"atMost":60}}}"#,
+            ])
+            #expect(
+                told.errors.contains(
+                    "https://a.test:443: `no-store` is ignored, `no-cache` is ignored, what it says of less than 60 s is ignored"
+                ))
+            #expect(!told.errors.contains("b.test"))
         }
     }
 }

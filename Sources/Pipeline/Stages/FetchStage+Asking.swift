@@ -91,7 +91,13 @@ extension FetchStage {
             return (asked, .failure(error))
         }
         switch answer {
-        case .success(let response): return (asked, .answer(response))
+        case .success(var response):
+            let own = freshness[HostOrigin(response.finalURL)]
+            response.fields = own?.fields(response.fields, caching) ?? response.fields
+            for (index, url) in zip(response.redirectResponses.indices, response.redirects) {
+                freshness[HostOrigin(url)]?.apply(to: &response.redirectResponses[index], isOnTheWay: true, caching)
+            }
+            return (asked, .answer(response))
         case .failure(let error):
             // A stored response cannot answer a request that changes state.
             if asked.method != "GET" { return (asked, .failure(PipelineError(error))) }
@@ -282,6 +288,7 @@ extension FetchStage {
         new.assignedLifetime = nil
         new.lifetimeLimit = Redirects.lifetimeLimit(
             of: new, after: response.redirectResponses, configuration: caching)
+        freshness[HostOrigin(response.finalURL)]?.apply(to: &new, caching)
         return new
     }
 
@@ -307,6 +314,7 @@ extension FetchStage {
             requestTime: response.requestTime, responseTime: response.responseTime, selecting: selecting ?? [:])
         stored.lifetimeLimit = Redirects.lifetimeLimit(
             of: stored, after: response.redirectResponses, configuration: caching)
+        freshness[HostOrigin(response.finalURL)]?.apply(to: &stored, caching)
         var refusal =
             Storability.refusal(response: stored, requestFields: asked.fields, configuration: caching)
             ?? Redirects.refusal(response.redirectResponses, requestFields: asked.fields, configuration: caching)

@@ -9,6 +9,8 @@ struct FetchStage: Sendable {
     let tiers: Tiers
     let backlog: Backlog
     let caching: CachingConfiguration
+    /// What operators say of the freshness of some origins' responses.
+    let freshness: [HostOrigin: HostFreshness]
     let acceptedTypes: [String]
     let threads: OwnedThreads
     let failures: FailureMemory

@@ -74,6 +74,13 @@ struct RunConfiguration: Sendable {
         for (host, own) in configuration.fetch.hosts where own.isInsecure {
             Console.error("pipectl: \(host): its certificate is not checked (`hosts`: insecure)")
         }
+        for (host, own) in configuration.fetch.hosts {
+            var broken = HostFreshness.Directive.allCases.filter { own.freshness?.ignored.contains($0) == true }
+                .map { "`\($0.rawValue)` is ignored" }
+            if let least = own.freshness?.atLeast { broken.append("what it says of less than \(least) s is ignored") }
+            if broken.isEmpty { continue }
+            Console.error("pipectl: \(host): \(broken.joined(separator: ", ")), against HTTP (`hosts`: freshness)")
+        }
         return configuration
     }
 

@@ -89,7 +89,8 @@ extension GivenSetting {
     /// Parses one entry of `hosts`. Its values are secrets, so no message contains them.
     private func settings(of host: HostOrigin, _ value: SettingValue) throws(SettingErrors) -> HostSettings {
         guard case .object(let members) = value else {
-            throw bad(host, "is \(value.kindName); expected a map of headers, basic, bearer, ca, insecure and trace")
+            throw bad(
+                host, "is \(value.kindName); expected a map of headers, basic, bearer, ca, insecure, trace, freshness")
         }
         var settings = HostSettings()
         var errors = SettingErrors()
@@ -112,13 +113,32 @@ extension GivenSetting {
             settings.authoritiesFile = try authoritiesFile(member.value, host)
         case ("insecure", .bool(let isInsecure)): settings.isInsecure = isInsecure
         case ("trace", .bool(let isSent)): settings.sendsTraceContext = isSent
-        case ("headers", _), ("basic", _), ("bearer", _), ("ca", _), ("insecure", _), ("trace", _):
-            let kinds = ["headers": "a map", "insecure": "true or false", "trace": "true or false"]
+        case ("freshness", .object(let members)): settings.freshness = try freshness(members, host)
+        case ("headers", _), ("basic", _), ("bearer", _), ("ca", _), ("insecure", _), ("trace", _), ("freshness", _):
+            let flag = "true or false"
+            let kinds = ["headers": "a map", "freshness": "a map", "insecure": flag, "trace": flag]
             throw bad(
                 host, "`\(member.name)` is \(member.value.kindName); expected \(kinds[member.name] ?? "text")")
         default:
-            throw unknown(member.name, of: ["headers", "basic", "bearer", "ca", "insecure", "trace"])
+            throw unknown(member.name, of: ["headers", "basic", "bearer", "ca", "insecure", "trace", "freshness"])
         }
+    }
+
+    private func freshness(_ members: [SettingMember], _ host: HostOrigin) throws(SettingErrors) -> HostFreshness {
+        var freshness = HostFreshness()
+        for member in members {
+            switch (member.name, member.value) {
+            case ("atLeast", .int(let seconds)) where seconds >= 0: freshness.atLeast = seconds
+            case ("atMost", .int(let seconds)) where seconds >= 0: freshness.atMost = seconds
+            case ("ignore", .list(let names)):
+                let known = HostFreshness.Directive.allCases.filter { names.contains(.string($0.rawValue)) }
+                guard known.count == names.count else { fallthrough }
+                freshness.ignored = Set(known)
+            default:
+                throw bad(host, "`freshness` has atLeast, atMost (seconds) and ignore (no-store, private, no-cache)")
+            }
+        }
+        return freshness
     }
 
     private func fields(_ members: [SettingMember], _ host: HostOrigin) throws(SettingErrors) -> [HeaderField] {
