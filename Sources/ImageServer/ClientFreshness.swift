@@ -1,4 +1,4 @@
-/// What clients and the caches in front are told to do with variants, in place of what follows from the origin's fields.
+/// The `Cache-Control` of variants, in place of the one that the server derives from the origin's fields.
 public struct ClientFreshness: Sendable, Hashable {
     /// The directives of one `Cache-Control`.
     public struct Rule: Sendable, Hashable {

@@ -29,7 +29,7 @@ public struct ServerConfiguration: Sendable {
     package var adminToken: AdminToken?
     /// The fields that carry tags on variants.
     package var tags = SentTags.off
-    /// What clients are told to do with variants; default: what follows from the origin's fields.
+    /// The `Cache-Control` of variants; by default the server derives it from the origin's fields.
     public var freshness = ClientFreshness()
     /// How far requests use what is stored: `protocol`, the default, or `cacheElseLoad`.
     public var policy = CachePolicy.protocol

@@ -56,7 +56,7 @@ package final class OpenFolder: Sendable, Hashable {
         path.split(separator: "/", omittingEmptySubsequences: false).map { SourceURL.percentDecoded(String($0)) }
     }
 
-    /// Opens a regular file. Clients learn nothing of why there is none.
+    /// Opens a regular file. The error's message is the same for every reason; `logged` has the reason.
     func file(_ path: String, byteLimit: Int) throws(LocalFile.Failure) -> LocalFile {
         let descriptor = try open(path)
         do throws(LocalFile.Failure) {

@@ -248,7 +248,7 @@ struct FetchStage: Sendable {
         }
     }
 
-    /// The same for a variant: a picture is one whatever its label, unless somebody chose the types.
+    /// The same for a variant. Unless `acceptedTypes` was set, the bytes decide, not `Content-Type`.
     func unacceptedType(of record: OriginalRecord) -> String? {
         let isPicture = record.header != nil && acceptedTypes == PipelineConfiguration.usualTypes
         return isPicture ? nil : unacceptedType(record.response.fields)

@@ -17,7 +17,7 @@ extension S3Transport {
         throw Self.error("listing", folder, response, failure, isSigned, "s3:ListBucket")
     }
 
-    /// Throws if nothing can be written below a folder: there is no such bucket, or the store does not know who asks.
+    /// Throws if a batch cannot write below a folder: the bucket does not exist, or the store refuses the credentials.
     /// Credentials that may not list the bucket may still write there.
     package func check(_ folder: SourceURL) async throws(FetchError) {
         let (response, failure, isSigned) = try await listing(of: folder, after: nil, limit: 1, asOutput: true)
