@@ -22,7 +22,9 @@ extension ImagePipeline {
     /// Purges a source by its `OriginalRecord.source` name: a normalised URL, `file:` and an absolute path, `id:` and a
     /// `sourceID`, or `bytes:` and the SHA-256 of the given bytes.
     public func purge(name: String, mode: PurgeMode = .hard) async throws(PipelineError) -> PurgeResult {
-        try await purging { () async throws(StoreError) in try await tiers.purge(source: name, mode: mode) }
+        try await purging { () async throws(StoreError) in 
+            try await tiers.purge(source: admit.names.name(name), mode: mode)
+        }
     }
 
     /// Purges many sources at once, by URL prefix or by host. The time it takes grows with what it removes.
@@ -30,13 +32,16 @@ extension ImagePipeline {
     public func purge(
         _ selection: SourceSelection, mode: PurgeMode = .hard
     ) async throws(PipelineError) -> PurgeResult {
-        try await purging { () async throws(StoreError) in try await tiers.purge(selection, mode: mode) }
+        let selection = SourceSelection(prefixes: selection.prefixes.flatMap { [$0, admit.names.name($0)] })
+        return try await purging { () async throws(StoreError) in try await tiers.purge(selection, mode: mode) }
     }
 
     package func purge(
         names: Set<String>, prefixes: [String], mode: PurgeMode
     ) async throws(PipelineError) -> PurgeResult {
-        let matching = prefixes.isEmpty ? nil : SourceSelection(prefixes: prefixes)
+        let names = Set(names.map(admit.names.name))
+        let matching =
+            prefixes.isEmpty ? nil : SourceSelection(prefixes: prefixes.flatMap { [$0, admit.names.name($0)] })
         return try await purging { () async throws(StoreError) in
             try await tiers.purge(PurgeSelection(sources: names, matching: matching, mode: mode))
         }

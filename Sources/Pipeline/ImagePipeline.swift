@@ -94,7 +94,8 @@ public final class ImagePipeline: Sendable {
             files: files, transports: transports,
             // Records have names that begin with `id` and `bytes`.
             ownSchemes: Set(configuration.transports.keys).subtracting(builtIn.keys).subtracting(["id", "bytes"]),
-            sources: configuration.fetch.sources, isShutDown: { isShutDown.isOn })
+            names: SourceNames(configuration.fetch.hosts), sources: configuration.fetch.sources,
+            isShutDown: { isShutDown.isOn })
         lookUp = LookUpStage(tiers: tiers, caching: configuration.caching, now: now)
         fetch = FetchStage(
             tiers: tiers, backlog: Backlog("fetches", limit: configuration.queue),

@@ -27,6 +27,11 @@ public struct HostSettings: Sendable, Hashable, CustomStringConvertible, CustomR
     public var sendsTraceContext = false
     /// How long responses are used, whatever the origin says; default nil: what HTTP makes of that.
     public var freshness: HostFreshness?
+    /// Query fields that are sent, but do not count for the name under which records of a URL are stored: names, with `*`
+    /// at the end for any that begin so, and `*` alone for all. Default none.
+    public var ignoredQuery: [String] = []
+    /// The origin that this one serves the same pictures as: records are stored under its names. Default nil.
+    public var alias: HostOrigin?
 
     /// No settings.
     public init() {}
@@ -86,6 +91,12 @@ public struct HostOrigin: Sendable, Hashable, CustomStringConvertible {
             throw HostPatternError(text, "is more than a HOST[:PORT]; settings belong to a whole origin")
         }
         self.init(url)
+    }
+
+    /// Without the port that the scheme has anyway.
+    var origin: String {
+        let usual = description.hasPrefix("https:") ? ":443" : ":80"
+        return description.hasSuffix(usual) ? String(description.dropLast(usual.count)) : description
     }
 
     /// The origin of a URL.

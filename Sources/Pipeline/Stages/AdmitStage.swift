@@ -72,6 +72,8 @@ struct AdmitStage: Sendable {
     var transports: [String: any Transport] = [:]
     /// The schemes that only the program's own transports fetch.
     var ownSchemes: Set<String> = []
+    /// What counts for the names of records.
+    var names = SourceNames()
     /// The hosts that may be contacted; checked before any cache, so that responses stored earlier are refused too.
     var sources = HostPolicy()
     /// Whether the pipeline has been shut down.
@@ -162,7 +164,8 @@ struct AdmitStage: Sendable {
         guard case .url(let text) = request.source,
             let url = request.folder?.url(of: text) ?? SourceURL(text, ofAny: ownSchemes)
         else {
-            return try Self.identify(request, digest: digest)
+            let (url, source, displayName) = try Self.identify(request, digest: digest)
+            return (url, request.sourceID == nil ? names.name(of: url) : source, displayName)
         }
         return (url, request.sourceID.map { "id:" + $0 } ?? url.normalised, url.normalised)
     }

@@ -300,7 +300,14 @@ extension FetchStage {
     ) async throws(PipelineError) -> FetchedOriginal {
         let isFailing = response.status >= 400
         var isRemembered = false
-        if isFailing {
+        // An expired signature, say: other URLs of the same name may be answered.
+        let isURLRefused = [401, 403].contains(response.status) && admitted.isOneOfManyNames
+        if isURLRefused {
+            if var stale = stale(finding, admitted, after: .unusable) {
+                stale.forwardStatus = response.status
+                return FetchedOriginal(original: stale)
+            }
+        } else if isFailing {
             let cause = OriginFailure.status(response.status)
             let error = Self.error(status: response.status, response.problem, admitted)
             isRemembered = failures.note(
@@ -327,6 +334,10 @@ extension FetchStage {
             marks: finding.marks, fetchMilliseconds: response.milliseconds, forward: finding.forward)
         original.received = response.fields
         original.problem = response.problem
+        if isURLRefused {
+            original.refusedURL = admitted.url.normalised
+            original.refuse("status")
+        }
         if let error = await unusable(original, admitted) {
             noteUnusable(error, admitted)
             if let stale = stale(finding, admitted, after: .unusable) { return FetchedOriginal(original: stale) }

@@ -68,6 +68,7 @@ extension FetchStage {
 
     private func answers(_ original: Original, _ admitted: AdmittedRequest) -> Bool {
         if admitted.transport.isLocal { return true }
+        if let url = original.refusedURL { return url == admitted.url.normalised }
         let response = original.record.response
         let asksAlike = original.requestFields == admitted.request.fields
         let isError = admitted.purpose == .image && (try? check(original, admitted)) == nil

@@ -45,6 +45,11 @@ struct AdmittedRequest: Sendable {
     /// Whether a variant is wanted, rather than the original itself.
     var isForVariant: Bool { parts.purpose == .image && parts.request.recipe != nil }
 
+    /// Whether records are stored under another name than the URL, by the setting `hosts`.
+    var isOneOfManyNames: Bool {
+        parts.request.sourceID == nil && !parts.url.host.isEmpty && parts.source != parts.url.normalised
+    }
+
     subscript<Value>(dynamicMember path: WritableKeyPath<Parts, Value>) -> Value {
         @inline(__always) get { parts[keyPath: path] }
         @inline(__always) set { parts[keyPath: path] = newValue }
@@ -134,6 +139,8 @@ struct Original: Sendable {
     var forwardStatus: Int?
     /// What the transport knows of an error that the status does not say.
     var problem: String?
+    /// The URL that was refused, if others have the same name: what it got says nothing of them.
+    var refusedURL: String?
 
     /// The same without its body, which stays as it is where the record is stored.
     var withoutBody: Original {

@@ -42,8 +42,8 @@ enum SettingCatalogue {
                 + "looks at them, and bytes alone decide what is a picture"),
         Setting(
             "hosts", \.pipeline.fetch.hosts, .hosts,
-            "[http://]HOST[:PORT] → headers, basic (USER:PASSWORD), bearer, ca, insecure, trace, freshness; set as a "
-                + "whole; https unless stated",
+            "[http://]HOST[:PORT] → headers, basic (USER:PASSWORD), bearer, ca, insecure, trace, freshness, ignoreQuery, "
+                + "aliasOf; set as a whole; https unless stated",
             isSecret: true),
         Setting(
             "s3", \.pipeline.s3, .s3,

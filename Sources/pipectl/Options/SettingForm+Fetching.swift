@@ -83,6 +83,11 @@ extension GivenSetting {
             guard hosts[host] == nil else { throw bad("\(host) appears twice") }
             hosts[host] = try settings(of: host, member.value)
         }
+        for (host, own) in hosts {
+            if let alias = own.alias, alias == host || hosts[alias]?.alias != nil {
+                throw bad(host, "`aliasOf` names an origin that is an alias itself; name the one that has the pictures")
+            }
+        }
         return hosts
     }
 
@@ -90,7 +95,7 @@ extension GivenSetting {
     private func settings(of host: HostOrigin, _ value: SettingValue) throws(SettingErrors) -> HostSettings {
         guard case .object(let members) = value else {
             throw bad(
-                host, "is \(value.kindName); expected a map of headers, basic, bearer, ca, insecure, trace, freshness")
+                host, "is \(value.kindName); expected a map of " + Self.hostMembers.joined(separator: ", "))
         }
         var settings = HostSettings()
         var errors = SettingErrors()
@@ -100,6 +105,10 @@ extension GivenSetting {
         try errors.check()
         return settings
     }
+
+    private static let hostMembers = [
+        "headers", "basic", "bearer", "ca", "insecure", "trace", "freshness", "ignoreQuery", "aliasOf",
+    ]
 
     private func fill(
         _ settings: inout HostSettings, of host: HostOrigin, _ member: SettingMember
@@ -113,14 +122,27 @@ extension GivenSetting {
             settings.authoritiesFile = try authoritiesFile(member.value, host)
         case ("insecure", .bool(let isInsecure)): settings.isInsecure = isInsecure
         case ("trace", .bool(let isSent)): settings.sendsTraceContext = isSent
+        case ("ignoreQuery", .string("all")): settings.ignoredQuery = ["*"]
+        case ("ignoreQuery", .list(let names)):
+            settings.ignoredQuery = try names.map { (name) throws(SettingErrors) in
+                guard case .string(let name) = name, !name.isEmpty, !name.contains(where: { "&=#".contains($0) }) else {
+                    throw bad(host, "`ignoreQuery` has names of query fields, with `*` at the end, or is `all`")
+                }
+                return name
+            }
+        case ("aliasOf", .string(let text)):
+            do throws(HostPatternError) { settings.alias = try HostOrigin(text) } catch { throw bad(host, error.message) }
         case ("freshness", .object(let members)): settings.freshness = try freshness(members, host)
-        case ("headers", _), ("basic", _), ("bearer", _), ("ca", _), ("insecure", _), ("trace", _), ("freshness", _):
+        case ("headers", _), ("basic", _), ("bearer", _), ("ca", _), ("insecure", _), ("trace", _), ("freshness", _),
+            ("ignoreQuery", _), ("aliasOf", _):
             let flag = "true or false"
-            let kinds = ["headers": "a map", "freshness": "a map", "insecure": flag, "trace": flag]
+            let kinds = [
+                "headers": "a map", "freshness": "a map", "insecure": flag, "trace": flag, "ignoreQuery": "a list or `all`",
+            ]
             throw bad(
                 host, "`\(member.name)` is \(member.value.kindName); expected \(kinds[member.name] ?? "text")")
         default:
-            throw unknown(member.name, of: ["headers", "basic", "bearer", "ca", "insecure", "trace", "freshness"])
+            throw unknown(member.name, of: Self.hostMembers)
         }
     }
 

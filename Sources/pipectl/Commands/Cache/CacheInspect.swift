@@ -21,7 +21,8 @@ struct CacheInspect: ParsableCommand {
         let found = try common.withStore { store in
             let found = try store.inspect(key)
             guard found.isEmpty, let source = ImageSource(key).storedName else { return found }
-            return try store.inspect(source)
+            let settings = try common.collectedSettings().configuration(only: ["hosts"])
+            return try store.inspect(SourceNames(settings.pipeline.fetch.hosts).name(source))
         }
         guard !found.isEmpty else {
             throw CommandFailure(.fetchFailed, "nothing is stored under `\(key)`; `pipectl cache list` shows what is")
