@@ -41,16 +41,20 @@ struct RenderMemory: Sendable, Hashable {
 }
 
 extension RenderJob {
+    /// The original as messages about its cost name it.
+    var pictureText: String {
+        // Why the decoder keeps more than rows, if other files of the format take less.
+        let kinds: [ImageFormat: String] = header.heldBytes > 0 ? [.jpeg: "progressive ", .png: "interlaced "] : [:]
+        return "\(header.width) × \(header.height) pixels of \(kinds[header.format] ?? "")\(header.format.title)"
+    }
+
     /// Refuses a render that may take more memory than a worker has.
     func checkMemory(_ limit: Int) throws(RenderError) {
         let memory = RenderMemory(self)
         guard memory.total > limit else { return }
         func megabytes(_ bytes: Int) -> String { "\((bytes + 999_999) / 1_000_000) MB" }
-        // Why the decoder keeps more than rows, if other files of the format take less.
-        let kinds: [ImageFormat: String] = header.heldBytes > 0 ? [.jpeg: "progressive ", .png: "interlaced "] : [:]
         throw .overLimit(
-            "\(header.width) × \(header.height) pixels of \(kinds[header.format] ?? "")\(header.format.title) may take "
-                + "\(megabytes(memory.total)) of memory (\(megabytes(memory.decode)) to decode, \(megabytes(memory.pictures)) for the "
+            "\(pictureText) may take \(megabytes(memory.total)) of memory (\(megabytes(memory.decode)) to decode, \(megabytes(memory.pictures)) for the "
                 + "steps and the output), which is",
             "workerMemory", limit,
             remedy: memory.pictures > memory.decode

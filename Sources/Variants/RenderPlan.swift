@@ -138,6 +138,7 @@ extension RenderJob {
             throw RenderError(.undecodable, "the header declares an empty picture")
         }
         if let memory { try checkMemory(memory) }
+        try checkWork()
     }
 }
 

@@ -47,6 +47,20 @@ struct RenderWork: Sendable, Hashable {
     }
 }
 
+extension RenderJob {
+    /// Refuses a picture whose decoding is expected to exceed `limits.seconds`, rather than stop it then. Estimates say
+    /// nothing of fractions of a second.
+    func checkWork() throws(RenderError) {
+        let seconds = RenderWork(self).decode / 1000
+        guard seconds > max(1, limits.seconds) else { return }
+        let scans = header.scans > 1 ? " in \(header.scans) scans" : ""
+        throw RenderError(
+            .overLimit,
+            "\(pictureText)\(scans) may take \(Int(seconds.rounded(.up))) s to decode, which is over the limit "
+                + "limits.seconds = \(limits.seconds); raise the limit to accept such pictures")
+    }
+}
+
 /// What renders are expected to cost: their estimates, times what renders with the same steps took in comparison.
 struct RenderCosts: Sendable {
     /// CPU milliseconds above which a render is long. Ordinary variants stay below: a 12 MP photograph takes 40 at

@@ -94,7 +94,7 @@ import Variants
             ] == Array(100..<108))
         #expect(try Settings().configuration(serves: true).pipeline.limits == RenderLimits())
         var patient = RenderLimits()
-        patient.encodeSeconds = 60
+        (patient.seconds, patient.encodeSeconds) = (60, 60)
         (patient.pixels, patient.bytes) = (500_000_000, 1_000_000_000)
         #expect(try Settings().configuration().pipeline.limits == patient)
         // These two are no limits, and have settings of other names.

@@ -7,7 +7,7 @@ enum PNGDecoder: OriginalDecoder {
         file.matches([0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A])
     }
 
-    static func nanosecondsPerPixel(_ header: ImageHeader) -> Double { 30 }
+    static func nanosecondsPerPixel(_ header: ImageHeader) -> Double { header.heldBytes > 0 ? 40 : 30 }
 
     /// The pages are the pictures of an animation. `profileBytes` is the size in the file, where the profile is
     /// compressed.

@@ -168,7 +168,9 @@ enum SettingCatalogue {
             "of a colour profile; device profiles take up to 3 MiB"),
         Setting(
             "limits.seconds", \.pipeline.limits.seconds, .seconds,
-            "opening, decoding and the steps of one render, wall time"),
+            "opening, decoding and the steps of one render, wall time; what should take longer, judging by its header, is "
+                + "refused",
+            unlessServing: OtherDefault(60, "no other clients wait for the worker")),
         Setting(
             "limits.encodeSeconds", \.pipeline.limits.encodeSeconds, .seconds, "encoding, wall time",
             unlessServing: OtherDefault(60, "no other clients wait for the worker")),

@@ -37,6 +37,33 @@ import Testing
         #expect(RenderCosts().isLong(huge))
     }
 
+    @Test(
+        arguments: [
+            (ImageFormat.jpeg, 1, 10_000, nil), (.jpeg, 10, 10_000, nil), (.jpeg, 64, 10_000, nil),
+            (.jpeg, 64, 20_000, "20000 × 20000 pixels of JPEG in 64 scans may take 18 s"), (.png, 1, 10_000, nil),
+            (.png, 1, 20_000, "20000 × 20000 pixels of PNG may take 12 s"),
+        ] as [(ImageFormat, Int, Int, String?)])
+    func `what should take longer than it may is refused by its header`(
+        format: ImageFormat, scans: Int, edge: Int, words: String?
+    ) throws {
+        let header = ImageHeader(format: format, width: edge, height: edge, scans: scans)
+        var job = RenderJob(original: [], header: header, recipe: try Recipe("thumbnail:300"))
+        job.limits.pixels = 1_000_000_000
+        do throws(RenderError) {
+            try job.checkLimits()
+            #expect(words == nil)
+        } catch {
+            #expect(error.code == .overLimit && error.message.contains(words ?? "no error"), "\(error.message)")
+            #expect(error.message.contains("limits.seconds = 10"))
+        }
+        job.limits.seconds = 60
+        try job.checkLimits()
+        // A small picture is stopped when its time is over.
+        job.header.width = 100
+        job.limits.seconds = 0
+        try job.checkLimits()
+    }
+
     @Test func `pixels for display cost no encoder`() throws {
         let job = RenderJob(
             original: [], header: ImageHeader(format: .jpeg, width: 4000, height: 3000), recipe: try Recipe("png"))
