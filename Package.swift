@@ -48,6 +48,7 @@ let package = Package(
         .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
         .target(name: "CVips", linkerSettings: [.linkedLibrary("dl")]),
         .target(name: "CChecksum"),
+        .target(name: "CCodings", linkerSettings: [.linkedLibrary("z"), .linkedLibrary("brotlidec")]),
         .target(name: "CPage", exclude: ["Web"]),
         .target(name: "COlderGlibc"),
         .target(name: "CResample"),
@@ -76,7 +77,7 @@ let package = Package(
         .target(
             name: "Pipeline",
             dependencies: [
-                "HTTPCaching", "PipelineCaching", "PipelineFetching", "PipelineSupport", "Variants",
+                "CCodings", "HTTPCaching", "PipelineCaching", "PipelineFetching", "PipelineSupport", "Variants",
                 .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),

@@ -100,7 +100,7 @@ public final class ImagePipeline: Sendable {
         fetch = FetchStage(
             tiers: tiers, backlog: Backlog("fetches", limit: configuration.queue),
             caching: configuration.caching, freshness: configuration.fetch.hosts.compactMapValues(\.freshness),
-            acceptedTypes: configuration.acceptedTypes, threads: threads,
+            acceptedTypes: configuration.acceptedTypes, byteLimit: configuration.limits.bytes, threads: threads,
             failures: FailureMemory(
                 maxAge: configuration.caching.errorMaxAge, attempts: configuration.caching.errorAttempts),
             // Starting a worker takes about as long as many origins take to answer, so it starts during the fetch.
@@ -255,8 +255,7 @@ public final class ImagePipeline: Sendable {
     ) async throws(PipelineError) -> DerivedVariant {
         guard let recipe = admitted.request.recipe else {
             let whole = try await render.withHeader(found, admitted)
-            let bytes = try await fetch.bytes(of: whole, admitted)
-            return DerivedVariant(variant: try render.whole(whole, bytes, admitted), original: whole)
+            return DerivedVariant(variant: try await render.whole(whole, admitted), original: whole)
         }
         // Only the body tells why it is not an image, and it may not have been loaded with the record.
         let original = found.record.header == nil ? try await withHeader(found, admitted) : found
@@ -417,9 +416,8 @@ public final class ImagePipeline: Sendable {
             (try? fetch.check(original, admitted)) != nil
         else { return nil }
         guard let recipe = request.recipe else {
-            guard let whole = await lookUp.body(of: original), let bytes = try? await fetch.bytes(of: whole, admitted)
-            else { return nil }
-            return (try? render.whole(whole, bytes, admitted)).map { ImageResponse($0, of: whole, admitted) }
+            guard let whole = await lookUp.body(of: original) else { return nil }
+            return (try? await render.whole(whole, admitted)).map { ImageResponse($0, of: whole, admitted) }
         }
         guard let plan = try? await render.plan(recipe, of: original, admitted) else { return nil }
         return await lookUp.variant(plan.key, of: original).map { ImageResponse($0, of: original, admitted) }

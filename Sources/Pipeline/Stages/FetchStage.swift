@@ -12,6 +12,8 @@ struct FetchStage: Sendable {
     /// What operators say of the freshness of some origins' responses.
     let freshness: [HostOrigin: HostFreshness]
     let acceptedTypes: [String]
+    /// Of a body without its content coding.
+    let byteLimit: Int
     let threads: OwnedThreads
     let failures: FailureMemory
     /// Called when the origin is asked for an original that will have to be rendered.
@@ -115,7 +117,12 @@ struct FetchStage: Sendable {
             return (.success(header), known.length)
         }
         let bytes = try await bytes(of: found, admitted)
-        return (Result { () throws(RenderError) in try ImageHeader.probe(bytes) }, bytes.count)
+        let header = await threads.run {
+            Result { () throws(RenderError) in
+                try EntryBody.bytes(bytes).probe(found.fields, limit: byteLimit)
+            }
+        }
+        return (header, bytes.count)
     }
 
     private func taken(
@@ -201,7 +208,7 @@ struct FetchStage: Sendable {
         guard original.record.header == nil, let body = original.body else { return nil }
         let failure = await threads.run { () -> RenderError? in
             do throws(RenderError) {
-                _ = try body.probe()
+                _ = try body.probe(original.record.response.fields, limit: byteLimit)
                 return nil
             } catch {
                 return error
@@ -261,8 +268,9 @@ struct FetchStage: Sendable {
         OriginalRecord(
             source: source, response: response, digest: digest ?? sha256Hex(bytes), length: bytes.count,
             // A body that is not an image is stored like any other; a request for a variant of it then fails.
-            header: response.status == 200 ? try? ImageHeader.probe(bytes) : nil, fetchMilliseconds: milliseconds,
-            finalURL: finalURL)
+            header: response.status == 200
+                ? try? EntryBody.bytes(bytes).probe(response.fields, limit: byteLimit) : nil,
+            fetchMilliseconds: milliseconds, finalURL: finalURL)
     }
 
     /// The record of an origin's response. A body in a file is read on a thread of our own, because that blocks.
@@ -276,7 +284,11 @@ struct FetchStage: Sendable {
         }
         let body = EntryBody.file(file)
         let (digest, header) = await threads.run {
-            (response.digest ?? body.digest(), stored.status == 200 ? try? body.probe() : nil)
+            let isImage = stored.status == 200
+            return (
+                response.digest ?? body.digest(),
+                isImage ? try? body.probe(stored.fields, limit: byteLimit) : nil
+            )
         }
         guard let digest else {
             throw PipelineError(.fetchFailed, "\(admitted.displayName): \(EntryBody.lost)")

@@ -59,7 +59,13 @@ struct RenderStage: Sendable {
         if original.record.isOnTrial { job.limits.damaged = .refuse }
         let began = ContinuousClock.now
         let rendered = try await backlog.run(admitted.request.priority) { [job] () async throws(PipelineError) in
-            do throws(RenderError) { return try await renderer.render(job) } catch {
+            do throws(RenderError) {
+                var job = job
+                if ContentCodings(original.record.response.fields) != nil {
+                    job.original = EncodedBytes(try await picture(original))
+                }
+                return try await renderer.render(job)
+            } catch {
                 throw PipelineError(error, source: admitted.displayName)
             }
         }
@@ -88,10 +94,12 @@ struct RenderStage: Sendable {
     /// The original itself as the answer to a request without a recipe.
     ///
     /// - Parameter original: with its body.
-    func whole(
-        _ original: Original, _ bytes: [UInt8], _ admitted: AdmittedRequest
-    ) throws(PipelineError) -> Variant {
+    func whole(_ original: Original, _ admitted: AdmittedRequest) async throws(PipelineError) -> Variant {
         let header = try header(of: original, admitted)
+        let bytes: [UInt8]
+        do throws(RenderError) { bytes = try await picture(original) } catch {
+            throw PipelineError(error, source: admitted.displayName)
+        }
         let isStored = original.outcome != .none && original.outcome == original.tier
         let outcome = isStored ? Outcome(rawValue: original.tier.rawValue) : .original
         return Variant(
@@ -99,15 +107,25 @@ struct RenderStage: Sendable {
             digest: original.record.digest, outcome: outcome)
     }
 
-    /// The original with its header. If its record has none and its body is in a file, the file is read on a thread of
-    /// our own, to find out why it is not an image.
+    /// The bytes without content codings.
+    private func picture(_ original: Original) async throws(RenderError) -> [UInt8] {
+        let fields = original.record.response.fields
+        if case .bytes(let bytes)? = original.body, ContentCodings(fields) == nil { return bytes }
+        return try await threads.result { () throws(RenderError) in
+            try original.body?.picture(fields, limit: limits.bytes) ?? []
+        }
+    }
+
+    /// The original with its header. If its record has none, and its body is in a file or coded, the body is read on a
+    /// thread of our own, to find out why it is not an image.
     func withHeader(_ original: Original, _ admitted: AdmittedRequest) async throws(PipelineError) -> Original {
-        guard original.record.header == nil, case .file(let file)? = original.body else { return original }
+        guard original.record.header == nil, let body = original.body else { return original }
+        let fields = original.record.response.fields
+        if case .bytes = body, ContentCodings(fields) == nil { return original }
         do throws(RenderError) {
             var original = original
             original.record.header = try await threads.result { () throws(RenderError) in
-                guard let bytes = file.bytes() else { throw RenderError(.undecodable, EntryBody.lost) }
-                return try ImageHeader.probe(bytes)
+                try body.probe(fields, limit: limits.bytes)
             }
             return original
         } catch {

@@ -1,0 +1,88 @@
+import CCodings
+import HTTPCaching
+import PipelineCaching
+import Variants
+
+/// What an origin has coded a body with (`Content-Encoding`, RFC 9110 §8.4), though no request asks for it. Bodies are stored
+/// and passed on as they were sent; renders undo the codings.
+struct ContentCodings: Sendable {
+    /// In the order in which they were applied.
+    private let names: [String]
+
+    /// nil without any.
+    init?(_ fields: [HeaderField]) {
+        names = fields.values(of: "content-encoding").flatMap { $0.split(separator: ",") }
+            .map { FieldLines.trimmed(String($0)).lowercased() }.filter { !$0.isEmpty && $0 != "identity" }
+        if names.isEmpty { return nil }
+    }
+
+    /// The bytes without the codings. What is a picture already is left alone: some origins name a coding they do not use.
+    ///
+    /// - Parameter limit: the most bytes, looked at as they come.
+    /// - Throws: `overLimit`, `undecodable`, or `unsupportedFormat` for other codings.
+    func undone(_ body: [UInt8], limit: Int) throws(RenderError) -> [UInt8] {
+        var bytes = body
+        for name in names.reversed() where ImageFormat.recognised(bytes) == nil {
+            bytes = try Self.undone(name, bytes, limit)
+        }
+        return bytes
+    }
+
+    private static func undone(_ name: String, _ body: [UInt8], _ limit: Int) throws(RenderError) -> [UInt8] {
+        let coding: Int
+        switch name {
+        case "gzip", "x-gzip": coding = ccodings_gzip
+        case "deflate": coding = ccodings_deflate
+        case "br": coding = ccodings_br
+        default:
+            throw RenderError(
+                .unsupportedFormat,
+                "the origin sent the content coding `\(name)`, which no request asks for; only gzip, deflate and br are undone"
+            )
+        }
+        guard let state = ccodings_open(Int32(coding)) else {
+            throw RenderError(.overBudget, "there is no memory to undo the content coding")
+        }
+        defer { ccodings_close(state) }
+        var (result, bytes): (Int32, [UInt8]) = (Int32(ccodings_more), [])
+        var piece = [UInt8](repeating: 0, count: 262_144)
+        body.withUnsafeBufferPointer { body in
+            var (next, left) = (body.baseAddress, body.count)
+            while result == ccodings_more, bytes.count <= limit {
+                let count = ccodings_step(state, &next, &left, &piece, piece.count, &result)
+                bytes += piece[..<count]
+            }
+        }
+        guard bytes.count <= limit else {
+            throw RenderError(
+                .overLimit,
+                "the body has more than \(limit) bytes (limits.bytes) without its content coding `\(name)`; "
+                    + "it was sent with \(body.count)")
+        }
+        guard result == ccodings_end else {
+            throw RenderError(
+                .undecodable, "the body is damaged: it is not whole, or not coded with `\(name)` as the origin says")
+        }
+        return bytes
+    }
+}
+
+extension EntryBody {
+    /// The bytes of a picture that came with these fields. Blocks.
+    func picture(_ fields: [HeaderField], limit: Int) throws(RenderError) -> [UInt8] {
+        let bytes: [UInt8]
+        switch self {
+        case .bytes(let given): bytes = given
+        case .file(let file):
+            guard let read = file.bytes() else { throw RenderError(.undecodable, Self.lost) }
+            bytes = read
+        }
+        return try ContentCodings(fields)?.undone(bytes, limit: limit) ?? bytes
+    }
+
+    /// `probe`, of a body that came with these fields. Blocks.
+    func probe(_ fields: [HeaderField], limit: Int) throws(RenderError) -> ImageHeader {
+        guard ContentCodings(fields) != nil else { return try probe() }
+        return try ImageHeader.probe(picture(fields, limit: limit))
+    }
+}
