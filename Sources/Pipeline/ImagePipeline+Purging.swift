@@ -22,7 +22,7 @@ extension ImagePipeline {
     /// Purges a source by its `OriginalRecord.source` name: a normalised URL, `file:` and an absolute path, `id:` and a
     /// `sourceID`, or `bytes:` and the SHA-256 of the given bytes.
     public func purge(name: String, mode: PurgeMode = .hard) async throws(PipelineError) -> PurgeResult {
-        try await purging { () async throws(StoreError) in 
+        try await purging { () async throws(StoreError) in
             try await tiers.purge(source: admit.names.name(name), mode: mode)
         }
     }

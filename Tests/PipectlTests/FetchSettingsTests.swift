@@ -47,6 +47,13 @@ private func fetch(_ assignments: String...) throws -> FetchConfiguration {
         let freshness = try #require(try fetch("hosts=" + own).hosts.values.first?.freshness)
         #expect(freshness.atLeast == 60 && freshness.atMost == 600 && freshness.ignored == [.noStore, .private])
         #expect(a.freshness == nil)
+        let names = try fetch(
+            #"hosts={"a.test":{"ignoreQuery":["sig","X-*"]},"http://a.test":{"aliasOf":"a.test","ignoreQuery":"all"}}"#
+        ).hosts
+        let origin = try HostOrigin("https://a.test")
+        #expect(names[origin]?.ignoredQuery == ["sig", "X-*"] && names[origin]?.alias == nil)
+        let twin = try #require(names[try HostOrigin("http://a.test")])
+        #expect(twin.ignoredQuery == ["*"] && twin.alias == origin)
         let b = try #require(hosts[try HostOrigin("http://b.test:8080")])
         #expect(b.credentials == .bearer("t") && b.isInsecure && b.fields.isEmpty)
         #expect(b.sendsTraceContext && !a.sendsTraceContext)
@@ -63,6 +70,12 @@ private func fetch(_ assignments: String...) throws -> FetchConfiguration {
         (#"hosts={"a":{"headers":{"Host":"geheim"}}}"#, "not a header that can be set"),
         (#"hosts={"a":{"headers":{"X Y":"geheim"}}}"#, "not a header that can be set"),
         (#"hosts={"a":{"ca":"/absent/ca.pem"}}"#, "No such file"), (#"hosts={"a":{"insecure":1}}"#, "true or false"),
+        (#"hosts={"a":{"ignoreQuery":"sig"}}"#, "a list or `all`"),
+        (#"hosts={"a":{"ignoreQuery":["a=b"]}}"#, "`ignoreQuery` has"),
+        (#"hosts={"a":{"ignoreQuery":["a*b"]}}"#, "`*` at the end"),
+        (#"hosts={"a":{"aliasOf":"A:443"}}"#, "alias itself"),
+        (#"hosts={"a":{"aliasOf":"b"},"b":{"aliasOf":"c"}}"#, "alias itself"),
+        (#"hosts={"a":{"aliasOf":"c/d"}}"#, "more than a HOST"),
         (#"hosts={"a":{"trace":"yes"}}"#, "true or false"), (#"hosts={"a":{"freshness":1}}"#, "a map"),
         (#"hosts={"a":{"freshness":{"atLeast":-1}}}"#, "atLeast, atMost (seconds)"),
         (#"hosts={"a":{"freshness":{"ignore":["no-store","public"]}}}"#, "ignore (no-store, private, no-cache)"),

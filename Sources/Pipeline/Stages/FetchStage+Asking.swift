@@ -305,6 +305,7 @@ extension FetchStage {
         if isURLRefused {
             if var stale = stale(finding, admitted, after: .unusable) {
                 stale.forwardStatus = response.status
+                stale.refusedURL = admitted.url.normalised
                 return FetchedOriginal(original: stale)
             }
         } else if isFailing {

@@ -125,19 +125,24 @@ extension GivenSetting {
         case ("ignoreQuery", .string("all")): settings.ignoredQuery = ["*"]
         case ("ignoreQuery", .list(let names)):
             settings.ignoredQuery = try names.map { (name) throws(SettingErrors) in
-                guard case .string(let name) = name, !name.isEmpty, !name.contains(where: { "&=#".contains($0) }) else {
-                    throw bad(host, "`ignoreQuery` has names of query fields, with `*` at the end, or is `all`")
+                guard case .string(let name) = name, !name.isEmpty, !name.contains(where: { "&=#".contains($0) }),
+                    !name.dropLast().contains("*")
+                else {
+                    throw bad(host, "`ignoreQuery` has names of query fields, with `*` at the end or not, or is `all`")
                 }
                 return name
             }
         case ("aliasOf", .string(let text)):
-            do throws(HostPatternError) { settings.alias = try HostOrigin(text) } catch { throw bad(host, error.message) }
+            do throws(HostPatternError) { settings.alias = try HostOrigin(text) } catch {
+                throw bad(host, error.message)
+            }
         case ("freshness", .object(let members)): settings.freshness = try freshness(members, host)
         case ("headers", _), ("basic", _), ("bearer", _), ("ca", _), ("insecure", _), ("trace", _), ("freshness", _),
             ("ignoreQuery", _), ("aliasOf", _):
             let flag = "true or false"
             let kinds = [
-                "headers": "a map", "freshness": "a map", "insecure": flag, "trace": flag, "ignoreQuery": "a list or `all`",
+                "headers": "a map", "freshness": "a map", "insecure": flag, "trace": flag,
+                "ignoreQuery": "a list or `all`",
             ]
             throw bad(
                 host, "`\(member.name)` is \(member.value.kindName); expected \(kinds[member.name] ?? "text")")

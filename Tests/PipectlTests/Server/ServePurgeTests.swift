@@ -34,6 +34,41 @@ extension CommandTests {
             return RawResponse.all(in: await client.receivedToEnd(), heads: false).first
         }
 
+        @Test func `one picture's many URLs are one to requests, purges, tags and the cache command`() async throws {
+            let origin = try Self.origin()
+            defer { origin.stop() }
+            let folder = ScratchFolder()
+            let mirror = "http://localhost:\(origin.port)/a.jpg?sig="
+            let own = origin.url("/a.jpg?sig=")
+            let hosts =
+                #"hosts={"\#(origin.url(""))":{"ignoreQuery":["sig"]},"http://localhost:\#(origin.port)":{"aliasOf":"#
+                + #""\#(origin.url(""))"}}"#
+            let settings = [hosts, "tags=cache-tag"]
+            try await RunningServer.with(settings, folder: folder, environment: Self.environment) { server in
+                for purged in [own + "7", mirror + "8"] {
+                    for (index, url) in [own + "1", own + "2", mirror + "3"].enumerated() {
+                        let answer = try await server.ask(RunningServer.variant("thumbnail:20,png", url))
+                        let handling = try #require(answer["cache-status"])
+                        #expect(answer.status == 200 && handling.contains("hit") == (index > 0), "\(url): \(handling)")
+                    }
+                    let answer = try await server.ask(Self.source(purged), method: "DELETE", Self.authorization)
+                    #expect(answer.text.contains(#""records":1,"#), "\(answer.text)")
+                }
+                #expect(origin.requests.map(\.target) == ["/a.jpg?sig=1", "/a.jpg?sig=1"])
+                _ = try await server.ask(RunningServer.variant("thumbnail:20,png", mirror + "9"))
+            }
+            func cache(_ words: String...) async throws -> ChildProgram.Ended {
+                try await ChildProgram.run(
+                    ["cache"] + words + ["--cache", folder("cache"), "--set", hosts], folder: folder.path)
+            }
+            let listed = try await cache("list", "--json")
+            #expect(listed.text.contains(#""source":"\#(origin.url("/a.jpg"))""#), "\(listed.text)")
+            let inspected = try await cache("inspect", mirror + "10")
+            #expect(inspected.exit == 0 && inspected.text.contains(origin.url("/a.jpg")), "\(inspected.errors)")
+            let purged = try await cache("purge", own + "11")
+            #expect(purged.text.contains("1 record, "), "\(purged.text) \(purged.errors)")
+        }
+
         @Test func `a hard purge takes original and variants from both processes on the folder`() async throws {
             let origin = try Self.origin()
             defer { origin.stop() }
