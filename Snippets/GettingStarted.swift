@@ -23,12 +23,13 @@ print(response.originalOutcome.rawValue, response.timings.total, "ms")
 // snippet.end
 
 // snippet.events
-for try await event in pipeline.load(request) {
+let load = pipeline.load(request)
+for await event in load.events {
     switch event {
-    case .cached(let cached, _, let isStale):
-        print(isStale ? "show for now:" : "show:", cached.width, "×", cached.height)
+    case .cached(let cached): print(cached.isStale ? "show for now:" : "show:", cached.width, "×", cached.height)
     case .progress(let received, let expected): print(received, "of", expected ?? 0, "bytes")
-    case .finished(let response): print("show:", response.width, "×", response.height)
+    case .finished(.success(let response)): print("show:", response.width, "×", response.height)
+    case .finished(.failure(let error)): print("show a placeholder:", error.code)
     default: break
     }
 }

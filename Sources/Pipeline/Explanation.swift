@@ -91,7 +91,7 @@ extension ImagePipeline {
     /// Throws `invalidSource`, `sourceRefused` and `maskUnavailable` as a request would. Any other error it would fail
     /// with, as far as it is known without contacting an origin or rendering, is in `refusal`.
     public func explain(_ request: ImageRequest) async throws(PipelineError) -> Explanation {
-        let admitted = try await observe.stage(.admit, await admit(request, events: { _ in }))
+        let admitted = try await observe.stage(.admit, await admit(request))
         let finding = try await observe.stage(.lookUp, await lookUp(admitted, isForReport: true))
         let now = now()
         var explanation = Explanation(

@@ -18,7 +18,7 @@ public final class ImagePipeline: Sendable {
     let tiers: Tiers
     /// Fetches and renders in progress, shared by all requests that want their results.
     let fetches: SharedWork<Original, PipelineError>
-    private let renders: SharedWork<DerivedVariant, PipelineError>
+    let renders: SharedWork<DerivedVariant, PipelineError>
     /// Variants being decoded for callers that display them.
     let decodes = SharedWork<PixelBuffer, PipelineError>()
     private let isShutDown: Switch
@@ -161,17 +161,18 @@ public final class ImagePipeline: Sendable {
 
     /// Answers a request. Cancelling the calling task stops the work unless another caller waits for it too.
     public func respond(to request: ImageRequest) async throws(PipelineError) -> ImageResponse {
-        try await respond(to: request, events: { _ in })
+        try await respond(to: request, telling: nil)
     }
 
-    /// Like `respond(to:)`, and reports `requesting` and `progress` events.
-    package func respond(
-        to request: ImageRequest, events: @escaping @Sendable (LoadEvent) -> Void
+    /// - Parameter tell: hears what happens, but for the end; nil for a request without a handle.
+    func respond(
+        to request: ImageRequest, telling tell: LoadTask.Tell?
     ) async throws(PipelineError) -> ImageResponse {
         try await finishing(request.source, abandoned, if: request.finishWhenAbandoned, request.priority) {
             () async throws(PipelineError) in
-            let admitted = try await self.observe.stage(.admit, await self.admit(request, events: events))
+            let admitted = try await self.observe.stage(.admit, await self.admit(request, telling: tell))
             let finding = try await self.observe.stage(.lookUp, await self.lookUp(admitted))
+            if let tell, let shown = await self.shown(finding, admitted) { tell(.cached(shown)) }
             let original = try await self.original(finding, admitted)
             let derived = try await self.variantOfUsable(original, admitted)
             return ImageResponse(derived.variant, of: derived.original, admitted)
@@ -215,15 +216,35 @@ public final class ImagePipeline: Sendable {
         switch try await fetch.course(finding, admitted) {
         case .reuse(let stored):
             original = stored
-        case .reuseAndValidate(let stored):
+        case .reuseAndValidate(let stored) where admitted.tell == nil:
             validateInBackground(finding, admitted)
             original = stored
+        case .reuseAndValidate(let stored):
+            // The load has shown the stale picture, and ends with the new one.
+            var asked = finding
+            asked.verdict = .validate
+            asked.forward = .stale
+            do throws(PipelineError) {
+                original = try await fetchedInTurn(asked, admitted)
+            } catch {
+                if error.isCancellation { throw error }
+                original = stored
+            }
         case .fetch(let found):
-            try admitted.request.gate?.enter()
-            original = try await fetchedOrStale(finding, admitted, found: found)
-            try fetch.check(original, admitted)
+            original = try await fetchedInTurn(finding, admitted, found: found)
         }
         return admitted.request.recipe == nil ? try await withBody(original, admitted) : original
+    }
+
+    private func fetchedInTurn(
+        _ finding: CacheFinding, _ admitted: AdmittedRequest, found: FetchedResponse? = nil
+    ) async throws(PipelineError) -> Original {
+        try await admitted.waitForDelay()
+        try admitted.request.gate?.enter()
+        admitted.tell?(.fetching(hadCached: finding.record != nil))
+        let original = try await fetchedOrStale(finding, admitted, found: found)
+        try fetch.check(original, admitted)
+        return original
     }
 
     /// The variant of an original; if that cannot be decoded, of the picture it was to replace, stale, as for an origin
@@ -255,25 +276,31 @@ public final class ImagePipeline: Sendable {
     ) async throws(PipelineError) -> DerivedVariant {
         guard let recipe = admitted.request.recipe else {
             let whole = try await render.withHeader(found, admitted)
-            return DerivedVariant(variant: try await render.whole(whole, admitted), original: whole)
+            return admitted.shows(DerivedVariant(variant: try await render.whole(whole, admitted), original: whole))
         }
         // Only the body tells why it is not an image, and it may not have been loaded with the record.
         let original = found.record.header == nil ? try await withHeader(found, admitted) : found
         let plan = try await render.plan(recipe, of: original, admitted)
         let stored = try await observe.stage(.lookUp, await lookUp.variant(plan.key, of: original))
-        if let stored { return DerivedVariant(variant: stored, original: await keep.settled(original, admitted)) }
+        if let stored {
+            let settled = await keep.settled(original, admitted)
+            return admitted.shows(DerivedVariant(variant: stored, original: settled))
+        }
         let request = admitted.request
+        try await admitted.waitForDelay()
         try request.gate?.enter()
+        let name = "\(plan.key)|\(original.mayStore)|\(request.storage.rawValue)"
+        let begins = renders.reporter(for: name)
         let shared = try await renders.value(
-            for: "\(plan.key)|\(original.mayStore)|\(request.storage.rawValue)",
-            priority: request.priority.taskPriority, finishWhenAbandoned: request.finishWhenAbandoned,
+            for: name, priority: request.priority.taskPriority, finishWhenAbandoned: request.finishWhenAbandoned,
             isShared: original.mayStore && request.storage.contains(.variantsOnDisk),
             lookUp: {
                 await self.lookUp.variant(plan.key, of: original, again: true).map {
                     DerivedVariant(variant: $0, original: original)
                 }
             },
-            stored: { $0.variant.entry.map { .variant($0.key, of: $0.originalDigest) } }
+            stored: { $0.variant.entry.map { .variant($0.key, of: $0.originalDigest) } },
+            onReport: admitted.tellsRendering
         ) { () async throws(PipelineError) -> DerivedVariant in
             // If the body was evicted and is fetched again, it may have changed. No process waits for a variant while
             // it fetches an original, so waiting for a fetch here cannot deadlock.
@@ -282,6 +309,7 @@ public final class ImagePipeline: Sendable {
             if now.key != plan.key, let stored = await self.lookUp.variant(now.key, of: whole) {
                 return DerivedVariant(variant: stored, original: whole)
             }
+            begins(0, nil)
             let rendered = try await self.observe.stage(.render, await self.render(now, of: whole, admitted))
             let settled = await self.keep.settled(whole, admitted)
             let kept = try await self.observe.stage(.keep, self.keep(rendered, of: settled, admitted))
@@ -327,7 +355,9 @@ public final class ImagePipeline: Sendable {
         _ finding: CacheFinding, _ admitted: AdmittedRequest, found: FetchedResponse? = nil
     ) async throws(PipelineError) -> Original {
         let request = admitted.request
-        let fetchAndKeep = { @Sendable () async throws(PipelineError) -> Original in
+        let fetchAndKeep = { @Sendable (report: WorkReport?) async throws(PipelineError) -> Original in
+            var admitted = admitted
+            admitted.onProgress = report
             let fetched = try await self.observe.stage(.fetch, await self.fetch(finding, admitted, found: found))
             return try await self.observe.stage(
                 .keep, self.keep(fetched, of: admitted, known: finding.records + finding.unusable))
@@ -335,19 +365,21 @@ public final class ImagePipeline: Sendable {
         var key = fetch.key(finding, admitted, found: found)
         // The second round is for waiters that the first answer does not fit because it varies; now the keys differ.
         for _ in 0..<2 {
+            let report = fetches.reporter(for: key)
             let (original, isCoalesced) = try await fetches.value(
                 for: key, priority: request.priority.taskPriority, finishWhenAbandoned: request.finishWhenAbandoned,
                 isShared: request.storage.contains(.originalsOnDisk) && lookUp.mayUseStored(finding, admitted)
                     && found == nil,
                 lookUp: { await self.lookUp.originalStoredMeanwhile(finding, admitted) },
-                stored: { self.fetch.stored($0) }, make: fetchAndKeep)
+                stored: { self.fetch.stored($0) }, onReport: admitted.tellsProgress
+            ) { () async throws(PipelineError) in try await fetchAndKeep(report) }
             if !isCoalesced { return original }
             if let mine = fetch.shared(original, with: admitted) { return mine }
             guard let narrowed = fetch.narrowed(key, by: original, admitted) else { break }
             key = narrowed
         }
         // A response that may not be stored, or not be reused, answers one request only: each waiter asks for itself.
-        return try await fetchAndKeep()
+        return try await fetchAndKeep(admitted.tellsProgress)
     }
 
     /// Validates a stale response that has already been answered with (RFC 5861 §3).
@@ -355,7 +387,7 @@ public final class ImagePipeline: Sendable {
         var (asked, admitted) = (finding, admitted)
         asked.verdict = .validate
         asked.forward = .stale
-        admitted.events = { _ in }
+        admitted.tell = nil
         admitted.request.priority = .low
         admitted.request.delay = .zero
         admitted.request.finishWhenAbandoned = true
@@ -383,39 +415,21 @@ public final class ImagePipeline: Sendable {
 
     // MARK: Other ways to ask
 
-    /// The events of one load, in order; the sequence throws a `PipelineError` when `respond(to:)` would.
-    ///
-    /// Leaving the loop early cancels the load.
-    public func load(_ request: ImageRequest) -> AsyncThrowingStream<LoadEvent, any Error> {
-        AsyncThrowingStream { continuation in
-            let task = Task(priority: request.priority.taskPriority) {
-                do throws(PipelineError) {
-                    if let cached = await cached(request) {
-                        continuation.yield(.cached(cached, outcome: cached.outcome, isStale: cached.isStale))
-                    }
-                    let response = try await respond(to: request) { continuation.yield($0) }
-                    continuation.yield(.finished(response))
-                    continuation.finish()
-                } catch {
-                    continuation.finish(throwing: error)
-                }
-            }
-            continuation.onTermination = { _ in task.cancel() }
+    /// Begins a load, and returns at once.
+    public func load(_ request: ImageRequest) -> LoadTask {
+        let load = LoadTask(request)
+        load.begin { [self] (request, tell) async throws(PipelineError) in
+            try await respond(to: request, telling: tell)
         }
+        return load
     }
 
-    /// The answer the caches alone can give now, stale or not; contacts no origin and renders nothing.
-    private func cached(_ request: ImageRequest) async -> ImageResponse? {
-        var request = request
-        request.policy = .cacheOnly
-        // A miss is expected here; any other error occurs again in `respond(to:)`, which reports it.
-        guard let admitted = try? await admit(request, events: { _ in }),
-            let finding = try? await observe.stage(.lookUp, await lookUp(admitted))
-        else { return nil }
-        guard !admitted.transport.isLocal, let original = finding.reusable,
+    /// The stored picture that can be shown while the origin is asked; nil if there is none, or it is not to be asked.
+    private func shown(_ finding: CacheFinding, _ admitted: AdmittedRequest) async -> ImageResponse? {
+        guard !admitted.transport.isLocal, let original = lookUp.shown(finding),
             (try? fetch.check(original, admitted)) != nil
         else { return nil }
-        guard let recipe = request.recipe else {
+        guard let recipe = admitted.request.recipe else {
             guard let whole = await lookUp.body(of: original) else { return nil }
             return (try? await render.whole(whole, admitted)).map { ImageResponse($0, of: whole, admitted) }
         }

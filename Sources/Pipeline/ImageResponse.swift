@@ -95,17 +95,6 @@ extension ImageResponse {
     }
 }
 
-/// The events of one request, in this order; the last is `finished`, or the sequence throws.
-public enum LoadEvent: Sendable {
-    /// A stored image is available, possibly stale; reported at most once.
-    case cached(ImageResponse, outcome: Outcome, isStale: Bool)
-    /// The origin is being asked.
-    case requesting(hadCached: Bool)
-    /// Bytes of the body received so far, and how many the origin announced.
-    case progress(received: Int, expected: Int?)
-    case finished(ImageResponse)
-}
-
 extension ImageResponse {
     init(_ variant: Variant, of original: Original, _ admitted: AdmittedRequest) {
         bytes = variant.bytes

@@ -131,7 +131,7 @@ private final class Flag: Sendable {
                     await expectShutDown { _ = try await pipeline.respond(to: request) }
                     await expectShutDown { _ = try await pipeline.pixels(for: request) }
                     await expectShutDown { _ = try await pipeline.explain(request) }
-                    await expectShutDown { for try await _ in pipeline.load(request) {} }
+                    await expectShutDown { _ = try await pipeline.load(request).response }
                 }
             }
             await expectShutDown { _ = try await bench.get() }

@@ -80,13 +80,13 @@ struct AdmitStage: Sendable {
     let isShutDown: @Sendable () -> Bool
 
     func callAsFunction(
-        _ request: ImageRequest, events: @escaping @Sendable (LoadEvent) -> Void
+        _ request: ImageRequest, telling tell: LoadTask.Tell? = nil
     ) async throws(PipelineError) -> AdmittedRequest {
-        AdmittedRequest(try await parts(of: request, events))
+        AdmittedRequest(try await parts(of: request, tell))
     }
 
     private func parts(
-        of request: ImageRequest, _ events: @escaping @Sendable (LoadEvent) -> Void
+        of request: ImageRequest, _ tell: LoadTask.Tell? = nil
     ) async throws(PipelineError) -> AdmittedRequest.Parts {
         let began = ContinuousClock.now
         guard !isShutDown() else {
@@ -124,7 +124,7 @@ struct AdmitStage: Sendable {
         }
         return AdmittedRequest.Parts(
             request: request, url: url, transport: transport, source: source, displayName: displayName, masks: named,
-            events: events, began: began)
+            tell: tell, began: began)
     }
 
     private func files(of folder: OpenFolder?) -> FileTransport? {
@@ -144,7 +144,7 @@ struct AdmitStage: Sendable {
         asked.gate = request.gate
         asked.folder = request.folder
         asked.fields = request.fields.filter { !Validation.narrows($0.name) }
-        var admitted = try await parts(of: asked) { _ in }
+        var admitted = try await parts(of: asked)
         admitted.purpose = .original
         admitted.followsRedirects = request.followsRedirects
         admitted.onInterim = request.onInterim

@@ -9,10 +9,6 @@ extension FetchStage {
     func ask(
         _ finding: CacheFinding, _ admitted: AdmittedRequest
     ) async throws(PipelineError) -> FetchedOriginal {
-        if admitted.request.delay > .zero {
-            do { try await Task.sleep(for: admitted.request.delay) } catch { throw .cancelled }
-        }
-        admitted.events(.requesting(hadCached: finding.record != nil))
         // If a response is stored, it and its variants may turn out to be still valid.
         if admitted.purpose == .image, admitted.request.recipe != nil,
             finding.records.isEmpty || finding.missingBody != nil
@@ -73,14 +69,11 @@ extension FetchStage {
         asked.method = admitted.method
         asked.body = admitted.body
         asked.traceFields = traceFields()
-        let events = admitted.events
         let answer: Result<FetchedResponse, FetchError>
         do throws(PipelineError) {
             answer = try await backlog.run(admitted.request.priority, of: admitted.url.origin) { [asked] in
                 do throws(FetchError) {
-                    return .success(
-                        try await admitted.transport.fetch(
-                            asked, onProgress: { events(.progress(received: $0, expected: $1)) }))
+                    return .success(try await admitted.transport.fetch(asked, onProgress: admitted.onProgress))
                 } catch {
                     return .failure(error)
                 }

@@ -40,7 +40,12 @@ struct FetchStage: Sendable {
         if found.status == 304, let known = finding.record {
             return .reuse(Original(record: known, outcome: .none, mayStore: true, marks: finding.marks))
         }
-        guard admitted.transport.keepsRecords else { return .reuse(try await taken(found, finding, admitted)) }
+        guard admitted.transport.keepsRecords else {
+            let original = try await taken(found, finding, admitted)
+            admitted.tell?(.fetching(hadCached: false))
+            admitted.tell?(.progress(received: original.record.length, expected: original.record.length))
+            return .reuse(original)
+        }
         return .fetch(found: found)
     }
 
@@ -130,6 +135,7 @@ struct FetchStage: Sendable {
     ) async throws(PipelineError) -> Original {
         let began = ContinuousClock.now
         let bytes = try await bytes(of: found, admitted)
+        admitted.onProgress?(bytes.count, bytes.count)
         let response = StoredResponse(
             status: found.status, fields: found.fields, requestTime: now(), responseTime: now())
         let record = await threads.run {

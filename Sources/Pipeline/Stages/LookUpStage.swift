@@ -53,6 +53,22 @@ package struct LookUpStage: Sendable {
         return finding
     }
 
+    /// The original that may be shown, stale or not, while the origin is asked for a better one.
+    func shown(_ finding: CacheFinding) -> Original? {
+        var shown = finding
+        switch finding.verdict {
+        case .reuseAndValidate: break
+        case .validate:
+            guard let record = finding.record, record.response.status == 200 else { return nil }
+            let decision = Reuse.decision(
+                stored: record.response, now: now(), policy: .cacheOnly, configuration: caching)
+            guard decision == .fresh || decision == .stale else { return nil }
+            shown.verdict = .reuse(isStale: decision == .stale)
+        case .reuse, .missing, .unavailable: return nil
+        }
+        return shown.reusable
+    }
+
     /// The body of an original; nil if no tier has it.
     func body(of original: Original) async -> Original? {
         if original.body != nil { return original }

@@ -24,7 +24,10 @@ struct AdmittedRequest: Sendable {
         /// The source's name in messages, without credentials.
         var displayName: String
         var masks: [String: NamedFile]
-        var events: @Sendable (LoadEvent) -> Void
+        /// Hears what happens; nil if there is no handle for this request.
+        var tell: LoadTask.Tell?
+        /// Hears how much of the body has arrived: all that wait for this fetch.
+        var onProgress: WorkReport?
         var began: ContinuousClock.Instant
         var purpose = Purpose.image
         /// The client's conditions and ranges, forwarded if nothing is stored.
@@ -48,6 +51,32 @@ struct AdmittedRequest: Sendable {
     /// Whether records are stored under another name than the URL, by the setting `hosts`.
     var isOneOfManyNames: Bool {
         parts.request.sourceID == nil && !parts.url.host.isEmpty && parts.source != parts.url.normalised
+    }
+
+    /// Waits until the request's `delay` since its beginning is over.
+    func waitForDelay() async throws(PipelineError) {
+        guard parts.request.delay > .zero else { return }
+        do { try await Task.sleep(until: parts.began + parts.request.delay, clock: .continuous) } catch {
+            throw .cancelled
+        }
+    }
+
+    /// Passes on how much of the body has arrived.
+    var tellsProgress: WorkReport? {
+        guard let tell = parts.tell else { return nil }
+        return { tell(.progress(received: $0, expected: $1)) }
+    }
+
+    /// Says that a render begins.
+    var tellsRendering: WorkReport? {
+        guard let tell = parts.tell else { return nil }
+        return { _, _ in tell(.rendering) }
+    }
+
+    /// Says that there is a stored picture, unless the origin was asked.
+    func shows(_ derived: DerivedVariant) -> DerivedVariant {
+        parts.tell?(.cached(ImageResponse(derived.variant, of: derived.original, self)))
+        return derived
     }
 
     subscript<Value>(dynamicMember path: WritableKeyPath<Parts, Value>) -> Value {

@@ -1,6 +1,9 @@
 package import PipelineSupport
 import Synchronization
 
+/// Says how far shared work is, to all that wait for it: for a fetch, bytes received and expected.
+package typealias WorkReport = @Sendable (_ done: Int, _ expected: Int?) -> Void
+
 /// Work shared by everyone who asks for the same key while it runs, in this process and in others on the cache folder:
 /// started once, answered to each caller exactly once, cancelled when the last caller leaves, as urgent as the most
 /// urgent caller that waits for it.
@@ -14,6 +17,7 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
         /// Resumed with nil if the caller has to ask again.
         let continuation: CheckedContinuation<Answer?, Never>
         let priority: TaskPriority
+        let onReport: WorkReport?
     }
 
     private struct Work {
@@ -25,6 +29,8 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
         var task: Task<Void, Never>?
         var waiters: [UInt64: Waiter] = [:]
         var finishesWhenAbandoned: Bool
+        /// The last report.
+        var report: (done: Int, expected: Int?)?
 
         /// Makes it at least this urgent; returns the task to escalate.
         mutating func raise(to priority: TaskPriority) -> Task<Void, Never>? {
@@ -54,7 +60,7 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
     private enum JoinAction {
         case resume
         case started
-        case joined(raising: Task<Void, Never>?)
+        case joined(raising: Task<Void, Never>?, report: (done: Int, expected: Int?)?)
     }
 
     private let state = Mutex(State())
@@ -81,17 +87,31 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
         }
     }
 
+    /// What says how far the work for `key` is, to those who wait for it then and to those who join later.
+    package func reporter(for key: String) -> WorkReport {
+        let key = ByteString(key)
+        return { [self] done, expected in
+            let waiters = state.withLock { state -> [Waiter] in
+                guard state.works[key] != nil else { return [] }
+                state.works[key]!.report = (done, expected)
+                return state.works[key]!.waiters.values.filter { $0.onReport != nil }
+            }
+            for waiter in waiters { waiter.onReport?(done, expected) }
+        }
+    }
+
     /// The value for `key`, and whether another caller's work produced it.
     ///
     /// - Parameters:
     ///   - isShared: whether other processes may want the same, so that it is worth a lock.
     ///   - lookUp: finds a value stored meanwhile by another process or task.
     ///   - stored: what other processes will find once the value is stored; nil if they cannot use it.
+    ///   - onReport: hears what the work's reporter says (`reporter(for:)`).
     ///   - make: makes the value.
     package func value(
         for key: String, priority: TaskPriority, finishWhenAbandoned: Bool, isShared: Bool = false,
         lookUp: @escaping @Sendable () async -> Value? = { nil },
-        stored: @escaping @Sendable (Value) -> Tiers.Shared? = { _ in nil },
+        stored: @escaping @Sendable (Value) -> Tiers.Shared? = { _ in nil }, onReport: WorkReport? = nil,
         make: @escaping @Sendable () async throws(Failure) -> Value
     ) async throws(Failure) -> (value: Value, isCoalesced: Bool) {
         let key = ByteString(key)
@@ -101,7 +121,7 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
         }
         while true {
             let (answer, isCoalesced) = await answer(
-                key, priority: priority, finishWhenAbandoned: finishWhenAbandoned, work: work)
+                key, priority: priority, finishWhenAbandoned: finishWhenAbandoned, onReport, work: work)
             if let answer { return (try answer.get(), isCoalesced) }
         }
     }
@@ -109,7 +129,7 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
     /// The answer of the work for `key`, and whether another caller started it; nil if the work was refused to that
     /// caller, and this one is more urgent.
     private func answer(
-        _ key: ByteString, priority: TaskPriority, finishWhenAbandoned: Bool,
+        _ key: ByteString, priority: TaskPriority, finishWhenAbandoned: Bool, _ onReport: WorkReport?,
         work: @escaping @Sendable () async throws(Failure) -> Value
     ) async -> (Answer?, isCoalesced: Bool) {
         let waiter = state.withLock { state in
@@ -121,7 +141,8 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
             await withTaskPriorityEscalationHandler {
                 await withCheckedContinuation { continuation in
                     let isFollower = join(
-                        key, waiter: waiter, Waiter(continuation: continuation, priority: priority),
+                        key, waiter: waiter,
+                        Waiter(continuation: continuation, priority: priority, onReport: onReport),
                         finishWhenAbandoned: finishWhenAbandoned, work: work)
                     joined.withLock { $0 = isFollower }
                 }
@@ -181,7 +202,7 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
                 state.works[key]!.waiters[waiter] = entry
                 state.works[key]!.finishesWhenAbandoned =
                     state.works[key]!.finishesWhenAbandoned || finishWhenAbandoned
-                return .joined(raising: state.works[key]!.raise(to: urgency))
+                return .joined(raising: state.works[key]!.raise(to: urgency), report: state.works[key]!.report)
             }
             state.works[key] = Work(
                 id: waiter, priority: entry.priority, urgency: urgency, waiters: [waiter: entry],
@@ -192,8 +213,9 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
         case .resume:
             entry.continuation.resume(returning: .failure(.cancelled))
             return false
-        case .joined(let task):
+        case .joined(let task, let report):
             task?.escalatePriority(to: urgency)
+            if let report { entry.onReport?(report.done, report.expected) }
             return true
         case .started:
             let task = Task(priority: urgency) {

@@ -75,15 +75,15 @@ struct GetCommand: AsyncParsableCommand {
     private func answer(
         _ request: ImageRequest, _ pipeline: ImagePipeline
     ) async throws(PipelineError) -> ImageResponse {
-        guard !common.quiet, isatty(STDERR_FILENO) == 1 else { return try await pipeline.answer(request) }
-        let line = WaitLine(afterwards: request.recipe == nil ? nil : "rendering")
-        let shown = Task { await line.show(on: STDERR_FILENO) }
+        let load = pipeline.load(request)
+        let shown =
+            !common.quiet && isatty(STDERR_FILENO) == 1 ? Task { await WaitLine.show(load, on: STDERR_FILENO) } : nil
         let result = await Result(of: { () async throws(PipelineError) in
-            try await pipeline.answer(request) { line.take($0) }
+            try await Interruption.cancelling { () async throws(PipelineError) in try await load.response }
         })
         // Wait until the line is cleared before printing anything else.
-        shown.cancel()
-        await shown.value
+        shown?.cancel()
+        await shown?.value
         return try result.get()
     }
 
@@ -160,12 +160,8 @@ extension CachePolicy: ExpressibleByArgument {}
 
 extension ImagePipeline {
     /// Answers a request; SIGINT or SIGTERM cancels it.
-    func answer(
-        _ request: ImageRequest, events: @escaping @Sendable (LoadEvent) -> Void = { _ in }
-    ) async throws(PipelineError) -> ImageResponse {
-        try await Interruption.cancelling { () async throws(PipelineError) in
-            try await self.respond(to: request, events: events)
-        }
+    func answer(_ request: ImageRequest) async throws(PipelineError) -> ImageResponse {
+        try await Interruption.cancelling { () async throws(PipelineError) in try await self.respond(to: request) }
     }
 }
 

@@ -1,49 +1,25 @@
 import Pipeline
-import Synchronization
 
-/// The progress line of a command that waits for one answer; it appears on a terminal after one second.
-final class WaitLine: Sendable {
-    /// What the command is waiting for. It does no I/O: events and elapsed time come in, text goes out.
-    struct Progress: Sendable {
-        /// The text to show once the original has arrived; nil if the command only fetches.
-        var afterwards: String?
-        private var isAsking = false
-        private var received = 0
-        private var expected: Int?
-
-        init(afterwards: String?) { self.afterwards = afterwards }
-
-        mutating func take(_ event: LoadEvent) {
-            switch event {
-            case .requesting: isAsking = true
-            case .progress(let received, let expected): (self.received, self.expected) = (received, expected)
-            case .cached, .finished: break
+/// The progress line of a command that waits for one load; it appears on a terminal after one second.
+enum WaitLine {
+    /// The line for a load that has taken so long.
+    static func text(_ status: LoadStatus, seconds: Double) -> String {
+        let text =
+            switch status.phase {
+            case .waiting, .finished: "working"
+            case .fetching where status.received == 0: "waiting for the origin"
+            case .fetching:
+                "fetched " + Readable.bytes(status.received)
+                    + (status.expected.map { " of " + Readable.bytes($0) } ?? "")
+            case .rendering: "rendering"
             }
-        }
-
-        func text(seconds: Double) -> String {
-            var text = "working"
-            if isAsking, received == 0 {
-                text = "waiting for the origin"
-            } else if received > 0, received == expected, let afterwards {
-                text = afterwards
-            } else if received > 0 {
-                text = "fetched " + Readable.bytes(received) + (expected.map { " of " + Readable.bytes($0) } ?? "")
-            }
-            return text + " · " + Readable.duration(seconds: seconds)
-        }
+        return text + " · " + Readable.duration(seconds: seconds)
     }
-
-    private let progress: Mutex<Progress>
-
-    init(afterwards: String?) { progress = Mutex(Progress(afterwards: afterwards)) }
-
-    func take(_ event: LoadEvent) { progress.withLock { $0.take(event) } }
 
     /// Updates the line until the task is cancelled, then clears it.
     ///
     /// - Parameter descriptor: the terminal's descriptor.
-    func show(on descriptor: Int32) async {
+    static func show(_ load: LoadTask, on descriptor: Int32) async {
         let began = ContinuousClock.now
         var pause = Duration.seconds(1)
         var isShown = false
@@ -51,13 +27,13 @@ final class WaitLine: Sendable {
         while (try? await Task.sleep(for: pause)) != nil {
             pause = .milliseconds(200)
             isShown = true
-            let text = progress.withLock { $0.text(seconds: (ContinuousClock.now - began) / .seconds(1)) }
+            let text = text(load.status, seconds: (ContinuousClock.now - began) / .seconds(1))
             send(ProgressLine.clear + text.prefix(max(10, ProgressLine.columns(of: descriptor) - 1)), descriptor)
         }
         if isShown { send(ProgressLine.clear, descriptor) }
     }
 
-    private func send(_ text: String, _ descriptor: Int32) {
+    private static func send(_ text: String, _ descriptor: Int32) {
         // Ignore errors: if the terminal is closed, there is nowhere to report them.
         try? AtomicOutput.write(Array(text.utf8), toDescriptor: descriptor, named: "standard error")
     }

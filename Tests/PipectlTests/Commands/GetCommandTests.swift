@@ -181,17 +181,19 @@ extension CommandTests {
             }
         }
 
-        @Test(arguments: [
-            (LoadEvent.requesting(hadCached: false), "waiting for the origin · 2.5 s"),
-            (.progress(received: 1_200_000, expected: nil), "fetched 1.2 MB · 2.5 s"),
-            (.progress(received: 1_200_000, expected: 4_000_000), "fetched 1.2 MB of 4.0 MB · 2.5 s"),
-            (.progress(received: 4_000_000, expected: 4_000_000), "rendering · 2.5 s"),
-        ])
-        func `the line tells how far the work is`(event: LoadEvent, text: String) {
-            var progress = WaitLine.Progress(afterwards: "rendering")
-            #expect(progress.text(seconds: 2.5) == "working · 2.5 s")
-            progress.take(event)
-            #expect(progress.text(seconds: 2.5) == text)
+        @Test(
+            arguments: [
+                (LoadStatus.Phase.waiting, 0, nil, "working · 2.5 s"),
+                (.fetching, 0, nil, "waiting for the origin · 2.5 s"),
+                (.fetching, 1_200_000, nil, "fetched 1.2 MB · 2.5 s"),
+                (.fetching, 1_200_000, 4_000_000, "fetched 1.2 MB of 4.0 MB · 2.5 s"),
+                (.rendering, 4_000_000, 4_000_000, "rendering · 2.5 s"),
+            ] as [(LoadStatus.Phase, Int, Int?, String)])
+        func `the line tells how far the work is`(phase: LoadStatus.Phase, received: Int, expected: Int?, text: String)
+        {
+            var status = LoadStatus()
+            (status.phase, status.received, status.expected) = (phase, received, expected)
+            #expect(WaitLine.text(status, seconds: 2.5) == text)
         }
 
         @Test func `info tells format, size and colours`() async throws {

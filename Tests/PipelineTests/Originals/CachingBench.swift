@@ -106,6 +106,7 @@ final class ScriptedOrigin: Transport {
         asked.withLock { $0.append(request) }
         let requestTime = clock.now
         let answer = try await script.withLock { $0 }(request)
+        if !answer.body.isEmpty { onProgress?(answer.body.count, answer.body.count) }
         let finalURL = answer.finalURL.flatMap { try? SourceURL($0) } ?? request.url
         var response = FetchedResponse(
             status: answer.status, fields: dated(answer.fields), body: answer.body, requestTime: requestTime,

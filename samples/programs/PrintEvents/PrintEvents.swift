@@ -20,25 +20,22 @@ struct PrintEvents {
         let recipe = try Recipe(arguments.count > 2 ? arguments[2] : "thumbnail:300")
         for round in 1...2 {
             print("load \(round)")
-            do {
-                for try await event in pipeline.load(ImageRequest(ImageSource(arguments[1]), recipe: recipe)) {
-                    print("  " + describe(event))
-                }
-            } catch {
-                print("  failed: \(error)")
-            }
+            let load = pipeline.load(ImageRequest(ImageSource(arguments[1]), recipe: recipe))
+            for await event in load.events { print("  " + describe(event)) }
         }
         await pipeline.shutdown()
     }
 
     static func describe(_ event: LoadEvent) -> String {
         switch event {
-        case .cached(let response, let outcome, let isStale):
-            "cached in \(outcome), \(response.bytes.count) bytes\(isStale ? ", stale" : "")"
-        case .requesting(let hadCached): "requesting the original\(hadCached ? " (a stored copy exists)" : "")"
+        case .cached(let response):
+            "cached in \(response.outcome), \(response.bytes.count) bytes\(response.isStale ? ", stale" : "")"
+        case .fetching(let hadCached): "fetching the original\(hadCached ? " (a stored copy exists)" : "")"
         case .progress(let received, let expected): "received \(received) of \(expected.map(String.init) ?? "?") bytes"
-        case .finished(let response):
+        case .rendering: "rendering"
+        case .finished(.success(let response)):
             "finished: \(response.width) × \(response.height) \(response.format), from \(response.outcome)"
+        case .finished(.failure(let error)): "failed: \(error)"
         }
     }
 }
