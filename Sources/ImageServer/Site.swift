@@ -225,16 +225,22 @@ public struct Site: Sendable {
         if changes { return answer }
         // Comparing a 200 with what the client has, or cutting it, sends the origin nothing. Other answers stay as the origin
         // gave them.
+        let isOrigin = asked.folder != nil
         let fields =
             original.status == 200
-            ? request.fields.filter { forwarded.contains($0.name) || Self.compares($0) }
+            ? request.fields.filter { forwarded.contains($0.name) || Self.compares($0, asOrigin: isOrigin) }
             : forwarded.visible(request.fields)
-        return ConditionalAnswer.response(answer, to: fields, isHead: request.isHead, isOrigin: false, now: now())
+        return ConditionalAnswer.response(answer, to: fields, isHead: request.isHead, isOrigin: isOrigin, now: now())
     }
 
     /// Whether a field compares the answer with what the client has, or asks for a part of it.
-    private static func compares(_ field: HeaderField) -> Bool {
-        ["if-none-match", "if-modified-since", "range", "if-range"].contains { FieldLines.isSameName($0, field.name) }
+    ///
+    /// - Parameter isOrigin: whether this server has the original itself, and no origin compares it.
+    private static func compares(_ field: HeaderField, asOrigin isOrigin: Bool) -> Bool {
+        let names =
+            ["if-none-match", "if-modified-since", "range", "if-range"]
+            + (isOrigin ? ["if-match", "if-unmodified-since"] : [])
+        return names.contains { FieldLines.isSameName($0, field.name) }
     }
 
     private func variant(

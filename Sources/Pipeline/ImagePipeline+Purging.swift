@@ -32,16 +32,15 @@ extension ImagePipeline {
     public func purge(
         _ selection: SourceSelection, mode: PurgeMode = .hard
     ) async throws(PipelineError) -> PurgeResult {
-        let selection = SourceSelection(prefixes: selection.prefixes.flatMap { [$0, admit.names.name($0)] })
-        return try await purging { () async throws(StoreError) in try await tiers.purge(selection, mode: mode) }
+        try await purge(names: [], prefixes: selection.prefixes, mode: mode)
     }
 
     package func purge(
         names: Set<String>, prefixes: [String], mode: PurgeMode
     ) async throws(PipelineError) -> PurgeResult {
-        let names = Set(names.map(admit.names.name))
-        let matching =
-            prefixes.isEmpty ? nil : SourceSelection(prefixes: prefixes.flatMap { [$0, admit.names.name($0)] })
+        let purged = prefixes.map(admit.names.purged)
+        let names = Set(names.map(admit.names.name) + purged.flatMap(\.names))
+        let matching = prefixes.isEmpty ? nil : SourceSelection(prefixes: purged.flatMap(\.prefixes))
         return try await purging { () async throws(StoreError) in
             try await tiers.purge(PurgeSelection(sources: names, matching: matching, mode: mode))
         }

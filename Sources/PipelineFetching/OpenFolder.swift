@@ -125,7 +125,7 @@ package final class OpenFolder: Sendable, Hashable {
         switch -opened {
         case ...0: return opened
         case ENOENT, ENOTDIR: throw missing(path, nil)
-        case EXDEV: throw missing(path, "it leads out of the folder")
+        case EXDEV: throw missing(path, "it leads out of the folder, or over an absolute link")
         case ELOOP: throw missing(path, "there is a symbolic link in it (`server.folderLinks`)")
         case EMFILE, ENFILE, ENOMEM, EIO, ESTALE:
             throw LocalFile.Failure(

@@ -1,9 +1,29 @@
 /// The names under which records of URLs are stored (setting `hosts`: `ignoreQuery`, `aliasOf`).
 package struct SourceNames: Sendable {
     private let rules: [HostOrigin: HostSettings]
+    /// The origins that others are aliases of.
+    private let targets: Set<HostOrigin>
 
     package init(_ hosts: [HostOrigin: HostSettings] = [:]) {
         rules = hosts.filter { $0.value.alias != nil || !$0.value.ignoredQuery.isEmpty }
+        targets = Set(rules.values.compactMap(\.alias))
+    }
+
+    /// Whether other URLs may have the same name.
+    package func isShared(_ url: SourceURL) -> Bool {
+        guard !rules.isEmpty, !url.host.isEmpty else { return false }
+        let origin = HostOrigin(url)
+        return rules[origin] != nil || targets.contains(origin)
+    }
+
+    /// The names that a purge of all that begin so is about: of those that begin with a part of the query that does not count,
+    /// one.
+    package func purged(_ prefix: String) -> (names: [String], prefixes: [String]) {
+        // Of a host: its names alone.
+        guard !prefix.hasSuffix(":"), prefix.count(where: { $0 == "/" }) > 2 else { return ([], [prefix]) }
+        let name = name(prefix)
+        if name == prefix { return ([], [prefix]) }
+        return prefix.contains("?") ? ([name], [prefix]) : ([], [prefix, name])
     }
 
     /// The URL in normal form, without what does not count, at the origin that it is an alias of.

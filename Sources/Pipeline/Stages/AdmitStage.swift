@@ -123,8 +123,8 @@ struct AdmitStage: Sendable {
             request.fields.append(credentials)
         }
         return AdmittedRequest.Parts(
-            request: request, url: url, transport: transport, source: source, displayName: displayName, masks: named,
-            tell: tell, began: began)
+            request: request, url: url, transport: transport, source: source, displayName: displayName,
+            isOneOfMany: request.sourceID == nil && names.isShared(url), masks: named, tell: tell, began: began)
     }
 
     private func files(of folder: OpenFolder?) -> FileTransport? {

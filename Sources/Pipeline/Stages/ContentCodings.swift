@@ -18,12 +18,17 @@ struct ContentCodings: Sendable {
 
     /// The bytes without the codings. What is a picture already is left alone: some origins name a coding they do not use.
     ///
-    /// - Parameter limit: the most bytes, looked at as they come.
-    /// - Throws: `overLimit`, `undecodable`, or `unsupportedFormat` for other codings.
+    /// - Parameter limit: the most bytes, looked at as they come; of two codings, for both together.
+    /// - Throws: `overLimit`, `undecodable`, or `unsupportedFormat` for other codings, and for more than two.
     func undone(_ body: [UInt8], limit: Int) throws(RenderError) -> [UInt8] {
+        guard names.count <= 2 else {
+            throw RenderError(.unsupportedFormat, "the origin sent \(names.count) content codings; two are undone")
+        }
         var bytes = body
+        var limit = limit
         for name in names.reversed() where ImageFormat.recognised(bytes) == nil {
             bytes = try Self.undone(name, bytes, limit)
+            limit -= bytes.count
         }
         return bytes
     }

@@ -294,7 +294,7 @@ extension FetchStage {
         let isFailing = response.status >= 400
         var isRemembered = false
         // An expired signature, say: other URLs of the same name may be answered.
-        let isURLRefused = [401, 403].contains(response.status) && admitted.isOneOfManyNames
+        let isURLRefused = [401, 403].contains(response.status) && admitted.isOneOfMany
         if isURLRefused {
             if var stale = stale(finding, admitted, after: .unusable) {
                 stale.forwardStatus = response.status

@@ -21,6 +21,8 @@ extension FetchStage {
             admitted.source, request.policy.rawValue, String(request.storage.rawValue),
             String(generation),
         ]
+        // What fails at one of several origins says nothing of the others.
+        if admitted.isOneOfMany { parts.append(admitted.url.origin) }
         if let digest = finding.missingBody { parts.append("body \(digest)") }
         if finding.forward == .request { parts.append("request") }
         if !admitted.followsRedirects { parts.append("redirects") }
@@ -50,6 +52,7 @@ extension FetchStage {
     /// The key for requests with equal values of the fields that a response turned out to vary on; nil if the response
     /// may not be stored, or does vary on none in which these requests differ.
     func narrowed(_ key: String, by original: Original, _ admitted: AdmittedRequest) -> String? {
+        if original.refusedURL != nil { return key + "\nurl " + admitted.url.normalised }
         guard original.mayStore, !selects(original, admitted) else { return nil }
         return key + selectionText(original.record.response.selecting.keys.sorted(), admitted)
     }

@@ -307,7 +307,9 @@ struct FetchStage: Sendable {
     /// The keys of a request's failures: by source for a missing response, by request fields too for a status.
     func failureKeys(_ admitted: AdmittedRequest) -> [String] {
         let fields = admitted.request.fields.map { "\n\($0.name.lowercased()): \($0.value)" }.joined()
-        let keys = failureKeys(admitted.source)
+        // What fails at one of several origins says nothing of the others.
+        let place = admitted.isOneOfMany ? "\nat \(admitted.url.origin)" : ""
+        let keys = failureKeys(admitted.source + place)
         return [keys[0], keys[1] + fields]
     }
 

@@ -61,9 +61,7 @@ struct RenderStage: Sendable {
         let rendered = try await backlog.run(admitted.request.priority) { [job] () async throws(PipelineError) in
             do throws(RenderError) {
                 var job = job
-                if ContentCodings(original.record.response.fields) != nil {
-                    job.original = EncodedBytes(try await picture(original))
-                }
+                if ContentCodings(original.record.response.fields) != nil { job.original = try await coded(original) }
                 return try await renderer.render(job)
             } catch {
                 throw PipelineError(error, source: admitted.displayName)
@@ -104,7 +102,18 @@ struct RenderStage: Sendable {
         let outcome = isStored ? Outcome(rawValue: original.tier.rawValue) : .original
         return Variant(
             bytes: bytes, entry: nil, format: header.format, width: header.width, height: header.height,
-            digest: original.record.digest, outcome: outcome)
+            digest: ContentCodings(original.record.response.fields) == nil ? original.record.digest : sha256Hex(bytes),
+            outcome: outcome)
+    }
+
+    /// A coded body, undone now to learn how long it is, and again when its render begins, so that queued renders take no
+    /// memory.
+    private func coded(_ original: Original) async throws(RenderError) -> EncodedBytes {
+        let (body, fields, limit) = (original.body, original.record.response.fields, limits.bytes)
+        let count = try await threads.result { () throws(RenderError) in
+            try body?.picture(fields, limit: limit).count ?? 0
+        }
+        return EncodedBytes(count: count) { try? body?.picture(fields, limit: limit) }
     }
 
     /// The bytes without content codings.

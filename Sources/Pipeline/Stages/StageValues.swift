@@ -23,6 +23,8 @@ struct AdmittedRequest: Sendable {
         var source: String
         /// The source's name in messages, without credentials.
         var displayName: String
+        /// Whether other URLs have the same name, by the setting `hosts`, and may be answered otherwise.
+        var isOneOfMany = false
         var masks: [String: NamedFile]
         /// Hears what happens; nil if there is no handle for this request.
         var tell: LoadTask.Tell?
@@ -47,11 +49,6 @@ struct AdmittedRequest: Sendable {
 
     /// Whether a variant is wanted, rather than the original itself.
     var isForVariant: Bool { parts.purpose == .image && parts.request.recipe != nil }
-
-    /// Whether records are stored under another name than the URL, by the setting `hosts`.
-    var isOneOfManyNames: Bool {
-        parts.request.sourceID == nil && !parts.url.host.isEmpty && parts.source != parts.url.normalised
-    }
 
     /// Waits until the request's `delay` since its beginning is over.
     func waitForDelay() async throws(PipelineError) {

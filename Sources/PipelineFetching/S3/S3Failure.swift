@@ -10,13 +10,22 @@ struct S3Failure: Sendable {
         // Errors are short; what is longer is no error of a store.
         let text = String(decoding: body.prefix(4096), as: UTF8.self)
         code = Self.element("Code", in: text) ?? ""
-        region = Self.element("Region", in: text)
+        region = Self.element("Region", in: text).flatMap(Self.region)
     }
 
     private static func element(_ name: String, in text: String) -> String? {
         guard let start = text[...].utf8.end(of: "<\(name)>") else { return nil }
         let value = text[start...].prefix { $0 != "<" }
-        return value.isEmpty || value.utf8.count > 100 ? nil : String(value)
+        let isPlain = value.utf8.allSatisfy { (0x20...0x7E).contains($0) }
+        return value.isEmpty || value.utf8.count > 100 || !isPlain ? nil : String(value)
+    }
+
+    /// The name of a region that a store gave, as it may stand in a signature and in the name of a host; nil for others.
+    static func region(_ text: String) -> String? {
+        let isName = text.utf8.allSatisfy { byte in
+            (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) || byte == UInt8(ascii: "-")
+        }
+        return isName && (1...64).contains(text.utf8.count) ? text : nil
     }
 
     /// Whether others than the credentials that were sent may do.
@@ -33,17 +42,18 @@ struct S3Failure: Sendable {
         switch code {
         case "NoSuchKey": "the bucket `\(bucket)` has no such object"
         case "NoSuchVersion": "the object has no such version"
-        case "NoSuchBucket": "there is no bucket `\(bucket)`; check its name, and `s3.endpoint`"
+        case "NoSuchBucket": "there is no bucket `\(bucket)`; check its name, and `endpoint` of the setting `s3`"
         case "RequestTimeTooSkewed": "this machine's clock is wrong; set it (NTP)"
         case "ExpiredToken", "TokenRefreshRequired":
             "the credentials have expired; renew them, or give ones that renew themselves"
         case "InvalidAccessKeyId", "InvalidToken":
-            "the store does not know the access key; check `s3.credentials` or the environment"
-        case "SignatureDoesNotMatch": "the secret does not belong to the access key; check `s3.credentials`"
+            "the store does not know the access key; check `accessKey` of the setting `s3`, or the environment"
+        case "SignatureDoesNotMatch":
+            "the secret does not belong to the access key; check `secretKey` of the setting `s3`"
         case "SlowDown", "ServiceUnavailable", "Busy":
             "the store asks to slow down; lower `fetch.perHost` or `fetch.rate`"
         case "AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException":
-            "the bucket is in \(region.map { "the region `\($0)`" } ?? "another region"); set `s3.region`"
+            "the bucket is in \(region.map { "the region `\($0)`" } ?? "another region"); set `region` of the setting `s3`"
         case "AccessDenied", "":
             status != 403
                 ? nil
@@ -51,8 +61,8 @@ struct S3Failure: Sendable {
                     ? permission.map { "the store refuses these credentials; allow them `\($0)`" }
                         ?? "the store refuses these credentials the object; allow them `s3:GetObject`, "
                         + "and `s3:ListBucket` to learn what is missing"
-                    : "the store refuses requests without credentials; give `s3.credentials`, or AWS_ACCESS_KEY_ID and "
-                        + "AWS_SECRET_ACCESS_KEY"
+                    : "the store refuses requests without credentials; give `accessKey` and `secretKey` of the "
+                        + "setting `s3`, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
         default: "the store says `\(code)`"
         }
     }

@@ -16,7 +16,7 @@ package struct S3Listing: Sendable, Hashable {
         var rest = body[...]
         /// The names of the open elements.
         var path: [String] = []
-        var (key, size, isEncoded, isComplete) = ("", 0, false, false)
+        var (key, size, isEncoded, isComplete, isLast) = ("", 0, false, false, false)
         while let open = rest.firstIndex(of: UInt8(ascii: "<")) {
             let text = rest[..<open]
             rest = rest[(open + 1)...]
@@ -36,7 +36,8 @@ package struct S3Listing: Sendable, Hashable {
                 case (2, "Contents", "Key"): key = Self.unescaped(text)
                 case (2, "Contents", "Size"): size = Int(String(decoding: text, as: UTF8.self)) ?? 0
                 case (1, _, "Contents"): objects.append(Object(key: key, size: size))
-                case (1, _, "NextContinuationToken"): next = Self.unescaped(text)
+                case (1, _, "NextContinuationToken"): next = text.isEmpty ? nil : Self.unescaped(text)
+                case (1, _, "IsTruncated"): isLast = text.elementsEqual("false".utf8)
                 case (1, _, "EncodingType"): isEncoded = text.elementsEqual("url".utf8)
                 default: break
                 }
@@ -46,6 +47,7 @@ package struct S3Listing: Sendable, Hashable {
             }
         }
         guard isComplete else { return nil }
+        if isLast { next = nil }
         // The element may come after the keys. Some stores write a space as `+`; each writes `+` as `%2B`.
         guard isEncoded else { return }
         for index in objects.indices {

@@ -53,7 +53,6 @@ package final class S3Transport: Transport {
                 [301, 307, 400, 403].contains(response.status)
             {
                 hasMoved = true
-                regions.withLock { $0[bucket] = right }
                 region = right
                 signature?.region = right
             } else if !hasRenewed, failure?.isOfCredentials == true, let refused = signature,
@@ -62,6 +61,8 @@ package final class S3Transport: Transport {
                 hasRenewed = true
                 signature = renewed
             } else {
+                // One that did not help is not believed for ever.
+                if hasMoved, failure == nil || response.status == 404 { regions.withLock { $0[bucket] = region } }
                 return (response, failure, signature != nil)
             }
         }
@@ -101,7 +102,7 @@ package final class S3Transport: Transport {
     }
 
     private static func region(in response: FetchedResponse) -> String? {
-        response.status < 300 ? nil : response.fields.first("x-amz-bucket-region")
+        response.status < 300 ? nil : response.fields.first("x-amz-bucket-region").flatMap(S3Failure.region)
     }
 
     /// The http(s) URL of an object.
@@ -119,7 +120,8 @@ package final class S3Transport: Transport {
             return try SourceURL(place + object.path + (object.query.map { "?" + $0 } ?? ""))
         } catch {
             throw FetchError(
-                .transport, "fetching \(object): the endpoint of the bucket (`s3.endpoint`): \(error.message)")
+                .transport,
+                "fetching \(object): the endpoint of the bucket (`endpoint` of the setting `s3`): \(error.message)")
         }
     }
 }

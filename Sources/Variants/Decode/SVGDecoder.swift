@@ -8,12 +8,14 @@ enum SVGDecoder: OriginalDecoder {
     static let isDrawing = true
     static let packages = (debian12: "libvips42 with librsvg2-2", debian13: "libvips42t64 with librsvg2-2")
 
-    static func recognises(_ file: ByteReader) -> Bool { SVGDocument(file) != nil }
+    static func recognises(_ file: ByteReader) -> Bool { SVGDocument.isRoot(of: file) }
     static func nanosecondsPerPixel(_ header: ImageHeader) -> Double { 100 }
     static func drawnBits(_ file: ByteReader) -> Double? { .infinity }
 
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {
-        guard let document = SVGDocument(file) else { throw ImageHeader.damaged("SVG", "its root is cut short") }
+        guard let document = SVGDocument(file) else {
+            throw ImageHeader.damaged("SVG", "its root is cut short, or longer than \(SVGDocument.rootLimit) bytes")
+        }
         guard document.width > 0, document.height > 0 else { throw ImageHeader.damaged("SVG", "its size is zero") }
         // What is larger is refused all the same.
         func pixels(_ edge: Double) -> Int { max(1, Int(min(edge, 33_554_432).rounded())) }

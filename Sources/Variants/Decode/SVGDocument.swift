@@ -16,16 +16,27 @@ struct SVGDocument {
 
     /// Elements within elements; libxml2 has the same limit.
     static let depthLimit = 256
+    /// Bytes of the root's start tag: what does not fit is not drawn.
+    static let rootLimit = 65_536
     /// Bytes that all entities of a document may come to.
     static let entityLimit = 1 << 20
 
-    /// nil if the root is no `svg` element, in any namespace prefix, or is cut short.
-    init?(_ file: ByteReader) {
-        guard let start = Self.root(file)?.start else { return nil }
+    /// Where the root's start tag and, in it, the name of the root ends, if that is `svg`, in any namespace prefix.
+    private static func svg(_ file: ByteReader) -> (start: Int, name: Int)? {
+        guard let start = root(file)?.start else { return nil }
         var at = start + 1
-        while let byte = file.byte(at), !Self.endsName(byte) { at += 1 }
-        let name = Self.text(file, start + 1..<at)
-        guard name == "svg" || name.hasSuffix(":svg"), let end = Self.endOfTag(file, start) else { return nil }
+        while at - start < 100, let byte = file.byte(at), !endsName(byte) { at += 1 }
+        let name = text(file, start + 1..<at)
+        return name == "svg" || name.hasSuffix(":svg") ? (start, at) : nil
+    }
+
+    /// Whether the root is an `svg` element, whatever its attributes.
+    static func isRoot(of file: ByteReader) -> Bool { svg(file) != nil }
+
+    /// nil if the root is no `svg` element, is cut short, or has more attributes than fit.
+    init?(_ file: ByteReader) {
+        guard let (start, at) = Self.svg(file), let end = Self.endOfTag(file, start), end - start <= Self.rootLimit
+        else { return nil }
         let last = file.byte(end - 2) == UInt8(ascii: "/") ? end - 2 : end - 1
         self.file = file
         tag = at..<max(at, last)
@@ -82,11 +93,11 @@ struct SVGDocument {
         root += file.part(from, tag.upperBound - from).all
         var added = " width=\"\(size.width)\" height=\"\(size.height)\""
         if !attributes.contains(where: { $0.name == "viewBox" }) { added += " viewBox=\"0 0 \(width) \(height)\"" }
-        if let style = attributes.first(where: { $0.name == "style" })?.value {
-            // The last declaration counts.
-            let value = style.replacing("\"", with: "&quot;")
-            added += " style=\"\(value);width:\(size.width)px;height:\(size.height)px\""
-        }
+        // No style sheet of the document's own wins over this.
+        let style = attributes.first { $0.name == "style" }?.value.replacing("\"", with: "&quot;") ?? ""
+        added +=
+            " style=\"width:\(size.width)px !important;height:\(size.height)px !important;"
+            + style.replacing("!important", with: "") + "\""
         return PixelStorage(
             [UInt8](file.part(0, tag.lowerBound).all) + root + Array(added.utf8)
                 + [UInt8](file.part(tag.upperBound).all))

@@ -57,6 +57,12 @@ final class BucketReader: EntryReader {
             let named = object
             object = nil
             switch result {
+            case .success(let listing) where listing.next != nil && listing.next == token:
+                hasEnded = true
+                return .failure(
+                    source: folder.normalised,
+                    BatchFailure(
+                        code: .sourceNotFound, message: "the store's list of \(folder) begins again at the same place"))
             case .success(let listing):
                 page = listing.objects.reversed()
                 token = listing.next

@@ -1,3 +1,4 @@
+import PipelineSupport
 import TestSupport
 import Testing
 
@@ -47,7 +48,7 @@ extension CommandTests {
                 // Named, and not used.
                 "untrue": ("gzip", plain),
                 "cut": ("gzip", Array(gzip[..<half])), "cut-br": ("br", Array(brotli[..<half])),
-                "wrong": ("br", gzip), "unknown": ("zstd", gzip),
+                "wrong": ("br", gzip), "unknown": ("zstd", gzip), "three": ("gzip, gzip, gzip", gzip),
             ]
         }
 
@@ -117,7 +118,8 @@ extension CommandTests {
             defer { origin.stop() }
             for (name, exit, words) in [
                 ("cut", 6, "not whole"), ("cut-br", 6, "not whole"), ("wrong", 6, "not coded with `br`"),
-                ("unknown", 5, "content coding `zstd`"), ("bomb", 5, "1000000 bytes (limits.bytes)"),
+                ("unknown", 5, "content coding `zstd`"), ("three", 5, "3 content codings"),
+                ("bomb", 5, "1000000 bytes (limits.bytes)"),
                 ("bomb-br", 5, "1000000 bytes (limits.bytes)"),
             ] {
                 let site = CommandSite()
@@ -138,6 +140,8 @@ extension CommandTests {
             #expect(information.exit == 0 && information.text.contains("97 × 61"), "\(information.errors)")
             let got = try await site.run(["get", url, "-o", "whole.jpg"])
             #expect(got.exit == 0 && site.folder.bytes("whole.jpg") == plain, "\(got.errors)")
+            let reported = try await site.run(["get", url, "-o", "whole.jpg", "--json"])
+            #expect(SettingValue.parsed(reported.text).at("digest") == .string(sha256Hex(plain)))
             let explained = try await site.run(["explain", url, "-r", "thumbnail:40", "--json"])
             #expect(SettingValue.parsed(explained.text).at("variant", "key") != nil, "\(explained.text)")
             #expect(try await site.run(["cache", "verify"]).exit == 0)

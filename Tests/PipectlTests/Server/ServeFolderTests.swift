@@ -77,6 +77,10 @@ extension CommandTests {
                 #expect(try await server.ask(target, ["If-None-Match": tag]).status == 304)
                 #expect(try await server.ask(target, ["If-Modified-Since": modified]).status == 304)
                 #expect(try await server.ask(target, ["Range": "bytes=0-1", "If-Range": "\"x\""]).status == 200)
+                #expect(try await server.ask(target, ["If-Match": "\"x\""]).status == 412)
+                #expect(try await server.ask(target, ["If-Match": tag]).status == 200)
+                let past: KeyValuePairs = ["If-Unmodified-Since": "Mon, 01 Jan 2001 00:00:00 GMT"]
+                #expect(try await server.ask(target, past).status == 412)
                 #expect(try #require(server.child.peakMemory) - before < 12_000_000)
                 _ = folder.write(start, to: "my pictures/long.jpg")
                 let changed = try await server.ask(target, ["If-None-Match": tag])

@@ -45,6 +45,13 @@ struct S3BatchTests {
         let plain = try #require(
             S3Listing(Self.page("<Contents><Key>a+b%20&lt;&#x26;&#252;&gt;</Key><Size>1</Size></Contents>")))
         #expect(plain.objects.map(\.key) == ["a+b%20<&ü>"] && plain.next == nil)
+        let token = "<NextContinuationToken>t</NextContinuationToken>"
+        for (inside, next) in [
+            ("<NextContinuationToken></NextContinuationToken>", nil), (token, "t"),
+            ("<IsTruncated>true</IsTruncated>" + token, "t"), (token + "<IsTruncated>false</IsTruncated>", nil),
+        ] {
+            #expect(S3Listing(Self.page(inside))?.next == next)
+        }
     }
 
     @Test(arguments: [

@@ -190,7 +190,8 @@ struct S3NameTests {
         ("AccessDenied", 403, true, "`s3:GetObject`"), ("AccessDenied", 403, false, "without credentials"),
         ("RequestTimeTooSkewed", 403, true, "clock"), ("ExpiredToken", 400, true, "expired"),
         ("SlowDown", 503, true, "slow down"), ("NoSuchVersion", 404, true, "no such version"),
-        ("PermanentRedirect", 301, true, "set `s3.region`"), ("Odd", 500, true, "the store says `Odd`"),
+        ("PermanentRedirect", 301, true, "set `region` of the setting `s3`"),
+        ("Odd", 500, true, "the store says `Odd`"),
     ]) func `each error of a store says what would help`(
         _ code: String, _ status: Int, _ isSigned: Bool, _ said: String
     ) throws {
@@ -198,6 +199,35 @@ struct S3NameTests {
             Array("<?xml version=\"1.0\"?><Error><Code>\(code)</Code><Message>no</Message></Error>".utf8))
         let remedy = try #require(failure.remedy(status, bucket: "photos", isSigned: isSigned))
         #expect(remedy.contains(said))
+    }
+
+    @Test(arguments: ["eu\r\nX-Evil: 1", "a:b", "", "EU", "..", String(repeating: "a", count: 65)])
+    func `what is no name of a region is not believed, nor shown`(region: String) {
+        let failure = S3Failure(Array("<Error><Code>No\nSuch</Code><Region>\(region)</Region></Error>".utf8))
+        #expect(failure.region == nil && failure.code.isEmpty)
+        #expect(S3Failure.region("eu-west-1") == "eu-west-1")
+    }
+
+    @Test func `a region that did not help is forgotten`() async throws {
+        let asked = Mutex(0)
+        let origin = try LoopbackOrigin { request in
+            let isFirst = asked.withLock { count in
+                count += 1
+                return count == 1
+            }
+            let isRight = request["authorization"]?.contains("/us-east-1/s3/") == true
+            if isFirst { return .response(400, body: Array("<Error><Region>nowhere</Region></Error>".utf8)) }
+            return isRight ? .response(200, body: [1]) : .response(403)
+        }
+        defer { origin.stop() }
+        var configuration = S3Configuration()
+        configuration.store.endpoint = origin.url("")
+        configuration.store.region = "us-east-1"
+        configuration.store.credentials = .key(id: "ACCESSKEY", secret: "SECRETKEY", token: nil)
+        let transport = S3Transport(https(), configuration, environment: { _ in nil })
+        let request = FetchRequest(url: try #require(try SourceURL(s3: "s3://photos/a")))
+        #expect(try await transport.fetch(request).status == 403)
+        #expect(try await transport.fetch(request).status == 200)
     }
 
     @Test func `a store that names another region is asked there once, and then first`() async throws {

@@ -105,25 +105,68 @@ import Testing
         }
     }
 
-    @Test func `who waits with another signature asks on their own when one has expired`() async throws {
+    @Test(arguments: ["http://origin.test/a?sig=old", "http://origin.test/a"])
+    func `requests that wait with another signature ask once with that when one has expired`(refused: String)
+        async throws
+    {
         let hosts = try Self.hosts(["sig"])
         let door = Door()
         try await withCache {
             $0.fetch.hosts = hosts
         } origin: { request in
-            guard request.url.query == "sig=old" else { return Answer(200, "Cache-Control: max-age=60").picture() }
+            guard request.url.normalised == refused else { return Answer(200, "Cache-Control: max-age=60").picture() }
             await door.pass()
-            return Answer(403)
+            return Answer(403, "Cache-Control: max-age=60")
         } _: { bench in
-            async let refused = bench.imageRefusal { $0.source = .url("http://origin.test/a?sig=old") }
+            async let refusal = bench.imageRefusal { $0.source = .url(refused) }
             await door.arrivals(1)
-            async let image = bench.image { $0.source = .url("http://origin.test/a?sig=1") }
-            await bench.waiting(2)
-            door.open()
-            let width = try await image.width
-            #expect(width == 40)
-            #expect(await refused?.message.contains("403") == true)
+            try await withThrowingTaskGroup(of: Int.self) { group in
+                for _ in 0..<6 {
+                    group.addTask { try await bench.image { $0.source = .url("http://origin.test/a?sig=1") }.width }
+                }
+                await bench.waiting(7)
+                door.open()
+                for try await width in group { #expect(width == 40) }
+            }
+            #expect(await refusal?.message.contains("403") == true)
             #expect(bench.count == 2)
+        }
+    }
+
+    @Test func `a mirror that fails says nothing of the others`() async throws {
+        let hosts = try Self.hosts([])
+        try await withCache {
+            $0.fetch.hosts = hosts
+            $0.caching.errorMaxAge = 600
+        } origin: { request throws(FetchError) in
+            guard request.url.host == "mirror.test" else { return Answer(200, "Cache-Control: max-age=60").picture() }
+            throw FetchError(.unreachable, request.url, "nobody there")
+        } _: { bench in
+            for _ in 0..<2 {
+                let error = await bench.imageRefusal { $0.source = .url("https://mirror.test:8443/a") }
+                #expect(error?.code == .fetchFailed)
+            }
+            #expect(bench.count == 1)
+            for url in ["https://origin.test/a", "http://origin.test/a"] {
+                let image = try await bench.image { $0.source = .url(url) }
+                #expect(image.width == 40)
+            }
+            #expect(bench.count == 2)
+        }
+    }
+
+    @Test func `purges by prefix remove what begins so, and by host the host's names`() throws {
+        let names = SourceNames(try Self.hosts(["sig"]))
+        func purged(_ prefix: String) -> [[String]] {
+            let purged = names.purged(prefix)
+            return [purged.names, purged.prefixes]
+        }
+        #expect(purged("http://origin.test/a?sig=1") == [["http://origin.test/a"], ["http://origin.test/a?sig=1"]])
+        #expect(purged("http://origin.test/a?w=1") == [[], ["http://origin.test/a?w=1"]])
+        #expect(
+            purged("https://origin.test/a") == [[], ["https://origin.test/a", "http://origin.test/a"]])
+        for selection in [SourceSelection(normalisedHost: "mirror.test"), SourceSelection(prefixes: ["file:/a"])] {
+            for prefix in selection.prefixes { #expect(purged(prefix) == [[], [prefix]]) }
         }
     }
 }

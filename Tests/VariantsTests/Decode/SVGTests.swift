@@ -47,6 +47,26 @@ import Testing
         #expect(try Self.size(Self.svg(attributes)) == size)
     }
 
+    @Test func `a root with more attributes than fit is refused, and read by none that only looks for a format`() throws
+    {
+        let many = Self.svg(String(repeating: "a=\"\" ", count: 20_000))
+        #expect(ImageFormat.recognised(many) == .svg)
+        let error = #expect(throws: RenderError.self) { try ImageHeader.probe(many) }
+        #expect(error?.message.contains("longer than 65536 bytes") == true)
+    }
+
+    @Test(arguments: [
+        "svg{width:100%;height:auto}", "svg{width:1em;height:1em}", "*{width:50px;height:50px}",
+        "svg{width:300px !important;height:30px !important}",
+    ])
+    func `a style sheet does not change the size that the header says`(sheet: String) async throws {
+        let content = "<style>\(sheet)</style><rect width='24' height='24' fill='red'/>"
+        for attributes in ["width='24' height='24'", "width='24' height='24' style='fill:red;width:9px !important'"] {
+            let picture = try await Self.decoded(Self.svg("viewBox='0 0 24 24' \(attributes)", content))
+            #expect(picture.width == 24 && picture.height == 24)
+        }
+    }
+
     @Test func `the root is found behind declarations, comments and a document type`() throws {
         let before = """
             \u{FEFF}<?xml version="1.0"?> <!-- <svg> --><!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://x/svg11.dtd" [
