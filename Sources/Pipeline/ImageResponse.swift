@@ -86,6 +86,19 @@ public struct ImageResponse: Sendable {
 }
 
 extension ImageResponse {
+    /// A response as the pipeline gives it, for tests of programs. What is not named is as in an answer that was rendered for
+    /// this request and may be stored.
+    public init(
+        bytes: [UInt8], format: ImageFormat, width: Int, height: Int, record: OriginalRecord,
+        outcome: Outcome = .rendered, originalOutcome: OriginalOutcome = .network, isStale: Bool = false
+    ) {
+        self.init(
+            bytes: bytes, mediaType: format.mediaType, format: format, width: width, height: height,
+            digest: sha256Hex(bytes), key: nil, created: nil, outcome: outcome, originalOutcome: originalOutcome,
+            forward: nil, forwardStatus: nil, isStorable: true, isDamaged: false, isCollapsed: false, isStale: isStale,
+            record: record, timings: Timings())
+    }
+
     /// The same answer as a hit of the memory tier, without its bytes.
     package var asMemoryHit: ImageResponse {
         var hit = self

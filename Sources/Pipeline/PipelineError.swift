@@ -97,6 +97,16 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         public static let cancelled = Code("cancelled", 130, 503, "the caller cancelled the request")
 
         /// Every code that a pipeline reports.
+        /// Whether the same request may succeed later without anything being changed: what a queue of jobs tries again. After
+        /// `overloaded` and `rateLimited` not before `retryAfter`.
+        public var isTransient: Bool {
+            let transient: [Code] = [
+                .fetchFailed, .fetchTimedOut, .renderDeadline, .workersUnavailable, .cacheUnavailable, .overloaded,
+                .rateLimited, .shutDown,
+            ]
+            return transient.contains(self)
+        }
+
         package static let all: [Code] = [
             .invalidSource, .invalidRecipe, .maskUnavailable, .notAvailable, .libraryUnavailable, .sourceRefused,
             .notFound, .fetchFailed, .fetchTimedOut, .notCached, .notAnImage, .unsupportedFormat, .overLimit,
@@ -117,7 +127,8 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
     var stage: String?
     public var description: String { message }
 
-    package init(_ code: Code, _ message: String, cause: (any Error)? = nil) {
+    /// An error as the pipeline throws it, for tests of programs too.
+    public init(_ code: Code, _ message: String, cause: (any Error)? = nil) {
         self.code = code
         self.message = message
         self.cause = cause

@@ -23,4 +23,16 @@ struct ConvenienceTests {
             #expect(bench.origin.requests.count == 1)
         }
     }
+
+    @Test func `a queue of jobs learns what is worth another try, and its tests make errors and responses`() {
+        let never: Set<PipelineError.Code> = [
+            .invalidSource, .invalidRecipe, .maskUnavailable, .notAvailable, .libraryUnavailable, .sourceRefused,
+            .notFound, .notCached, .notAnImage, .unsupportedFormat, .overLimit, .undecodable, .renderFailed,
+            .renderCrashed, .cancelled,
+        ]
+        for code in PipelineError.Code.all { #expect(code.isTransient != never.contains(code), "\(code)") }
+        #expect(PipelineError(.overloaded, "later").code.isTransient)
+        let response = LoadEvent.someResponse
+        #expect(response.mediaType == "image/png" && response.digest == sha256Hex([]) && response.isStorable)
+    }
 }

@@ -34,10 +34,7 @@ extension LoadEvent {
         let response = StoredResponse(status: 200, fields: [], requestTime: 0, responseTime: 0)
         let record = OriginalRecord(
             source: "a", response: response, digest: "d", length: 1, header: nil, fetchMilliseconds: 0, finalURL: nil)
-        return ImageResponse(
-            bytes: [], mediaType: "image/png", format: .png, width: 1, height: 1, digest: "d", key: nil, created: nil,
-            outcome: .memory, originalOutcome: .none, forward: nil, forwardStatus: nil, isStorable: true,
-            isDamaged: false, isCollapsed: false, isStale: false, record: record, timings: Timings())
+        return ImageResponse(bytes: [], format: .png, width: 1, height: 1, record: record, outcome: .memory)
     }()
 }
 
