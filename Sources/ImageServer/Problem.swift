@@ -146,6 +146,6 @@ extension Problem {
         .notCached: (.notCached, false), .renderDeadline: (.renderTimeout, true),
         .rateLimited: (.tooManyRequests, true), .renderCrashed: (.renderCrashed, false),
         .overloaded: (.overloaded, true), .cancelled: (.overloaded, false),
-        .shutDown: (.overloaded, false),
+        .superseded: (.overloaded, false), .shutDown: (.overloaded, false),
     ]
 }

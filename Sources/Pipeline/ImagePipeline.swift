@@ -164,15 +164,19 @@ public final class ImagePipeline: Sendable {
         try await respond(to: request, telling: nil)
     }
 
-    /// - Parameter tell: hears what happens, but for the end; nil for a request without a handle.
+    /// - Parameters:
+    ///   - tell: hears what happens, but for the end; nil for a request without a handle.
+    ///   - showsStale: whether a stale picture is shown first, and a better one waited for.
     func respond(
-        to request: ImageRequest, telling tell: LoadTask.Tell?
+        to request: ImageRequest, telling tell: LoadTask.Tell?, showsStale: Bool = false
     ) async throws(PipelineError) -> ImageResponse {
         try await finishing(request.source, abandoned, if: request.finishWhenAbandoned, request.priority) {
             () async throws(PipelineError) in
-            let admitted = try await self.observe.stage(.admit, await self.admit(request, telling: tell))
+            var asked = try await self.observe.stage(.admit, await self.admit(request, telling: tell))
+            if showsStale { asked.showsStale = true }
+            let admitted = asked
             let finding = try await self.observe.stage(.lookUp, await self.lookUp(admitted))
-            if let tell, let shown = await self.shown(finding, admitted) { tell(.cached(shown)) }
+            if showsStale, let tell, let shown = await self.shown(finding, admitted) { tell(.cached(shown)) }
             let original = try await self.original(finding, admitted)
             let derived = try await self.variantOfUsable(original, admitted)
             return ImageResponse(derived.variant, of: derived.original, admitted)
@@ -216,7 +220,7 @@ public final class ImagePipeline: Sendable {
         switch try await fetch.course(finding, admitted) {
         case .reuse(let stored):
             original = stored
-        case .reuseAndValidate(let stored) where admitted.tell == nil:
+        case .reuseAndValidate(let stored) where !admitted.showsStale:
             validateInBackground(finding, admitted)
             original = stored
         case .reuseAndValidate(let stored):
@@ -416,10 +420,14 @@ public final class ImagePipeline: Sendable {
     // MARK: Other ways to ask
 
     /// Begins a load, and returns at once.
-    public func load(_ request: ImageRequest) -> LoadTask {
+    public func load(_ request: ImageRequest) -> LoadTask { load(request, showsStale: true) }
+
+    /// - Parameter showsStale: whether a stale picture is shown first, and a better one waited for; false to get what
+    ///   `respond(to:)` answers.
+    package func load(_ request: ImageRequest, showsStale: Bool) -> LoadTask {
         let load = LoadTask(request)
         load.begin { [self] (request, tell) async throws(PipelineError) in
-            try await respond(to: request, telling: tell)
+            try await respond(to: request, telling: tell, showsStale: showsStale)
         }
         return load
     }

@@ -92,6 +92,9 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         public static let rateLimited = Code(
             "rateLimited", 6, 429, "the caches cannot answer the request, and the caller has used up its share of work")
         /// The pipeline has been shut down.
+        /// A newer load took its place in the window of an `ImageLoader`.
+        public static let superseded = Code(
+            "superseded", 6, 503, "a newer load took its place in a loader's window")
         public static let shutDown = Code("shutDown", 6, 503, "the pipeline has been shut down")
         /// The caller cancelled the request.
         public static let cancelled = Code("cancelled", 130, 503, "the caller cancelled the request")
@@ -111,7 +114,7 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
             .invalidSource, .invalidRecipe, .maskUnavailable, .notAvailable, .libraryUnavailable, .sourceRefused,
             .notFound, .fetchFailed, .fetchTimedOut, .notCached, .notAnImage, .unsupportedFormat, .overLimit,
             .undecodable, .renderFailed, .renderDeadline, .renderCrashed, .workersUnavailable, .cacheUnavailable,
-            .overloaded, .rateLimited, .shutDown, .cancelled,
+            .overloaded, .rateLimited, .superseded, .shutDown, .cancelled,
         ]
     }
 

@@ -28,7 +28,7 @@ struct ConvenienceTests {
         let never: Set<PipelineError.Code> = [
             .invalidSource, .invalidRecipe, .maskUnavailable, .notAvailable, .libraryUnavailable, .sourceRefused,
             .notFound, .notCached, .notAnImage, .unsupportedFormat, .overLimit, .undecodable, .renderFailed,
-            .renderCrashed, .cancelled,
+            .renderCrashed, .superseded, .cancelled,
         ]
         for code in PipelineError.Code.all { #expect(code.isTransient != never.contains(code), "\(code)") }
         #expect(PipelineError(.overloaded, "later").code.isTransient)

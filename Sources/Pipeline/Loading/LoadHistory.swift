@@ -45,10 +45,10 @@ struct LoadHistory: Sendable {
         return true
     }
 
-    /// Ends the load.
-    mutating func cancel(at now: ContinuousClock.Instant) -> Bool {
-        guard take(.finished(.failure(.cancelled)), at: now) else { return false }
-        status.isCancelled = true
+    /// Ends the load with an error, unless it has ended.
+    mutating func end(_ error: PipelineError, at now: ContinuousClock.Instant) -> Bool {
+        guard take(.finished(.failure(error)), at: now) else { return false }
+        status.isCancelled = error.isCancellation
         return true
     }
 

@@ -42,9 +42,12 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
     }
 
     private let state: Mutex<State>
+    /// Called once, when it has ended.
+    private let onEnd: @Sendable () -> Void
 
-    init(_ request: ImageRequest) {
+    init(_ request: ImageRequest, onEnd: @escaping @Sendable () -> Void = {}) {
         self.request = request
+        self.onEnd = onEnd
         state = Mutex(State(priority: request.priority))
     }
 
@@ -97,15 +100,23 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
     }
 
     /// Ends this load with `cancelled`, and nothing that others share of it.
-    public func cancel() {
-        let (task, due) = state.withLock { state -> (Task<Void, Never>?, [Waiter]) in
-            guard state.history.cancel(at: .now) else { return (nil, []) }
+    public func cancel() { end(.cancelled) }
+
+    /// Ends it with an error, at once.
+    func end(_ error: PipelineError) {
+        let ended = state.withLock { state -> (Task<Void, Never>?, [Waiter])? in
+            guard state.history.end(error, at: .now) else { return nil }
             defer { state.task = nil }
             return (state.task, state.due())
         }
+        guard let (task, due) = ended else { return }
         task?.cancel()
         for waiter in due { waiter.continuation.resume() }
+        onEnd()
     }
+
+    /// Whether its work has begun.
+    var hasBegun: Bool { state.withLock { $0.hasBegun } }
 
     /// How many tasks wait for something of it now.
     var waiting: Int { state.withLock { $0.waiters.count } }
@@ -139,12 +150,14 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
     }
 
     private func take(_ event: LoadEvent) {
-        let due = state.withLock { state -> [Waiter] in
-            guard state.history.take(event, at: .now) else { return [] }
-            if case .finished = event { state.task = nil }
-            return state.due()
+        let (due, isEnd) = state.withLock { state -> ([Waiter], Bool) in
+            guard state.history.take(event, at: .now) else { return ([], false) }
+            guard case .finished = event else { return (state.due(), false) }
+            state.task = nil
+            return (state.due(), true)
         }
         for waiter in due { waiter.continuation.resume() }
+        if isEnd { onEnd() }
     }
 
     // MARK: Waiting for it

@@ -28,6 +28,8 @@ struct AdmittedRequest: Sendable {
         var masks: [String: NamedFile]
         /// Hears what happens; nil if there is no handle for this request.
         var tell: LoadTask.Tell?
+        /// Whether a stale picture has been shown, so that the origin is asked before the end.
+        var showsStale = false
         /// Hears how much of the body has arrived: all that wait for this fetch.
         var onProgress: WorkReport?
         var began: ContinuousClock.Instant

@@ -75,15 +75,15 @@ struct GetCommand: AsyncParsableCommand {
     private func answer(
         _ request: ImageRequest, _ pipeline: ImagePipeline
     ) async throws(PipelineError) -> ImageResponse {
-        let load = pipeline.load(request)
-        let shown =
-            !common.quiet && isatty(STDERR_FILENO) == 1 ? Task { await WaitLine.show(load, on: STDERR_FILENO) } : nil
+        guard !common.quiet, isatty(STDERR_FILENO) == 1 else { return try await pipeline.answer(request) }
+        let load = pipeline.load(request, showsStale: false)
+        let shown = Task { await WaitLine.show(load, on: STDERR_FILENO) }
         let result = await Result(of: { () async throws(PipelineError) in
             try await Interruption.cancelling { () async throws(PipelineError) in try await load.response }
         })
         // Wait until the line is cleared before printing anything else.
-        shown?.cancel()
-        await shown?.value
+        shown.cancel()
+        await shown.value
         return try result.get()
     }
 

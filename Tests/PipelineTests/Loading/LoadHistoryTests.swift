@@ -114,7 +114,7 @@ func names(of load: LoadTask) async -> [String] {
             case 2...5: isNew = history.take(.progress(received: step, expected: nil), at: now)
             case 6: isNew = history.take(.rendering, at: now)
             case 7 where step > 20: isNew = history.take(.finished(result[random.below(2)]), at: now)
-            case 8 where step > 20: isNew = history.cancel(at: now)
+            case 8 where step > 20: isNew = history.end(.cancelled, at: now)
             default:
                 readers.append((LoadHistory.Place(in: history), []))
                 isNew = false

@@ -81,6 +81,21 @@ import Variants
         }
     }
 
+    @Test func `a handle that shows nothing stale first ends with what a request without one gets`() async throws {
+        try await withCache { _ in
+            Answer(200, "Cache-Control: max-age=60, stale-while-revalidate=600", "ETag: \"1\"").picture()
+        } _: { bench in
+            _ = try await bench.image()
+            bench.clock.advance(61)
+            let load = bench.pipeline.load(try Self.request(), showsStale: false)
+            let told = await names(of: load)
+            let response = try await load.response
+            #expect(told == ["cached,", "finished"] && response.isStale)
+            await bench.pipeline.drain()
+            #expect(bench.count == 2)
+        }
+    }
+
     @Test func `who joins has the same events, whatever they make of the original`() async throws {
         let door = Door()
         let origin = SlowProgress(door)

@@ -1,0 +1,141 @@
+@testable import PipelineFetching
+import Synchronization
+import TestSupport
+import Testing
+import Variants
+
+@testable import Pipeline
+
+/// The queue of loads before a real pipeline.
+@Suite(.timeLimit(.minutes(20))) struct ImageLoaderTests {
+    private static func request(_ name: String, _ change: (inout ImageRequest) -> Void = { _ in }) throws
+        -> ImageRequest
+    {
+        var request = ImageRequest(.url("http://origin.test/\(name)"), recipe: try Recipe("thumbnail:20"))
+        change(&request)
+        return request
+    }
+
+    private static func code(_ load: LoadTask) async -> PipelineError.Code? {
+        do throws(PipelineError) {
+            _ = try await load.response
+            return nil
+        } catch { return error.code }
+    }
+
+    private static func configuration(_ change: (inout LoaderConfiguration) -> Void = { _ in }) -> LoaderConfiguration {
+        var configuration = LoaderConfiguration()
+        configuration.loads = 1
+        change(&configuration)
+        return configuration
+    }
+
+    private static func picture() -> Answer { Answer(200, "Cache-Control: max-age=60").picture() }
+
+    @Test func `one load begins after the other, raised ones first, and cancelled ones never`() async throws {
+        let door = Door()
+        try await withCache { _ in
+            await door.pass()
+            return Self.picture()
+        } _: { bench in
+            let loader = ImageLoader(bench.pipeline, Self.configuration())
+            let first = loader.load(try Self.request("a"))
+            await door.arrivals(1)
+            let others = try "bcde".map { loader.load(try Self.request(String($0))) }
+            let soon = loader.prefetch([try Self.request("f"), try Self.request("b")])
+            #expect(loader.statistics.waiting == 5 && loader.statistics.prefetches == 1)
+            others[2].priority = .high
+            others[1].cancel()
+            #expect(await Self.code(others[1]) == .cancelled)
+            #expect(loader.statistics.waiting == 4 && bench.count == 1)
+            door.open()
+            for load in [first, others[0], others[2], others[3]] + soon { #expect(await Self.code(load) == nil) }
+            #expect(bench.origin.requests.map(\.url.name) == ["a", "d", "b", "e", "f"])
+            await waitOrRecord { loader.statistics.running > 0 }
+            let statistics = loader.statistics
+            #expect(statistics.waiting == 0 && statistics.prefetches == 0 && statistics.ended == 6)
+        }
+    }
+
+    @Test func `while suspended what runs ends and nothing begins, and cancelAll ends all`() async throws {
+        let door = Door()
+        try await withCache { _ in
+            await door.pass()
+            return Self.picture()
+        } _: { bench in
+            let loader = ImageLoader(bench.pipeline, Self.configuration())
+            let running = loader.load(try Self.request("a"))
+            await door.arrivals(1)
+            loader.suspend()
+            let waiting = loader.load(try Self.request("b"))
+            door.open()
+            #expect(await Self.code(running) == nil)
+            #expect(waiting.status.phase == .waiting && loader.statistics.isSuspended && bench.count == 1)
+            loader.resume()
+            #expect(await Self.code(waiting) == nil)
+            loader.suspend()
+            let cancelled = [loader.load(try Self.request("c"))] + loader.prefetch([try Self.request("d")])
+            loader.cancelAll()
+            for load in cancelled { #expect(await Self.code(load) == .cancelled) }
+            loader.resume()
+            #expect(await Self.code(loader.load(try Self.request("e"))) == nil)
+            #expect(bench.count == 3)
+        }
+    }
+
+    @Test func `newer loads take the place of older ones, and abandoned ones go on into the cache`() async throws {
+        let door = Door()
+        try await withCache { _ in
+            await door.pass()
+            return Self.picture()
+        } _: { bench in
+            let loader = ImageLoader(bench.pipeline, Self.configuration { $0.window = 2 })
+            let runs = loader.load(try Self.request("a") { $0.finishWhenAbandoned = true })
+            await door.arrivals(1)
+            let waits = loader.load(try Self.request("b") { $0.finishWhenAbandoned = true })
+            let dropped = loader.load(try Self.request("c"))
+            #expect(await Self.code(waits) == .superseded)
+            let last = loader.load(try Self.request("d"))
+            #expect(await Self.code(dropped) == .superseded)
+            let newest = loader.load(try Self.request("e"))
+            #expect(await Self.code(last) == .superseded)
+            #expect(runs.status.result == nil && !last.status.isCancelled)
+            // Two of the same request are one place.
+            let twin = loader.load(try Self.request("e"))
+            door.open()
+            for load in [runs, newest, twin] { #expect(await Self.code(load) == nil) }
+            await bench.pipeline.drain()
+            await waitOrRecord { loader.statistics.running + loader.statistics.waiting > 0 }
+            #expect(bench.origin.requests.map(\.url.name) == ["a", "e", "b"])
+            #expect(loader.statistics.superseded == 3)
+            for (name, isCached) in [("a", true), ("b", true), ("c", false)] {
+                let cached = bench.pipeline.load(try Self.request(name) { $0.policy = .cacheOnly })
+                #expect((await Self.code(cached) == nil) == isCached)
+            }
+        }
+    }
+
+    @Test func `a load that runs when a newer one takes its place ends at once, or goes on into the cache`()
+        async throws
+    {
+        let door = Door()
+        try await withCache { _ in
+            await door.pass()
+            return Self.picture()
+        } _: { bench in
+            let loader = ImageLoader(bench.pipeline, Self.configuration { $0.window = 1 })
+            let first = loader.load(try Self.request("a"))
+            await door.arrivals(1)
+            let second = loader.load(try Self.request("b") { $0.finishWhenAbandoned = true })
+            #expect(await Self.code(first) == .superseded)
+            await door.arrivals(2)
+            let newest = loader.load(try Self.request("c"))
+            #expect(await Self.code(second) == .superseded)
+            door.open()
+            #expect(await Self.code(newest) == nil)
+            await bench.pipeline.drain()
+            let cached = bench.pipeline.load(try Self.request("b") { $0.policy = .cacheOnly })
+            #expect(await Self.code(cached) == nil)
+        }
+    }
+}
