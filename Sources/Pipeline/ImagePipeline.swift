@@ -432,7 +432,7 @@ public final class ImagePipeline: Sendable {
         return load
     }
 
-    /// The stored picture that can be shown while the origin is asked; nil if there is none, or it is not to be asked.
+    /// The stored picture to show while the pipeline asks the origin; nil if no tier has one, or the pipeline does not ask.
     private func shown(_ finding: CacheFinding, _ admitted: AdmittedRequest) async -> ImageResponse? {
         guard !admitted.transport.isLocal, let original = lookUp.shown(finding),
             (try? fetch.check(original, admitted)) != nil

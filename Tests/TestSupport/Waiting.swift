@@ -8,14 +8,11 @@ public func waitWhile(
     _ condition: () throws -> Bool, file: StaticString = #fileID, line: UInt = #line
 ) async throws {
     let deadline = ContinuousClock.now + .seconds(300)
-    var turns = 0
     while try condition() {
         guard ContinuousClock.now < deadline, !Task.isCancelled else {
             throw WaitedInVain(description: "\(file):\(line): what was waited for did not come")
         }
-        turns += 1
-        // Yielding lets no less urgent task run, and several tests that wait so would keep all threads from it.
-        if turns % 64 == 0 { try await Task.sleep(for: .milliseconds(1)) } else { await Task.yield() }
+        await Task.yield()
     }
 }
 

@@ -1,7 +1,7 @@
 import PipelineCaching
 import Synchronization
 
-/// One load of a picture, which runs whether or not somebody waits for it.
+/// One load of a picture, which runs whether or not a task waits for it.
 ///
 /// When the last task that awaits `response` or reads `events` is cancelled, so is the load. One that no task waits for
 /// runs to its end.

@@ -122,7 +122,7 @@ func names(of load: LoadTask) async -> [String] {
             #expect(history.status.phase >= before.phase)
             if before.result != nil { #expect(!isNew && history.status.phase == .finished) }
             for index in readers.indices where random.below(2) == 0 { read(index) }
-            // Whoever has been told all so far waits exactly if nothing is new.
+            // A reader that has been told all so far waits exactly if nothing is new.
             for reader in readers where !reader.place.isAtEnd {
                 var later = reader.place
                 #expect(reader.place.isDue(in: history) == (later.next(in: history) != nil))
