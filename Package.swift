@@ -173,6 +173,7 @@ let package = Package(
             dependencies: [
                 "HTTPCaching", "ImageServer", "ImageServerNIO", "Pipeline", "PipelineCaching", "PipelineSupport",
                 "TestSupport", "Variants",
+                .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
                 .product(name: "Tracing", package: "swift-distributed-tracing"),
             ],

@@ -262,51 +262,70 @@ public struct Site: Sendable {
                 asked.negotiated = Negotiation.formats(
                     accept: request.combined("accept"), among: settings.formats)
             }
-            let image: ImageResponse
-            do throws(PipelineError) {
-                image = try await pipeline.respond(to: asked)
-            } catch {
-                throw Problem(error)
-            }
-            let varying = VariantAnswer.varying(
-                original: image.record.response.fields, forwarded: settings.forwarded, isNegotiated: isNegotiated)
-            // A named mask is read for each request: it may have changed.
-            let naming =
-                SourceFields.fields(of: url, image.format, isGiven: url.text == source)
-                + settings.tags.fields(of: image.record)
             let told = settings.freshness.control(preset: recipe.presetName)
-            if recipe.maskNames.isEmpty, recipe.overlayNames.isEmpty {
-                prepare(image, varying, naming, told, request, grant)
+            return try await answer(
+                asked, to: request, isNegotiated: isNegotiated, told: told, expiry: grant.expiry
+            ) { image, varying in
+                let naming =
+                    SourceFields.fields(of: url, image.format, isGiven: url.text == source)
+                    + settings.tags.fields(of: image.record)
+                // A named mask is read for each request: it may have changed.
+                if recipe.maskNames.isEmpty, recipe.overlayNames.isEmpty {
+                    prepare(image, varying, naming, told, request, grant)
+                }
+                return naming
             }
-            let answer = VariantAnswer.response(
-                image, varying: varying, naming: naming, caching: caching, told: told, expiry: grant.expiry,
-                now: now())
-            return ConditionalAnswer.response(
-                answer, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
         } catch {
             return settings.fallback?.response(to: error, variesByAccept: isNegotiated, now: now())
                 ?? answer(to: error, request, variesByAccept: isNegotiated)
         }
     }
 
+    /// Answers with the picture that the pipeline makes.
+    ///
+    /// - Parameters:
+    ///   - told: a `Cache-Control` in place of the one that follows from the original.
+    ///   - naming: the fields that name the source; is passed the picture, and what it varies by.
+    func answer(
+        _ asked: ImageRequest, to request: ServerRequest, isNegotiated: Bool, told: String?, expiry: Double? = nil,
+        naming: (ImageResponse, _ varying: [String]) -> [HeaderField]
+    ) async throws(Problem) -> ServerResponse {
+        let image: ImageResponse
+        do throws(PipelineError) { image = try await pipeline.respond(to: asked) } catch { throw Problem(error) }
+        let varying = VariantAnswer.varying(
+            original: image.record.response.fields, forwarded: settings.forwarded, isNegotiated: isNegotiated)
+        let answer = VariantAnswer.response(
+            image, varying: varying, naming: naming(image, varying), caching: caching, told: told, expiry: expiry,
+            now: now())
+        return ConditionalAnswer.response(
+            answer, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
+    }
+
     /// The answer to a problem, of which operators are told all.
-    private func answer(to problem: Problem, _ request: ServerRequest, variesByAccept: Bool) -> ServerResponse {
+    func answer(to problem: Problem, _ request: ServerRequest, variesByAccept: Bool) -> ServerResponse {
         if problem.kind == .sourceRefused || problem.kind == .notFound {
             refusals.report(problem, of: request, settings.baseURLs, pipeline.warn)
         }
         return problem.response(variesByAccept: variesByAccept, showsAll: isOperator(request), now: now())
     }
 
-    /// What is asked of the pipeline on behalf of a client, within its rate.
+    /// What is asked of the pipeline on behalf of a client.
     func imageRequest(
         _ source: BaseURLs.Resolved, _ recipe: Recipe? = nil, for request: ServerRequest
     ) -> ImageRequest {
         var asked = ImageRequest(.url(source.text), recipe: recipe)
         asked.folder = source.folder
+        return completed(asked, for: request)
+    }
+
+    /// The same request within the client's rate, with the fields and the policy that it leaves to the client.
+    func completed(_ image: ImageRequest, for request: ServerRequest) -> ImageRequest {
+        var asked = image
         asked.gate = settings.rate?.gate(request.client, now)
-        asked.fields = settings.forwarded.upstream(request.fields, isOriginal: false)
-        if !settings.forwarded.areAll { asked.fields += LoopGuard.passedOn(request.fields) }
-        asked.policy = policy(request)
+        var fields = settings.forwarded.upstream(request.fields, isOriginal: false)
+        if !settings.forwarded.areAll { fields += LoopGuard.passedOn(request.fields) }
+        asked.fields += fields.filter { image.fields.first($0.name.lowercased()) == nil }
+        asked.policy = image.policy ?? policy(request)
         return asked
     }
 

@@ -95,7 +95,7 @@ extension ImagePipeline {
         let finding = try await observe.stage(.lookUp, await lookUp(admitted, isForReport: true))
         let now = now()
         var explanation = Explanation(
-            source: admitted.source, policy: request.policy, now: now, stored: [], decision: .fetch, reason: "",
+            source: admitted.source, policy: admitted.policy, now: now, stored: [], decision: .fetch, reason: "",
             request: [], url: nil, variant: nil, answer: "")
         for record in finding.records {
             explanation.stored.append(await explained(record, finding, admitted, now))
@@ -179,7 +179,7 @@ extension ImagePipeline {
                 : "a file is fresh while device, inode, size and times are what they were"
             return
         }
-        let policy = admitted.request.policy
+        let policy = admitted.policy
         let remaining = explanation.stored.first(where: \.isSelected)?.remaining
         switch finding.verdict {
         case .reuse(let isStale):

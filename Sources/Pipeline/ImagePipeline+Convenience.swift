@@ -1,3 +1,4 @@
+import PipelineFetching
 import Variants
 
 extension ImagePipeline {
@@ -7,13 +8,15 @@ extension ImagePipeline {
     /// A program that asks for the same recipe often should parse it once and call `respond(to:)`.
     ///
     /// - Parameters:
-    ///   - source: an http or https URL, or a path; `ImageSource(_:)` tells them apart.
+    ///   - source: an http or https URL, the name of an original of a provider (`photos:42`), or a path; `ImageSource(_:)`
+    ///     tells URLs and paths apart.
     ///   - recipe: steps separated by commas, such as `thumbnail:300,webp` (docs/recipes.md); nil, the default, asks
     ///     for the original's own bytes.
     /// - Throws: `invalidRecipe` if the recipe does not parse, before anything is looked up or fetched; otherwise what
     ///   `respond(to:)` throws.
     public func image(for source: String, recipe: String? = nil) async throws(PipelineError) -> ImageResponse {
-        var request = ImageRequest(ImageSource(source))
+        let isOwn = SourceURL(source, ofAny: admit.ownSchemes) != nil
+        var request = ImageRequest(isOwn ? .url(source) : ImageSource(source))
         if let recipe {
             do throws(RecipeError) {
                 request.recipe = try Recipe(recipe)

@@ -85,7 +85,7 @@ extension ImagePipeline {
         }
     }
 
-    private func purging(
+    func purging(
         _ body: () async throws(StoreError) -> PurgeResult
     ) async throws(PipelineError) -> PurgeResult {
         do throws(StoreError) { return try await body() } catch { throw PipelineError(error) }

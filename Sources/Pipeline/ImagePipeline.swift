@@ -81,7 +81,9 @@ public final class ImagePipeline: Sendable {
             "s3": S3Transport(origins, configuration.s3),
             "file": files,
         ]
-        let transports = builtIn.merging(configuration.transports) { $1 }
+        let providers = configuration.providers.filter { builtIn[$0.key] == nil }
+            .mapValues { [threads] in ProviderTransport($0, fetching, threads: threads) as any Transport }
+        let transports = builtIn.merging(configuration.transports.merging(providers) { $1 }) { $1 }
         self.transports = transports
         addresses = configuration.transports["http"] == nil ? AddressPolicy(fetching.allowPrivateAddresses) : nil
         renderer = Self.renderer(configuration, observe)
@@ -93,8 +95,9 @@ public final class ImagePipeline: Sendable {
             overlays: MaskFolder(configuration.overlays, of: .overlay), threads: threads,
             files: files, transports: transports,
             // Records have names that begin with `id` and `bytes`.
-            ownSchemes: Set(configuration.transports.keys).subtracting(builtIn.keys).subtracting(["id", "bytes"]),
-            names: SourceNames(configuration.fetch.hosts), sources: configuration.fetch.sources,
+            ownSchemes: Set(transports.keys).subtracting(builtIn.keys).subtracting(["id", "bytes"]),
+            policy: configuration.policy, names: SourceNames(configuration.fetch.hosts),
+            sources: configuration.fetch.sources,
             isShutDown: { isShutDown.isOn })
         lookUp = LookUpStage(tiers: tiers, caching: configuration.caching, now: now)
         fetch = FetchStage(
@@ -169,6 +172,14 @@ public final class ImagePipeline: Sendable {
     ///   - showsStale: whether a stale picture is shown first, and a better one waited for.
     func respond(
         to request: ImageRequest, telling tell: LoadTask.Tell?, showsStale: Bool = false
+    ) async throws(PipelineError) -> ImageResponse {
+        try await inTime(request, tell) { (tell) async throws(PipelineError) in
+            try await self.finished(request, tell, showsStale: showsStale)
+        }
+    }
+
+    private func finished(
+        _ request: ImageRequest, _ tell: LoadTask.Tell?, showsStale: Bool
     ) async throws(PipelineError) -> ImageResponse {
         try await finishing(request.source, abandoned, if: request.finishWhenAbandoned, request.priority) {
             () async throws(PipelineError) in
@@ -418,32 +429,6 @@ public final class ImagePipeline: Sendable {
     }
 
     // MARK: Other ways to ask
-
-    /// Begins a load, and returns at once.
-    public func load(_ request: ImageRequest) -> LoadTask { load(request, showsStale: true) }
-
-    /// - Parameter showsStale: whether a stale picture is shown first, and a better one waited for; false to get what
-    ///   `respond(to:)` answers.
-    package func load(_ request: ImageRequest, showsStale: Bool) -> LoadTask {
-        let load = LoadTask(request)
-        load.begin { [self] (request, tell) async throws(PipelineError) in
-            try await respond(to: request, telling: tell, showsStale: showsStale)
-        }
-        return load
-    }
-
-    /// The stored picture to show while the pipeline asks the origin; nil if no tier has one, or the pipeline does not ask.
-    private func shown(_ finding: CacheFinding, _ admitted: AdmittedRequest) async -> ImageResponse? {
-        guard !admitted.transport.isLocal, let original = lookUp.shown(finding),
-            (try? fetch.check(original, admitted)) != nil
-        else { return nil }
-        guard let recipe = admitted.request.recipe else {
-            guard let whole = await lookUp.body(of: original) else { return nil }
-            return (try? await render.whole(whole, admitted)).map { ImageResponse($0, of: whole, admitted) }
-        }
-        guard let plan = try? await render.plan(recipe, of: original, admitted) else { return nil }
-        return await lookUp.variant(plan.key, of: original).map { ImageResponse($0, of: original, admitted) }
-    }
 
     /// The variant decoded to sRGB RGBA, for callers that display it. With a budget (`memory.pixels`, off by default)
     /// decoded pixels are kept for as long as the variant is valid; freshness is still checked for every request.

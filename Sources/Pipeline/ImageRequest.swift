@@ -98,10 +98,13 @@ public struct ImageRequest: Sendable {
     public var recipe: Recipe?
     /// The formats that the client accepts for an `auto` output, best first; empty keeps the original's family.
     public var negotiated: [ImageFormat] = []
-    /// How far stored responses are trusted; HTTP's own rules by default.
-    public var policy = CachePolicy.protocol
+    /// How far stored responses are trusted; nil, the default, for the pipeline's own policy.
+    public var policy: CachePolicy?
     /// Urgency; `normal` by default.
     public var priority = RequestPriority.normal
+    /// The longest that it may take, from its start; then it fails with `renderDeadline` if it waits for a render, else with
+    /// `fetchTimedOut`. nil, the default, for the limits of the configuration alone.
+    public var timeout: Duration?
     /// How long to wait before using the network or rendering; answers from the caches are not delayed.
     public var delay = Duration.zero
     /// Tiers that may be filled; all by default.

@@ -19,8 +19,8 @@ public struct OriginalRequest: Sendable {
     /// Fields sent to the origin, and matched against `Vary`. The transport drops connection-specific fields;
     /// conditions and ranges are handled as `forwardsConditionals` says.
     public var fields: [HeaderField]
-    /// How far stored responses are trusted.
-    public var policy = CachePolicy.protocol
+    /// How far stored responses are trusted; nil, the default, for the pipeline's own policy.
+    public var policy: CachePolicy?
     /// Whether `Cache-Control` and `Pragma` among `fields` apply to the stored response (RFC 9111 §5.2.1). Off by
     /// default, so that a client's `no-cache` cannot force work.
     public var honoursDirectives = false

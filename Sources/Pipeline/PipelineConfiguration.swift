@@ -23,6 +23,8 @@ public struct PipelineConfiguration: Sendable {
     public var fetch = FetchConfiguration()
     /// Shared or private cache, and lifetimes for responses that declare none.
     public var caching = CachingConfiguration()
+    /// How far stored responses are trusted by requests that do not say; HTTP's own rules by default.
+    public var policy = CachePolicy.protocol
     /// How resizing trades CPU for fidelity; `balanced` by default.
     public var quality = RenderQuality.balanced
     /// What is added up where resizing mixes pixels, unless a recipe says otherwise; `auto` by default.
@@ -69,6 +71,9 @@ public struct PipelineConfiguration: Sendable {
     /// which are one. One for `http`, `https`, `s3` or `file` takes the place of the built-in one, and decides for itself which
     /// addresses to connect to. `id` and `bytes` are never asked for. None by default.
     public var transports: [String: any Transport] = [:]
+    /// Originals that the program has itself, by the name before the colon of their sources: `photos` for `photos:42`. None by
+    /// default. A name is a scheme, in lower case; `http`, `https`, `s3`, `file`, `id` and `bytes` are taken.
+    public var providers: [String: any OriginalProvider] = [:]
     /// Replaces the renderer, whatever `isolation` says.
     package var renderer: (any Rendering)?
     /// Called once for every original about to be stored and for every one freshened by a 304. If it returns false,

@@ -95,11 +95,11 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         /// A newer load took its place in the window of an `ImageLoader`.
         public static let superseded = Code(
             "superseded", 6, 503, "a newer load took its place in a loader's window")
+        /// The pipeline has been shut down.
         public static let shutDown = Code("shutDown", 6, 503, "the pipeline has been shut down")
         /// The caller cancelled the request.
         public static let cancelled = Code("cancelled", 130, 503, "the caller cancelled the request")
 
-        /// Every code that a pipeline reports.
         /// Whether the same request may succeed later without anything being changed: what a queue of jobs tries again. After
         /// `overloaded` and `rateLimited` not before `retryAfter`.
         public var isTransient: Bool {
@@ -110,6 +110,7 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
             return transient.contains(self)
         }
 
+        /// Every code that a pipeline reports.
         package static let all: [Code] = [
             .invalidSource, .invalidRecipe, .maskUnavailable, .notAvailable, .libraryUnavailable, .sourceRefused,
             .notFound, .fetchFailed, .fetchTimedOut, .notCached, .notAnImage, .unsupportedFormat, .overLimit,

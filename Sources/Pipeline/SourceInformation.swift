@@ -1,28 +1,36 @@
-package import HTTPCaching
+public import HTTPCaching
 import PipelineSupport
-package import Variants
+public import Variants
 
 /// What is known about an original: format, size, camera, digest, freshness and colours.
-package struct SourceInformation: Sendable {
-    /// Colours and placeholder hashes computed from a small thumbnail.
-    package struct Colours: Sendable {
-        package var average: String?
-        package var palette: [String]
-        package var blurHash: String
-        package var thumbHash: String
+public struct SourceInformation: Sendable {
+    /// Colours and placeholders, of a small thumbnail.
+    public struct Colours: Sendable {
+        /// The mean in linear light, weighted by alpha, as `rrggbb`; nil if every pixel is fully transparent.
+        public var average: String?
+        /// At most six of the most frequent colours as `rrggbb`, the first one first.
+        public var palette: [String]
+        /// https://blurha.sh
+        public var blurHash: String
+        /// https://evanw.github.io/thumbhash, in base64.
+        public var thumbHash: String
     }
 
-    package var response: ImageResponse
-    package var header: ImageHeader
-    package var details: ImageDetails
+    /// The original itself.
+    public var response: ImageResponse
+    /// Format, size, alpha, pages and orientation.
+    public var header: ImageHeader
+    /// Colour space, profile, and what the camera noted.
+    public var details: ImageDetails
     /// nil if the pixels could not be decoded; `colourError` says why.
-    package var colours: Colours?
-    package var colourError: PipelineError?
+    public var colours: Colours?
+    public var colourError: PipelineError?
     /// Whether pixels are missing, if the configuration accepts that.
-    package var isDamaged = false
+    public var isDamaged = false
     /// Seconds that an original from the network stays fresh; nil for a file.
-    package var freshness: Int?
-    package var validators: [HeaderField]
+    public var freshness: Int?
+    /// `ETag` and `Last-Modified` of the origin; none of a file.
+    public var validators: [HeaderField]
 
     /// The JSON object that `pipectl info --json` prints and `/info` answers with.
     ///
@@ -84,7 +92,7 @@ extension ImagePipeline {
     ///
     /// - Parameter request: without a recipe.
     /// - Throws: as `respond(to:)`; `notAnImage` if the original is not an image.
-    package func information(for request: ImageRequest) async throws(PipelineError) -> SourceInformation {
+    public func information(for request: ImageRequest) async throws(PipelineError) -> SourceInformation {
         let response = try await respond(to: request)
         guard let header = response.record.header else {
             throw PipelineError(

@@ -33,12 +33,13 @@ public struct SourceSelection: Sendable, Hashable {
 }
 
 /// A filter for sources: a source matches if it satisfies every criterion that is set.
-package struct SourceFilter: Sendable, Hashable {
+public struct SourceFilter: Sendable, Hashable {
     /// A case-sensitive pattern for the whole stored name: `*` matches any text, slashes included, `?` one character,
     /// and `[abc]` one of several.
-    package var pattern: String?
+    public var pattern: String?
     /// Matches names by prefix.
-    package var selection: SourceSelection?
+    public var selection: SourceSelection?
 
-    package init() {}
+    /// Matches every source.
+    public init() {}
 }

@@ -49,6 +49,8 @@ public struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
     public let message: String
     /// What happened, for the log alone.
     package var logged: String?
+    /// The error of a program's own that this one stands for.
+    package var cause: (any Error)?
     /// The part that had arrived, if the rest can be requested.
     var partial: PartialResponse?
     /// The redirects that led to the request that failed.
@@ -67,7 +69,7 @@ public struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
 
     public var description: String { message }
 
-    /// Ignores `partial` and `followed`, which say nothing about what went wrong.
+    /// Ignores `cause`, `partial` and `followed`, which say nothing about what went wrong.
     public static func == (a: FetchError, b: FetchError) -> Bool { a.code == b.code && a.message == b.message }
 
     public func hash(into hasher: inout Hasher) {

@@ -53,12 +53,12 @@ package struct FileTransport: Transport {
 /// Answers with bytes that came with the request.
 package struct BytesTransport: Transport {
     private let bytes: [UInt8]
-    private let digest: String
+    /// SHA-256 of the bytes, hexadecimal.
+    package let digest: String
 
     package var isLocal: Bool { true }
     package var keepsRecords: Bool { false }
 
-    /// - Parameter digest: SHA-256 of the bytes, hexadecimal.
     package init(_ bytes: [UInt8], digest: String) {
         self.bytes = bytes
         self.digest = digest

@@ -30,6 +30,13 @@ package final class OwnedThreads: Sendable {
         }
     }
 
+    /// Runs a job that may throw on one of the threads.
+    package func result<Value: Sendable, Failure: Error>(
+        _ job: @escaping @Sendable () throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        try await run { Result { () throws(Failure) in try job() } }.get()
+    }
+
     /// Whether the system could start none of the threads.
     package var isEmpty: Bool { queue.isEmpty }
 

@@ -87,7 +87,7 @@ extension ServerRequest {
 }
 
 extension HTTPResponse {
-    fileprivate init(_ response: ServerResponse) {
+    init(_ response: ServerResponse) {
         self.init(status: Status(code: response.status))
         for field in response.fields {
             guard let name = HTTPField.Name(field.name) else { continue }

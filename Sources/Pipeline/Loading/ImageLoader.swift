@@ -3,7 +3,7 @@ import Synchronization
 /// A queue of loads that its user steers: how many run, in which order, which of them newer ones replace.
 ///
 /// It has no cache, no thread and no policy of its own: the pipeline does the work, and shares it with everybody else who
-/// asks. A loader that is no longer held ends when its last load has.
+/// asks. A loader that is no longer held ends when its last load has; what it holds back while suspended waits for `resume()`.
 public final class ImageLoader: Sendable {
     private struct State {
         var queue: LoaderQueue
@@ -20,8 +20,9 @@ public final class ImageLoader: Sendable {
         state = Mutex(State(queue: LoaderQueue(configuration)))
     }
 
-    /// A load that begins when it is its turn. The same request twice takes one place.
+    /// A load that begins when it is its turn. The same request twice takes one place, and what memory can answer none.
     public func load(_ request: ImageRequest) -> LoadTask {
+        if let ended = pipeline.loadFromMemory(request) { return ended }
         let load = add(request, isPrefetch: false)
         beginNext()
         return load
@@ -50,7 +51,12 @@ public final class ImageLoader: Sendable {
 
     /// Cancels every load, prefetches included. New ones may be added at once.
     public func cancelAll() {
-        for load in state.withLock({ Array($0.loads.values) }) { load.cancel() }
+        let loads = state.withLock { state in
+            state.queue.removeAll()
+            defer { state.loads = [:] }
+            return Array(state.loads.values)
+        }
+        for load in loads { load.cancel() }
     }
 
     /// What it has to do and has done.
@@ -67,10 +73,10 @@ public final class ImageLoader: Sendable {
             return (load, added, added.superseded.compactMap { state.loads.removeValue(forKey: $0) })
         }
         for old in superseded {
-            let goesOn = old.request.finishWhenAbandoned && !old.hasBegun
-            old.end(PipelineError(.superseded, "\(old.request.source.displayName): a newer load took its place"))
+            let goesOn = old.request.finishWhenAbandoned
+            let error = PipelineError(.superseded, "\(old.request.source.displayName): a newer load took its place")
             // One that runs goes on by itself; one that waited does so behind the others.
-            if goesOn { _ = prefetch([old.request]) }
+            if old.end(error, leavesWork: goesOn), goesOn { _ = prefetch([old.request]) }
         }
         if added.beginsNow { begin([load]) }
         return load

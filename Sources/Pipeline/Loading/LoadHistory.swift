@@ -26,7 +26,10 @@ struct LoadHistory: Sendable {
             status.phase = .fetching
             self.hadCached = hadCached
         case .progress(let received, let expected):
-            guard status.phase == .fetching else { return false }
+            // Of one fetch; what a joiner is told at first may come behind what it hears by then.
+            guard status.phase == .fetching, received >= status.received || expected != status.expected else {
+                return false
+            }
             (status.received, status.expected) = (received, expected)
             isProgressHeld = true
             if let lastProgress, lastProgress.duration(to: now) < Self.pause { return false }

@@ -1,5 +1,6 @@
 import PipelineCaching
 import Synchronization
+import Tracing
 
 /// One load of a picture, which runs whether or not a task waits for it.
 ///
@@ -30,6 +31,8 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
         var leftEarly: Set<UInt64> = []
         /// Readers of events that have not left.
         var readers = 0
+        /// Called once, when it has ended.
+        var onEnd: (@Sendable () -> Void)?
 
         /// Removes the waiters that have something to do.
         mutating func due() -> [Waiter] {
@@ -42,13 +45,19 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
     }
 
     private let state: Mutex<State>
-    /// Called once, when it has ended.
-    private let onEnd: @Sendable () -> Void
+    /// The trace of the task that asked for it: another one may let it begin.
+    private let trace = InstrumentationContext.current
 
-    init(_ request: ImageRequest, onEnd: @escaping @Sendable () -> Void = {}) {
+    init(_ request: ImageRequest, onEnd: (@Sendable () -> Void)? = nil) {
         self.request = request
-        self.onEnd = onEnd
-        state = Mutex(State(priority: request.priority))
+        state = Mutex(State(priority: request.priority, onEnd: onEnd))
+    }
+
+    /// A load that has ended with what memory had.
+    convenience init(_ request: ImageRequest, _ response: ImageResponse) {
+        self.init(request)
+        take(.cached(response))
+        take(.finished(.success(response)))
     }
 
     /// Whether both are the same load.
@@ -103,20 +112,23 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
     public func cancel() { end(.cancelled) }
 
     /// Ends it with an error, at once.
-    func end(_ error: PipelineError) {
-        let ended = state.withLock { state -> (Task<Void, Never>?, [Waiter])? in
+    ///
+    /// - Parameter leavesWork: whether work that has begun goes on, for the caches.
+    /// - Returns: whether it had neither begun nor ended.
+    @discardableResult
+    func end(_ error: PipelineError, leavesWork: Bool = false) -> Bool {
+        typealias Ended = (task: Task<Void, Never>?, due: [Waiter], onEnd: (@Sendable () -> Void)?)
+        let ended = state.withLock { state -> Ended? in
             guard state.history.end(error, at: .now) else { return nil }
-            defer { state.task = nil }
-            return (state.task, state.due())
+            defer { (state.task, state.onEnd) = (nil, nil) }
+            return (state.task, state.due(), state.onEnd)
         }
-        guard let (task, due) = ended else { return }
-        task?.cancel()
-        for waiter in due { waiter.continuation.resume() }
-        onEnd()
+        guard let ended else { return false }
+        if !leavesWork { ended.task?.cancel() }
+        for waiter in ended.due { waiter.continuation.resume() }
+        ended.onEnd?()
+        return ended.task == nil
     }
-
-    /// Whether its work has begun.
-    var hasBegun: Bool { state.withLock { $0.hasBegun } }
 
     /// How many tasks wait for something of it now.
     var waiting: Int { state.withLock { $0.waiters.count } }
@@ -131,13 +143,15 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
         }
         guard let urgency else { return }
         let task = Task(priority: urgency) { [self] in
-            var request = request
-            request.priority = state.withLock { state in
+            let priority = state.withLock { state -> RequestPriority? in
                 state.hasBegun = true
-                return state.priority
+                return state.history.status.result == nil ? state.priority : nil
             }
-            let result = await Result { [request] () async throws(PipelineError) in
-                try await work(request) { self.take($0) }
+            guard let priority else { return }
+            var request = request
+            request.priority = priority
+            let result = await InstrumentationContext.$current.withValue(trace) { [request] in
+                await Result { () async throws(PipelineError) in try await work(request) { self.take($0) } }
             }
             take(.finished(result))
         }
@@ -150,14 +164,14 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
     }
 
     private func take(_ event: LoadEvent) {
-        let (due, isEnd) = state.withLock { state -> ([Waiter], Bool) in
-            guard state.history.take(event, at: .now) else { return ([], false) }
-            guard case .finished = event else { return (state.due(), false) }
-            state.task = nil
-            return (state.due(), true)
+        let (due, onEnd) = state.withLock { state -> ([Waiter], (@Sendable () -> Void)?) in
+            guard state.history.take(event, at: .now) else { return ([], nil) }
+            guard case .finished = event else { return (state.due(), nil) }
+            defer { (state.task, state.onEnd) = (nil, nil) }
+            return (state.due(), state.onEnd)
         }
         for waiter in due { waiter.continuation.resume() }
-        if isEnd { onEnd() }
+        onEnd?()
     }
 
     // MARK: Waiting for it

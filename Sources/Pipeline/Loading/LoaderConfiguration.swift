@@ -8,7 +8,8 @@ public struct LoaderConfiguration: Sendable {
         case newestFirst
     }
 
-    /// Loads at a time; at least 1. Default 16, as many transfers as a pipeline has at a time (`fetch.slots`).
+    /// Loads at a time; at least 1. Default 16, as many transfers as a pipeline has at a time (`fetch.slots`). One that
+    /// waits for its `delay` is one of them, and one that was cancelled or superseded is not, though its work may go on.
     public var loads = 16
     /// Default `oldestFirst`.
     public var order = Order.oldestFirst

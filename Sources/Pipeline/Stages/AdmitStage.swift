@@ -72,6 +72,8 @@ struct AdmitStage: Sendable {
     var transports: [String: any Transport] = [:]
     /// The schemes that only the program's own transports fetch.
     var ownSchemes: Set<String> = []
+    /// How far requests that do not say trust stored responses.
+    var policy = CachePolicy.protocol
     /// What counts for the names of records.
     var names = SourceNames()
     /// The hosts that may be contacted; checked before any cache, so that responses stored earlier are refused too.
@@ -88,25 +90,13 @@ struct AdmitStage: Sendable {
     private func parts(
         of request: ImageRequest, _ tell: LoadTask.Tell? = nil
     ) async throws(PipelineError) -> AdmittedRequest.Parts {
-        let began = ContinuousClock.now
-        guard !isShutDown() else {
-            throw PipelineError(
-                .shutDown,
-                "\(request.source.displayName): the pipeline has been shut down; make another for further requests")
-        }
+        try checkIsOpen(request)
         var given: BytesTransport?
-        var digest: String?
         if case .bytes(let bytes, _) = request.source {
-            let computed = await threads.run { sha256Hex(bytes) }
-            (given, digest) = (BytesTransport(bytes, digest: computed), computed)
+            given = BytesTransport(bytes, digest: await threads.run { sha256Hex(bytes) })
         }
-        let (url, source, displayName) = try identify(request, digest: digest)
-        guard let transport: any Transport = given ?? files(of: request.folder) ?? transports[url.scheme] else {
-            throw PipelineError(.invalidSource, "\(displayName): nothing fetches `\(url.scheme)` sources")
-        }
-        if let refusal = sources.refusal(of: url) {
-            throw PipelineError(.sourceRefused, "\(displayName): refused by policy: \(refusal)")
-        }
+        var parts = try parts(of: request, given)
+        parts.tell = tell
         var named: [String: NamedFile] = [:]
         let wanted =
             (request.recipe?.maskNames ?? []).map { (key: $0, name: $0, folder: masks) }
@@ -117,6 +107,38 @@ struct AdmitStage: Sendable {
             }
             named[key] = try answer.get()
         }
+        parts.masks = named
+        return parts
+    }
+
+    /// Admits a request without suspending; nil if bytes are to be digested or pictures to be read for it.
+    func atOnce(_ request: ImageRequest) throws(PipelineError) -> AdmittedRequest? {
+        try checkIsOpen(request)
+        if case .bytes = request.source { return nil }
+        guard request.recipe?.maskNames.isEmpty != false, request.recipe?.overlayNames.isEmpty != false else {
+            return nil
+        }
+        return AdmittedRequest(try parts(of: request, nil))
+    }
+
+    private func checkIsOpen(_ request: ImageRequest) throws(PipelineError) {
+        guard isShutDown() else { return }
+        throw PipelineError(
+            .shutDown,
+            "\(request.source.displayName): the pipeline has been shut down; make another for further requests")
+    }
+
+    private func parts(
+        of request: ImageRequest, _ given: BytesTransport?
+    ) throws(PipelineError) -> AdmittedRequest.Parts {
+        let began = ContinuousClock.now
+        let (url, source, displayName) = try identify(request, digest: given?.digest)
+        guard let transport: any Transport = given ?? files(of: request.folder) ?? transports[url.scheme] else {
+            throw PipelineError(.invalidSource, "\(displayName): nothing fetches `\(url.scheme)` sources")
+        }
+        if let refusal = sources.refusal(of: url) {
+            throw PipelineError(.sourceRefused, "\(displayName): refused by policy: \(refusal)")
+        }
         var request = request
         // The source's name leaves out the URL's credentials. As a field, the rules of caching and of sharing see them.
         if let credentials = url.authorization, request.fields.first("authorization") == nil {
@@ -124,7 +146,7 @@ struct AdmitStage: Sendable {
         }
         return AdmittedRequest.Parts(
             request: request, url: url, transport: transport, source: source, displayName: displayName,
-            isOneOfMany: request.sourceID == nil && names.isShared(url), masks: named, tell: tell, began: began)
+            isOneOfMany: request.sourceID == nil && names.isShared(url), policy: request.policy ?? policy, began: began)
     }
 
     private func files(of folder: OpenFolder?) -> FileTransport? {

@@ -115,7 +115,7 @@ extension FetchStage {
     func stale(
         _ finding: CacheFinding, _ admitted: AdmittedRequest, after failure: OriginFailure
     ) -> Original? {
-        guard let record = finding.record, admitted.request.policy != .reload,
+        guard let record = finding.record, admitted.policy != .reload,
             admitted.purpose == .original || record.response.status == 200,
             Reuse.mayServeStale(
                 record.response, after: failure, now: now(), configuration: caching,
@@ -189,7 +189,7 @@ extension FetchStage {
 
     /// Records that the origin may confirm, the one the request selects first (RFC 9111 §4.3.1).
     private func candidates(of finding: CacheFinding, _ admitted: AdmittedRequest) -> [OriginalRecord] {
-        guard admitted.request.policy != .reload, finding.missingBody == nil else { return [] }
+        guard admitted.policy != .reload, finding.missingBody == nil else { return [] }
         let selected = finding.record.map { [$0] } ?? []
         let others = finding.records.filter { $0 != finding.record && $0.response.status == 200 }
             .sorted { $0.response.responseTime > $1.response.responseTime }

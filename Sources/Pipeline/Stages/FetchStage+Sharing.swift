@@ -18,7 +18,7 @@ extension FetchStage {
         let generation = tiers.folder == nil ? finding.marks.originals : finding.marks.near.rawValue
         // Not the URL: by giving a source ID, the caller declares all of its URLs to be one.
         var parts = [
-            admitted.source, request.policy.rawValue, String(request.storage.rawValue),
+            admitted.source, admitted.policy.rawValue, String(request.storage.rawValue),
             String(generation),
         ]
         // What fails at one of several origins says nothing of the others.

@@ -167,7 +167,7 @@ struct FetchStage: Sendable {
             if case .reuseAndValidate = finding.verdict { return .reuseAndValidate(original) }
             return .reuse(original)
         }
-        let policy = admitted.request.policy
+        let policy = admitted.policy
         if case .unavailable = finding.verdict { throw Self.unavailable(admitted) }
         if policy == .cacheOnly { throw Self.unavailable(admitted) }
         if policy == .protocol || policy == .cacheElseLoad, finding.forward != .request,
@@ -329,6 +329,6 @@ extension PipelineError {
             case .cancelled: .cancelled
             default: .fetchFailed
             }
-        self.init(code, error.description, cause: error)
+        self.init(code, error.description, cause: error.cause ?? error)
     }
 }

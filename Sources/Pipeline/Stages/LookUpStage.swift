@@ -23,6 +23,23 @@ package struct LookUpStage: Sendable {
             return CacheFinding(verdict: .missing, marks: await tiers.currentMarks(), tier: .none)
         }
         let found = await tiers.records(of: admitted.source, again: again)
+        var finding = finding(of: found, admitted, isForReport: isForReport)
+        if finding.tier == .disk, finding.isStale, !admitted.transport.isLocal { tiers.folder?.store.noteStale() }
+        if admitted.purpose == .original, let record = finding.record { await addBody(to: &finding, record, admitted) }
+        return finding
+    }
+
+    /// What memory has of a picture without asking anything behind it; nil if it has no record.
+    func inMemory(_ admitted: AdmittedRequest) -> CacheFinding? {
+        guard admitted.transport.keepsRecords, let found = tiers.recordsInMemory(of: admitted.source) else {
+            return nil
+        }
+        return finding(of: found, admitted, isForReport: false)
+    }
+
+    private func finding(
+        of found: Tiers.RecordLookup, _ admitted: AdmittedRequest, isForReport: Bool
+    ) -> CacheFinding {
         var finding = CacheFinding(
             records: found.records, verdict: .missing, marks: found.marks, tier: OriginalOutcome(found.tier))
         if admitted.transport.isLocal {
@@ -37,7 +54,7 @@ package struct LookUpStage: Sendable {
             finding.unusable = finding.records.filter(\.isUnusable)
             // If the origin may not be asked, the stored response tells why there is no image.
             let isAllThereIs = finding.unusable.count == finding.records.count
-            if !finding.unusable.isEmpty, !isAllThereIs || admitted.request.policy != .cacheOnly {
+            if !finding.unusable.isEmpty, !isAllThereIs || admitted.policy != .cacheOnly {
                 finding.records.removeAll(where: \.isUnusable)
             }
         }
@@ -48,8 +65,6 @@ package struct LookUpStage: Sendable {
         }
         finding.record = record
         decide(&finding, record, admitted)
-        if finding.tier == .disk, finding.isStale { tiers.folder?.store.noteStale() }
-        if admitted.purpose == .original { await addBody(to: &finding, record, admitted) }
         return finding
     }
 
@@ -72,27 +87,30 @@ package struct LookUpStage: Sendable {
     /// The body of an original; nil if no tier has it.
     func body(of original: Original) async -> Original? {
         if original.body != nil { return original }
-        guard let (body, tier) = await tiers.originalBody(original.record.digest, of: original.record) else {
-            return nil
+        return await tiers.originalBody(original.record.digest, of: original.record).map { original.with($0, from: $1) }
+    }
+
+    /// The same if memory has it, without suspending.
+    func bodyInMemory(of original: Original) -> Original? {
+        guard tiers.isMemoryCurrent else { return nil }
+        return tiers.memory.originals.entryIfPresent(for: original.record.digest).map {
+            original.with(.bytes($0.body), from: .memory)
         }
-        var original = original
-        original.body = body
-        original.tier = OriginalOutcome(tier)
-        if original.outcome == .none { original.outcome = original.tier }
-        return original
     }
 
     /// The stored variant of an original; nil if no tier has it.
     func variant(_ key: String, of original: Original, again: Bool = false) async -> Variant? {
         guard
             let (stored, tier) = await tiers.variant(
-                key, of: original.record.digest, from: original.record.source, again: again),
-            let format = stored.entry.format
+                key, of: original.record.digest, from: original.record.source, again: again)
         else { return nil }
-        let entry = stored.entry
-        return Variant(
-            bytes: stored.body, entry: entry, format: format, width: entry.width, height: entry.height,
-            digest: entry.digest, outcome: Outcome(tier))
+        return Variant(stored.entry, stored.body, from: tier)
+    }
+
+    /// The same if memory has it, without suspending.
+    func variantInMemory(_ key: String) -> Variant? {
+        guard tiers.isMemoryCurrent, let found = tiers.memory.variants.entryIfPresent(for: key) else { return nil }
+        return Variant(found.value, found.body, from: .memory)
     }
 
     /// Looks again before a fetch, because one that finished after the first look-up may have stored the answer to this
@@ -117,7 +135,7 @@ package struct LookUpStage: Sendable {
 
     /// Whether a response that others store in the meantime may answer.
     func mayUseStored(_ finding: CacheFinding, _ admitted: AdmittedRequest) -> Bool {
-        let policy = admitted.request.policy
+        let policy = admitted.policy
         return finding.missingBody != nil
             || (policy == .protocol || policy == .cacheElseLoad) && finding.forward != .request
     }
@@ -147,7 +165,7 @@ package struct LookUpStage: Sendable {
     private func decide(_ finding: inout CacheFinding, _ record: OriginalRecord, _ admitted: AdmittedRequest) {
         let stored = record.response
         let time = now()
-        let policy = admitted.request.policy
+        let policy = admitted.policy
         let directives = admitted.directives
         // Stored before the clock was set back: its age is unknown.
         let isOfTheFuture = policy == .protocol && stored.responseTime > time + Self.clockTolerance
@@ -200,7 +218,7 @@ package struct LookUpStage: Sendable {
     }
 
     private func withoutRecord(_ admitted: AdmittedRequest) -> CacheFinding.Verdict {
-        Reuse.decisionWithoutStored(policy: admitted.request.policy, directives: admitted.directives)
+        Reuse.decisionWithoutStored(policy: admitted.policy, directives: admitted.directives)
             == .gatewayTimeout ? .unavailable : .missing
     }
 }

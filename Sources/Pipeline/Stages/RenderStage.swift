@@ -28,8 +28,13 @@ struct RenderStage: Sendable {
     func plan(
         _ recipe: Recipe, of original: Original, _ admitted: AdmittedRequest
     ) async throws(PipelineError) -> Plan {
+        try plan(recipe, of: original, admitted, with: await libraries())
+    }
+
+    func plan(
+        _ recipe: Recipe, of original: Original, _ admitted: AdmittedRequest, with libraries: RenderLibraries
+    ) throws(PipelineError) -> Plan {
         let header = try header(of: original, admitted)
-        let libraries = await libraries()
         let output = recipe.resolvedOutput(
             for: header, negotiated: admitted.request.negotiated, with: libraries, effort: effort)
         var plan = Plan(header: header, recipe: recipe, output: output, libraries: libraries, key: "")
@@ -93,11 +98,18 @@ struct RenderStage: Sendable {
     ///
     /// - Parameter original: with its body.
     func whole(_ original: Original, _ admitted: AdmittedRequest) async throws(PipelineError) -> Variant {
-        let header = try header(of: original, admitted)
         let bytes: [UInt8]
         do throws(RenderError) { bytes = try await picture(original) } catch {
             throw PipelineError(error, source: admitted.displayName)
         }
+        return try whole(original, bytes, admitted)
+    }
+
+    /// - Parameter bytes: of the body, without content codings.
+    func whole(
+        _ original: Original, _ bytes: [UInt8], _ admitted: AdmittedRequest
+    ) throws(PipelineError) -> Variant {
+        let header = try header(of: original, admitted)
         let isStored = original.outcome != .none && original.outcome == original.tier
         let outcome = isStored ? Outcome(rawValue: original.tier.rawValue) : .original
         return Variant(

@@ -25,13 +25,15 @@ struct AdmittedRequest: Sendable {
         var displayName: String
         /// Whether other URLs have the same name, by the setting `hosts`, and may be answered otherwise.
         var isOneOfMany = false
-        var masks: [String: NamedFile]
+        var masks: [String: NamedFile] = [:]
         /// Hears what happens; nil if there is no handle for this request.
         var tell: LoadTask.Tell?
         /// Whether a stale picture has been shown, so that the origin is asked before the end.
         var showsStale = false
         /// Hears how much of the body has arrived: all that wait for this fetch.
         var onProgress: WorkReport?
+        /// How far stored responses are trusted.
+        var policy: CachePolicy
         var began: ContinuousClock.Instant
         var purpose = Purpose.image
         /// The client's conditions and ranges, forwarded if nothing is stored.
@@ -177,6 +179,15 @@ struct Original: Sendable {
         return original
     }
 
+    /// The same with its body, which a tier had.
+    func with(_ body: EntryBody, from tier: TierName) -> Original {
+        var original = self
+        original.body = body
+        original.tier = OriginalOutcome(tier)
+        if original.outcome == .none { original.outcome = original.tier }
+        return original
+    }
+
     /// Records why the original is not stored.
     mutating func refuse(_ reason: String) {
         mayStore = false
@@ -212,6 +223,16 @@ struct Variant: Sendable {
     var isDamaged = false
     var isCollapsed = false
     var timings = Timings()
+}
+
+extension Variant {
+    /// A stored one; nil if it is in a format of a later version.
+    init?(_ entry: VariantEntry, _ body: [UInt8], from tier: TierName) {
+        guard let format = entry.format else { return nil }
+        self.init(
+            bytes: body, entry: entry, format: format, width: entry.width, height: entry.height, digest: entry.digest,
+            outcome: Outcome(tier))
+    }
 }
 
 /// A variant, and the original it was made from as it was used: with where its body came from, if it was needed.

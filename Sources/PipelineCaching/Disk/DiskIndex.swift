@@ -8,6 +8,8 @@ import Synchronization
 final class DiskIndex: @unchecked Sendable {
     let files: BodyFiles
     let configuration: DiskStoreConfiguration
+    /// Those in force, which may change.
+    let budgets: DiskBudgets
     let notes: LookupNotes
     /// The eviction policies; their clocks are those of the last transaction.
     var policies: PerTier<any EvictionPolicy>
@@ -37,6 +39,7 @@ final class DiskIndex: @unchecked Sendable {
         policies = PerTier { _ in policy }
         shared = GenerationPage(folder: folder)
         self.configuration = configuration
+        budgets = DiskBudgets(configuration)
         self.notes = notes
         try files.claim()
         checkpoints = SQLiteConnection.hasResetBug ? CheckpointLock(path: "\(folder)/rebuild.lock") : nil

@@ -18,7 +18,7 @@ package struct ListedVariant: Sendable, Hashable {
 }
 
 /// Tiers whose entries have bodies. Records belong to originals, but have a budget of their own.
-package enum EntryTier: String, Sendable, Hashable, CaseIterable {
+public enum EntryTier: String, Sendable, Hashable, CaseIterable {
     case originals, variants
 }
 
@@ -74,7 +74,7 @@ extension DiskStore {
         let all = PerTier { tier in
             var counters = stored[tier]
             counters.add(noted[tier])
-            counters.budget = configuration.budget(of: tier)
+            counters.budget = budgets[tier]
             return counters
         }
         return TierStatistics(originals: all.originals, variants: all.variants, records: all.records)

@@ -68,11 +68,18 @@ extension DiskStore {
 
     private func refusal(_ message: String) -> StoreError { StoreError(.full, message, path: folder) }
 
+    /// Changes the budgets of bodies, and evicts what exceeds them.
+    func resize(originals: Int, variants: Int) throws(StoreError) {
+        budgets.set(originals: originals, variants: variants)
+        broughtDown.withLock { $0.removeAll() }
+        for tier in [DiskTable.originals, .variants] { try stepDown(tier) }
+    }
+
     /// Evicts, once after opening, what exceeds a lowered budget: in steps, not in a newcomer's transaction.
     private func stepDown(_ tier: DiskTable) throws(StoreError) {
         for tier in tier == .originals ? [DiskTable.originals, .records] : [tier] where takesDown(tier) {
             var hasEvicted = false
-            while try evictStep(tier, entries: .max, bytes: configuration.budget(of: tier)) > 0 { hasEvicted = true }
+            while try evictStep(tier, entries: .max, bytes: budgets[tier]) > 0 { hasEvicted = true }
             if hasEvicted { shrink() }
         }
     }

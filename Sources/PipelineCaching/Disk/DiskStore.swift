@@ -10,11 +10,12 @@ import Synchronization
 package final class DiskStore: Sendable {
     package let folder: String
     package let configuration: DiskStoreConfiguration
+    let budgets: DiskBudgets
     private let state: Mutex<DiskIndex>
     let files: BodyFiles
     let generationPage: GenerationPage
     /// Tiers that were brought within their budgets since this store was opened.
-    private let broughtDown = Mutex<Set<DiskTable>>([])
+    let broughtDown = Mutex<Set<DiskTable>>([])
     /// Read connections of the look-ups.
     private let readers: IndexReaders
     /// Counters and accesses that look-ups have recorded and no writer has stored yet.
@@ -63,6 +64,7 @@ package final class DiskStore: Sendable {
         notes = LookupNotes(limit: configuration.touchBatch, policy: policy)
         let index = try DiskIndex(folder: folder, configuration: configuration, policy: policy, notes: notes)
         files = index.files
+        budgets = index.budgets
         readers = IndexReaders(path: index.path)
         generationPage = index.shared
         state = Mutex(index)
@@ -315,7 +317,7 @@ package final class DiskStore: Sendable {
         }
         defer { if let temporary = incoming.temporary { unlink(temporary) } }
         if let body, body.count > configuration.inlineLimit,
-            DiskTable.charge(body: body.count) <= configuration.budget(of: tier)
+            DiskTable.charge(body: body.count) <= budgets[tier]
         {
             // Written before the write lock is acquired, unless the same bytes are stored already.
             let isStored = files.holds(digest, length: body.count)

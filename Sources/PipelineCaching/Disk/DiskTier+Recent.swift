@@ -1,3 +1,5 @@
+import PipelineSupport
+
 /// A stored variant and where its original came from.
 package struct RecentVariant: Sendable, Hashable {
     package var entry: VariantEntry

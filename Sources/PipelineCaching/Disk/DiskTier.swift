@@ -87,6 +87,21 @@ package final class DiskTier: CacheTier {
         }
     }
 
+    /// On the writer's thread, like purges.
+    package func trim(_ request: TrimRequest) async throws(StoreError) -> PurgeResult {
+        try await writer.result { [store] () throws(StoreError) in try store.trim(request) }
+    }
+
+    package func clear() async throws(StoreError) -> PurgeResult {
+        try await writer.result { [store] () throws(StoreError) in try store.clear() }
+    }
+
+    package func resize(originals: Int, variants: Int) async throws(StoreError) {
+        try await writer.result { [store] () throws(StoreError) in
+            try store.resize(originals: originals, variants: variants)
+        }
+    }
+
     package func purges(since mark: PurgeMark?) async throws(StoreError) -> PurgeLog {
         try await readers.result { [self] () throws(StoreError) in
             guard let mark else { return PurgeLog(mark: PurgeMark(try store.generationNow()), names: []) }
@@ -140,14 +155,5 @@ package final class DiskTier: CacheTier {
     package func close() async {
         await writer.run { [store] in store.close() }
         await writer.stopped()
-    }
-}
-
-extension OwnedThreads {
-    /// Runs a job that may throw on one of the threads.
-    package func result<Value: Sendable, Failure: Error>(
-        _ job: @escaping @Sendable () throws(Failure) -> Value
-    ) async throws(Failure) -> Value {
-        try await run { Result { () throws(Failure) in try job() } }.get()
     }
 }

@@ -1,20 +1,21 @@
 /// What a trim removes: old or unused entries, and then as many more as it takes to meet a limit on number or bytes.
-package struct TrimRequest: Sendable, Hashable {
+public struct TrimRequest: Sendable, Hashable {
     /// Removes entries stored before this time, in Unix seconds; an original is as old as the last response that
     /// carried or confirmed it. nil, the default, sets no bound.
-    package var olderThan: Double?
+    public var olderThan: Double?
     /// Removes entries last accessed before this time, in Unix seconds; nil sets no bound. Either bound suffices.
-    package var unusedSince: Double?
+    public var unusedSince: Double?
     /// Limits both bounds to entries of these sources; if no bound is set, all of their entries are removed.
-    package var sources = SourceFilter()
+    public var sources = SourceFilter()
     /// Entries that each tier keeps at most, whatever their source; those worth least to the policy go first.
-    package var maxEntries: Int?
+    public var maxEntries: Int?
     /// Bytes that each tier keeps at most, likewise.
-    package var maxBytes: Int?
+    public var maxBytes: Int?
     /// The tiers to trim; both by default.
-    package var tiers = Set(EntryTier.allCases)
+    public var tiers = Set(EntryTier.allCases)
 
-    package init() {}
+    /// Removes nothing until something is asked for.
+    public init() {}
 }
 
 extension DiskStore {

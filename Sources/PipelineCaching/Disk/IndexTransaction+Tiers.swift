@@ -1,4 +1,5 @@
 import PipelineSupport
+import Synchronization
 
 /// Budgets, eviction queues and ghost entries.
 extension IndexTransaction {
@@ -29,7 +30,7 @@ extension IndexTransaction {
         }
     }
 
-    func budget(of tier: DiskTable) -> Int { index.configuration.budget(of: tier) }
+    func budget(of tier: DiskTable) -> Int { index.budgets[tier] }
 
     /// Makes room for `size` bytes and returns the new entry's place in the queue; the caller inserts its row next.
     ///
@@ -175,12 +176,24 @@ extension IndexTransaction {
     }
 }
 
-extension DiskStoreConfiguration {
-    func budget(of tier: DiskTable) -> Int {
-        switch tier {
-        case .originals: originals
-        case .variants: variants
-        case .records: records
-        }
+/// Bytes that the tables of a folder may hold, as this process has it.
+final class DiskBudgets: Sendable {
+    private let bytes: Mutex<PerTier<Int>>
+
+    init(_ configuration: DiskStoreConfiguration) {
+        bytes = Mutex(
+            PerTier { tier in
+                switch tier {
+                case .originals: configuration.originals
+                case .variants: configuration.variants
+                case .records: configuration.records
+                }
+            })
+    }
+
+    subscript(tier: DiskTable) -> Int { bytes.withLock { $0[tier] } }
+
+    func set(originals: Int, variants: Int) {
+        bytes.withLock { ($0[.originals], $0[.variants]) = (max(0, originals), max(0, variants)) }
     }
 }

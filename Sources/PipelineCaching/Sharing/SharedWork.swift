@@ -194,9 +194,12 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
         work: @escaping @Sendable () async throws(Failure) -> Value
     ) -> Bool {
         var urgency = entry.priority
-        // A caller's task above its base priority has a more urgent task that waits for it.
-        if let base = Task.basePriority, Task.currentPriority > base { urgency = max(urgency, Task.currentPriority) }
         let action: JoinAction = state.withLock { state in
+            // A caller's task above its base priority has a more urgent task that waits for it. What raises it from now on finds
+            // the waiter.
+            if let base = Task.basePriority, Task.currentPriority > base {
+                urgency = max(urgency, Task.currentPriority)
+            }
             if state.leftEarly.remove(waiter) != nil { return .resume }
             if state.works[key] != nil {
                 state.works[key]!.waiters[waiter] = entry

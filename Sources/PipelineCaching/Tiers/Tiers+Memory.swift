@@ -9,6 +9,15 @@ extension Tiers {
         return bytes
     }
 
+    /// Changes the budgets of memory, and evicts what exceeds them.
+    package func resizeMemory(to budgets: MemoryBudgets) {
+        memory.records.resize(to: budgets.records)
+        memory.originals.resize(to: budgets.originals)
+        memory.variants.resize(to: budgets.variants)
+        pixels.resize(to: budgets.pixels)
+        _ = Self.trimHeap?(0)
+    }
+
     /// `malloc_trim(3)` of glibc, whose header Swift does not import: small bodies live in the allocator's arenas,
     /// which keep freed memory until they are trimmed.
     private static let trimHeap = dlsym(nil, "malloc_trim").map {

@@ -74,6 +74,18 @@ extension Tiers {
         return result
     }
 
+    /// Empties memory and the folder.
+    package func removeAll() async throws(StoreError) -> PurgeResult {
+        let held = memory.statistics()
+        defer { forget(nil) }
+        if let folder { return try await folder.clear() }
+        var result = PurgeResult()
+        (result.records, result.originals, result.variants) =
+            (held.records.entries, held.originals.entries, held.variants.entries)
+        result.bytes = held.originals.bytes + held.variants.bytes
+        return result
+    }
+
     func forget(_ names: Set<String>?) {
         guard let names else {
             memory.removeAll()

@@ -104,13 +104,9 @@ package final class Tiers: Sendable {
     /// - Parameter again: a second look-up in the same request, which reads the tiers even if memory has some: another
     ///   process may have stored newer ones.
     package func records(of source: String, again: Bool = false) async -> RecordLookup {
-        catchUpWithFartherTiers()
-        if !again || links.isEmpty, isMemoryCurrent {
-            let marks = marks()
-            if let records = memory.foundRecords(of: source) {
-                return RecordLookup(records: records, marks: marks, tier: .memory)
-            }
-            if links.isEmpty { return RecordLookup(records: [], marks: marks, tier: nil) }
+        if !again || links.isEmpty {
+            if let found = recordsInMemory(of: source) { return found }
+            if links.isEmpty { return RecordLookup(records: [], marks: marks(), tier: nil) }
         }
         let marks = await currentMarks()
         let changes = waiting.records(of: source)
@@ -131,6 +127,14 @@ package final class Tiers: Sendable {
         }
         return RecordLookup(
             records: records, marks: marks, tier: records.isEmpty ? nil : tier.map { links[$0].name } ?? nearest)
+    }
+
+    /// The records that memory holds of a source, without suspending; nil if it has none, or may not answer now.
+    package func recordsInMemory(of source: String) -> RecordLookup? {
+        catchUpWithFartherTiers()
+        guard isMemoryCurrent else { return nil }
+        let marks = marks()
+        return memory.foundRecords(of: source).map { RecordLookup(records: $0, marks: marks, tier: .memory) }
     }
 
     private var nearest: TierName { links.first?.name ?? .memory }

@@ -1,28 +1,30 @@
 /// The camera's notes about a picture (CIPA DC-008, Exif 3.0 §4.6) that people commonly ask for. Damaged or absent
 /// entries are nil.
-package struct EXIFSummary: Sendable, Hashable {
+public struct EXIFSummary: Sendable, Hashable {
     /// In degrees, usually WGS 84.
-    package struct Position: Sendable, Hashable {
+    public struct Position: Sendable, Hashable {
         /// −90…90, north is positive.
-        package var latitude: Double
+        public var latitude: Double
         /// −180…180, east is positive.
-        package var longitude: Double
+        public var longitude: Double
     }
 
-    package var camera: String?
-    package var lens: String?
+    /// Maker and model.
+    public var camera: String?
+    /// The lens's model.
+    public var lens: String?
     /// Seconds.
-    package var exposureTime: Double?
+    public var exposureTime: Double?
     /// The f-number.
-    package var aperture: Double?
+    public var aperture: Double?
     /// ISO speed.
-    package var sensitivity: Int?
+    public var sensitivity: Int?
     /// Millimetres.
-    package var focalLength: Double?
+    public var focalLength: Double?
     /// When the picture was taken, as ISO 8601: `2024-05-01T12:30:00`, with an offset if the camera recorded one.
-    package var date: String?
+    public var date: String?
     /// Where it was taken: personal data, to be shown on request only.
-    package var position: Position?
+    public var position: Position?
 
     /// Fails if none of this can be read.
     ///

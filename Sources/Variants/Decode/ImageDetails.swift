@@ -1,7 +1,7 @@
 /// What a file says about its picture beyond `ImageHeader`. It is for display only; no decision depends on it.
-package struct ImageDetails: Sendable, Hashable {
+public struct ImageDetails: Sendable, Hashable {
     /// What the samples of a pixel mean.
-    package enum ColourSpace: String, Sendable, Hashable {
+    public enum ColourSpace: String, Sendable, Hashable {
         /// Also YCbCr and palettes, which decoders convert to RGB.
         case rgb = "RGB"
         case grey
@@ -10,16 +10,18 @@ package struct ImageDetails: Sendable, Hashable {
     }
 
     /// nil if the file does not say.
-    package var colourSpace: ColourSpace?
+    public var colourSpace: ColourSpace?
     /// Bits per sample; for the palettes of PNG and GIF 8, the depth of their colours.
-    package var bitDepth: Int?
-    package var profileName: String?
-    package var exif: EXIFSummary?
+    public var bitDepth: Int?
+    /// Of the ICC profile, as its description names it.
+    public var profileName: String?
+    /// What the camera noted.
+    public var exif: EXIFSummary?
     /// Whether a map beside the picture makes it brighter on HDR displays (ISO 21496-1, and its forerunners of Adobe and
     /// Apple). Variants are made from the picture alone.
-    package var hasGainMap = false
+    public var hasGainMap = false
     /// Whether the file says who made it and how (C2PA 2.1 §11.3). No variant carries that on: its pixels are others.
-    package var hasContentCredentials = false
+    public var hasContentCredentials = false
 
     /// Reads the details of a file whose header has already been read. Safe on any bytes; damaged details are nil.
     package static func read(_ bytes: [UInt8], _ header: ImageHeader) -> ImageDetails {

@@ -103,7 +103,7 @@ struct BatchCommand: AsyncParsableCommand {
             let outputs = OwnOutputs(in: output, options.bucket) { canonical.flatMap { pipeline.variants(madeBy: $0) } }
             input.isOwnOutput = outputs.contains
             if options.progressDescriptor != nil { options.total = input.itemCount(defaultRecipes: recipe.count) }
-            let renderer = PipelineBatch(pipeline: pipeline, policy: policy ?? configuration.policy, outputs: outputs)
+            let renderer = PipelineBatch(pipeline: pipeline, policy: policy, outputs: outputs)
             return try await BatchRunner(renderer: renderer, options: options).run(input)
         }
         if json { print(summary.json) }
@@ -135,7 +135,7 @@ struct BatchCommand: AsyncParsableCommand {
 
 private struct PipelineBatch: BatchRendering {
     let pipeline: ImagePipeline
-    let policy: CachePolicy
+    let policy: CachePolicy?
     let outputs: OwnOutputs
 
     func render(source: BatchSource, recipe text: String) async -> BatchOutcome {

@@ -38,7 +38,7 @@ struct ExplainCommand: AsyncParsableCommand {
         let configuration = try common.configuration()
         var request = ImageRequest(ImageSource(source))
         if let recipe { request.recipe = try Recipe(usage: recipe, presets: try configuration.recipePresets()) }
-        request.policy = policy ?? configuration.policy
+        request.policy = policy
         for text in fields {
             guard let colon = text.firstIndex(of: ":"), colon > text.startIndex else {
                 throw CommandFailure(.usage, "--field `\(text)`: expected `Name: value`")

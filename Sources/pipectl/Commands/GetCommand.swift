@@ -48,7 +48,7 @@ struct GetCommand: AsyncParsableCommand {
         if let recipe {
             request.recipe = try Recipe(usage: recipe, presets: presets).ending(for: output)
         }
-        request.policy = policy ?? configuration.policy
+        request.policy = policy
         try await common.withPipeline(configuration) { try await deliver(request, $0) }
     }
 

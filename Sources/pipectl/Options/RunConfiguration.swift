@@ -16,8 +16,6 @@ struct RunConfiguration: Sendable {
     }()
     var workers = WorkerConfiguration()
     var isolation = Isolation.workers
-    /// Of requests that do not say.
-    var policy = CachePolicy.protocol
     var presets: [String: String] = [:]
     var stepLimit = Recipe.stepLimit
     var site = ServerConfiguration()
@@ -126,7 +124,7 @@ struct RunConfiguration: Sendable {
         for name in site.freshness.presets.keys.sorted() where presets[name] == nil {
             errors.add(settings.given("server.cacheControl").bad("there is no preset `\(name)`"), following: "presets")
         }
-        site.policy = policy
+        site.policy = pipeline.policy
         fillAccess(of: &site, settings, &errors)
         fillRecipes(of: &site, settings, &errors)
         site.forwarded = ForwardedFields(forwardFields)

@@ -81,7 +81,7 @@ enum SettingCatalogue {
 
     private static let caching: [Setting] = [
         Setting(
-            "policy", \.policy, .choice(.protocol, .cacheElseLoad),
+            "policy", \.pipeline.policy, .choice(.protocol, .cacheElseLoad),
             "protocol: HTTP's rules; cacheElseLoad: what is cached is used until it is trimmed or purged"),
         Setting(
             "defaultMaxAge", \.pipeline.caching.defaultMaxAge, .maximumAge,

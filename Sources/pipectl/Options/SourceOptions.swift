@@ -1,5 +1,5 @@
-import ArgumentParser
-import Pipeline
+public import ArgumentParser
+public import Pipeline
 
 /// Selects the sources a command applies to by their stored names: a normalised URL, or `file:` and an absolute path.
 struct SourceOptions: ParsableArguments {

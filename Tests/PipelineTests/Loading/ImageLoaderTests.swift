@@ -2,6 +2,7 @@
 import Synchronization
 import TestSupport
 import Testing
+import Tracing
 import Variants
 
 @testable import Pipeline
@@ -82,6 +83,49 @@ import Variants
             #expect(bench.count == 3)
         }
     }
+
+    @Test func `cancelAll begins nothing that waits`() async throws {
+        let door = Door()
+        try await withCache { _ in
+            await door.pass()
+            return Self.picture()
+        } _: { bench in
+            let loader = ImageLoader(bench.pipeline, Self.configuration())
+            let loads = try (0..<50).map { number in
+                loader.load(try Self.request("\(number % 10)") { $0.sourceID = "\(number)" })
+            }
+            await door.arrivals(1)
+            loader.cancelAll()
+            for load in loads { #expect(await Self.code(load) == .cancelled) }
+            door.open()
+            await bench.pipeline.drain()
+            #expect(bench.count == 1 && loader.statistics.ended == 50)
+        }
+    }
+
+    @Test func `a load belongs to the trace that asked for it, whatever lets it begin`() async throws {
+        let door = Door()
+        let seen = Mutex<[String?]>([])
+        try await withCache { request in
+            seen.withLock { $0.append(InstrumentationContext.current?[TraceName.self]) }
+            await door.pass()
+            return Self.picture()
+        } _: { bench in
+            let loader = ImageLoader(bench.pipeline, Self.configuration())
+            var loads: [LoadTask] = []
+            for name in ["a", "b", "c"] {
+                var context = InstrumentationContext.topLevel
+                context[TraceName.self] = name
+                loads.append(
+                    try InstrumentationContext.$current.withValue(context) { loader.load(try Self.request(name)) })
+            }
+            door.open()
+            for load in loads { #expect(await Self.code(load) == nil) }
+            #expect(seen.withLock { $0 } == ["a", "b", "c"])
+        }
+    }
+
+    private enum TraceName: InstrumentationContextKey { typealias Value = String }
 
     @Test func `newer loads take the place of older ones, and abandoned ones go on into the cache`() async throws {
         let door = Door()

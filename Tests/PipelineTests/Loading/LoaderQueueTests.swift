@@ -117,6 +117,58 @@ import Variants
         #expect(full.statistics.superseded == 1 && full.statistics.running == 1 && full.statistics.waiting == 1)
     }
 
+    @Test func `asking again does not put a request behind others, unless the newest come first`() {
+        for (isNewestFirst, order) in [(false, [1, 3, 2]), (true, [1, 3, 2])] as [(Bool, [UInt64])] {
+            var queue = Self.queue { if isNewestFirst { $0.order = .newestFirst } }
+            _ = queue.add(1, Self.key("a"), isPrefetch: false)
+            _ = queue.add(2, Self.key("b"), isPrefetch: false)
+            _ = queue.add(3, Self.key("a"), isPrefetch: false)
+            #expect(Self.order(&queue) == order)
+        }
+    }
+
+    @Test func `a place whose loads have ended is a prefetch again, and keeps it when a window ends its loads`() {
+        var queue = Self.queue { $0.window = 2 }
+        _ = queue.add(1, Self.key("p"), isPrefetch: true)
+        _ = queue.add(2, Self.key("x"), isPrefetch: false)
+        _ = queue.add(3, Self.key("p"), isPrefetch: false)
+        queue.end(3)
+        #expect(queue.statistics.prefetches == 1)
+        #expect(queue.add(4, Self.key("y"), isPrefetch: false).superseded == [])
+        _ = queue.add(5, Self.key("p"), isPrefetch: false)
+        #expect(queue.add(6, Self.key("z"), isPrefetch: false).superseded == [4])
+        #expect(queue.add(7, Self.key("w"), isPrefetch: false).superseded == [5])
+        #expect(queue.statistics.prefetches == 1 && queue.statistics.superseded == 3)
+        #expect(Self.order(&queue) == [6, 7, 1])
+    }
+
+    @Test func `all end at once`() {
+        var queue = Self.queue { $0.loads = 2 }
+        for member in 1...5 { _ = queue.add(UInt64(member), Self.key("\(member)"), isPrefetch: member > 3) }
+        #expect(queue.next { _ in .normal } == [1])
+        queue.suspend(true)
+        queue.removeAll()
+        let statistics = queue.statistics
+        #expect(statistics.ended == 5 && statistics.waiting + statistics.running + statistics.prefetches == 0)
+        #expect(statistics.isSuspended && queue.members.isEmpty)
+        queue.end(1)
+        queue.suspend(false)
+        #expect(queue.statistics.ended == 5 && queue.next { _ in .normal } == nil)
+    }
+
+    @Test func `no share of prefetches makes it stop`() {
+        for share in [Double.nan, -.infinity, .infinity, -1] {
+            var queue = Self.queue {
+                $0.loads = 2
+                $0.prefetchShare = share
+            }
+            for member in 1...3 { _ = queue.add(UInt64(member), Self.key("\(member)"), isPrefetch: true) }
+            var begun = 0
+            while queue.next(priority: { _ in .low }) != nil { begun += 1 }
+            #expect(begun == (share == .infinity ? 2 : 1))
+        }
+    }
+
     @Test func `while it is suspended nothing begins`() {
         var queue = Self.queue()
         _ = queue.add(1, Self.key("a"), isPrefetch: false)

@@ -1,0 +1,185 @@
+import HTTPTypes
+import PipelineSupport
+import Synchronization
+import TestSupport
+import Testing
+import Variants
+
+@testable import ImageServer
+@testable import Pipeline
+
+/// Paths of a program's own, asked as `/variant` is.
+@Suite struct OwnRoutesTests {
+    private struct Got: Equatable {
+        var status: Int
+        var fields: [String: [String]]
+        var body: [UInt8]
+    }
+
+    /// Fields that may differ: the time, how long it took, and what names the source, which the program does not show.
+    private static let ownFields: Set<String> = ["date", "server-timing", "content-disposition", "link"]
+
+    private static func got(_ answer: (HTTPResponse, AnswerBody)) async throws -> Got {
+        var fields: [String: [String]] = [:]
+        for field in answer.0.headerFields where !ownFields.contains(field.name.canonicalName) {
+            fields[field.name.canonicalName, default: []].append(field.value)
+        }
+        var body: [UInt8] = []
+        for try await piece in answer.1 { body += piece }
+        return Got(status: answer.0.status.code, fields: fields, body: body)
+    }
+
+    private static func request(
+        _ path: String, _ method: HTTPRequest.Method, _ fields: [(HTTPField.Name, String)]
+    ) -> HTTPRequest {
+        var request = HTTPRequest(method: method, scheme: "http", authority: "a", path: path)
+        for (name, value) in fields { request.headerFields.append(HTTPField(name: name, value: value)) }
+        return request
+    }
+
+    private static func image(_ bench: HitTests.Bench, _ recipe: String, _ path: String = "/a.jpg") throws
+        -> ImageRequest
+    {
+        ImageRequest(.url(bench.origin.url(path)), recipe: try Recipe(recipe))
+    }
+
+    @Test(arguments: ["thumbnail:20,png", "thumbnail:20", "thumbnail:20,auto"])
+    func `the table of requests that variants answer`(recipe: String) async throws {
+        try await HitTests.with { bench in
+            let path = "/variant/unsigned/\(recipe)/" + bench.source
+            let first = await bench.ask(path)
+            let tag = try #require(first.fields.first("etag"))
+            let modified = try #require(first.fields.first("last-modified"))
+            let beyond = "bytes=\(first.body.count)-"
+            let table: [(HTTPRequest.Method, [(HTTPField.Name, String)], Int)] = [
+                (.get, [], 200), (.head, [], 200), (.get, [(.ifNoneMatch, tag)], 304),
+                (.head, [(.ifNoneMatch, tag)], 304),
+                (.get, [(.ifNoneMatch, "W/" + tag)], 304), (.get, [(.ifNoneMatch, "\"a\", " + tag)], 304),
+                (.get, [(.ifNoneMatch, "*")], 304), (.get, [(.ifNoneMatch, "\"a\"")], 200),
+                (.get, [(.ifModifiedSince, modified)], 304), (.get, [(.ifMatch, "\"a\"")], 412),
+                (.get, [(.range, "bytes=2-5")], 206), (.get, [(.range, "bytes=-3")], 206),
+                (.get, [(.range, beyond)], 416),
+                (.get, [(.range, "bytes=2-5"), (.ifRange, tag)], 206),
+                (.get, [(.range, "bytes=2-5"), (.ifRange, "\"a\"")], 200),
+                (.post, [], 405), (.delete, [], 405), (.options, [], 405),
+            ]
+            for (method, fields, status) in table {
+                for accept in [nil, "image/webp", "image/avif,image/webp,*/*;q=0.8", "image/png"] {
+                    let sent = fields + (accept.map { [(.accept, $0)] } ?? [])
+                    // Both from memory.
+                    _ = await bench.site.respond(to: Self.request(path, .get, sent.filter { $0.0 == .accept }))
+                    let variant = try await Self.got(await bench.site.respond(to: Self.request(path, method, sent)))
+                    var own = try await Self.got(
+                        await bench.site.respond(
+                            to: Self.request("/photos/42/thumb?a=b", method, sent), with: Self.image(bench, recipe)))
+                    // What a path of variants says before it has read the recipe.
+                    if status == 405 { own.fields["vary"] = ["Accept"] }
+                    #expect(own == variant, "\(method) \(sent)")
+                    // A tag is that of one format.
+                    if accept == nil { #expect(own.status == status, "\(method) \(sent)") }
+                }
+            }
+        }
+    }
+
+    @Test func `failures, freshness and what may not be shared as for variants`() async throws {
+        try await HitTests.with { bench in
+            for control in ["max-age=60", "private, max-age=60", "no-store", "no-cache", "max-age=60, must-revalidate"]
+            {
+                bench.answer.fields.withLock { $0 = [("Cache-Control", control), ("Vary", "Accept-Language")] }
+                let name = "/\(control.count).jpg"
+                let source = bench.origin.url(name).replacing("/", with: "%2F")
+                let path = "/variant/unsigned/thumbnail:20,png/" + source
+                _ = await bench.ask(path)
+                let variant = try await Self.got(await bench.site.respond(to: Self.request(path, .get, [])))
+                let own = try await Self.got(
+                    await bench.site.respond(
+                        to: Self.request("/x", .get, []), with: Self.image(bench, "thumbnail:20,png", name)))
+                #expect(
+                    own.fields["cache-control"] == variant.fields["cache-control"] && own.status == 200, "\(control)")
+                let told = try await Self.got(
+                    await bench.site.respond(
+                        to: Self.request("/x", .get, []), with: Self.image(bench, "thumbnail:20,png", name),
+                        cacheControl: "max-age=5"))
+                let isShared = !["private, max-age=60", "no-store"].contains(control)
+                #expect((told.fields["cache-control"] == ["max-age=5"]) == isShared, "\(control)")
+            }
+            bench.answer.picture.withLock { $0 = "no such file" }
+            for name in ["/empty.jpg"] {
+                let path = "/variant/unsigned/thumbnail:20/" + bench.origin.url(name).replacing("/", with: "%2F")
+                let variant = try await Self.got(await bench.site.respond(to: Self.request(path, .get, [])))
+                let own = try await Self.got(
+                    await bench.site.respond(
+                        to: Self.request("/x", .get, []), with: Self.image(bench, "thumbnail:20", name)))
+                #expect(own == variant && own.status == 415)
+                #expect(own.fields["content-type"] == ["application/problem+json"])
+            }
+        }
+    }
+
+    @Test func `an original is a picture too, and formats that the program chose are not negotiated`() async throws {
+        try await HitTests.with { bench in
+            let original = try await Self.got(
+                await bench.site.respond(
+                    to: Self.request("/x", .get, [(.accept, "image/webp")]),
+                    with: ImageRequest(.url(bench.origin.url("/a")))))
+            #expect(original.status == 200 && original.body == HitTests.Bench.sample("night-tiny.jpg"))
+            #expect(original.fields["content-type"] == ["image/jpeg"] && original.fields["vary"] == nil)
+            var chosen = try Self.image(bench, "thumbnail:20")
+            chosen.negotiated = [.webp]
+            let webp = try await Self.got(
+                await bench.site.respond(to: Self.request("/x", .get, [(.accept, "image/png")]), with: chosen))
+            #expect(webp.fields["content-type"] == ["image/webp"] && webp.fields["vary"] == nil)
+        }
+    }
+
+    @Test func `rates, CORS and the client's no-cache apply, and the program's own policy goes first`() async throws {
+        func ask(
+            _ bench: HitTests.Bench, _ name: String, _ fields: [(HTTPField.Name, String)] = [],
+            policy: CachePolicy? = nil
+        ) async throws -> Got {
+            var image = try Self.image(bench, "thumbnail:20", name)
+            image.policy = policy
+            return try await Self.got(
+                await bench.site.respond(to: Self.request("/x", .get, fields), with: image, client: "192.0.2.1"))
+        }
+        try await HitTests.with({ settings, _ in
+            settings.crossOrigin = .all
+            settings.honoursClientNoCache = true
+        }) { bench in
+            let first = try await ask(bench, "/a")
+            #expect(first.status == 200 && first.fields["access-control-allow-origin"] == ["*"])
+            #expect(try await ask(bench, "/a", [(.cacheControl, "no-cache")], policy: .cacheOnly).status == 200)
+            #expect(bench.origin.requests.count == 1)
+            #expect(try await ask(bench, "/a", [(.cacheControl, "no-cache")]).status == 200)
+            #expect(bench.origin.requests.count == 2)
+        }
+        try await HitTests.with({ settings, _ in settings.rate = RateLimit(rate: 0.001) }) { bench in
+            for (name, status) in [("/a", 200), ("/b", 429), ("/a", 200)] {
+                let got = try await ask(bench, name)
+                #expect(got.status == status)
+            }
+        }
+    }
+
+    @Test func `paths of variants have the mount point, a signature if there is a key, and are answered`() async throws
+    {
+        let key = try SigningKey(id: "k1", hex: "00112233445566778899aabbccddeeff")
+        for isSigned in [false, true] {
+            try await HitTests.with({ settings, _ in
+                settings.mountPoint = "/images"
+                settings.signature = Signature(allowUnsigned: !isSigned, keys: isSigned ? [key] : [])
+            }) { bench in
+                let path = bench.site.path("thumbnail:20,png", bench.origin.url("/a b?c=d"))
+                #expect(path.hasPrefix(isSigned ? "/images/variant/k1." : "/images/variant/unsigned/thumbnail"))
+                let answer = try await Self.got(await bench.site.respond(to: Self.request(path, .get, [])))
+                #expect(answer.status == 200)
+                #expect(bench.origin.requests.last?.target == "/a%20b?c=d")
+                guard isSigned else { return }
+                let expired = bench.site.path("thumbnail:20,png", bench.origin.url("/a"), expiry: 1_000)
+                let refused = try await Self.got(await bench.site.respond(to: Self.request(expired, .get, [])))
+                #expect(refused.status == 403)
+            }
+        }
+    }
+}
