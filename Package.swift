@@ -135,6 +135,9 @@ let package = Package(
         .executableTarget(name: "refused-calls", path: "Tests/RefusedCalls"),
         .target(name: "FaultyCalls", path: "Tests/FaultyCalls", linkerSettings: [.linkedLibrary("dl")]),
         .executableTarget(
+            name: "load-worker", dependencies: ["Pipeline", "TestSupport", "Variants"], path: "Tests/LoadWorker",
+            swiftSettings: settings),
+        .executableTarget(
             name: "store-worker",
             dependencies: [
                 "FaultyCalls", "Pipeline", "TestSupport", "Variants", .product(name: "Crypto", package: "swift-crypto"),

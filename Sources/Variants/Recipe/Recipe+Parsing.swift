@@ -19,6 +19,7 @@ extension Recipe {
             try reader.read(step, isLast: index == expansion.steps.count - 1)
         }
         self = reader.recipe
+        parsedSteps = stepsDescription
         if text.utf8.first == UInt8(ascii: "@"), RecipeName.isValid(text.dropFirst()) {
             presetName = String(text.dropFirst())
         }

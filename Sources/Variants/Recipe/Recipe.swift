@@ -12,15 +12,18 @@ public struct Recipe: Sendable {
     package static let characterLimit = 2000
 
     /// Whether the EXIF orientation is applied; `orient:off` turns it off.
-    package var orients = true
+    package var orients = true { didSet { parsedSteps = nil } }
     /// Whether the picture stays in its own colour space (`profile:keep`) instead of sRGB.
-    package var keepsProfile = false
-    package var frames = Frames.first
-    package var steps: [any VariantOperation] = []
+    package var keepsProfile = false { didSet { parsedSteps = nil } }
+    package var frames = Frames.first { didSet { parsedSteps = nil } }
+    package var steps: [any VariantOperation] = [] { didSet { parsedSteps = nil } }
     /// The output; nil leaves the format to negotiation, as `auto` does.
     package var output: OutputSpecification?
     /// The preset's name if the parsed text was exactly one preset (`@name`). Not part of equality.
     package internal(set) var presetName: String?
+
+    /// `stepsDescription` of a recipe that nothing has changed since it was parsed: each request makes a key of it.
+    var parsedSteps: String?
 
     /// The empty recipe: the picture as it is, upright and in sRGB.
     public init() {}
@@ -28,10 +31,13 @@ public struct Recipe: Sendable {
 
 extension Recipe: CustomStringConvertible {
     /// Canonical text: load options, steps, output; defaults dropped, numbers normalised, presets expanded.
-    public var description: String { (stepTexts + outputTexts).joined(separator: ",") }
+    public var description: String {
+        guard let output = output?.canonicalText(keepsProfile: keepsProfile) else { return stepsDescription }
+        return stepsDescription.isEmpty ? output : stepsDescription + "," + output
+    }
 
     /// Canonical text without the output; part of the variant key.
-    package var stepsDescription: String { stepTexts.joined(separator: ",") }
+    package var stepsDescription: String { parsedSteps ?? stepTexts.joined(separator: ",") }
 
     private var loadOptionTexts: [String] {
         var texts: [String] = []
@@ -46,7 +52,6 @@ extension Recipe: CustomStringConvertible {
     }
 
     private var stepTexts: [String] { loadOptionTexts + steps.map { $0.canonicalText } }
-    private var outputTexts: [String] { output.map { [$0.canonicalText(keepsProfile: keepsProfile)] } ?? [] }
 
     /// Names of the masks used, each once, in order of use.
     public var maskNames: [String] { Self.unique(steps.compactMap { ($0 as? NamedMask)?.name }) }

@@ -91,7 +91,7 @@ import Variants
             return Self.picture()
         } _: { bench in
             let loader = ImageLoader(bench.pipeline, Self.configuration())
-            let loads = try (0..<50).map { number in
+            let loads = try (0..<1_000).map { number in
                 loader.load(try Self.request("\(number % 10)") { $0.sourceID = "\(number)" })
             }
             await door.arrivals(1)
@@ -99,7 +99,7 @@ import Variants
             for load in loads { #expect(await Self.code(load) == .cancelled) }
             door.open()
             await bench.pipeline.drain()
-            #expect(bench.count == 1 && loader.statistics.ended == 50)
+            #expect(bench.count == 1 && loader.statistics.ended == 1_000)
         }
     }
 
