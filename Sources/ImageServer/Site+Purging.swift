@@ -9,7 +9,7 @@ extension Site {
     func purge(_ source: String, _ mode: PurgeMode?, _ request: ServerRequest) async throws(Problem) -> ServerResponse {
         try AdminToken.check(settings.adminToken, request.fields)
         var order = PurgeOrder()
-        try order.add(source: source, settings.baseURLs)
+        try order.add(source: source, settings.baseURLs, pipeline.ownName)
         if request.method == "DELETE" {
             guard mode != .soft else {
                 throw Problem(.malformedRequest, "DELETE removes at once; PURGE makes stale (`mode=soft`)")
@@ -24,7 +24,7 @@ extension Site {
     /// `POST /purge` with what to purge as JSON.
     func purge(_ request: ServerRequest) async throws(Problem) -> ServerResponse {
         try AdminToken.check(settings.adminToken, request.fields)
-        return try await purge(try PurgeOrder(json: request.body, settings.baseURLs))
+        return try await purge(try PurgeOrder(json: request.body, settings.baseURLs, pipeline.ownName))
     }
 
     private func purge(_ order: PurgeOrder) async throws(Problem) -> ServerResponse {
@@ -63,8 +63,12 @@ struct PurgeOrder: Sendable {
     ///
     /// Throws a 400 for everything else, so that a slip of the pen does not purge something else, or nothing.
     ///
-    /// - Parameter baseURLs: names with which sources may begin.
-    init(json bytes: [UInt8], _ baseURLs: BaseURLs = .none) throws(Problem) {
+    /// - Parameters:
+    ///   - baseURLs: names with which sources may begin.
+    ///   - own: the stored name of a text that names a program's own original, or the beginning of such names.
+    init(
+        json bytes: [UInt8], _ baseURLs: BaseURLs = .none, _ own: (String) -> String? = { _ in nil }
+    ) throws(Problem) {
         let value: JSONValue
         do throws(JSONParser.Malformed) { value = try JSONParser.parse(bytes) } catch { throw Self.bad("\(error)") }
         guard case .object(let members) = value else { throw Self.bad("it is no object") }
@@ -73,8 +77,10 @@ struct PurgeOrder: Sendable {
             case ("mode", .string("soft")): mode = mode == .variantsOnly ? mode : .soft
             case ("mode", .string("hard")): mode = mode == .variantsOnly ? mode : .hard
             case ("variantsOnly", .bool(let isSet)): if isSet { mode = .variantsOnly }
-            case ("sources", let value): for text in try Self.texts(value, member) { try add(source: text, baseURLs) }
-            case ("prefixes", let value): for text in try Self.texts(value, member) { try add(prefix: text, baseURLs) }
+            case ("sources", let value):
+                for text in try Self.texts(value, member) { try add(source: text, baseURLs, own) }
+            case ("prefixes", let value):
+                for text in try Self.texts(value, member) { try add(prefix: text, baseURLs, own) }
             case ("hosts", let value): for text in try Self.texts(value, member) { try add(host: text) }
             case ("tags", let value): tags.formUnion(try Self.texts(value, member))
             default:
@@ -109,7 +115,7 @@ struct PurgeOrder: Sendable {
     }
 
     /// - Parameter text: an http(s) URL, or `mask:` or `overlay:` and a name.
-    mutating func add(source text: String, _ baseURLs: BaseURLs) throws(Problem) {
+    mutating func add(source text: String, _ baseURLs: BaseURLs, _ own: (String) -> String?) throws(Problem) {
         if text.hasPrefix("mask:") {
             masks.insert(String(text.dropFirst(5)))
         } else if text.hasPrefix("overlay:") {
@@ -117,21 +123,27 @@ struct PurgeOrder: Sendable {
         } else {
             let source = try baseURLs.resolved(text)
             do throws(PipelineError) {
-                sources.insert(source.folder == nil ? try ImageSource.url(source.text).recordName() : source.text)
+                let known = source.folder == nil ? own(source.text) : source.text
+                let name = if let known { known } else { try ImageSource.url(source.text).recordName() }
+                sources.insert(name)
             } catch {
                 throw Problem(error)
             }
         }
     }
 
-    private mutating func add(prefix text: String, _ baseURLs: BaseURLs) throws(Problem) {
-        if let source = try? baseURLs.resolved(text), source.folder != nil {
-            prefixes.append(source.text)
+    private mutating func add(
+        prefix text: String, _ baseURLs: BaseURLs, _ own: (String) -> String?
+    ) throws(Problem) {
+        if let source = try? baseURLs.resolved(text), let name = source.folder == nil ? own(source.text) : source.text {
+            prefixes.append(name)
             return
         }
         // Anything else would be a path on this machine.
         guard ["http://", "https://"].contains(where: { text.lowercased().hasPrefix($0) }) else {
-            throw Problem(.invalidSource, "the prefix `\(text)` is no http(s) URL, and begins with no folder's name")
+            throw Problem(
+                .invalidSource, "the prefix `\(text)` is no http(s) URL, and begins with no folder's or provider's name"
+            )
         }
         do throws(PipelineError) { prefixes += try SourceSelection(prefix: text).prefixes } catch {
             throw Problem(error)

@@ -1,5 +1,6 @@
 import HTTPCaching
 public import PipelineCaching
+import PipelineFetching
 import PipelineSupport
 import Variants
 
@@ -33,6 +34,12 @@ extension ImagePipeline {
         _ selection: SourceSelection, mode: PurgeMode = .hard
     ) async throws(PipelineError) -> PurgeResult {
         try await purge(names: [], prefixes: selection.prefixes, mode: mode)
+    }
+
+    /// The stored name of an original that the program has itself, or the beginning of such names; nil for other texts.
+    package func ownName(_ text: String) -> String? {
+        let isScheme = text.hasSuffix(":") && admit.ownSchemes.contains(String(text.dropLast()))
+        return isScheme ? text : SourceURL(text, ofAny: admit.ownSchemes)?.normalised
     }
 
     package func purge(

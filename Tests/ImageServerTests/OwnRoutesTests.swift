@@ -162,6 +162,46 @@ import Variants
         }
     }
 
+    @Test func `a program's own originals have names in URLs and purges`() async throws {
+        struct Photos: OriginalProvider {
+            func original(_ path: String, unless version: String?) async throws -> ProvidedOriginal {
+                path == "none" ? .missing : .bytes(HitTests.Bench.sample("night-tiny.jpg"), maxAge: .seconds(60))
+            }
+        }
+        try await HitTests.with({ settings, configuration in
+            configuration.providers["photos"] = Photos()
+            settings.adminToken = AdminToken("0123456789abcdef0123456789abcdef")
+        }) { bench in
+            func ask(_ path: String, _ method: HTTPRequest.Method = .get, body: String = "") async throws -> Got {
+                var request = Self.request(path, method, [(.authorization, "Bearer 0123456789abcdef0123456789abcdef")])
+                if !body.isEmpty { request.headerFields[.contentType] = "application/json" }
+                let sent = AsyncStream<[UInt8]> { stream in
+                    stream.yield(Array(body.utf8))
+                    stream.finish()
+                }
+                return try await Self.got(await bench.site.respond(to: request, body: sent))
+            }
+            for name in ["photos:1", "photos%3A2026%2Fa", "PHOTOS:1"] {
+                let answer = try await ask("/variant/unsigned/thumbnail:20,png/" + name)
+                #expect(answer.status == 200 && answer.fields["content-type"] == ["image/png"], "\(name)")
+            }
+            #expect(try await ask("/variant/unsigned/png/photos:none").status == 404)
+            #expect(try await ask("/info/unsigned/photos:1").status == 200)
+            #expect(try await ask("/original/unsigned/photos:1").body == HitTests.Bench.sample("night-tiny.jpg"))
+            let removed = try await ask("/source/photos:1", .delete)
+            #expect(String(decoding: removed.body, as: UTF8.self).contains("\"records\":1"))
+            let orders: [(String, Int?)] = [("[\"photos:2026/\"]", 1), ("[\"photos:\"]", 1), ("[\"none:\"]", nil)]
+            for (order, count) in orders {
+                _ = try await ask("/variant/unsigned/thumbnail:20,png/photos:2")
+                let purged = try await ask("/purge", .post, body: "{\"prefixes\":\(order),\"mode\":\"hard\"}")
+                let text = String(decoding: purged.body, as: UTF8.self)
+                #expect(
+                    purged.status == (count == nil ? 400 : 200)
+                        && (count == nil || text.contains("\"records\":\(count ?? 0)")))
+            }
+        }
+    }
+
     @Test func `paths of variants have the mount point, a signature if there is a key, and are answered`() async throws
     {
         let key = try SigningKey(id: "k1", hex: "00112233445566778899aabbccddeeff")

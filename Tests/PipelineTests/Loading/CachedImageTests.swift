@@ -143,7 +143,8 @@ import Variants
             _ = bench.pipeline.cachedImage(for: request)
             let after = bench.pipeline.memoryStatistics
             #expect(after.variants.hits == before.variants.hits + 1 && after.records.hits == before.records.hits + 1)
-            _ = bench.pipeline.cachedImage(for: try Self.request("b"))
+            // A caller that gets nothing asks in full, which counts the miss.
+            _ = bench.pipeline.cachedImage(for: try Self.request("a", "thumbnail:21"))
             #expect(bench.pipeline.memoryStatistics.variants.misses == after.variants.misses)
         }
     }
