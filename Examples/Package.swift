@@ -15,6 +15,7 @@ let package = Package(
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "ImageServer", package: "image-pipeline"),
                 .product(name: "Pipeline", package: "image-pipeline"),
+                .product(name: "Variants", package: "image-pipeline"),
             ],
             path: "hummingbird")
     ]
