@@ -71,6 +71,9 @@ public final class LoopbackOrigin: Sendable {
     /// How many connections were accepted so far.
     public var connections: Int { state.withLock { $0.nextConnection } }
 
+    /// How many connections are open. One that hangs is until its client disconnects.
+    public var openConnections: Int { state.withLock { $0.descriptors.count } }
+
     /// Closes every connection and waits for all threads. Calling it again does nothing. The origin stays alive until
     /// then.
     public func stop() {
@@ -156,6 +159,8 @@ public final class LoopbackOrigin: Sendable {
                 var byte: UInt8 = 0
                 while recv(descriptor, &byte, 1, 0) > 0 {}
                 return false
+            case .wait(let gate):
+                gate.pass()
             }
         }
         return true

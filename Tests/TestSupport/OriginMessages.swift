@@ -58,6 +58,8 @@ public struct OriginReply: Sendable {
         case reset
         /// Send nothing more until the client disconnects or the origin is stopped.
         case hang
+        /// Send nothing more until the test opens the gate, which it must do before it stops the origin.
+        case wait(BlockingGate)
     }
 
     /// The actions, in order.

@@ -44,18 +44,21 @@ extension CommandTests {
             switch server {
             case .pipectl:
                 try await RunningServer.with { try await body(Mounted(port: $0.port, prefix: "")) }
-            case .hummingbird:
-                let folder = ScratchFolder()
-                let program = try HelperProgram([
-                    "env", "PORT=0", "LOOPBACK_ORIGINS=yes", "CACHE_FOLDER=" + folder("cache"), Server.application,
-                ])
-                defer { program.stop() }
-                let told = try #require(program.line(after: "listening on 127.0.0.1:"), "\(program.text)")
-                let port = try #require(Int(told.prefix { $0.isNumber }))
-                try await body(Mounted(port: port, prefix: "/images"))
-                program.terminate()
-                #expect(await program.end() == 0, "\(program.text)")
+            case .hummingbird: try await withApplication { try await body(Mounted(port: $0, prefix: "/images")) }
             }
+        }
+
+        /// Runs the application of Hummingbird; it must end in order.
+        static func withApplication(_ body: (_ port: Int) async throws -> Void) async throws {
+            let folder = ScratchFolder()
+            let program = try HelperProgram([
+                "env", "PORT=0", "LOOPBACK_ORIGINS=yes", "CACHE_FOLDER=" + folder("cache"), Server.application,
+            ])
+            defer { program.stop() }
+            let told = try #require(program.line(after: "listening on 127.0.0.1:"), "\(program.text)")
+            try await body(try #require(Int(told.prefix { $0.isNumber })))
+            program.terminate()
+            #expect(await program.end() == 0, "\(program.text)")
         }
 
         @Test(arguments: Server.built)
