@@ -132,6 +132,9 @@ let package = Package(
         .executableTarget(
             name: "masked-frames", dependencies: ["Pipeline", "Variants"],
             path: "samples/programs/MaskedFrames", packageAccess: false, swiftSettings: settings),
+        .executableTarget(
+            name: "scrolling-list", dependencies: ["Pipeline", "Variants"],
+            path: "samples/programs/ScrollingList", packageAccess: false, swiftSettings: settings),
         .executableTarget(name: "refused-calls", path: "Tests/RefusedCalls"),
         .target(name: "FaultyCalls", path: "Tests/FaultyCalls", linkerSettings: [.linkedLibrary("dl")]),
         .executableTarget(
