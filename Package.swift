@@ -135,6 +135,9 @@ let package = Package(
         .executableTarget(
             name: "scrolling-list", dependencies: ["Pipeline", "Variants"],
             path: "samples/programs/ScrollingList", packageAccess: false, swiftSettings: settings),
+        .executableTarget(
+            name: "job-worker", dependencies: ["Pipeline", "Variants"],
+            path: "samples/programs/JobWorker", packageAccess: false, swiftSettings: settings),
         .executableTarget(name: "refused-calls", path: "Tests/RefusedCalls"),
         .target(name: "FaultyCalls", path: "Tests/FaultyCalls", linkerSettings: [.linkedLibrary("dl")]),
         .executableTarget(

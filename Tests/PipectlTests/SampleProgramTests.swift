@@ -1,5 +1,7 @@
+import Synchronization
 import TestSupport
 import Testing
+import Variants
 
 @testable import pipectl
 
@@ -29,6 +31,45 @@ extension CommandTests {
             #expect(numbers["superseded"] == 988)
             #expect((24...263).contains(try #require(numbers["prefetched"])))
             #expect((251...275).contains(try #require(numbers["originals asked for"])))
+        }
+
+        @Test func `a worker tries again what may pass, and prints what does not`() async throws {
+            let folder = ScratchFolder()
+            let asked = Mutex<[String: Int]>([:])
+            let picture = try #require(ScratchFolder.bytes(at: Samples.original("night-tiny.jpg")))
+            let origin = try LoopbackOrigin { request in
+                let count = asked.withLock { asked in
+                    asked[request.path, default: 0] += 1
+                    return asked[request.path] ?? 0
+                }
+                return switch request.path {
+                case "/missing.jpg": .response(404)
+                case "/down.jpg": .response(503)
+                case "/flaky.jpg" where count < 3: .response(503)
+                default: .response(200, ["Content-Type": "image/jpeg"], body: picture)
+                }
+            }
+            defer { origin.stop() }
+            let jobs = ["fine", "flaky", "missing", "down"].map {
+                "\(origin.url("/\($0).jpg")) thumbnail:20,png \(folder($0))"
+            }
+            let good = folder.write(
+                (jobs[..<2] + ["\(Samples.original("grey.jpg")) thumbnail:20,png \(folder("grey"))"])
+                    .joined(separator: "\n"), to: "good")
+            let done = try await Self.run("job-worker", input: good, folder)
+            #expect(done.exit == 0 && done.lines.count == 3, "\(done.text)\(done.errors)")
+            for name in ["fine", "flaky", "grey"] {
+                #expect(try ImageHeader.probe(try #require(folder.bytes(name))).width == 20)
+            }
+            #expect(asked.withLock { $0["/flaky.jpg"] } == 3)
+
+            let bad = folder.write((jobs[2...] + ["half"]).joined(separator: "\n") + "\n", to: "bad")
+            let dead = try await Self.run("job-worker", input: bad, folder)
+            #expect(dead.exit == 1 && dead.lines.count == 3, "\(dead.text)\(dead.errors)")
+            #expect(dead.lines.allSatisfy { $0.hasPrefix("dead: ") })
+            #expect(
+                dead.text.contains("404") && dead.text.contains("503") && dead.text.contains("SOURCE RECIPE OUTPUT"))
+            #expect(asked.withLock { $0["/missing.jpg"] } == 1 && asked.withLock { $0["/down.jpg"] } == 5)
         }
     }
 }
