@@ -101,7 +101,8 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         public static let cancelled = Code("cancelled", 130, 503, "the caller cancelled the request")
 
         /// Whether the same request may succeed later without anything being changed: what a queue of jobs tries again. After
-        /// `overloaded` and `rateLimited` not before `retryAfter`.
+        /// `overloaded` and `rateLimited` not before `retryAfter`; a pipeline answers with some failures of origins for
+        /// `CachingConfiguration.errorMaxAge` seconds without asking again.
         public var isTransient: Bool {
             let transient: [Code] = [
                 .fetchFailed, .fetchTimedOut, .renderDeadline, .workersUnavailable, .cacheUnavailable, .overloaded,

@@ -7,7 +7,7 @@ package import PipelineSupport
 /// like the answer of an origin: stored, shared by all who want it, fresh for `maxAge`, and asked for again by version. Any
 /// task may call at any time; the pipeline cancels the task once no request waits for the original.
 public protocol OriginalProvider: Sendable {
-    /// The original under a path, the text after `NAME:` as the request has it.
+    /// The original under a path, the text after `NAME:` (or `NAME://`, which is the same) as the request has it.
     ///
     /// - Parameter version: of the stored original, if there is one; answer `.unchanged` if it still holds.
     /// - Throws: anything. The request fails with `fetchFailed` and this as its cause, unless a stale original may answer.

@@ -20,8 +20,9 @@ struct LoadWorker {
             problems += schedule.map { "seed \(seed): \($0)" }
         }
         let after = (threads: count("/proc/self/task"), descriptors: count("/proc/self/fd"))
-        // The pool of tasks has a thread for each processor, and makes them when it needs them.
-        if after.threads > before.threads + Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) {
+        // Tasks of each urgency run on a thread for each processor, made when they are needed. A pipeline that left a thread would
+        // leave one for each seed.
+        if after.threads > before.threads + 4 * Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) {
             problems.append("\(before.threads) threads became \(after.threads)")
         }
         if after.descriptors > before.descriptors {

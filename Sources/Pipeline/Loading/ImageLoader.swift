@@ -9,6 +9,15 @@ public final class ImageLoader: Sendable {
         var queue: LoaderQueue
         var loads: [LoaderQueue.Member: LoadTask] = [:]
         var next: LoaderQueue.Member = 0
+        /// Loads that were cancelled while others had their place: their work goes on for as long as those want it, since one
+        /// that has just begun may not have joined it yet.
+        var left: [LoaderQueue.Member: [LoadTask]] = [:]
+
+        /// Removes those whose place is gone.
+        mutating func unneeded() -> [LoadTask] {
+            let gone = left.keys.filter { !queue.holds($0) }
+            return gone.flatMap { left.removeValue(forKey: $0) ?? [] }
+        }
     }
 
     private let pipeline: ImagePipeline
@@ -51,12 +60,13 @@ public final class ImageLoader: Sendable {
 
     /// Cancels every load, prefetches included. New ones may be added at once.
     public func cancelAll() {
-        let loads = state.withLock { state in
+        let (loads, unneeded) = state.withLock { state in
             state.queue.removeAll()
             defer { state.loads = [:] }
-            return Array(state.loads.values)
+            return (Array(state.loads.values), state.unneeded())
         }
         for load in loads { load.cancel() }
+        for load in unneeded { load.cancelWork() }
     }
 
     /// What it has to do and has done.
@@ -64,14 +74,16 @@ public final class ImageLoader: Sendable {
 
     private func add(_ request: ImageRequest, isPrefetch: Bool) -> LoadTask {
         let key = LoadKey(request)
-        let (load, added, superseded) = state.withLock { state in
+        let (load, added, superseded, unneeded) = state.withLock { state in
             state.next += 1
             let member = state.next
             let load = LoadTask(request) { [self] in end(member) }
             let added = state.queue.add(member, key, isPrefetch: isPrefetch)
             state.loads[member] = load
-            return (load, added, added.superseded.compactMap { state.loads.removeValue(forKey: $0) })
+            let superseded = added.superseded.compactMap { state.loads.removeValue(forKey: $0) }
+            return (load, added, superseded, state.unneeded())
         }
+        for old in unneeded { old.cancelWork() }
         for old in superseded {
             let goesOn = old.request.finishWhenAbandoned
             let error = PipelineError(.superseded, "\(old.request.source.displayName): a newer load took its place")
@@ -82,12 +94,17 @@ public final class ImageLoader: Sendable {
         return load
     }
 
-    private func end(_ member: LoaderQueue.Member) {
-        state.withLock { state in
-            state.loads[member] = nil
-            state.queue.end(member)
+    /// - Returns: whether others have the load's place, so that its work goes on.
+    private func end(_ member: LoaderQueue.Member) -> Bool {
+        let (isShared, unneeded) = state.withLock { state -> (Bool, [LoadTask]) in
+            let load = state.loads.removeValue(forKey: member)
+            guard let end = state.queue.end(member) else { return (false, []) }
+            if end.isShared, let load { state.left[end.place, default: []].append(load) }
+            return (end.isShared, state.unneeded())
         }
+        for load in unneeded { load.cancelWork() }
         beginNext()
+        return isShared
     }
 
     private func beginNext() {

@@ -31,8 +31,8 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
         var leftEarly: Set<UInt64> = []
         /// Readers of events that have not left.
         var readers = 0
-        /// Called once, when it has ended.
-        var onEnd: (@Sendable () -> Void)?
+        /// Called once, when it has ended; returns whether its work goes on.
+        var onEnd: (@Sendable () -> Bool)?
 
         /// Removes the waiters that have something to do.
         mutating func due() -> [Waiter] {
@@ -48,7 +48,7 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
     /// The trace of the task that asked for it: another one may let it begin.
     private let trace = InstrumentationContext.current
 
-    init(_ request: ImageRequest, onEnd: (@Sendable () -> Void)? = nil) {
+    init(_ request: ImageRequest, onEnd: (@Sendable () -> Bool)? = nil) {
         self.request = request
         state = Mutex(State(priority: request.priority, onEnd: onEnd))
     }
@@ -85,7 +85,8 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
     }
 
     /// What happens in the load, for one more reader, which begins with `cached` and the last `progress` if there were any,
-    /// and ends after `finished`. A reader that is slow misses `progress` alone.
+    /// and ends after `finished`. A reader that is slow misses `progress` alone. One that stops reading leaves the load as it is:
+    /// `cancel()` ends it.
     public var events: LoadEvents { LoadEvents(task: self) }
 
     /// What is known of the load now.
@@ -117,18 +118,20 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
     /// - Returns: whether it had neither begun nor ended.
     @discardableResult
     func end(_ error: PipelineError, leavesWork: Bool = false) -> Bool {
-        typealias Ended = (task: Task<Void, Never>?, due: [Waiter], onEnd: (@Sendable () -> Void)?)
+        typealias Ended = (hasBegun: Bool, due: [Waiter], onEnd: (@Sendable () -> Bool)?)
         let ended = state.withLock { state -> Ended? in
             guard state.history.end(error, at: .now) else { return nil }
-            defer { (state.task, state.onEnd) = (nil, nil) }
-            return (state.task, state.due(), state.onEnd)
+            return (state.task != nil, state.due(), state.onEnd.take())
         }
         guard let ended else { return false }
-        if !leavesWork { ended.task?.cancel() }
         for waiter in ended.due { waiter.continuation.resume() }
-        ended.onEnd?()
-        return ended.task == nil
+        let goesOn = ended.onEnd?() ?? false
+        if !leavesWork, !goesOn { cancelWork() }
+        return !ended.hasBegun
     }
+
+    /// Cancels work that went on.
+    func cancelWork() { state.withLock { $0.task.take() }?.cancel() }
 
     /// How many tasks wait for something of it now.
     var waiting: Int { state.withLock { $0.waiters.count } }
@@ -147,6 +150,8 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
                 state.hasBegun = true
                 return state.history.status.result == nil ? state.priority : nil
             }
+            // Its task ends with it, whatever became of the load.
+            defer { state.withLock { $0.task = nil } }
             guard let priority else { return }
             var request = request
             request.priority = priority
@@ -164,14 +169,13 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
     }
 
     private func take(_ event: LoadEvent) {
-        let (due, onEnd) = state.withLock { state -> ([Waiter], (@Sendable () -> Void)?) in
+        let (due, onEnd) = state.withLock { state -> ([Waiter], (@Sendable () -> Bool)?) in
             guard state.history.take(event, at: .now) else { return ([], nil) }
             guard case .finished = event else { return (state.due(), nil) }
-            defer { (state.task, state.onEnd) = (nil, nil) }
-            return (state.due(), state.onEnd)
+            return (state.due(), state.onEnd.take())
         }
         for waiter in due { waiter.continuation.resume() }
-        onEnd?()
+        _ = onEnd?()
     }
 
     // MARK: Waiting for it

@@ -117,13 +117,19 @@ struct LoaderQueue: Sendable {
     }
 
     /// A load has ended.
-    mutating func end(_ member: Member) {
-        guard let id = owners.removeValue(forKey: member) else { return }
+    ///
+    /// - Returns: its place, and whether others have that too; nil if it had none.
+    @discardableResult
+    mutating func end(_ member: Member) -> (place: Member, isShared: Bool)? {
+        guard let id = owners.removeValue(forKey: member) else { return nil }
         change(id) { place in
             place.loads.remove(member)
             place.prefetches.remove(member)
         }
+        return (id, holds(id))
     }
+
+    func holds(_ place: Member) -> Bool { places[place] != nil }
 
     /// All loads have ended.
     mutating func removeAll() {

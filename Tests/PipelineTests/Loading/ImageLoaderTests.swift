@@ -84,6 +84,42 @@ import Variants
         }
     }
 
+    @Test(arguments: 0..<20) func `a load that has just joined keeps the fetch when the other one is cancelled`(
+        _ round: Int
+    ) async throws {
+        let door = Door()
+        try await withCache { _ in
+            await door.pass()
+            return Self.picture()
+        } _: { bench in
+            let loader = ImageLoader(bench.pipeline, Self.configuration())
+            let soon = loader.prefetch([try Self.request("a")])
+            await door.arrivals(1)
+            let load = loader.load(try Self.request("a"))
+            soon[0].cancel()
+            #expect(await Self.code(soon[0]) == .cancelled)
+            door.open()
+            #expect(await Self.code(load) == nil)
+            #expect(bench.count == 1)
+        }
+    }
+
+    @Test func `work that went on for another load ends with that one`() async throws {
+        let door = Door()
+        try await withCache { _ in
+            await door.pass()
+            return Self.picture()
+        } _: { bench in
+            let loader = ImageLoader(bench.pipeline, Self.configuration())
+            let loads = try (0..<3).map { _ in loader.load(try Self.request("a")) }
+            await door.arrivals(1)
+            for load in loads { load.cancel() }
+            await waitOrRecord { bench.pipeline.fetches.waiting > 0 }
+            #expect(loader.statistics.running == 0)
+            door.open()
+        }
+    }
+
     @Test func `cancelAll begins nothing that waits`() async throws {
         let door = Door()
         try await withCache { _ in
