@@ -9,7 +9,7 @@ extension Site {
     func purge(_ source: String, _ mode: PurgeMode?, _ request: ServerRequest) async throws(Problem) -> ServerResponse {
         try AdminToken.check(settings.adminToken, request.fields)
         var order = PurgeOrder()
-        try order.add(source: source, settings.baseURLs, pipeline.ownName)
+        try order.add(source: source, settings.baseURLs, pipeline.ownName(_:isPrefix:))
         if request.method == "DELETE" {
             guard mode != .soft else {
                 throw Problem(.malformedRequest, "DELETE removes at once; PURGE makes stale (`mode=soft`)")
@@ -24,7 +24,7 @@ extension Site {
     /// `POST /purge` with what to purge as JSON.
     func purge(_ request: ServerRequest) async throws(Problem) -> ServerResponse {
         try AdminToken.check(settings.adminToken, request.fields)
-        return try await purge(try PurgeOrder(json: request.body, settings.baseURLs, pipeline.ownName))
+        return try await purge(try PurgeOrder(json: request.body, settings.baseURLs, pipeline.ownName(_:isPrefix:)))
     }
 
     private func purge(_ order: PurgeOrder) async throws(Problem) -> ServerResponse {
@@ -67,7 +67,7 @@ struct PurgeOrder: Sendable {
     ///   - baseURLs: names with which sources may begin.
     ///   - own: the stored name of a text that names a program's own original, or the beginning of such names.
     init(
-        json bytes: [UInt8], _ baseURLs: BaseURLs = .none, _ own: (String) -> String? = { _ in nil }
+        json bytes: [UInt8], _ baseURLs: BaseURLs = .none, _ own: (String, Bool) -> String? = { _, _ in nil }
     ) throws(Problem) {
         let value: JSONValue
         do throws(JSONParser.Malformed) { value = try JSONParser.parse(bytes) } catch { throw Self.bad("\(error)") }
@@ -115,7 +115,7 @@ struct PurgeOrder: Sendable {
     }
 
     /// - Parameter text: an http(s) URL, or `mask:` or `overlay:` and a name.
-    mutating func add(source text: String, _ baseURLs: BaseURLs, _ own: (String) -> String?) throws(Problem) {
+    mutating func add(source text: String, _ baseURLs: BaseURLs, _ own: (String, Bool) -> String?) throws(Problem) {
         if text.hasPrefix("mask:") {
             masks.insert(String(text.dropFirst(5)))
         } else if text.hasPrefix("overlay:") {
@@ -123,7 +123,7 @@ struct PurgeOrder: Sendable {
         } else {
             let source = try baseURLs.resolved(text)
             do throws(PipelineError) {
-                let known = source.folder == nil ? own(source.text) : source.text
+                let known = source.folder == nil ? own(source.text, false) : source.text
                 let name = if let known { known } else { try ImageSource.url(source.text).recordName() }
                 sources.insert(name)
             } catch {
@@ -133,9 +133,11 @@ struct PurgeOrder: Sendable {
     }
 
     private mutating func add(
-        prefix text: String, _ baseURLs: BaseURLs, _ own: (String) -> String?
+        prefix text: String, _ baseURLs: BaseURLs, _ own: (String, Bool) -> String?
     ) throws(Problem) {
-        if let source = try? baseURLs.resolved(text), let name = source.folder == nil ? own(source.text) : source.text {
+        if let source = try? baseURLs.resolved(text),
+            let name = source.folder == nil ? own(source.text, true) : source.text
+        {
             prefixes.append(name)
             return
         }

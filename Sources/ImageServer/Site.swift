@@ -170,6 +170,11 @@ public struct Site: Sendable {
         guard source.text != text || !text.lowercased().hasPrefix("s3:") || pipeline.admitsListedSourcesOnly else {
             throw Problem(.sourceRefused, "buckets are served once `sources.allow` names them, or as a base URL")
         }
+        // Nor does a list of hosts that clients may name admit the program's own originals.
+        guard source.folder != nil || !pipeline.admitsListedSourcesOnly || pipeline.ownName(source.text) == nil else {
+            throw Problem(
+                .sourceRefused, "where `sources.allow` is set, the application's own paths alone show its originals")
+        }
         return source
     }
 
@@ -287,7 +292,8 @@ public struct Site: Sendable {
     ///   - told: a `Cache-Control` in place of the one that follows from the original.
     ///   - naming: the fields that name the source; is passed the picture, and what it varies by.
     func answer(
-        _ asked: ImageRequest, to request: ServerRequest, isNegotiated: Bool, told: String?, expiry: Double? = nil,
+        _ asked: ImageRequest, to request: ServerRequest, isNegotiated: Bool, told: String?, isOwnRoute: Bool = false,
+        expiry: Double? = nil,
         naming: (ImageResponse, _ varying: [String]) -> [HeaderField]
     ) async throws(Problem) -> ServerResponse {
         let image: ImageResponse
@@ -295,8 +301,8 @@ public struct Site: Sendable {
         let varying = VariantAnswer.varying(
             original: image.record.response.fields, forwarded: settings.forwarded, isNegotiated: isNegotiated)
         let answer = VariantAnswer.response(
-            image, varying: varying, naming: naming(image, varying), caching: caching, told: told, expiry: expiry,
-            now: now())
+            image, varying: varying, naming: naming(image, varying), caching: caching, told: told,
+            isOwnRoute: isOwnRoute, expiry: expiry, now: now())
         return ConditionalAnswer.response(
             answer, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
     }

@@ -11,11 +11,13 @@ enum VariantAnswer {
     ///   - varying: request fields that this answer depended on, as `Vary` names them.
     ///   - naming: fields that name the source, tags included.
     ///   - told: a `Cache-Control` in place of the one that follows from the original.
+    ///   - isOwnRoute: whether the path is the program's: what its caches may not store is the client's alone, since no field
+    ///     of the client's request need say so.
     ///   - expiry: Unix seconds from which the URL is refused, so that no cache in front keeps the answer for longer.
     ///   - now: Unix seconds.
     static func response(
         _ image: ImageResponse, varying: [String], naming: [HeaderField] = [], caching: CachingConfiguration,
-        told: String? = nil, expiry: Double? = nil, now: Double
+        told: String? = nil, isOwnRoute: Bool = false, expiry: Double? = nil, now: Double
     ) -> ServerResponse {
         let handling = Self.handling(of: image, caching: caching, now: now).fieldValue()
         var fields = [
@@ -31,8 +33,12 @@ enum VariantAnswer {
             ? "no-store"
             : DerivedFreshness.cacheControl(
                 of: image.record.response, isStale: image.isStale, now: now, configuration: caching)
-        // What shared caches may not store is not offered to them.
-        if let told, image.isStorable, !control.hasPrefix("no-store"), !control.hasPrefix("private") { control = told }
+        // What shared caches may not store is not offered to them, whether the origin says so or the program.
+        let isClosed = control.hasPrefix("no-store") || control.hasPrefix("private")
+        if let told, forbidsSharing(told) ? !control.hasPrefix("no-store") : image.isStorable && !isClosed {
+            control = told
+        }
+        if isOwnRoute, !image.isStorable, !forbidsSharing(control) { control = "private, " + control }
         fields += [
             HeaderField("Cache-Control", expiry.map { cut(control, to: $0 - now) } ?? control),
             HeaderField("Accept-Ranges", "bytes"),
@@ -49,6 +55,11 @@ enum VariantAnswer {
             HeaderField("Date", HTTPDate.text(unixSeconds: Int(now))),
         ]
         return ServerResponse(status: 200, fields: fields, body: image.bytes, note: handling)
+    }
+
+    private static func forbidsSharing(_ control: String) -> Bool {
+        let control = CacheControl(fields: [HeaderField("Cache-Control", control)])
+        return control.has("private") || control.has("no-store")
     }
 
     /// A `Cache-Control` whose answer is not used after so many seconds, stale or not.

@@ -1,4 +1,3 @@
-import PipelineFetching
 import Variants
 
 extension ImagePipeline {
@@ -15,8 +14,7 @@ extension ImagePipeline {
     /// - Throws: `invalidRecipe` if the recipe does not parse, before anything is looked up or fetched; otherwise what
     ///   `respond(to:)` throws.
     public func image(for source: String, recipe: String? = nil) async throws(PipelineError) -> ImageResponse {
-        let isOwn = SourceURL(source, ofAny: admit.ownSchemes) != nil
-        var request = ImageRequest(isOwn ? .url(source) : ImageSource(source))
+        var request = ImageRequest(ImageSource(source))
         if let recipe {
             do throws(RecipeError) {
                 request.recipe = try Recipe(recipe)

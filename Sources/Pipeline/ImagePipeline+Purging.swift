@@ -36,9 +36,11 @@ extension ImagePipeline {
         try await purge(names: [], prefixes: selection.prefixes, mode: mode)
     }
 
-    /// The stored name of an original that the program has itself, or the beginning of such names; nil for other texts.
-    package func ownName(_ text: String) -> String? {
-        let isScheme = text.hasSuffix(":") && admit.ownSchemes.contains(String(text.dropLast()))
+    /// The stored name of an original that the program has itself; nil for other texts.
+    ///
+    /// - Parameter isPrefix: whether the beginning of such names will do, `photos:` alone too.
+    package func ownName(_ text: String, isPrefix: Bool = false) -> String? {
+        let isScheme = isPrefix && text.hasSuffix(":") && admit.ownSchemes.contains(String(text.dropLast()))
         return isScheme ? text : SourceURL(text, ofAny: admit.ownSchemes)?.normalised
     }
 

@@ -50,6 +50,14 @@ public enum ImageSource: Sendable, Hashable {
         self = !scheme.isEmpty && text.utf8.dropFirst(scheme.count).starts(with: "://".utf8) ? .url(text) : .file(text)
     }
 
+    /// The URL or path; nil for bytes.
+    var text: String? {
+        switch self {
+        case .url(let text), .file(let text): text
+        case .bytes: nil
+        }
+    }
+
     /// Its name in messages, without credentials.
     var displayName: String {
         switch self {

@@ -71,8 +71,8 @@ public struct PipelineConfiguration: Sendable {
     /// which are one. One for `http`, `https`, `s3` or `file` takes the place of the built-in one, and decides for itself which
     /// addresses to connect to. `id` and `bytes` are never asked for. None by default.
     public var transports: [String: any Transport] = [:]
-    /// Originals that the program has itself, by the name before the colon of their sources: `photos` for `photos:42`. None by
-    /// default. A name is a scheme, in lower case; `http`, `https`, `s3`, `file`, `id` and `bytes` are taken.
+    /// Originals that the program has itself, by the name before the colon of their sources: `photos` for `photos:42`, which
+    /// then means no file of that name (`./photos:42` does). None by default. A name is a scheme, in lower case; `http`, `https`, `s3`, `file`, `id` and `bytes` are taken.
     public var providers: [String: any OriginalProvider] = [:]
     /// Replaces the renderer, whatever `isolation` says.
     package var renderer: (any Rendering)?

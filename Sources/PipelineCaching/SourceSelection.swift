@@ -5,8 +5,8 @@ public struct SourceSelection: Sendable, Hashable {
     /// Every selected name starts with one of these, compared byte by byte; there are no wildcards.
     public let prefixes: [String]
 
-    /// Selects every name that starts with one of these; empty prefixes are ignored.
-    package init(prefixes: [String]) { self.prefixes = prefixes.filter { !$0.isEmpty } }
+    /// Selects every stored name that starts with one of these, such as `photos:2026/`; empty prefixes are ignored.
+    public init(prefixes: [String]) { self.prefixes = prefixes.filter { !$0.isEmpty } }
 
     /// Selects the http and https URLs of a host, on any port. An IPv6 address is passed without brackets.
     package init(normalisedHost host: String) {

@@ -65,15 +65,8 @@ package struct ProviderTransport: Transport {
     ) async throws(FetchError) -> FetchedResponse {
         guard request.method == "GET" else { return FetchedResponse(to: request, status: 405) }
         let began = SystemClock.unix.seconds
-        let known = request.fields.first("if-none-match").flatMap(Self.version)
-        let given: ProvidedOriginal
-        do { given = try await asked(request.url, known) } catch {
-            if let error = error as? FetchError { throw error }
-            if Task.isCancelled { throw FetchError(.cancelled, request.url, "cancelled") }
-            var failure = FetchError(.transport, request.url, "its provider failed: \(error)")
-            failure.cause = error
-            throw failure
-        }
+        let known = request.hasForeignCondition ? nil : request.fields.first("if-none-match").flatMap(Self.version)
+        let given = try await asked(request.url, known)
         var response = FetchedResponse(to: request)
         response.requestTime = began
         response.milliseconds = (response.responseTime - began) * 1_000
@@ -102,19 +95,34 @@ package struct ProviderTransport: Transport {
         return response
     }
 
-    /// What the provider answers within `totalSeconds`.
-    private func asked(_ url: SourceURL, _ version: String?) async throws -> ProvidedOriginal {
-        let seconds = configuration.totalSeconds
-        return try await withThrowingTaskGroup { group in
-            group.addTask { [provider] in try await provider.original(url.path, unless: version) }
-            group.addTask { () -> ProvidedOriginal in
-                try await Task.sleep(for: .seconds(seconds))
-                throw FetchError(.timeout, url, "its provider took longer than \(seconds) s (fetch.totalSeconds)")
-            }
-            defer { group.cancelAll() }
-            // There are two.
-            return try await group.next()!
+    /// What the provider answers within `totalSeconds`. One that does not heed its cancellation is not waited for.
+    private func asked(_ url: SourceURL, _ version: String?) async throws(FetchError) -> ProvidedOriginal {
+        let (answers, answer) = AsyncStream<Result<ProvidedOriginal, any Error>?>.makeStream()
+        let call = Task { [provider] in
+            answer.yield(await Result { try await provider.original(url.path, unless: version) })
         }
+        let seconds = min(max(0, configuration.totalSeconds), 1e9)
+        let clock = Task {
+            try await Task.sleep(for: .seconds(seconds))
+            answer.yield(nil)
+        }
+        defer {
+            call.cancel()
+            clock.cancel()
+        }
+        for await result in answers {
+            switch result {
+            case .success(let original)?: return original
+            case nil:
+                throw FetchError(.timeout, url, "its provider took longer than \(seconds) s (fetch.totalSeconds)")
+            case .failure(let error)?:
+                if Task.isCancelled { break }
+                var failure = FetchError(.transport, url, "its provider failed: \(error)")
+                failure.cause = error
+                throw failure
+            }
+        }
+        throw FetchError(.cancelled, url, "cancelled")
     }
 
     /// Copies a file as a body that arrives is written: beyond `spoolBytes` into a file of the cache's own, since the tiers
@@ -139,8 +147,12 @@ package struct ProviderTransport: Transport {
                 body.file == nil ? body.bytes : [], body.file, body.digest
             )
         } catch {
-            throw FetchError(
-                error.isTooLarge ? .tooLarge : .transport, request.url, "its provider's file: \(error.message)")
+            // Clients see the first message, and do not learn paths.
+            var failure = FetchError(
+                error.isTooLarge ? .tooLarge : .transport, request.url,
+                error.isTooLarge ? "it is longer than limits.bytes, \(limit)" : "its provider's file: \(error.message)")
+            failure.logged = error.message
+            throw failure
         }
     }
 

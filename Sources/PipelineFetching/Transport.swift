@@ -60,6 +60,8 @@ public struct FetchRequest: Sendable, Hashable {
     /// Whether redirects are followed; if not, they come back as values like any other status. Default true.
     package var followsRedirects = true
     package var acceptsFile = false
+    /// Whether its conditions are those of a client, and not made of what is stored. Default false.
+    package var hasForeignCondition = false
     /// Called with interim responses (1xx except 100 and 101) as they arrive. Default nil.
     package var onInterim: InterimObserver?
     /// What to sign the request with; nil, the default, for nothing.

@@ -117,6 +117,55 @@ import Variants
         }
     }
 
+    @Test func `what a program keeps from shared caches, or the pipeline may not store, is never offered to them`()
+        async throws
+    {
+        func control(
+            _ bench: HitTests.Bench, _ name: String, _ told: String?, _ change: (inout ImageRequest) -> Void = { _ in }
+        ) async throws -> String? {
+            var image = try Self.image(bench, "thumbnail:20,png", name)
+            change(&image)
+            let got = try await Self.got(
+                await bench.site.respond(to: Self.request("/x", .get, []), with: image, cacheControl: told))
+            return got.fields["cache-control"]?.joined(separator: "|")
+        }
+        try await HitTests.with({ _, configuration in
+            configuration.willStore = { !$0.source.hasSuffix("/vetoed") }
+        }) { bench in
+            let closed = try await control(bench, "/vetoed", "private, no-store")
+            #expect(closed == "private, no-store")
+            #expect(try await control(bench, "/vetoed", "max-age=5")?.hasPrefix("private, max-age=") == true)
+            let credentials: (inout ImageRequest) -> Void = { $0.fields = [HeaderField("Authorization", "Bearer a")] }
+            #expect(try await control(bench, "/a", nil, credentials)?.hasPrefix("private, max-age=") == true)
+            #expect(try await control(bench, "/a", "private, max-age=5") == "private, max-age=5")
+            bench.answer.fields.withLock { $0 = [("Cache-Control", "private, max-age=3600")] }
+            #expect(try await control(bench, "/b", "no-store") == "no-store")
+            bench.answer.fields.withLock { $0 = [("Cache-Control", "no-store")] }
+            #expect(try await control(bench, "/c", "private, max-age=5") == "no-store")
+        }
+    }
+
+    @Test func `a list of sources that clients may name admits no provider, and own paths show it`() async throws {
+        struct Photos: OriginalProvider {
+            func original(_ path: String, unless version: String?) async throws -> ProvidedOriginal {
+                .bytes(HitTests.Bench.sample("night-tiny.jpg"))
+            }
+        }
+        try await HitTests.with({ _, configuration in
+            configuration.providers["photos"] = Photos()
+            configuration.fetch.sources.allow = [try! HostPattern("example.org")]
+        }) { bench in
+            for route in ["variant/unsigned/png", "original/unsigned", "info/unsigned"] {
+                let refused = try await Self.got(
+                    await bench.site.respond(to: Self.request("/\(route)/photos:42", .get, [])))
+                #expect(refused.status == 403, "\(route)")
+            }
+            let image = ImageRequest(.url("photos:42"), recipe: try Recipe("thumbnail:20,png"))
+            let shown = try await Self.got(await bench.site.respond(to: Self.request("/x", .get, []), with: image))
+            #expect(shown.status == 200)
+        }
+    }
+
     @Test func `an original is a picture too, and formats that the program chose are not negotiated`() async throws {
         try await HitTests.with { bench in
             let original = try await Self.got(
@@ -191,6 +240,7 @@ import Variants
             let removed = try await ask("/source/photos:1", .delete)
             #expect(String(decoding: removed.body, as: UTF8.self).contains("\"records\":1"))
             // The second one has the 404 of `photos:none` too.
+            #expect(try await ask("/source/photos:", .delete).status == 400)
             let orders: [(String, Int?)] = [("[\"photos:2026/\"]", 1), ("[\"photos:\"]", 2), ("[\"none:\"]", nil)]
             for (order, count) in orders {
                 _ = try await ask("/variant/unsigned/thumbnail:20,png/photos:2")

@@ -11,7 +11,8 @@ extension Site {
     /// - Parameters:
     ///   - request: GET or HEAD; its path says nothing.
     ///   - image: what the answer is made of; its own fields and policy go before those that the site would set.
-    ///   - cacheControl: in place of what follows from the original, unless that forbids shared caches to store it.
+    ///   - cacheControl: in place of what follows from the original. What that keeps from shared caches is not offered to them,
+    ///     but `private` and `no-store` here always hold. What the pipeline may not store is `private`.
     ///   - client: the client's address, for `ServerConfiguration.rate`.
     public func respond(
         to request: HTTPRequest, with image: ImageRequest, cacheControl: String? = nil, client: String? = nil
@@ -49,7 +50,9 @@ extension Site {
             if isNegotiated {
                 asked.negotiated = Negotiation.formats(accept: request.combined("accept"), among: settings.formats)
             }
-            return try await answer(asked, to: request, isNegotiated: isNegotiated, told: cacheControl) { image, _ in
+            return try await answer(
+                asked, to: request, isNegotiated: isNegotiated, told: cacheControl, isOwnRoute: true
+            ) { image, _ in
                 settings.tags.fields(of: image.record)
             }
         } catch {

@@ -183,7 +183,7 @@ struct AdmitStage: Sendable {
     func identify(
         _ request: ImageRequest, digest: String? = nil
     ) throws(PipelineError) -> (SourceURL, source: String, displayName: String) {
-        guard case .url(let text) = request.source,
+        guard let text = request.source.text,
             let url = request.folder?.url(of: text) ?? SourceURL(text, ofAny: ownSchemes)
         else {
             let (url, source, displayName) = try Self.identify(request, digest: digest)

@@ -65,6 +65,7 @@ extension FetchStage {
         var asked = FetchRequest(url: admitted.url, fields: fields)
         asked.followsRedirects = admitted.followsRedirects
         asked.acceptsFile = tiers.takesFiles(admitted.request.storage)
+        asked.hasForeignCondition = finding.record == nil && !admitted.conditions.isEmpty
         asked.onInterim = admitted.onInterim
         asked.method = admitted.method
         asked.body = admitted.body

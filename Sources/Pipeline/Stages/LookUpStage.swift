@@ -78,7 +78,9 @@ package struct LookUpStage: Sendable {
             let decision = Reuse.decision(
                 stored: record.response, now: now(), policy: .cacheOnly, configuration: caching)
             guard decision == .fresh || decision == .stale else { return nil }
-            shown.verdict = .reuse(isStale: decision == .stale)
+            // Of the future: its age is unknown.
+            let isUnknown = record.response.responseTime > now() + Self.clockTolerance
+            shown.verdict = .reuse(isStale: decision == .stale || isUnknown)
         case .reuse, .missing, .unavailable: return nil
         }
         return shown.reusable

@@ -131,7 +131,9 @@ private final class Photos: OriginalProvider, TransportBench {
             try photos.store(sample("originals/meadow-small.jpg"), as: "42")
             let changed = try await pipeline.respond(to: request)
             #expect(changed.outcome == .rendered && changed.digest != first.digest)
-            #expect(try await pipeline.purge(.url("photos:42")).sources == 1)
+            #expect(try await pipeline.purge(ImageSource("photos:42")).sources == 1)
+            #expect(try await pipeline.respond(to: request).outcome == .rendered)
+            #expect(try await pipeline.purge(SourceSelection(prefixes: ["photos:"])).sources == 1)
             #expect(try await pipeline.respond(to: request).outcome == .rendered)
             #expect(photos.asked.last == .some(nil))
             let tag = "src-" + sha256Hex(Array("photos:42".utf8)).prefix(16)
@@ -254,6 +256,52 @@ private final class Photos: OriginalProvider, TransportBench {
                 #expect(answer.outcome == .rendered)
             }
             #expect(photos.asked == [nil, nil] && seen.withLock { $0 } == ["photos:42", "photos:42"])
+        }
+    }
+
+    @Test
+    func
+        `one that does not heed its cancellation is not waited for, and nothing it throws is taken for the pipeline's own`()
+        async throws
+    {
+        struct Deaf: OriginalProvider {
+            let door: Door
+            func original(_ path: String, unless version: String?) async throws -> ProvidedOriginal {
+                if path == "error" { throw FetchError(.missing, "SELECT 1") }
+                await door.pass()
+                return .missing
+            }
+        }
+        let door = Door()
+        var configuration = PipelineConfiguration()
+        configuration.providers["deaf"] = Deaf(door: door)
+        let patient = try ImagePipeline(configuration)
+        let wrapped = await Self.failure { () async throws(PipelineError) in
+            try await patient.image(for: "deaf:error")
+        }
+        #expect(wrapped?.code == .fetchFailed && (wrapped?.cause as? FetchError)?.code == .missing)
+        configuration.fetch.totalSeconds = 0.05
+        let pipeline = try ImagePipeline(configuration)
+        let late = await Self.failure { () async throws(PipelineError) in try await pipeline.image(for: "deaf:1") }
+        #expect(late?.code == .fetchTimedOut)
+        let load = patient.load(ImageRequest(.url("deaf:2")))
+        await door.arrivals(2)
+        load.cancel()
+        await pipeline.shutdown()
+        await patient.shutdown()
+        door.open()
+    }
+
+    @Test func `a long file's path is for the log alone`() async throws {
+        let photos = Photos(inFiles: true)
+        try photos.store([UInt8](repeating: 7, count: 1_001), as: "42")
+        try await Self.with(photos, { $0.limits.bytes = 1_000 }) { pipeline in
+            let error = await Self.failure { () async throws(PipelineError) in
+                try await pipeline.image(for: "photos:42")
+            }
+            let folder = try #require(photos.folder).path
+            #expect(error?.code == .overLimit && error?.message.contains(folder) == false)
+            #expect((error?.cause as? FetchError)?.logged?.contains(folder) == true)
         }
     }
 
