@@ -65,7 +65,7 @@ struct PhotoRoutes: Sendable {
         }
         for method in [HTTPRequest.Method.get, .head] {
             router.on("/photos/:id/thumb", method: method) { request, context in
-                // Made when somebody asks for it, in a format that the client accepts.
+                // Made when a client asks for it, in a format that the client accepts.
                 let image = ImageRequest(
                     .url("photos:" + (try context.parameters.require("id"))), recipe: try Recipe("thumbnail:96x96:fill")
                 )

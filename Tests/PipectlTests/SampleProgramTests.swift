@@ -6,7 +6,7 @@ import Variants
 @testable import pipectl
 
 extension CommandTests {
-    /// The programs in `samples/programs`, built as a program of somebody else is.
+    /// The programs in `samples/programs`, which see of the libraries what any program sees.
     @Suite struct SamplePrograms {
         private static func run(
             _ name: String, _ arguments: [String] = [], input: String = "/dev/null", _ folder: ScratchFolder

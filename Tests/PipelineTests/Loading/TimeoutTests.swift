@@ -8,7 +8,7 @@ import Variants
 
 /// The timeout of a request.
 @Suite(.timeLimit(.minutes(10))) struct TimeoutTests {
-    /// Renders when it is told to.
+    /// Renders once a test opens its door.
     private final class SlowRenderer: Rendering {
         let inner = CountingRenderer()
         let door = Door()
