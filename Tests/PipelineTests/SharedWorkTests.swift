@@ -1,4 +1,5 @@
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Pipeline
@@ -57,6 +58,54 @@ struct SharedWorkTests {
         }
         let (again, isCollapsed) = try await later.value
         #expect(again == 77 && !isCollapsed)
+    }
+
+    @Test(arguments: 0..<1000)
+    func `in any schedule no caller that leaves or fails fails another, and no work is left`(seed: Int) async {
+        let random = Mutex(FuzzRandom(seed: UInt64(seed)))
+        func below(_ limit: Int) -> Int { random.withLock { $0.below(limit) } }
+        let work = SharedWork<Int, PipelineError>()
+        let (begun, ended) = (Runs(), Runs())
+        let mayFail = seed % 2 == 1
+        var callers: [(task: Task<PipelineError.Code?, Never>, isCancelled: Bool)] = []
+        for _ in 0..<20 {
+            switch below(4) {
+            case 0 where !callers.isEmpty:
+                let at = below(callers.count)
+                callers[at].isCancelled = true
+                callers[at].task.cancel()
+            case 1 where !callers.isEmpty: callers[below(callers.count)].task.escalatePriority(to: .high)
+            default:
+                let (key, turns, goesOn) = ("\(below(2))", below(12), below(4) == 0)
+                let fails = mayFail && below(2) == 0
+                let task = Task { () -> PipelineError.Code? in
+                    do throws(PipelineError) {
+                        _ = try await work.value(for: key, priority: .medium, finishWhenAbandoned: goesOn) {
+                            () async throws(PipelineError) -> Int in
+                            let number = begun.add()
+                            defer { _ = ended.add() }
+                            for _ in 0..<turns {
+                                await Task.yield()
+                                if Task.isCancelled { throw .cancelled }
+                            }
+                            if fails { throw PipelineError(.notFound, "gone") }
+                            return number
+                        }
+                        return nil
+                    } catch { return error.code }
+                }
+                callers.append((task, false))
+            }
+            for _ in 0..<below(6) { await Task.yield() }
+        }
+        for caller in callers {
+            let code = await caller.task.value
+            #expect(code == nil || code == .notFound && mayFail || code == .cancelled && caller.isCancelled)
+        }
+        await work.drain()
+        // Cancelled work ends by itself.
+        await waitOrRecord { ended.count < begun.count }
+        #expect(work.waiting == 0)
     }
 
     @Test func `an error is everybody's`() async throws {
