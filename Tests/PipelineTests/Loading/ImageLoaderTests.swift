@@ -33,12 +33,19 @@ import Variants
 
     private static func picture() -> Answer { Answer(200, "Cache-Control: max-age=60").picture() }
 
-    @Test func `one load begins after the other, raised ones first, and cancelled ones never`() async throws {
+    /// Runs `body` with an origin that answers once the door is open.
+    private static func withDoor(_ body: (CachingBench, Door) async throws -> Void) async throws {
         let door = Door()
         try await withCache { _ in
             await door.pass()
             return Self.picture()
-        } _: { bench in
+        } _: {
+            try await body($0, door)
+        }
+    }
+
+    @Test func `one load begins after the other, raised ones first, and cancelled ones never`() async throws {
+        try await Self.withDoor { bench, door in
             let loader = ImageLoader(bench.pipeline, Self.configuration())
             let first = loader.load(try Self.request("a"))
             await door.arrivals(1)
@@ -59,11 +66,7 @@ import Variants
     }
 
     @Test func `while suspended what runs ends and nothing begins, and cancelAll ends all`() async throws {
-        let door = Door()
-        try await withCache { _ in
-            await door.pass()
-            return Self.picture()
-        } _: { bench in
+        try await Self.withDoor { bench, door in
             let loader = ImageLoader(bench.pipeline, Self.configuration())
             let running = loader.load(try Self.request("a"))
             await door.arrivals(1)
@@ -87,11 +90,7 @@ import Variants
     @Test(arguments: 0..<20) func `a load that has just joined keeps the fetch when the other one is cancelled`(
         _ round: Int
     ) async throws {
-        let door = Door()
-        try await withCache { _ in
-            await door.pass()
-            return Self.picture()
-        } _: { bench in
+        try await Self.withDoor { bench, door in
             let loader = ImageLoader(bench.pipeline, Self.configuration())
             let soon = loader.prefetch([try Self.request("a")])
             await door.arrivals(1)
@@ -105,11 +104,7 @@ import Variants
     }
 
     @Test func `work that went on for another load ends with that one`() async throws {
-        let door = Door()
-        try await withCache { _ in
-            await door.pass()
-            return Self.picture()
-        } _: { bench in
+        try await Self.withDoor { bench, door in
             let loader = ImageLoader(bench.pipeline, Self.configuration())
             let loads = try (0..<3).map { _ in loader.load(try Self.request("a")) }
             await door.arrivals(1)
@@ -121,11 +116,7 @@ import Variants
     }
 
     @Test func `cancelAll begins nothing that waits`() async throws {
-        let door = Door()
-        try await withCache { _ in
-            await door.pass()
-            return Self.picture()
-        } _: { bench in
+        try await Self.withDoor { bench, door in
             let loader = ImageLoader(bench.pipeline, Self.configuration())
             let loads = try (0..<1_000).map { number in
                 loader.load(try Self.request("\(number % 10)") { $0.sourceID = "\(number)" })
@@ -164,11 +155,7 @@ import Variants
     private enum TraceName: InstrumentationContextKey { typealias Value = String }
 
     @Test func `newer loads take the place of older ones, and abandoned ones go on into the cache`() async throws {
-        let door = Door()
-        try await withCache { _ in
-            await door.pass()
-            return Self.picture()
-        } _: { bench in
+        try await Self.withDoor { bench, door in
             let loader = ImageLoader(bench.pipeline, Self.configuration { $0.window = 2 })
             let runs = loader.load(try Self.request("a") { $0.finishWhenAbandoned = true })
             await door.arrivals(1)
@@ -198,11 +185,7 @@ import Variants
     @Test func `a load that runs when a newer one takes its place ends at once, or goes on into the cache`()
         async throws
     {
-        let door = Door()
-        try await withCache { _ in
-            await door.pass()
-            return Self.picture()
-        } _: { bench in
+        try await Self.withDoor { bench, door in
             let loader = ImageLoader(bench.pipeline, Self.configuration { $0.window = 1 })
             let first = loader.load(try Self.request("a"))
             await door.arrivals(1)
