@@ -63,6 +63,8 @@ class Page {
     const state = new URLSearchParams(location.hash.replace(/^#/, ""));
     this.take(state.get("recipe") ?? START, state.get("source") ?? `sample:${catalogue.samples[0]?.name ?? ""}`);
     this.navigate();
+    // Before here, what a visitor types or presses would be lost.
+    for (const id of ["source", "load", "add-step", "accept", "recipe"]) byID(id).disabled = false;
   }
 
   // Views
