@@ -4,7 +4,7 @@ import HTTPCaching
 /// this server, of which an origin decides nothing.
 enum HostFields {
     /// What proxies and accelerators obey, in lower case; a name that ends in `-` stands for all that begin so.
-    /// `deploy/nginx.conf` and `deploy/haproxy.cfg` drop them as well.
+    /// `nginx.conf`, `nginx-fleet.conf` and `haproxy.cfg` in `deploy/` drop them as well.
     static let obeyedByProxies = [
         "x-accel-", "x-sendfile", "x-lighttpd-send-file", "x-litespeed-location", "x-reproxy-url", "x-reproxy-file",
         "surrogate-control", "edge-control",

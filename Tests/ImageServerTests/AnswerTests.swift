@@ -91,7 +91,7 @@ import Variants
     @Test func `the examples of proxies drop what proxies obey`() throws {
         let folder = #filePath.split(separator: "/", omittingEmptySubsequences: false).dropLast(3).joined(
             separator: "/")
-        for file in ["nginx.conf", "haproxy.cfg"] {
+        for file in ["nginx.conf", "nginx-fleet.conf", "haproxy.cfg"] {
             let text = String(decoding: try #require(FuzzPlan.contents(folder + "/deploy/" + file)), as: UTF8.self)
             for name in HostFields.obeyedByProxies {
                 #expect(text.lowercased().contains(" " + name), "\(file): \(name)")
