@@ -51,6 +51,7 @@ let package = Package(
         .target(name: "CCodings", linkerSettings: [.linkedLibrary("z"), .linkedLibrary("brotlidec")]),
         .target(name: "CPage", exclude: ["Web"]),
         .target(name: "COlderGlibc"),
+        .target(name: "CRedis", linkerSettings: [.linkedLibrary("dl")]),
         .target(name: "CResample"),
         .target(name: "CSandbox", cSettings: [.define("_GNU_SOURCE")]),
         .target(
@@ -74,6 +75,8 @@ let package = Package(
                 .product(name: "Crypto", package: "swift-crypto"),
             ],
             swiftSettings: settings),
+        .target(
+            name: "PipelineFleet", dependencies: ["PipelineSupport", "CCurl", "CRedis"], swiftSettings: settings),
         .target(
             name: "Pipeline",
             dependencies: [
@@ -164,6 +167,9 @@ let package = Package(
             name: "TransportConformance", dependencies: ["Pipeline"], path: "Tests/TransportConformance",
             packageAccess: false, swiftSettings: settings),
         .testTarget(name: "HTTPCachingTests", dependencies: ["HTTPCaching"], swiftSettings: settings),
+        .testTarget(
+            name: "PipelineFleetTests", dependencies: ["CRedis", "PipelineFleet", "PipelineSupport", "TestSupport"],
+            swiftSettings: settings),
         .testTarget(
             name: "PipelineTests",
             dependencies: [

@@ -14,16 +14,25 @@
     F(CURL *, NULL, curl_easy_init, (void), ()) \
     F(void, , curl_easy_cleanup, (CURL * easy), (easy)) \
     F(void, , curl_easy_reset, (CURL * easy), (easy)) \
+    F(CURLcode, CURLE_FAILED_INIT, curl_easy_recv, (CURL * easy, void *buffer, size_t size, size_t *count), \
+      (easy, buffer, size, count)) \
+    F(CURLcode, CURLE_FAILED_INIT, curl_easy_send, (CURL * easy, const void *bytes, size_t size, size_t *count), \
+      (easy, bytes, size, count)) \
     F(const char *, "libcurl is missing", curl_easy_strerror, (CURLcode code), (code)) \
     F(CURLM *, NULL, curl_multi_init, (void), ()) \
     F(CURLMcode, CURLM_INTERNAL_ERROR, curl_multi_cleanup, (CURLM * multi), (multi)) \
     F(CURLMcode, CURLM_INTERNAL_ERROR, curl_multi_add_handle, (CURLM * multi, CURL *easy), (multi, easy)) \
     F(CURLMcode, CURLM_INTERNAL_ERROR, curl_multi_remove_handle, (CURLM * multi, CURL *easy), (multi, easy)) \
     F(CURLMsg *, NULL, curl_multi_info_read, (CURLM * multi, int *left), (multi, left)) \
+    F(CURLMcode, CURLM_INTERNAL_ERROR, curl_multi_perform, (CURLM * multi, int *running), (multi, running)) \
+    F(CURLMcode, CURLM_INTERNAL_ERROR, curl_multi_poll, \
+      (CURLM * multi, struct curl_waitfd others[], unsigned int count, int milliseconds, int *ready), \
+      (multi, others, count, milliseconds, ready)) \
     F(CURLMcode, CURLM_INTERNAL_ERROR, curl_multi_socket_action, \
       (CURLM * multi, curl_socket_t socket, int events, int *running), (multi, socket, events, running)) \
     F(CURLMcode, CURLM_INTERNAL_ERROR, curl_multi_timeout, (CURLM * multi, long *milliseconds), (multi, milliseconds)) \
     F(const char *, "libcurl is missing", curl_multi_strerror, (CURLMcode code), (code)) \
+    F(CURLMcode, CURLM_INTERNAL_ERROR, curl_multi_wakeup, (CURLM * multi), (multi)) \
     F(struct curl_slist *, NULL, curl_slist_append, (struct curl_slist * list, const char *text), (list, text)) \
     F(void, , curl_slist_free_all, (struct curl_slist * list), (list))
 
@@ -99,6 +108,10 @@ CURLcode ccurl_get_long(CURL *easy, CURLINFO info, long *value) { return curl.cu
 
 CURLcode ccurl_get_pointer(CURL *easy, CURLINFO info, void **value) {
     return curl.curl_easy_getinfo(easy, info, value);
+}
+
+CURLcode ccurl_get_socket(CURL *easy, curl_socket_t *value) {
+    return curl.curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, value);
 }
 
 CURLMcode ccurl_multi_set_long(CURLM *multi, CURLMoption option, long value) {

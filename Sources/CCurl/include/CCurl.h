@@ -21,6 +21,8 @@ CURLcode ccurl_set_open_socket_function(CURL *easy, curl_opensocket_callback val
 CURLcode ccurl_set_prereq_function(CURL *easy, curl_prereq_callback value);
 CURLcode ccurl_get_long(CURL *easy, CURLINFO info, long *value);
 CURLcode ccurl_get_pointer(CURL *easy, CURLINFO info, void **value);
+/// CURLINFO_ACTIVESOCKET.
+CURLcode ccurl_get_socket(CURL *easy, curl_socket_t *value);
 CURLMcode ccurl_multi_set_long(CURLM *multi, CURLMoption option, long value);
 /// Sets CURLMOPT_SOCKETFUNCTION and its context, CURLMOPT_SOCKETDATA.
 CURLMcode ccurl_multi_set_socket_function(CURLM *multi, void *context, curl_socket_callback value);
