@@ -1,0 +1,262 @@
+import Glibc
+import PipelineFleet
+import PipelineSupport
+import Synchronization
+import TestSupport
+import Testing
+
+@Suite(.needsRedis) struct PurgeStreamTests {
+    /// A node that follows the purges until it is stopped or the test ends.
+    final class Node: Sendable {
+        private final class Record: Sendable {
+            let events = Mutex<[PurgeEvent]>([])
+            let place = Mutex<PurgePlace?>(nil)
+        }
+        private let record = Record()
+        private let task: Task<Void, any Error>
+
+        init(_ server: RedisTestServer, from start: PurgeStart = .new, stream: PurgeStream = PurgeStream()) throws {
+            var reader = PurgeReader(stream, try server.configuration())
+            reader.blockSeconds = 0.2
+            task = Task { [reader, record] in
+                try await reader.run(from: start) { event in
+                    record.events.withLock { $0.append(event) }
+                } advance: { place in
+                    record.place.withLock { $0 = place }
+                }
+            }
+        }
+
+        deinit { task.cancel() }
+
+        var events: [PurgeEvent] { record.events.withLock { $0 } }
+        var place: PurgePlace? { record.place.withLock { $0 } }
+        var numbers: [Int] { events.compactMap { if case .purge(let number, _, _) = $0 { number } else { nil } } }
+        var losses: [PurgeLoss] { events.compactMap { if case .lost(let loss) = $0 { loss } else { nil } } }
+
+        /// Stops following and returns the place.
+        func stop() async throws -> PurgePlace {
+            task.cancel()
+            try await task.value
+            return try #require(place)
+        }
+    }
+
+    private let stream = PurgeStream()
+
+    @discardableResult private func publish(_ connection: RedisConnection) async throws -> Int {
+        try await stream.publish([0x70], from: "a", on: connection)
+    }
+
+    @Test func `a node that follows gets each purge as it was published`() async throws {
+        let server = try RedisTestServer()
+        let connection = try server.connection()
+        var stream = stream
+        stream.name = "tests:purges"
+        #expect(try await stream.publish([], from: "b", on: connection) == 1)
+        let node = try Node(server, stream: stream)
+        try await waitWhile { node.place == nil }
+        let payload = (0...255).map { UInt8($0) }
+        #expect(try await stream.publish(payload, from: "nœud", on: connection) == 2)
+        #expect(try await stream.publish([], from: "b", on: connection) == 3)
+        try await waitWhile { node.numbers.count < 2 }
+        let expected: [PurgeEvent] = [
+            .connected, .purge(number: 2, payload: payload, node: "nœud"), .purge(number: 3, payload: [], node: "b"),
+        ]
+        #expect(node.events == expected)
+        #expect(try await connection.reply(to: "EXISTS", "tests:purges", "tests:purges:number") == .integer(2))
+        try await waitWhile { node.place?.number != 3 }
+    }
+
+    @Test func `two publishers at once number without gaps`() async throws {
+        let server = try RedisTestServer()
+        let node = try Node(server)
+        try await waitWhile { node.place == nil }
+        let numbers = try await withThrowingTaskGroup(of: [Int].self) { group in
+            for _ in 0..<2 {
+                let connection = try server.connection()
+                group.addTask {
+                    var numbers: [Int] = []
+                    for _ in 0..<500 { numbers.append(try await publish(connection)) }
+                    return numbers
+                }
+            }
+            return try await group.reduce(into: []) { $0 += $1 }
+        }
+        #expect(numbers.sorted() == Array(1...1000))
+        try await waitWhile { node.numbers.count < 1000 }
+        #expect(node.numbers == Array(1...1000))
+        #expect(node.losses.isEmpty)
+    }
+
+    @Test func `a purge that cannot be added takes no number`() async throws {
+        let server = try RedisTestServer()
+        let connection = try server.connection()
+        try await publish(connection)
+        try await connection.reply(to: "RENAME", "image-pipeline:purges", "aside")
+        try await connection.reply(to: "SET", "image-pipeline:purges", "x")
+        let error = await #expect(throws: RedisError.self) { try await publish(connection) }
+        #expect(error?.code == .server)
+        #expect(error?.message.contains("WRONGTYPE") == true)
+        try await connection.reply(to: "RENAME", "aside", "image-pipeline:purges")
+        #expect(try await publish(connection) == 2)
+        let large = [UInt8](repeating: 1, count: PurgeStream.maxPayloadBytes + 1)
+        let refused = await #expect(throws: RedisError.self) {
+            try await stream.publish(large, from: "a", on: connection)
+        }
+        #expect(refused?.code == .tooLarge)
+    }
+
+    @Test func `100,000 purges published while a node is away are applied in order`() async throws {
+        let server = try RedisTestServer()
+        let connection = try server.connection()
+        let first = try Node(server)
+        try await waitWhile { first.place == nil }
+        let place = try await first.stop()
+        for _ in 0..<100 {
+            // As `publish` adds them, in fewer round trips.
+            let script =
+                "for i = 1, 1000 do local n = redis.call('INCR', KEYS[2]) "
+                + "redis.call('XADD', KEYS[1], '*', 'number', n, 'payload', 'p', 'node', 'a') end"
+            try await connection.reply(
+                to: "EVAL", RedisWord(script), "2", "image-pipeline:purges", "image-pipeline:purges:number")
+        }
+        let second = try Node(server, from: .place(place))
+        try await waitWhile { second.numbers.count < 100_000 }
+        #expect(second.numbers == Array(1...100_000))
+        #expect(second.losses.isEmpty)
+        try await waitWhile { second.place?.number != 100_000 }
+    }
+
+    @Test func `a node whose place was trimmed while it was away has lost purges`() async throws {
+        let server = try RedisTestServer()
+        let connection = try server.connection()
+        let first = try Node(server)
+        try await waitWhile { first.place == nil }
+        try await publish(connection)
+        try await waitWhile { first.place?.number != 1 }
+        let place = try await first.stop()
+        var small = stream
+        small.limit = 100
+        // Redis trims whole nodes of its tree, of 100 entries each.
+        for _ in 0..<400 { _ = try await small.publish([1], from: "a", on: connection) }
+        let second = try Node(server, from: .place(place))
+        try await waitWhile { second.place?.number != 401 }
+        #expect(second.events == [.connected, .lost(.placeGone(1))])
+        try await publish(connection)
+        try await waitWhile { second.numbers != [402] }
+    }
+
+    @Test func `an emptied server is noticed while a node follows, whether or not more is published`() async throws {
+        let server = try RedisTestServer()
+        let connection = try server.connection()
+        let node = try Node(server)
+        try await waitWhile { node.place == nil }
+        for _ in 0..<3 { try await publish(connection) }
+        try await waitWhile { node.place?.number != 3 }
+        try await connection.reply(to: "FLUSHALL")
+        try await waitWhile { node.place?.number != 0 }
+        #expect(node.losses == [.smallerNumber(0, place: 3)])
+        for _ in 0..<3 { try await publish(connection) }
+        try await waitWhile { node.place?.number != 3 }
+        try await connection.reply(to: "FLUSHALL")
+        for _ in 0..<5 { try await publish(connection) }
+        try await waitWhile { node.losses.count < 2 || node.place?.number != 5 }
+        #expect(node.losses.count == 2)
+    }
+
+    @Test func `a server that lost writes while a node was away is noticed, however far it has come since`()
+        async throws
+    {
+        for later in [0, 2, 9] {
+            let server = try RedisTestServer()
+            let connection = try server.connection()
+            let first = try Node(server)
+            try await waitWhile { first.place == nil }
+            for _ in 0..<3 { try await publish(connection) }
+            try await waitWhile { first.place?.number != 3 }
+            let place = try await first.stop()
+            try await connection.reply(to: "FLUSHALL")
+            for _ in 0..<later { try await publish(connection) }
+            let second = try Node(server, from: .place(place))
+            try await waitWhile { second.place?.number != later }
+            #expect(second.losses == [later < 3 ? .smallerNumber(later, place: 3) : .placeGone(3)])
+            #expect(second.numbers == [])
+        }
+    }
+
+    @Test func `a counter that is set back is noticed`() async throws {
+        let server = try RedisTestServer()
+        let connection = try server.connection()
+        let node = try Node(server)
+        try await waitWhile { node.place == nil }
+        for _ in 0..<3 { try await publish(connection) }
+        try await waitWhile { node.place?.number != 3 }
+        try await connection.reply(to: "SET", "image-pipeline:purges:number", "1")
+        try await waitWhile { node.place?.number != 1 }
+        #expect(node.losses == [.smallerNumber(1, place: 3)])
+        #expect(try await publish(connection) == 2)
+        try await waitWhile { node.numbers != [1, 2, 3, 2] }
+        #expect(node.losses.count == 1)
+    }
+
+    @Test func `a foreign entry counts as a loss, and following goes on`() async throws {
+        let server = try RedisTestServer()
+        let connection = try server.connection()
+        let node = try Node(server)
+        try await waitWhile { node.place == nil }
+        try await connection.reply(to: "XADD", "image-pipeline:purges", "*", "number", "x", "payload", "p")
+        try await publish(connection)
+        try await waitWhile { node.place?.number != 1 }
+        #expect(node.losses.count == 1)
+        #expect(node.numbers == [1])
+    }
+
+    @Test func `a node with a damaged place has lost purges and follows from the end`() async throws {
+        let server = try RedisTestServer()
+        let connection = try server.connection()
+        try await publish(connection)
+        let node = try Node(server, from: .damagedPlace)
+        try await waitWhile { node.place == nil }
+        #expect(node.events == [.connected, .lost(.damagedPlace)])
+        try await publish(connection)
+        try await waitWhile { node.numbers != [2] }
+    }
+
+    @Test func `a lost connection is reported once and made again`() async throws {
+        let server = try RedisTestServer()
+        let node = try Node(server)
+        try await waitWhile { node.place == nil }
+        server.stop()
+        try await waitWhile { node.events.count < 2 }
+        let restarted = try RedisTestServer(port: server.port)
+        try await waitWhile { node.events.last != .connected || node.events.count < 3 }
+        let kinds = node.events.map { event in
+            switch event {
+            case .connected: "connected"
+            case .disconnected(let error): "\(error.code)"
+            case .purge, .lost: "other"
+            }
+        }
+        #expect(kinds == ["connected", "unreachable", "connected"])
+        restarted.stop()
+    }
+
+    @Test func `the place does not advance past a purge that was not applied`() async throws {
+        struct Refused: Error {}
+        let server = try RedisTestServer()
+        let connection = try server.connection()
+        for _ in 0..<3 { try await publish(connection) }
+        let place = PurgePlace(number: 0, streamID: .start)
+        let reader = PurgeReader(stream, try server.configuration())
+        let advanced = Mutex<[PurgePlace]>([])
+        await #expect(throws: Refused.self) {
+            try await reader.run(from: .place(place)) { event in
+                if case .purge(number: 2, payload: _, node: _) = event { throw Refused() }
+            } advance: { place in
+                advanced.withLock { $0.append(place) }
+            }
+        }
+        #expect(advanced.withLock { $0 } == [])
+    }
+}
