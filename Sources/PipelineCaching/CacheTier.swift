@@ -31,8 +31,17 @@ public protocol CacheTier: Sendable {
     /// What was purged since a mark, by this or any other user of the tier; without a mark, nothing but the mark of now.
     func purges(since mark: PurgeMark?) async throws(StoreError) -> PurgeLog
 
+    /// The mark of now, for a tier that knows it at once: work carries the mark of the moment it began. With nil, the
+    /// default, work carries the mark that `purges(since:)` told last, at most once a second, and is more often taken for
+    /// overtaken.
+    var currentMark: PurgeMark? { get }
+
     /// What the tier holds and has done.
     func statistics() async throws(StoreError) -> TierStatistics
+}
+
+extension CacheTier {
+    public var currentMark: PurgeMark? { nil }
 }
 
 /// The name of a tier.
@@ -181,11 +190,17 @@ public struct PurgeLog: Sendable, Hashable {
     public var mark: PurgeMark
     /// Sources and digests of originals; nil if they are no longer known or too many: treat everything as purged.
     public var names: Set<String>?
+    /// Further sources by prefix; empty by default.
+    public var selections: [SourceSelection]
 
-    public init(mark: PurgeMark, names: Set<String>?) {
+    public init(mark: PurgeMark, names: Set<String>?, selections: [SourceSelection] = []) {
         self.mark = mark
         self.names = names
+        self.selections = selections
     }
+
+    /// Whether nothing was purged.
+    var isEmpty: Bool { names?.isEmpty == true && selections.isEmpty }
 
     /// The number of names beyond which it is faster to empty memory than to search it.
     static let limit = 10_000

@@ -39,11 +39,11 @@ extension DiskStore {
     /// Removes every source of a selection like `purge(source:)`, in transactions of 64 sources. The time it takes
     /// depends on what it removes, not on what else is stored.
     ///
-    /// Invalidates all in-flight work, including other sources', because the source names of in-flight work are
-    /// unknown. Work that begins and is stored while this runs may be removed or stay.
+    /// Voids in-flight work on the selection, and on variants whose source is not known. Work that begins and is stored
+    /// while this runs may be removed or stay.
     package func purge(_ selection: SourceSelection, mode: PurgeMode = .hard) throws(StoreError) -> PurgeResult {
         var result = PurgeResult()
-        _ = try voidWorkBegun()
+        _ = try remember(selection, [])
         for range in selection.ranges {
             var from = range.from
             func sources(_ connection: SQLiteConnection, _ limit: Int) throws(StoreError) -> [String] {
@@ -57,7 +57,7 @@ extension DiskStore {
             }
         }
         // Repeated for what other processes have loaded into memory in the meantime.
-        result.mark = PurgeMark(try voidWorkBegun())
+        result.mark = PurgeMark(try remember(selection, result.digests))
         shrink()
         return result
     }
@@ -139,11 +139,22 @@ extension DiskStore {
         }
     }
 
-    private func voidWorkBegun() throws(StoreError) -> UInt64 {
+    /// Starts the next generation with a purge of a selection and of digests; of everything if there are too many.
+    private func remember(_ selection: SourceSelection, _ digests: Set<String>) throws(StoreError) -> UInt64 {
         try deleting { index, _ throws(StoreError) in
-            try index.write { transaction throws(StoreError) in try transaction.voidWorkBegun() }
+            try index.write { transaction throws(StoreError) in
+                if digests.count > PurgeLog.limit { return try transaction.voidWorkBegun() }
+                let generation = try transaction.nextGeneration()
+                try transaction.remember(digests + selection.prefixes.map { PurgeLog.prefixMark + $0 }, generation)
+                return generation
+            }
         }
     }
+}
+
+extension PurgeLog {
+    /// Begins the name of a purge by prefix in the index. No source begins so.
+    static let prefixMark = "\u{1}"
 }
 
 extension PurgeResult {
@@ -171,8 +182,14 @@ extension SQLiteConnection {
         ) { $0.text(0) }
         let known = Set(names)
         // A set of strings has one of two names that differ in bytes alone.
-        let isWhole = names.count <= PurgeLog.limit && known.count == names.count
-        return PurgeLog(mark: PurgeMark(now), names: isWhole ? known : nil)
+        guard names.count <= PurgeLog.limit, known.count == names.count else {
+            return PurgeLog(mark: PurgeMark(now), names: nil)
+        }
+        let prefixes = known.filter { $0.hasPrefix(PurgeLog.prefixMark) }
+        return PurgeLog(
+            mark: PurgeMark(now), names: known.subtracting(prefixes),
+            selections: prefixes.isEmpty
+                ? [] : [SourceSelection(prefixes: prefixes.sorted().map { String($0.dropFirst()) })])
     }
 
     /// Stored names from `from` up to, but not including, `below`, sorted.

@@ -46,7 +46,9 @@ extension DiskStore {
             throw StoreError(.invalid, "an original of \(body?.count ?? 0) bytes whose record says \(record.length)")
         }
         return try storing(record.digest, body, tier: .originals) { transaction, incoming throws(StoreError) in
-            guard try transaction.mayStore([record.source, record.digest], generation: generation),
+            guard
+                try transaction.mayStore(
+                    [record.source, record.digest], source: record.source, generation: generation),
                 try transaction.replace(record)
             else { return false }
             if let content = incoming.content { try transaction.addOriginal(record, content, incoming) }
@@ -63,7 +65,7 @@ extension DiskStore {
         try perform { index throws(StoreError) in
             try index.write { transaction throws(StoreError) in
                 let selecting = record.response.selecting
-                guard try transaction.mayStore([record.source], generation: generation),
+                guard try transaction.mayStore([record.source], source: record.source, generation: generation),
                     try transaction.connection.record(of: record.source, selecting) != nil
                 else { return false }
                 return try transaction.replace(record)

@@ -63,7 +63,7 @@ extension DiskStore {
         }
         return try storing(entry.digest, .bytes(body), tier: .variants) { transaction, incoming throws(StoreError) in
             let names = [entry.originalDigest] + (source.map { [$0] } ?? [])
-            guard try transaction.mayStore(names, generation: generation) else { return false }
+            guard try transaction.mayStore(names, source: source, generation: generation) else { return false }
             return try transaction.addVariant(entry, body, incoming, source: source)
         }
     }

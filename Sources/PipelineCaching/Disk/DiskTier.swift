@@ -130,9 +130,8 @@ package final class DiskTier: CacheTier {
 
     /// Reads what any process has purged since this one last looked.
     ///
-    /// - Parameter forget: removes these sources and digests from memory, or everything if it gets nil, before the
-    ///   process counts as current.
-    package func catchUp(_ forget: @escaping @Sendable (Set<String>?) -> Void) async throws(StoreError) {
+    /// - Parameter forget: removes what was purged from memory before the process counts as current.
+    package func catchUp(_ forget: @escaping @Sendable (PurgeLog) -> Void) async throws(StoreError) {
         if isCurrent { return }
         try await readers.result { [self] () throws(StoreError) in
             try catching.withLock { _ throws(StoreError) in
@@ -145,7 +144,7 @@ package final class DiskTier: CacheTier {
                 }
                 let purged = try log.get()
                 guard purged.mark.rawValue != before else { return }
-                forget(purged.names)
+                forget(purged)
                 known.store(purged.mark.rawValue, ordering: .releasing)
             }
         }

@@ -31,7 +31,8 @@ enum EntryCoding {
     /// nil if the blob is damaged.
     static func details(_ blob: [UInt8]) -> [Int]? { texts(blob)?.map { $0.flatMap { Int($0) } ?? 0 } }
 
-    private static func encode(_ texts: [String?]) -> [UInt8] {
+    /// Any texts, in order.
+    static func encode(_ texts: [String?]) -> [UInt8] {
         var bytes: [UInt8] = []
         func append(_ number: UInt32) { withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) } }
         append(UInt32(texts.count))
@@ -49,7 +50,7 @@ enum EntryCoding {
     }
 
     /// nil if the blob is damaged.
-    private static func texts(_ blob: [UInt8]) -> [String?]? {
+    static func texts(_ blob: [UInt8]) -> [String?]? {
         var rest = blob[...]
         func number() -> UInt32? {
             guard rest.count >= 4 else { return nil }

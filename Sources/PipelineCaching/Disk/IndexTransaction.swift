@@ -98,7 +98,9 @@ final class IndexTransaction {
     }
 
     /// Whether work that began at `generation` may still store something under these names.
-    func mayStore(_ names: [String], generation: UInt64) throws(StoreError) -> Bool {
+    ///
+    /// - Parameter source: one of them; nil if it is not known, and then any purge by selection counts.
+    func mayStore(_ names: [String], source: String?, generation: UInt64) throws(StoreError) -> Bool {
         guard generation >= floor else { return false }
         if generation >= lastPurge { return true }
         for name in PurgeSelection.workInFlight.sources.union(names) {
@@ -107,14 +109,18 @@ final class IndexTransaction {
             }
             if let purged, generation < purged { return false }
         }
-        return true
+        let prefixes = try connection.rows(
+            "SELECT name FROM purges WHERE name >= char(1) AND name < char(2) AND generation > ?1",
+            .integer(Int(generation))
+        ) { String($0.text(0).dropFirst()) }
+        return !prefixes.contains { prefix in source.map { $0.utf8.starts(with: prefix.utf8) } ?? true }
     }
 
     /// Seconds for which a purge is remembered by name. Work older than that is refused whatever it stores.
     private static let purgeMemory = 3_600.0
 
     /// Remembers a purge of these names.
-    func remember(_ names: Set<String>, _ generation: UInt64) throws(StoreError) {
+    func remember(_ names: some Sequence<String>, _ generation: UInt64) throws(StoreError) {
         let now = SystemClock.unix.seconds
         for name in names {
             try connection.run(

@@ -69,7 +69,7 @@ package final class MemoryStore<Value: Sendable>: Sendable {
     ///   - generation: value of `generation` when the work began; nil skips the check.
     ///   - name: the name by which `remove(named:)` finds it; several entries may share one. nil: it is found by its
     ///     key only.
-    ///   - source: a further name whose purge makes the insertion void.
+    ///   - source: where it came from, whose purge makes the insertion void.
     /// - Returns: false if it was refused as larger than its shard's budget (counted as refused), was evicted at once
     ///   (counted as evicted), or was dropped because of a purge of its key, name or source since `generation`. The
     ///   previous entry is gone in every case but the last.
@@ -82,9 +82,8 @@ package final class MemoryStore<Value: Sendable>: Sendable {
         let content = MemoryEntry(value: value, body: body).content
         return MemoryShard.shard(of: key, in: shards).state.withLock { state in
             // Checked under the lock: a purge raises the counter before it visits this shard.
-            if let generation, !purges.isCurrent([key, name, source].compactMap(\.self), since: generation) {
-                return false
-            }
+            let names = [key, name, source].compactMap(\.self)
+            if let generation, !purges.isCurrent(names, source: source, since: generation) { return false }
             if size > state.index.budget { state.refused += 1 } else { state.insertions += 1 }
             return state.index.insert(ByteString(key), content, size: size, cost: cost, name: name)
         }
@@ -130,11 +129,12 @@ package final class MemoryStore<Value: Sendable>: Sendable {
         }
     }
 
-    /// Removes the entries whose name is in a selection, and voids all insertions begun before. Visits all names.
+    /// Removes the entries whose name is in a selection, and voids insertions of such sources begun before. Visits all
+    /// names.
     /// - Returns: the entries removed.
     @discardableResult
     func remove(namedIn selection: SourceSelection) -> [MemoryEntry<Value>] {
-        purges.begin(nil)
+        purges.begin([], matching: selection)
         return shards.flatMap { shard in
             shard.state.withLock { $0.index.remove(namedWhere: selection.contains) }.map { MemoryEntry($0) }
         }

@@ -57,8 +57,8 @@ package final class MemoryTier: Sendable {
     func keep(_ all: [OriginalRecord], of source: String, generation: UInt64?) -> Bool {
         let bytes = all.reduce(0) { $0 + Self.bytes(of: $1) }
         return records.insert(
-            all, body: [], for: source, valueBytes: bytes, cost: Self.costOfRecord, generation: generation, name: source
-        )
+            all, body: [], for: source, valueBytes: bytes, cost: Self.costOfRecord, generation: generation,
+            name: source, source: source)
     }
 
     /// Merges another store's records of a source into those here, the newer of each selection, and returns the result.
@@ -108,7 +108,7 @@ package final class MemoryTier: Sendable {
         let cost = record.fetchMilliseconds > 0 ? record.fetchMilliseconds : Self.fetchEstimate(bytes: body.count)
         originals.insert(
             [record] + others.prefix(OriginalRecord.selectionLimit - 1), body: body, for: record.digest, cost: cost,
-            generation: generation, name: record.source)
+            generation: generation, name: record.source, source: record.source)
     }
 
     /// Keeps a body that was read from disk, with its record if that is known.
@@ -141,6 +141,7 @@ package final class MemoryTier: Sendable {
             return purging { result in
                 result.sources = Set(known.map { ByteString($0.source) }).count
                 result.digests = selection.digests.union(known.map(\.digest))
+                if let matching = selection.matching { variants.purges.begin([], matching: matching) }
                 result.variants = variants.remove(named: result.digests)
             }
         case .hard:
@@ -170,7 +171,7 @@ package final class MemoryTier: Sendable {
 
     private func makeStale(_ selection: PurgeSelection) -> PurgeResult {
         // First, so that work in flight does not put fresh records back.
-        records.purges.begin(selection.matching == nil ? selection.sources : nil)
+        records.purges.begin(selection.sources, matching: selection.matching)
         var result = PurgeResult()
         for source in Set(known(to: selection).map { ByteString($0.source) }).map(\.text) {
             updating.withLock { _ in
@@ -190,12 +191,13 @@ package final class MemoryTier: Sendable {
         return result
     }
 
-    /// Removes what these sources and digests name, and invalidates in-flight work on them.
+    /// Removes what these sources and digests name and selections cover, and invalidates in-flight work on them.
     ///
     /// - Returns: `names`, and the digests in the records of these sources.
     @discardableResult
-    func forget(_ names: Set<String>) -> Set<String> {
+    func forget(_ names: Set<String>, _ selections: [SourceSelection] = []) -> Set<String> {
         var digests = names
+        for selection in selections { digests.formUnion(purge(selection, digests: []).digests) }
         for name in names { digests.formUnion((peek(source: name) ?? []).map(\.digest)) }
         records.remove(names)
         originals.remove(digests)
@@ -239,6 +241,7 @@ package final class MemoryTier: Sendable {
             for digest in result.digests where !isShared(digest) {
                 if originals.remove(digest) { result.originals += 1 }
             }
+            variants.purges.begin([], matching: selection)
             result.variants = variants.remove(named: result.digests)
         }
     }

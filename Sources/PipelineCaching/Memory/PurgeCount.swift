@@ -7,6 +7,8 @@ final class PurgeCount: Sendable {
         var generation: UInt64
         /// nil for everything.
         var names: Set<String>?
+        /// Further sources.
+        var matching: SourceSelection?
     }
 
     private struct State {
@@ -25,10 +27,10 @@ final class PurgeCount: Sendable {
     var generation: UInt64 { count.load(ordering: .acquiring) }
 
     /// Counts a purge of these names (nil: of everything); to be called before anything is removed.
-    func begin(_ names: Set<String>?) {
+    func begin(_ names: Set<String>?, matching: SourceSelection? = nil) {
         state.withLock { state in
             let generation = count.load(ordering: .relaxed) + 1
-            state.recent.append(Purge(generation: generation, names: names))
+            state.recent.append(Purge(generation: generation, names: names, matching: matching))
             var known = state.recent.reduce(0) { $0 + ($1.names?.count ?? 0) }
             while state.recent.count > Self.mostPurges || known > Self.mostNames {
                 let forgotten = state.recent.removeFirst()
@@ -40,13 +42,16 @@ final class PurgeCount: Sendable {
     }
 
     /// Whether none of these names was purged since a generation.
-    func isCurrent(_ names: [String], since generation: UInt64) -> Bool {
+    ///
+    /// - Parameter source: one of the names; nil if it is not known, and then any purge by selection counts.
+    func isCurrent(_ names: [String], source: String?, since generation: UInt64) -> Bool {
         // Almost always, and without a lock.
         if generation == count.load(ordering: .acquiring) { return true }
         return state.withLock { state in
             if generation < state.floor { return false }
             return state.recent.reversed().prefix { $0.generation > generation }.allSatisfy { purge in
                 guard let purged = purge.names else { return false }
+                if let matching = purge.matching, source.map(matching.contains) ?? true { return false }
                 return !names.contains(where: purged.contains) && purged.isDisjoint(with: Self.workInFlight)
             }
         }

@@ -18,6 +18,7 @@ final class TierLink: Sendable {
     private let known = Mutex<PurgeMark?>(nil)
     private let recentPurges = Mutex(RecentPurges())
     private let lookups = Mutex(PerTier { _ in LookupCounters() })
+    private let hitTime = Mutex<Double?>(nil)
 
     init(_ folder: DiskTier, queueBytes: Int, warn: @escaping @Sendable (String) -> Void) {
         let gate = TierGate(name: folder.name, placement: nil) { warn($0) }
@@ -55,11 +56,23 @@ final class TierLink: Sendable {
     }
 
     /// The mark up to which this process knows the tier's purges; to be taken before anything is looked up.
-    var mark: PurgeMark { folder?.mark ?? known.withLock { $0 } ?? PurgeMark(0) }
+    var mark: PurgeMark { folder?.mark ?? tier.currentMark ?? known.withLock { $0 } ?? PurgeMark(0) }
+
+    /// Milliseconds that a look-up of a variant takes which finds it, on average over the last ones; nil if none has.
+    var millisecondsOfHit: Double? { hitTime.withLock(\.self) }
+
+    /// Bytes of the longest body that is stored in one call with others: the folder stores them in one transaction, for
+    /// which other writers wait, and other tiers at the same time.
+    var longestOfSeveral: Int { isFolder ? DiskStoreConfiguration().inlineLimit : 1 << 20 }
 
     /// The entry, or what is known of it; nil if the tier has none, or none that can be relied on.
     func find(_ key: EntryKey, _ part: EntryPart) async -> FoundEntry? {
+        let began = SystemClock.monotonic.seconds
         let found = await asked(key, part)
+        if !isFolder, case .variant(_, _?)? = found {
+            let milliseconds = (SystemClock.monotonic.seconds - began) * 1000
+            hitTime.withLock { $0 = $0.map { 0.9 * $0 + 0.1 * milliseconds } ?? milliseconds }
+        }
         let tier: DiskTable =
             switch key {
             case .records: .records
@@ -120,7 +133,7 @@ final class TierLink: Sendable {
     }
 
     /// Reads what others have purged from a tier that is not the folder since this process last looked.
-    func catchUp(_ forget: (Set<String>?) -> Void) async {
+    func catchUp(_ forget: (PurgeLog) -> Void) async {
         guard let placement else { return }
         let before = known.withLock { $0 }
         do throws(StoreError) {
@@ -128,7 +141,7 @@ final class TierLink: Sendable {
                 try await tier.purges(since: before)
             }
             if let before, log.mark == before { return }
-            if before != nil { forget(log.names) }
+            if before != nil, !log.isEmpty { forget(log) }
             // Two of these may run at once; the later mark stays.
             known.withLock { $0 = max($0 ?? log.mark, log.mark) }
         } catch {

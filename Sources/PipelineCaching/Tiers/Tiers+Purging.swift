@@ -77,7 +77,7 @@ extension Tiers {
     /// Empties memory and the folder.
     package func removeAll() async throws(StoreError) -> PurgeResult {
         let held = memory.statistics()
-        defer { forget(nil) }
+        defer { forget(PurgeLog(mark: PurgeMark(0), names: nil)) }
         if let folder { return try await folder.clear() }
         var result = PurgeResult()
         (result.records, result.originals, result.variants) =
@@ -86,12 +86,13 @@ extension Tiers {
         return result
     }
 
-    func forget(_ names: Set<String>?) {
-        guard let names else {
+    /// Removes from memory what was purged elsewhere.
+    func forget(_ log: PurgeLog) {
+        guard let names = log.names else {
             memory.removeAll()
             pixels.removeAll()
             return
         }
-        pixels.remove(named: memory.forget(names))
+        pixels.remove(named: memory.forget(names, log.selections))
     }
 }

@@ -101,8 +101,8 @@ package final class Tiers: Sendable {
 
     /// The stored responses of a source, from memory or else from the nearest tier that has any.
     ///
-    /// - Parameter again: a second look-up in the same request, which reads the tiers even if memory has some: another
-    ///   process may have stored newer ones.
+    /// - Parameter again: a second look-up in the same request, which reads the folder even if memory has some: another
+    ///   process may have stored newer ones. Tiers behind the folder are not asked twice.
     package func records(of source: String, again: Bool = false) async -> RecordLookup {
         if !again || links.isEmpty {
             if let found = recordsInMemory(of: source) { return found }
@@ -111,7 +111,7 @@ package final class Tiers: Sendable {
         let marks = await currentMarks()
         let changes = waiting.records(of: source)
         var (stored, tier): ([OriginalRecord], Int?) = ([], nil)
-        for (at, link) in links.enumerated() {
+        for (at, link) in links.enumerated() where !again || link.isFolder {
             guard case .records(let found)? = await link.find(.records(source: source), .description) else { continue }
             (stored, tier) = (found, at)
             break
@@ -178,7 +178,7 @@ package final class Tiers: Sendable {
     ///
     /// - Parameters:
     ///   - source: where its original came from, so that a purge of it finds a copy.
-    ///   - again: a second look-up in the same request, which counts no second miss.
+    ///   - again: a second look-up in the same request, which counts no second miss and asks no tier behind the folder.
     package func variant(
         _ key: String, of original: String, from source: String? = nil, again: Bool = false
     ) async -> (StoredVariant, TierName)? {
@@ -190,7 +190,7 @@ package final class Tiers: Sendable {
             if let variant = waiting.variant(key) { return (variant, .memory) }
         }
         let marks = marks()
-        for (at, link) in links.enumerated() {
+        for (at, link) in links.enumerated() where !again || link.isFolder {
             if again, await link.find(.variant(key, of: original), .description) == nil { continue }
             guard case .variant(let entry, let body?)? = await link.find(.variant(key, of: original), .body) else {
                 continue
@@ -302,8 +302,17 @@ package final class Tiers: Sendable {
     ) {
         link.queue.submit(
             WriteBehind.Write(
-                change: EntryChange(kind, mark: marks[tier]), bytes: bytes,
-                isSmall: bytes <= DiskStoreConfiguration().inlineLimit, end: end))
+                change: EntryChange(charged(kind, in: tier), mark: marks[tier]), bytes: bytes,
+                isSmall: bytes <= link.longestOfSeveral, end: end))
+    }
+
+    /// A variant that a farther tier is there for costs a look-up there to have again, if that is less than rendering it.
+    private func charged(_ kind: EntryChange.Kind, in tier: Int) -> EntryChange.Kind {
+        guard case .variant(var entry, let body, let source) = kind,
+            let lookup = links[(tier + 1)...].compactMap(\.millisecondsOfHit).min(), lookup < entry.cost
+        else { return kind }
+        entry.cost = lookup
+        return .variant(entry, body: body, source: source)
     }
 
     // MARK: Sharing

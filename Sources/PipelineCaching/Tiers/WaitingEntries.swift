@@ -23,7 +23,7 @@ final class WaitingEntries: Sendable {
     private struct Waiting {
         var item: Item
         var generation: UInt64
-        /// The names whose purge makes it void.
+        /// The names whose purge makes it void, its source first.
         var names: [String]
         var serial: UInt64
     }
@@ -77,7 +77,7 @@ final class WaitingEntries: Sendable {
     private func items(_ key: Key) -> [Item] {
         let purges = if case .variant = key { variants } else { originals }
         return state.withLock { $0.items[key] ?? [] }
-            .filter { purges.isCurrent($0.names, since: $0.generation) }.map(\.item)
+            .filter { purges.isCurrent($0.names, source: $0.names.first, since: $0.generation) }.map(\.item)
     }
 
     func variant(_ key: String) -> Tiers.StoredVariant? {

@@ -51,7 +51,7 @@ final class CacheFolder: Sendable {
 }
 
 /// Deletes a folder with all that is in it. Links are deleted, never followed: tests make some that lead out of the folder.
-private func removeTree(_ path: String) {
+func removeTree(_ path: String) {
     var info = stat()
     guard lstat(path, &info) == 0 else { return }
     if info.st_mode & S_IFMT == S_IFDIR, let stream = opendir(path) {

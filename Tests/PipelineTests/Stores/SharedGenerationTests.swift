@@ -230,20 +230,25 @@ struct SharedPurgeTests {
     @Test func `work is void after a purge of one of its names, of everything, or if that is not known any more`() {
         let purges = PurgeCount()
         let before = purges.generation
-        #expect(purges.isCurrent(["a"], since: before))
+        #expect(purges.isCurrent(["a"], source: nil, since: before))
         purges.begin(["b", "c"])
-        #expect(purges.isCurrent(["a", "d"], since: before) && !purges.isCurrent(["a", "c"], since: before))
+        #expect(
+            purges.isCurrent(["a", "d"], source: nil, since: before)
+                && !purges.isCurrent(["a", "c"], source: nil, since: before))
         let between = purges.generation
-        #expect(purges.isCurrent(["c"], since: between))
+        #expect(purges.isCurrent(["c"], source: nil, since: between))
         purges.begin(nil)
-        #expect(!purges.isCurrent(["a"], since: between) && purges.isCurrent(["a"], since: purges.generation))
+        #expect(
+            !purges.isCurrent(["a"], source: nil, since: between)
+                && purges.isCurrent(["a"], source: nil, since: purges.generation))
         let late = purges.generation
         for number in 0..<64 { purges.begin(["\(number)"]) }
-        #expect(purges.isCurrent(["a"], since: late) && !purges.isCurrent(["0"], since: late))
+        #expect(purges.isCurrent(["a"], source: nil, since: late) && !purges.isCurrent(["0"], source: nil, since: late))
         purges.begin(["64"])
-        #expect(!purges.isCurrent(["a"], since: late) && purges.isCurrent(["a"], since: late + 1))
+        #expect(
+            !purges.isCurrent(["a"], source: nil, since: late) && purges.isCurrent(["a"], source: nil, since: late + 1))
         purges.begin(Set((0..<10_001).map { "many \($0)" }))
-        #expect(!purges.isCurrent(["a"], since: late + 1))
-        #expect(purges.isCurrent(["a"], since: purges.generation))
+        #expect(!purges.isCurrent(["a"], source: nil, since: late + 1))
+        #expect(purges.isCurrent(["a"], source: nil, since: purges.generation))
     }
 }
