@@ -19,6 +19,13 @@ extension ImagePipeline {
             + Self.counts(backgroundStatistics) + counts(of: workInProgress)
     }
 
+    /// How often this process has asked the tiers behind the folder.
+    package var fartherLookups:
+        [(name: TierName, records: LookupCounters, originals: LookupCounters, variants: LookupCounters)]
+    {
+        tiers.tierCounters.filter { $0.name != .disk }.map { ($0.name, $0.records, $0.originals, $0.variants) }
+    }
+
     /// Fetches and renders that are in progress or wait, now, and how many were refused because there were too many.
     package var workInProgress: (fetches: Int, renders: Int, refused: Int) {
         (fetch.backlog.count, render.backlog.count, fetch.backlog.refused + render.backlog.refused)

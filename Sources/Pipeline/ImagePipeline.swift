@@ -24,6 +24,8 @@ public final class ImagePipeline: Sendable {
     private let isShutDown: Switch
     private let threads: OwnedThreads
     private let transports: [String: any Transport]
+    /// The transport of the bucket behind the caches; nil without one.
+    private let remote: (any Transport)?
     let renderer: any Rendering
     let limits: RenderLimits
     private let background: BackgroundWork
@@ -53,8 +55,18 @@ public final class ImagePipeline: Sendable {
         caching = configuration.caching
         background = BackgroundWork(limit: configuration.caching.backgroundValidations)
         threads = OwnedThreads(count: max(1, configuration.lookupThreads))
+        var fetching = configuration.fetch
+        fetching.byteLimit = configuration.limits.bytes
+        if fetching.spoolFolder == nil, let folder = configuration.cacheFolder {
+            fetching.spoolFolder = folder
+            fetching.spoolFloor =
+                configuration.disk.freeSpace ?? FileSystemSpace(holding: folder)?.ordinaryFloor ?? 0
+        }
+        let bucket = configuration.remote?.transport(fetching)
+        remote = bucket?.base
         do throws(StoreError) {
-            tiers = try Tiers(TiersConfiguration(configuration), readers: threads)
+            let placement = bucket.flatMap { configuration.remote?.placement($0.0) }
+            tiers = try Tiers(TiersConfiguration(configuration, remote: placement), readers: threads)
         } catch {
             throw PipelineError(error)
         }
@@ -66,13 +78,6 @@ public final class ImagePipeline: Sendable {
             configuration.yieldsToMemoryPressure && isLarge
             ? MemoryPressure(MemoryPressure.opened(MachineMemory.pressureFiles)) { _ = tiers.reduceMemory(to: 0.5) }
             : nil
-        var fetching = configuration.fetch
-        fetching.byteLimit = configuration.limits.bytes
-        if fetching.spoolFolder == nil, let folder = configuration.cacheFolder {
-            fetching.spoolFolder = folder
-            fetching.spoolFloor =
-                configuration.disk.freeSpace ?? FileSystemSpace(holding: folder)?.ordinaryFloor ?? 0
-        }
         let origins = RetryingTransport(CurlTransport(fetching), configuration: fetching)
         let files = FileTransport(byteLimit: configuration.limits.bytes, threads: threads)
         let builtIn: [String: any Transport] = [
@@ -512,6 +517,7 @@ public final class ImagePipeline: Sendable {
         await renderer.shutdown()
         await tiers.close()
         for transport in transports.values { await transport.shutdown() }
+        await remote?.shutdown()
         await threads.stopped()
         observe.metrics?.stop()
         reportMetrics()

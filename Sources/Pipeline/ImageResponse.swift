@@ -14,6 +14,8 @@ public struct Outcome: RawRepresentable, Sendable, Hashable {
     public static let memory = Outcome(.memory)
     /// The cache folder.
     public static let disk = Outcome(.disk)
+    /// The object store behind the folder (`PipelineConfiguration.remote`).
+    public static let remote = Outcome(.remote)
     /// They were rendered for this request.
     public static let rendered = Outcome(rawValue: "rendered")
     /// They are the original's own, as it was just obtained.
@@ -32,6 +34,8 @@ public struct OriginalOutcome: RawRepresentable, Sendable, Hashable {
     public static let memory = OriginalOutcome(.memory)
     /// The cache folder.
     public static let disk = OriginalOutcome(.disk)
+    /// The object store behind the folder had it.
+    public static let remote = OriginalOutcome(.remote)
     /// The origin confirmed the stored one.
     public static let revalidated = OriginalOutcome(rawValue: "revalidated")
     /// A stale one was used.
@@ -42,7 +46,7 @@ public struct OriginalOutcome: RawRepresentable, Sendable, Hashable {
     public static let none = OriginalOutcome(nil)
 
     /// Those that every report lists, in this order.
-    package static let listed: [OriginalOutcome] = [.memory, .disk, .revalidated, .stale, .network, .none]
+    package static let listed: [OriginalOutcome] = [.memory, .disk, .remote, .revalidated, .stale, .network, .none]
 }
 
 /// An answered request.

@@ -57,6 +57,8 @@ public struct PipelineConfiguration: Sendable {
     /// Further tiers behind memory and the cache folder, near to far, such as a service that several machines share.
     /// None by default.
     public var tiers: [TierPlacement] = []
+    /// An object store behind all of them; nil, the default, for none.
+    public var remote: RemoteConfiguration?
     /// Bytes that may wait for the disk; further writes are dropped (and counted) instead of queued.
     public var writeBehindBytes = 64 << 20
     /// Fetches that may be in progress and wait, and as many renders; beyond it requests fail with `overloaded`, background
@@ -107,10 +109,11 @@ extension MemoryBudgets {
 }
 
 extension TiersConfiguration {
-    init(_ configuration: PipelineConfiguration) {
+    /// - Parameter remote: what is asked last.
+    init(_ configuration: PipelineConfiguration, remote: TierPlacement? = nil) {
         self.init(memory: configuration.memory)
         folder = configuration.cacheFolder
-        tiers = configuration.tiers
+        tiers = configuration.tiers + [remote].compactMap(\.self)
         now = configuration.now
         disk = configuration.disk
         writeBehindBytes = configuration.writeBehindBytes

@@ -240,8 +240,10 @@ package final class CurlTransport: Transport {
         } else {
             // By default libcurl would wait for a 100 before it sends the body, and would declare the body a form. A line
             // that leaves a field out would be signed (libcurl 7.88).
-            if !isSigned { lines.append(FieldSyntax.bytes("Expect:") + [0]) }
-            if fields.first("content-type") == nil { lines.append(FieldSyntax.bytes("Content-Type:") + [0]) }
+            if !isSigned {
+                lines.append(FieldSyntax.bytes("Expect:") + [0])
+                if fields.first("content-type") == nil { lines.append(FieldSyntax.bytes("Content-Type:") + [0]) }
+            }
         }
         for field in fields where !own.contains(field.name.lowercased()) {
             guard FieldSyntax.isToken(field.name), FieldSyntax.isValue(field.value) else {

@@ -11,10 +11,15 @@ package struct FileSystemSpace: Sendable, Hashable {
         self.free = free
     }
 
-    /// nil if `statvfs` fails.
+    /// The one that holds a folder, or will hold it once it is made; nil if `statvfs` fails.
     package init?(holding path: String) {
         var status = statvfs()
-        guard statvfs(path, &status) == 0 else { return nil }
+        var path = path[...]
+        while statvfs(String(path), &status) != 0 {
+            guard errno == ENOENT, path.count > 1 else { return nil }
+            path = path.contains("/") ? path[..<(path.lastIndex(of: "/") ?? path.startIndex)] : "."
+            if path.isEmpty { path = "/" }
+        }
         total = Int(status.f_blocks) * Int(status.f_frsize)
         free = Int(status.f_bavail) * Int(status.f_frsize)
     }

@@ -16,6 +16,8 @@ public enum S3Servers {
         guard let rest = program.line(after: "http://127.0.0.1:") else {
             throw ProgramError("\(words[0]) does not start: \(program.text)")
         }
+        // They print a line for each request, or for each that fails.
+        program.readOn()
         return (program, "http://127.0.0.1:\(rest.prefix { $0.isNumber })")
     }
 
@@ -25,10 +27,15 @@ public enum S3Servers {
     }
 
     /// rclone, which checks the signatures of `ACCESSKEY` with `SECRETKEY`; its buckets are the folders in `folder`.
-    public static func rclone(_ folder: String) throws(ProgramError) -> (HelperProgram, endpoint: String) {
-        try start([
-            "rclone", "serve", "s3", "--auth-key", "ACCESSKEY,SECRETKEY", "--addr", "127.0.0.1:0", "--config",
-            "/dev/null", "--vfs-cache-mode", "off", "--dir-cache-time", "0s", folder,
-        ])
+    ///
+    /// - Parameter isShared: whether the test writes into the folders as well; rclone may then hang under load.
+    public static func rclone(
+        _ folder: String, isShared: Bool = true
+    ) throws(ProgramError) -> (HelperProgram, endpoint: String) {
+        try start(
+            [
+                "rclone", "serve", "s3", "--auth-key", "ACCESSKEY,SECRETKEY", "--addr", "127.0.0.1:0", "--config",
+                "/dev/null", "--vfs-cache-mode", "off", folder,
+            ] + (isShared ? ["--dir-cache-time", "0s"] : []))
     }
 }

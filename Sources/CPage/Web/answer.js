@@ -78,7 +78,7 @@ export function cacheSentence(text, isSample) {
   const fresh = parameters.ttl === undefined || isSample ? ""
     : Number(parameters.ttl) >= 0 ? `, fresh for ${parameters.ttl} s` : ", no longer fresh";
   if (parameters.hit) {
-    const detail = { memory: "memory", disk: "the disk", rendered: "a stored original" }[parameters.detail];
+    const detail = { memory: "memory", disk: "the disk", remote: "the bucket", rendered: "a stored original" }[parameters.detail];
     if (parameters.detail === "rendered" && isSample) return "Rendered of the server's own sample.";
     if (parameters.detail === "rendered") return `The original was cached, the variant was rendered${fresh}.`;
     return `Hit: answered from ${detail ?? parameters.detail ?? "the cache"}${fresh}.`;

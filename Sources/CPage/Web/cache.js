@@ -85,16 +85,20 @@ export class CacheView {
         this.bars.set(name, bar);
         byID("tiers").append(bar.element);
       }
-      const share = tier.budget > 0 ? tier.bytes / tier.budget : 0;
-      bar.fill.style.width = `${Math.min(100, share * 100)}%`;
-      bar.meter.setAttribute("aria-valuenow", String(Math.round(share * 100)));
-      bar.meter.setAttribute("aria-valuetext", `${bytesText(tier.bytes)} of ${bytesText(tier.budget)}`);
-      bar.size.textContent = `${bytesText(tier.bytes)} of ${bytesText(tier.budget)}`;
       const asked = tier.hits + tier.misses;
-      const facts = {
-        entries: tier.entries, hits: tier.hits, misses: tier.misses, evictions: tier.evictions,
-        "hit ratio": asked === 0 ? "–" : `${Math.round((tier.hits / asked) * 100)} %`,
-      };
+      const ratio = asked === 0 ? "–" : `${Math.round((tier.hits / asked) * 100)} %`;
+      // What a bucket holds is not counted, and it has no budget.
+      bar.meter.hidden = tier.budget === undefined;
+      if (!bar.meter.hidden) {
+        const share = tier.budget > 0 ? tier.bytes / tier.budget : 0;
+        bar.fill.style.width = `${Math.min(100, share * 100)}%`;
+        bar.meter.setAttribute("aria-valuenow", String(Math.round(share * 100)));
+        bar.meter.setAttribute("aria-valuetext", `${bytesText(tier.bytes)} of ${bytesText(tier.budget)}`);
+        bar.size.textContent = `${bytesText(tier.bytes)} of ${bytesText(tier.budget)}`;
+      }
+      const facts = bar.meter.hidden
+        ? { hits: tier.hits, misses: tier.misses, "hit ratio": ratio }
+        : { entries: tier.entries, hits: tier.hits, misses: tier.misses, evictions: tier.evictions, "hit ratio": ratio };
       bar.facts.replaceChildren(...Object.entries(facts).map(([key, value]) =>
         h("div", {}, h("dt", {}, key), h("dd", {}, typeof value === "number" ? value.toLocaleString("en") : value))));
     }

@@ -65,18 +65,30 @@ extension Site {
                 ("disk", "records", disk.records),
             ]
         }
+        let counted = tiers.count
+        for (name, records, originals, variants) in pipeline.fartherLookups {
+            let parts = [("variants", variants), ("originals", originals), ("records", records)]
+            for (kind, lookups) in parts {
+                var counters = StoreCounters()
+                (counters.hits, counters.misses) = (lookups.hits, lookups.misses)
+                tiers.append((name.description, kind, counters))
+            }
+        }
         let recent = await pipeline.recentVariants(Self.recentCount)
         var json = JSONText()
         json.add(
             "tiers",
-            raw: JSONText.list(tiers) { tier, json in
+            raw: JSONText.list(Array(tiers.enumerated())) { numbered, json in
+                let tier = numbered.element
                 json.add("tier", tier.0)
                 json.add("kind", tier.1)
+                json.add("hits", tier.2.hits)
+                json.add("misses", tier.2.misses)
+                // What other machines use as well is not counted here.
+                if numbered.offset >= counted { return }
                 json.add("bytes", tier.2.bytes)
                 json.add("budget", tier.2.budget)
                 json.add("entries", tier.2.entries)
-                json.add("hits", tier.2.hits)
-                json.add("misses", tier.2.misses)
                 json.add("evictions", tier.2.evictions)
             })
         json.add(

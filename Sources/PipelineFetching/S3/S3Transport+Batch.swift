@@ -75,13 +75,13 @@ extension S3Transport {
     }
 
     /// A request about an output, which the policy of sources is not asked about.
-    private static func output(_ object: SourceURL, fields: [HeaderField] = []) -> FetchRequest {
+    static func output(_ object: SourceURL, fields: [HeaderField] = []) -> FetchRequest {
         var request = FetchRequest(url: object, fields: fields)
         request.source = SourceURL(scheme: "output", name: object.normalised)
         return request
     }
 
-    private static func error(
+    static func error(
         _ action: String, _ url: SourceURL, _ response: FetchedResponse, _ failure: S3Failure?, _ isSigned: Bool,
         _ permission: String?
     ) -> FetchError {

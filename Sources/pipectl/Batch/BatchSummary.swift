@@ -26,7 +26,7 @@ struct BatchSummary: Sendable, Hashable {
     /// Errors in writing the report or the gallery; they do not affect the items themselves.
     var problems: [String] = []
 
-    var hits: Int { outcomes[.memory, default: 0] + outcomes[.disk, default: 0] }
+    var hits: Int { [.memory, .disk, .remote].reduce(0) { $0 + outcomes[$1, default: 0] } }
     var failed: Int { outcomes[.failed, default: 0] }
     var skipped: Int { outcomes[.skipped, default: 0] }
 
@@ -59,6 +59,7 @@ struct BatchSummary: Sendable, Hashable {
         var lines = [
             "\(Readable.count(items, "item", "items")) in \(Readable.duration(seconds: seconds)) (\(rate) per second), \(Readable.bytes(bytes))",
             "  from memory \(outcomes[.memory, default: 0]), from disk \(outcomes[.disk, default: 0]),"
+                + (outcomes[.remote].map { " from the bucket \($0)," } ?? "")
                 + " rendered \(outcomes[.rendered, default: 0]), failed \(failed)"
                 + (skipped > 0 ? ", skipped \(skipped) (no images)" : ""),
             "  files written \(written), unchanged \(unchanged)"

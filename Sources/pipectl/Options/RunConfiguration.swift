@@ -14,6 +14,8 @@ struct RunConfiguration: Sendable {
         pipeline.queue = 256
         return pipeline
     }()
+    /// The bucket behind the caches; none if it has no name.
+    var remote = RemoteConfiguration(bucket: "")
     var workers = WorkerConfiguration()
     var isolation = Isolation.workers
     var presets: [String: String] = [:]
@@ -58,11 +60,21 @@ struct RunConfiguration: Sendable {
         }
     }
 
+    /// What `remote.s3` says; the other settings of `remote` stay.
+    var bucket: RemoteConfiguration {
+        get { remote }
+        set {
+            (remote.bucket, remote.prefix) = (newValue.bucket, newValue.prefix)
+            (remote.store, remote.asksInstance) = (newValue.store, newValue.asksInstance)
+        }
+    }
+
     /// The configuration of a pipeline; its workers run this same executable.
     func pipelineConfiguration() throws(CommandFailure) -> PipelineConfiguration {
         var configuration = pipeline
         configuration.logger = Console.logger
         configuration.renderThreads = workers.count
+        if !remote.bucket.isEmpty { configuration.remote = remote }
         if isolation == .workers {
             var workers = workers
             workers.executable = "/proc/self/exe"

@@ -124,6 +124,19 @@ enum SettingCatalogue {
         Setting(
             "disk.fsync", \.pipeline.disk.fsync, .bool,
             "off: a power cut may lose the last 30 s of writes, but never leaves a torn entry"),
+        Setting(
+            "remote.s3", \.bucket, .bucket,
+            "bucket behind the folder, which several machines may share: bucket, prefix, and as in `s3` endpoint, region, "
+                + "pathStyle and credentials; set as a whole; empty: none",
+            isSecret: true),
+        Setting(
+            "remote.seconds", \.remote.seconds, .seconds,
+            "a request waits this long for a look-up in the bucket before it counts as a miss"),
+        Setting(
+            "remote.queue", \.remote.queueBytes, .size(),
+            "what may wait to be stored in the bucket; what exceeds it is dropped"),
+        Setting("remote.originals", \.remote.originals, .bool, "keep originals and their records in the bucket"),
+        Setting("remote.variants", \.remote.variants, .bool, "keep variants in the bucket"),
     ]
 
     private static let rendering: [Setting] = [

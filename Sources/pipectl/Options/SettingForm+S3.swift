@@ -16,7 +16,7 @@ extension SettingForm where Value == S3Configuration {
             })
     }
 
-    private static func shown(_ store: S3Configuration.Store) -> [SettingMember] {
+    fileprivate static func shown(_ store: S3Configuration.Store) -> [SettingMember] {
         let credentials: (String, SettingValue)? =
             switch store.credentials {
             case nil: nil
@@ -32,12 +32,55 @@ extension SettingForm where Value == S3Configuration {
     }
 }
 
+extension SettingForm where Value == RemoteConfiguration {
+    /// The bucket behind the caches; no bucket for none. Written without credentials.
+    static var bucket: Self {
+        Self(
+            kind: .map, read: { (given) throws(SettingErrors) in try given.bucket() },
+            write: { remote in
+                if remote.bucket.isEmpty { return .object([]) }
+                var members = [SettingMember(name: "bucket", value: .string(remote.bucket))]
+                if !remote.prefix.isEmpty {
+                    members.append(SettingMember(name: "prefix", value: .string(remote.prefix)))
+                }
+                members += SettingForm<S3Configuration>.shown(remote.store)
+                if remote.asksInstance { members.append(SettingMember(name: "instance", value: .bool(true))) }
+                return .object(members)
+            })
+    }
+}
+
 extension GivenSetting {
     private static let members = [
         "endpoint", "region", "pathStyle", "maxAge", "accessKey", "secretKey", "secretKeyFile", "sessionToken",
         "profile",
         "anonymous", "instance", "buckets",
     ]
+
+    fileprivate func bucket() throws(SettingErrors) -> RemoteConfiguration {
+        var remote = RemoteConfiguration(bucket: "")
+        var own: [SettingMember] = []
+        try eachMember { (member) throws(SettingErrors) in
+            switch (member.name, member.value) {
+            case ("instance", .bool(let isAsked)): remote.asksInstance = isAsked
+            case ("bucket", .string(let name)): remote.bucket = name
+            case ("prefix", .string(let prefix)): remote.prefix = prefix
+            case ("maxAge", _), ("buckets", _): throw bad("`\(member.name)` has no meaning for a bucket of caches")
+            case ("instance", _), ("bucket", _), ("prefix", _):
+                throw bad(
+                    "`\(member.name)` is \(member.value.kindName); expected "
+                        + (member.name == "instance" ? "true or false" : "text"))
+            default: own.append(member)
+            }
+        }
+        remote.store = try store(own, "")
+        if !own.isEmpty || remote != RemoteConfiguration(bucket: ""), !remote.hasPlace {
+            throw bad(
+                "there is no bucket of this name and prefix; expected bucket: NAME and, if it is shared, prefix: FOLDER"
+            )
+        }
+        return remote
+    }
 
     fileprivate func s3() throws(SettingErrors) -> S3Configuration {
         var s3 = S3Configuration()

@@ -189,7 +189,7 @@ struct Gallery: ~Copyable {
     }
 
     private static func words(_ outcome: ItemOutcome) -> String {
-        outcome == .memory || outcome == .disk ? "from \(outcome.rawValue)" : outcome.rawValue
+        [.memory, .disk, .remote].contains(outcome) ? "from \(outcome.rawValue)" : outcome.rawValue
     }
 
     // MARK: Texts and paths

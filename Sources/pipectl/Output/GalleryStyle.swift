@@ -32,7 +32,7 @@ enum GalleryStyle {
         code{display:block;margin:2px 0 6px;color:var(--soft);font:12px/1.4 ui-monospace,Menlo,Consolas,monospace;\
         overflow-wrap:anywhere}
         .facts{display:flex;flex-wrap:wrap;gap:4px 10px;color:var(--soft);font-variant-numeric:tabular-nums}
-        .memory,.disk{color:var(--hit)}.rendered{color:var(--new)}
+        .memory,.disk,.remote{color:var(--hit)}.rendered{color:var(--new)}
         .failed{border-color:var(--bad);background:var(--badpage)}
         .failed .mark{display:flex;align-items:center;justify-content:center;height:220px;color:var(--bad);\
         font-size:44px}

@@ -2,7 +2,7 @@ import PipelineSupport
 import Pipeline
 
 enum ItemOutcome: String, Sendable, Hashable, CaseIterable {
-    case memory, disk, rendered
+    case memory, disk, remote, rendered
     /// A file found while reading a folder that is not an image; this does not count as a failure.
     case skipped
     case failed
@@ -14,6 +14,7 @@ extension OriginalOutcome {
         switch self {
         case .memory: "memory"
         case .disk: "the disk"
+        case .remote: "the bucket"
         case .revalidated: "the disk, validated by the origin"
         case .stale: "the disk, stale"
         case .network: "the network"

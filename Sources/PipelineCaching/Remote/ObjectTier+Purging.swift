@@ -1,0 +1,87 @@
+import PipelineSupport
+import Synchronization
+
+extension ObjectTier {
+    package func purge(_ selection: PurgeSelection) async throws(StoreError) -> PurgeResult {
+        var result = PurgeResult()
+        // No source has this name: it stands for all work in flight.
+        if !selection.sources.isDisjoint(with: PurgeSelection.workInFlight.sources) {
+            result.mark = PurgeMark(times.noteAll())
+        }
+        if let matching = selection.matching {
+            try await purges.add(selection, matching, named: Self.random())
+        }
+        let sources = Array(selection.sources.subtracting(PurgeSelection.workInFlight.sources))
+        let removed = Removed()
+        try await Self.each(sources) { [self] source throws(StoreError) in
+            removed.add(try await purge(source, selection))
+        }
+        // Digests of which no record is known.
+        let left = selection.digests.subtracting(removed.result.digests)
+        times.note(left)
+        if selection.mode != .soft { removed.add(try await removeVariants(of: Array(left))) }
+        let mark = max(result.mark.rawValue, times.note(selection.sources.union(left)))
+        result = removed.result
+        result.digests.formUnion(left)
+        result.mark = PurgeMark(mark)
+        return result
+    }
+
+    /// First voids what is there, then removes it.
+    private func purge(_ source: String, _ selection: PurgeSelection) async throws(StoreError) -> PurgeResult {
+        var result = PurgeResult()
+        if selection.mode != .variantsOnly {
+            let text = Self.random()
+            try await store.put(Self.purgeKey(source), Array(text.utf8), type: "text/plain")
+            times.note([source], as: text)
+        }
+        let object: SourceObject?
+        do throws(StoreError) { object = try await stored(source).object } catch {
+            // A damaged one leads to nothing.
+            if error.code != .damaged { throw error }
+            object = nil
+        }
+        result.digests = Set(object?.digests ?? [])
+        times.note(result.digests.union([source]))
+        if let object, !object.records.isEmpty { result.sources = 1 }
+        if selection.mode != .variantsOnly { result.records = object?.records.count ?? 0 }
+        guard selection.mode != .soft else { return result }
+        let variants = try await removeVariants(of: Array(result.digests))
+        (result.variants, result.bytes) = (variants.variants, variants.bytes)
+        guard selection.mode == .hard, object != nil else { return result }
+        try await store.delete(Self.key(of: source))
+        for digest in result.digests {
+            try await store.delete("d/\(digest)/\(Self.hash(source))")
+            let others = try await store.list("d/\(digest)/", after: nil)
+            guard others.objects.isEmpty, try await store.holds("o/" + digest) else { continue }
+            try await store.delete("o/" + digest)
+            result.originals += 1
+        }
+        return result
+    }
+
+    private func removeVariants(of digests: [String]) async throws(StoreError) -> PurgeResult {
+        var result = PurgeResult()
+        for digest in digests where DigestKey(digest) != nil {
+            try await eachPage(of: "v/\(digest)/") { page throws(StoreError) in
+                try await Self.each(page.map(\.key)) { [store] key throws(StoreError) in try await store.delete(key) }
+                result.variants += page.count
+                result.bytes += page.reduce(0) { $0 + $1.size }
+            }
+        }
+        return result
+    }
+
+    /// 32 hexadecimal digits that no other purge has.
+    private static func random() -> String {
+        var generator = SystemRandomNumberGenerator()
+        return (0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) }.withUnsafeBytes { hex($0) }
+    }
+}
+
+/// What several removals have removed, together.
+private final class Removed: Sendable {
+    private let sum = Mutex(PurgeResult())
+    var result: PurgeResult { sum.withLock(\.self) }
+    func add(_ part: PurgeResult) { sum.withLock { $0.add(part) } }
+}

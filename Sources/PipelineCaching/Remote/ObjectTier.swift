@@ -1,0 +1,281 @@
+import HTTPCaching
+import PipelineSupport
+
+/// An object store as a tier, which any number of nodes may use at once: bodies, records and variants as objects.
+///
+/// | key | object |
+/// |---|---|
+/// | `o/{digest}` | an original's body, as it is |
+/// | `d/{digest}/{SHA-256 of the source}` | empty: a source that has had this body |
+/// | `s/{SHA-256 of the source}` | the records of a source, and the digests it has had |
+/// | `v/{original's digest}/{key}` | a variant |
+/// | `p/{SHA-256 of the source}` | the last purge of a source: a random text |
+/// | `q/{random text}` | a purge by selection |
+///
+/// Purges come first: a record says which ones it takes into account (`seen`), and one that does not know all that cover
+/// its source is void. A node that stores late what a purge has overtaken therefore stores nothing that is ever used.
+/// Nothing is conditional, and no two nodes' clocks are compared: of two nodes that store records of one source at the
+/// same time, one may lose its own, which is fetched again.
+package final class ObjectTier: CacheTier {
+    package let name = TierName.remote
+    let store: any ObjectStore
+    private let keepsOriginals: Bool
+    private let keepsVariants: Bool
+    let times = PurgeTimes()
+    let purges: LivePurges
+    static let opaque = "application/octet-stream"
+    /// Bytes of the longest body of an original that is stored.
+    static let longestOriginal = 64 << 20
+    /// Requests at once of one store or purge.
+    static let width = 16
+
+    package init(_ store: any ObjectStore, originals: Bool = true, variants: Bool = true) {
+        self.store = store
+        (keepsOriginals, keepsVariants) = (originals, variants)
+        purges = LivePurges(store, times)
+    }
+
+    static func hash(_ source: String) -> String { sha256Hex(Array(source.utf8)) }
+    static func key(of source: String) -> String { "s/" + hash(source) }
+    static func purgeKey(_ source: String) -> String { "p/" + hash(source) }
+    static func key(ofVariant key: String, of original: String) -> String { "v/\(original)/\(key)" }
+
+    // MARK: Looking up
+
+    package func find(_ key: EntryKey, _ part: EntryPart) async throws(StoreError) -> FoundEntry? {
+        switch key {
+        case .records(let source): try await keepsOriginals ? records(source) : nil
+        case .original(let digest): try await keepsOriginals ? original(digest, part) : nil
+        case .variant(let key, let original): try await keepsVariants ? variant(key, of: original, part) : nil
+        }
+    }
+
+    /// One round trip: the records and the purges that may void them are asked for at once.
+    private func records(_ source: String) async throws(StoreError) -> FoundEntry? {
+        async let asked = Result(of: { () async throws(StoreError) in try await self.stored(source) })
+        async let purged = Result(of: { () async throws(StoreError) in
+            try await self.store.get(Self.purgeKey(source), isLong: false)
+        })
+        async let refreshed = Result(of: { () async throws(StoreError) in try await self.purges.refresh() })
+        let (found, purge) = (try await asked.get(), try await purged.get())
+        try await refreshed.get()
+        let needed = try Set(purges.covering(source).map(\.text)).union(Self.text(purge).map { [$0] } ?? [])
+        let records = (found.object?.records ?? []).filter { $0.seen.isSuperset(of: needed) }.map(\.record)
+        return records.isEmpty ? nil : .records(records.map { $0.moved(by: -found.clockOffset) })
+    }
+
+    /// The object of a source, its times by the store's clock; one that is damaged, or another source's, is none.
+    func stored(_ source: String) async throws(StoreError) -> (object: SourceObject?, clockOffset: Double) {
+        let key = Self.key(of: source)
+        let answer = try await store.get(key, isLong: false)
+        guard let bytes = answer.body?.read() else { return (nil, answer.clockOffset) }
+        guard var texts = ObjectCoding.decode(bytes, key: key)?.texts, let object = try? SourceObject(&texts),
+            ByteString(object.source) == ByteString(source)
+        else { throw StoreError(.damaged, "the bucket returned another object than \(key), or a changed one") }
+        return (object, answer.clockOffset)
+    }
+
+    /// The text of a purge; nil if there is none.
+    private static func text(_ answer: ObjectAnswer) throws(StoreError) -> String? {
+        guard let bytes = answer.body?.read() else { return nil }
+        guard bytes.count == 32, bytes.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }) else {
+            throw StoreError(.damaged, "the bucket returned a changed purge")
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    private func original(_ digest: String, _ part: EntryPart) async throws(StoreError) -> FoundEntry? {
+        guard DigestKey(digest) != nil else { return nil }
+        if part == .description { return try await store.holds("o/" + digest) ? .original(nil) : nil }
+        return try await store.get("o/" + digest, isLong: true).body.map { .original($0) }
+    }
+
+    private func variant(
+        _ name: String, of original: String, _ part: EntryPart
+    ) async throws(StoreError) -> FoundEntry? {
+        let key = Self.key(ofVariant: name, of: original)
+        async let refreshed = Result(of: { () async throws(StoreError) in try await self.purges.refresh() })
+        let answer = try await store.get(key, isLong: false)
+        try await refreshed.get()
+        guard let bytes = answer.body?.read() else { return nil }
+        guard var object = ObjectCoding.decode(bytes, key: key), let found = try? StoredObjectVariant(&object.texts),
+            found.entry.key == name, found.entry.originalDigest == original, found.entry.length == object.body.count
+        else { throw StoreError(.damaged, "the bucket returned another object than \(key), or a changed one") }
+        if let source = found.source {
+            let isVoid = purges.covering(source).contains { $0.mode != .soft && !found.seen.contains($0.text) }
+            if isVoid { return nil }
+        }
+        return .variant(found.entry, body: part == .body ? Array(object.body) : nil)
+    }
+
+    // MARK: Storing
+
+    /// Changes of one source are made in order, those of different ones at the same time.
+    package func store(_ changes: [EntryChange]) async throws(StoreError) {
+        var groups: [ByteString: [EntryChange]] = [:]
+        for change in changes { groups[ByteString(change.kind.name), default: []].append(change) }
+        try await Self.each(Array(groups.values)) { [self] changes throws(StoreError) in
+            for change in changes { try await store(change) }
+        }
+    }
+
+    private func store(_ change: EntryChange) async throws(StoreError) {
+        switch change.kind {
+        case .original(let record, let body): try await store(record, body, since: change.mark.rawValue)
+        case .freshened(let record):
+            try await update(record, since: change.mark.rawValue) { object, record, seen in
+                let isThere = object.records.contains { $0.record.response.selecting == record.response.selecting }
+                if isThere { object.put(record, seen: seen) }
+                return isThere
+            }
+        case .removedRecord(let source, let selecting):
+            guard keepsOriginals, var object = try await stored(source).object else { return }
+            object.records.removeAll { $0.record.response.selecting == selecting }
+            try await put(object)
+        case .variant(let entry, let body, let source):
+            guard keepsVariants, let seen = try await seen(source, [entry.originalDigest], since: change.mark.rawValue)
+            else { return }
+            let key = Self.key(ofVariant: entry.key, of: entry.originalDigest)
+            let stored = StoredObjectVariant(entry: entry, source: source, seen: seen)
+            try await store.put(key, ObjectCoding.encode(body, stored.texts, key: key), type: entry.mediaType)
+            // One that began meanwhile may not have seen it.
+            if times.haveBeenPurged([entry.originalDigest], since: change.mark.rawValue) { try await store.delete(key) }
+        }
+    }
+
+    /// The body first, so that no record leads to one that is missing.
+    private func store(
+        _ record: OriginalRecord, _ body: EntryBody?, since mark: UInt64
+    ) async throws(StoreError) {
+        guard keepsOriginals else { return }
+        if let body, body.count > 0, body.count <= Self.longestOriginal {
+            if times.haveBeenPurged([record.source, record.digest], since: mark) { return }
+            guard let bytes = body.read() else { throw StoreError(.io, EntryBody.lost) }
+            try await store.put("d/\(record.digest)/\(Self.hash(record.source))", [], type: Self.opaque)
+            try await store.put("o/" + record.digest, bytes, type: record.media?.type ?? Self.opaque)
+        }
+        try await update(record, since: mark) { object, record, seen in
+            object.put(record, seen: seen)
+            return true
+        }
+    }
+
+    /// Changes the object of a record's source, unless a purge has overtaken the record.
+    ///
+    /// - Parameter change: makes the change; returns whether there is one.
+    private func update(
+        _ record: OriginalRecord, since mark: UInt64,
+        _ change: @Sendable (inout SourceObject, OriginalRecord, Set<String>) -> Bool
+    ) async throws(StoreError) {
+        guard keepsOriginals else { return }
+        async let asked = Result(of: { () async throws(StoreError) in try await self.stored(record.source) })
+        let seen = try await seen(record.source, [record.digest], since: mark)
+        let found: (object: SourceObject?, clockOffset: Double)
+        // What is damaged is replaced.
+        switch await asked {
+        case .success(let stored): found = stored
+        case .failure(let error) where error.code == .damaged: found = (nil, 0)
+        case .failure(let error): throw error
+        }
+        guard let seen else { return }
+        var object = found.object ?? SourceObject(source: record.source)
+        if change(&object, record.moved(by: found.clockOffset), seen) { try await put(object) }
+    }
+
+    private func put(_ object: SourceObject) async throws(StoreError) {
+        let key = Self.key(of: object.source)
+        try await store.put(key, ObjectCoding.encode([], object.texts, key: key), type: Self.opaque)
+    }
+
+    /// The purges that cover a source, if the work that began at a mark has taken all of them into account; otherwise nil.
+    private func seen(
+        _ source: String?, _ digests: [String], since mark: UInt64
+    ) async throws(StoreError) -> Set<String>? {
+        if times.haveBeenPurged(digests + (source.map { [$0] } ?? []), since: mark) { return nil }
+        guard let source else { return [] }
+        try await purges.refresh()
+        var seen: Set<String> = []
+        for purge in purges.covering(source) {
+            if purge.time >= mark { return nil }
+            seen.insert(purge.text)
+        }
+        let answer = try await store.get(Self.purgeKey(source), isLong: false)
+        guard let text = try Self.text(answer) else { return seen }
+        if times.time(of: text) ?? times.mark(of: answer) >= mark { return nil }
+        return seen.union([text])
+    }
+
+    package var currentMark: PurgeMark? { PurgeMark(times.tick()) }
+
+    package func purges(since mark: PurgeMark?) async throws(StoreError) -> PurgeLog {
+        times.log(since: mark?.rawValue)
+    }
+
+    /// Counts what the bucket holds by listing it, a request for each thousand objects.
+    package func statistics() async throws(StoreError) -> TierStatistics {
+        var statistics = TierStatistics()
+        for (prefix, counter) in [("o/", \TierStatistics.originals), ("s/", \.records), ("v/", \.variants)] {
+            try await eachPage(of: prefix) { page throws(StoreError) in
+                statistics[keyPath: counter].entries += page.count
+                statistics[keyPath: counter].bytes += page.reduce(0) { $0 + $1.size }
+            }
+        }
+        return statistics
+    }
+
+    // MARK: Helpers
+
+    func eachPage(
+        of prefix: String, _ body: ([(key: String, size: Int)]) async throws(StoreError) -> Void
+    ) async throws(StoreError) {
+        var next: String?
+        repeat {
+            let page = try await store.list(prefix, after: next)
+            try await body(page.objects)
+            next = page.next
+        } while next != nil
+    }
+
+    /// Does the same to all items, a few at once. All are tried; the first error is thrown.
+    static func each<Item: Sendable>(
+        _ items: [Item], _ body: @escaping @Sendable (Item) async throws(StoreError) -> Void
+    ) async throws(StoreError) {
+        if items.count == 1 { return try await body(items[0]) }
+        let results = await withTaskGroup(of: Result<Void, StoreError>.self) { group in
+            var (results, rest) = ([Result<Void, StoreError>](), items[...])
+            func add() {
+                guard let item = rest.popFirst() else { return }
+                group.addTask { await Result(of: { () async throws(StoreError) in try await body(item) }) }
+            }
+            for _ in 0..<Self.width { add() }
+            while let result = await group.next() {
+                results.append(result)
+                add()
+            }
+            return results
+        }
+        for result in results { try result.get() }
+    }
+}
+
+extension EntryChange.Kind {
+    /// What the order of changes matters for.
+    fileprivate var name: String {
+        switch self {
+        case .original(let record, _), .freshened(let record): record.source
+        case .removedRecord(let source, _): source
+        case .variant(let entry, _, _): entry.key
+        }
+    }
+}
+
+extension OriginalRecord {
+    /// The record with its times by another clock. Times of machines whose clocks agree within seconds stay as they are.
+    fileprivate func moved(by seconds: Double) -> OriginalRecord {
+        guard abs(seconds) > 5 else { return self }
+        var moved = self
+        moved.response.requestTime += seconds
+        moved.response.responseTime += seconds
+        return moved
+    }
+}

@@ -1,0 +1,215 @@
+import CacheTierConformance
+import Glibc
+import HTTPCaching
+import PipelineSupport
+import Synchronization
+import TestSupport
+import Testing
+import Variants
+
+@testable import Pipeline
+@testable import PipelineCaching
+@testable import PipelineFetching
+
+/// The bucket behind the caches on real servers, with and without something wrong in between.
+@Suite(.enabled(if: S3Servers.areInstalled, "scripts/install-s3-servers"))
+struct BucketTests {
+    /// A server with an empty bucket `cache`.
+    private struct Server {
+        let program: HelperProgram
+        let endpoint: String
+        let folder = CacheFolder()
+
+        init(_ name: String) async throws {
+            mkdir(folder.path, 0o700)
+            mkdir(folder.path + "/cache", 0o700)
+            (program, endpoint) =
+                name == "moto" ? try S3Servers.moto() : try S3Servers.rclone(folder.path, isShared: false)
+            guard name == "moto" else { return }
+            var loopback = FetchConfiguration()
+            loopback.allowPrivateAddresses = .all
+            let curl = CurlTransport(loopback)
+            var request = FetchRequest(url: try SourceURL(endpoint + "/cache"))
+            request.method = "PUT"
+            #expect(try await curl.fetch(request).status == 200)
+            curl.shutdown()
+        }
+    }
+
+    private static func remote(_ endpoint: String, prefix: String = "") -> RemoteConfiguration {
+        var remote = RemoteConfiguration(bucket: "cache")
+        remote.prefix = prefix
+        remote.store.endpoint = endpoint
+        remote.store.credentials = .key(id: "ACCESSKEY", secret: "SECRETKEY")
+        // These servers share the machine with the tests.
+        remote.seconds = 60
+        return remote
+    }
+
+    private static func with<Value>(
+        _ remote: RemoteConfiguration, _ body: (ObjectTier) async throws -> Value
+    ) async throws -> Value {
+        let (transport, base) = remote.transport(FetchConfiguration())
+        let tier = try #require(remote.placement(transport).tier as? ObjectTier)
+        let result = await Result { try await body(tier) }
+        await base.shutdown()
+        return try result.get()
+    }
+
+    @Test(arguments: ["moto", "rclone"])
+    func `a bucket keeps the promises of a tier`(_ name: String) async throws {
+        let server = try await Server(name)
+        defer { server.program.stop() }
+        for (number, check) in CacheTierConformance.checks.enumerated() {
+            // rclone writes into the file that others read at the time: what they get is refused as damaged.
+            if name == "rclone", "\(check)".contains("many may read and write at once") { continue }
+            try await Self.with(Self.remote(server.endpoint, prefix: "check/\(number)")) { tier in
+                let violations = await CacheTierConformance.violations(of: check, by: tier)
+                #expect(violations == [])
+            }
+        }
+    }
+
+    @Test(arguments: ["moto", "rclone"])
+    func `two clusters in one bucket see nothing of each other`(_ name: String) async throws {
+        let server = try await Server(name)
+        defer { server.program.stop() }
+        let original = record("http://a/", [1])
+        try await Self.with(Self.remote(server.endpoint, prefix: "one")) { one in
+            try await Self.with(Self.remote(server.endpoint, prefix: "one-more/")) { two in
+                for tier in [one, two] {
+                    let change = EntryChange.Kind.original(original, body: .bytes([1]))
+                    try await tier.store([EntryChange(change, mark: tier.currentMark ?? PurgeMark(0))])
+                }
+                _ = try await one.purge(PurgeSelection(sources: ["http://a/"]))
+                _ = try await one.purge(PurgeSelection(matching: SourceSelection(prefixes: ["http://"])))
+                let gone = try await one.find(.records(source: "http://a/"), .description)
+                let left = try await two.find(.records(source: "http://a/"), .description)
+                let body = try await two.find(.original(original.digest), .body)
+                #expect(gone == nil && left != nil && body != nil)
+            }
+        }
+    }
+
+    @Test func `a cold get takes three round trips at most, one that the bucket answers two`() async throws {
+        let bucket = PlainObjectStore.Bucket()
+        let bench = try PipelineBench { _ in picture("night-tiny.jpg", ["Cache-Control": "max-age=600"]) }
+        defer { bench.origin.stop() }
+        var trips: [Int] = []
+        for (folder, outcome) in [("one", Outcome.rendered), ("two", .remote), ("two", .disk)] {
+            let pipeline = try bench.pipeline {
+                $0.cacheFolder = bench.cache.path + folder
+                var placement = TierPlacement(ObjectTier(PlainObjectStore(bucket: bucket)))
+                placement.deadline = .seconds(60)
+                $0.tiers = [placement]
+            }
+            // Known from then on for ten seconds.
+            _ = try await (pipeline.tiers.links.last?.tier as? ObjectTier)?.purges.refresh()
+            // One for each look-up: what one asks for, it asks for at once (see `ObjectTierTests`).
+            func lookups() -> Int {
+                let counters = pipeline.tiers.tierCounters.last
+                return [counters?.records, counters?.originals, counters?.variants].compactMap(\.self)
+                    .reduce(0) { $0 + $1.hits + $1.misses }
+            }
+            let response = try await pipeline.respond(to: bench.request())
+            trips.append(lookups())
+            #expect(response.outcome == outcome)
+            let again = try await pipeline.respond(to: bench.request())
+            #expect(again.outcome == Outcome.memory && again.bytes == response.bytes)
+            await pipeline.shutdown()
+        }
+        for folder in ["one", "two"] { removeTree(bench.cache.path + folder) }
+        #expect(trips[0] <= 3 && trips[1] == 2 && trips[2] == 0, "\(trips)")
+        #expect(bench.renderer.renders == 1 && bench.origin.requests.count == 1)
+    }
+
+    @Test(arguments: ["moto", "rclone"])
+    func `a node whose disk is deleted renders nothing that the bucket holds`(_ name: String) async throws {
+        let server = try await Server(name)
+        defer { server.program.stop() }
+        let bench = try PipelineBench { request in
+            picture(
+                request.path.hasSuffix("b") ? "meadow-small.jpg" : "night-tiny.jpg", ["Cache-Control": "max-age=600"])
+        }
+        defer { bench.origin.stop() }
+        let recipes = ["thumbnail:40", "thumbnail:30,webp", "scaled:0.5"]
+        var made: [[UInt8]] = []
+        for round in 0..<2 {
+            let pipeline = try bench.pipeline {
+                $0.cacheFolder = bench.cache.path + "\(round)"
+                $0.remote = Self.remote(server.endpoint)
+            }
+            for path in ["/a", "/b"] {
+                for recipe in recipes {
+                    let response = try await pipeline.respond(to: bench.request(path, recipe))
+                    #expect(response.outcome == (round == 0 ? .rendered : .remote))
+                    if round == 0 { made.append(response.bytes) } else { #expect(made.removeFirst() == response.bytes) }
+                }
+            }
+            if round == 1 {
+                // The original comes from there, too.
+                let response = try await pipeline.respond(to: bench.request("/a", "thumbnail:20"))
+                #expect(response.outcome == .rendered && response.originalOutcome == .remote)
+            }
+            await pipeline.shutdown()
+            removeTree(bench.cache.path + "\(round)")
+        }
+        #expect(bench.renderer.renders == 7 && bench.origin.requests.count == 2)
+    }
+
+    @Test(arguments: [FaultyProxy.Fault.silence, .refusal, .cut, .flip, .stale, .busy], [1, 3])
+    func `whatever the bucket does wrong, each answer is the right picture`(
+        _ fault: FaultyProxy.Fault, every interval: Int
+    ) async throws {
+        let server = try await Server("rclone")
+        defer { server.program.stop() }
+        let proxy = try FaultyProxy(server.endpoint)
+        defer { proxy.stop() }
+        // The picture of a path depends on the round, so that an old one is a wrong one.
+        let round = Atomic(0)
+        let bench = try PipelineBench { request in
+            let isSmall = (round.load(ordering: .relaxed) + request.path.utf8.count) % 2 == 0
+            return picture(isSmall ? "meadow-small.jpg" : "night-tiny.jpg", ["Cache-Control": "max-age=600"])
+        }
+        defer { bench.origin.stop() }
+        func pipeline(_ name: String) throws -> ImagePipeline {
+            try bench.pipeline {
+                $0.cacheFolder = bench.cache.path + name
+                $0.remote = Self.remote(proxy.endpoint)
+                if fault == .silence {
+                    $0.remote?.seconds = 0.2
+                    $0.remote?.storeSeconds = 0.5
+                }
+            }
+        }
+        var right: [[String: [UInt8]]] = []
+        for number in 0..<2 {
+            round.store(number, ordering: .relaxed)
+            var bytes: [String: [UInt8]] = [:]
+            for path in ["/a", "/bb"] {
+                let alone = try bench.pipeline { $0.cacheFolder = nil }
+                bytes[path] = try await alone.respond(to: bench.request(path)).bytes
+                await alone.shutdown()
+            }
+            right.append(bytes)
+        }
+        #expect(right[0]["/a"] != right[1]["/a"])
+        for (step, number) in [0, 0, 1, 1].enumerated() {
+            round.store(number, ordering: .relaxed)
+            proxy.does(step == 0 ? .none : fault, every: interval)
+            let node = try pipeline("\(fault)\(interval)\(step)")
+            for path in ["/a", "/bb"] {
+                // What the origin has changed is purged; while the bucket cannot be told, this node distrusts it.
+                if step == 2 { _ = try await node.purge(.url(bench.origin.url(path))) }
+                for _ in 0..<2 {
+                    let bytes = try await node.respond(to: bench.request(path)).bytes
+                    // The bucket may not have heard of the purge, of which a new node knows nothing else.
+                    #expect(bytes == right[number][path] || (step == 3 && bytes == right[0][path]))
+                }
+            }
+            await node.shutdown()
+            removeTree(bench.cache.path + "\(fault)\(interval)\(step)")
+        }
+        #expect(proxy.faults > 0)
+    }
+}

@@ -1,0 +1,133 @@
+import Glibc
+import Synchronization
+
+/// Stands between a client and a server on loopback, passes requests on as they are, and does wrong what a test wants.
+public final class FaultyProxy: Sendable {
+    /// What happens to a request.
+    public enum Fault: Sendable {
+        case none
+        /// Nothing is ever answered.
+        case silence
+        /// The connection closes without an answer.
+        case refusal
+        /// Half of the body comes.
+        case cut
+        /// One bit of the body is another.
+        case flip
+        /// The first answer to the same request, however old.
+        case stale
+        /// 503, as a store that wants fewer requests.
+        case busy
+    }
+
+    private struct State {
+        var fault = Fault.none
+        var interval = 1
+        var count = 0
+        var first: [String: [UInt8]] = [:]
+        var faults = 0
+    }
+
+    private let state = Mutex(State())
+    private let origin: LoopbackOrigin
+    private let port: UInt16
+
+    /// - Parameter server: `http://127.0.0.1:PORT`.
+    public init(_ server: String) throws {
+        let port = server.split(separator: ":").last.flatMap { UInt16($0) } ?? 0
+        self.port = port
+        let handler = Mutex<(@Sendable (OriginRequest) -> OriginReply)?>(nil)
+        let box = Box(handler: handler)
+        origin = try LoopbackOrigin { request in box.handler.withLock(\.self)?(request) ?? .close }
+        box.handler.withLock { $0 = { [weak self] request in self?.answer(request) ?? .close } }
+    }
+
+    private final class Box: Sendable {
+        let handler: Mutex<(@Sendable (OriginRequest) -> OriginReply)?>
+        init(handler: consuming sending Mutex<(@Sendable (OriginRequest) -> OriginReply)?>) { self.handler = handler }
+    }
+
+    /// Where clients connect.
+    public var endpoint: String { origin.url("") }
+    /// How many requests were done wrong.
+    public var faults: Int { state.withLock(\.faults) }
+    /// How many requests came.
+    public var requests: Int { origin.requests.count }
+
+    /// From now on every nth request is done wrong in this way.
+    public func does(_ fault: Fault, every interval: Int = 1) {
+        state.withLock { ($0.fault, $0.interval, $0.count) = (fault, interval, 0) }
+    }
+
+    public func stop() { origin.stop() }
+
+    private func answer(_ request: OriginRequest) -> OriginReply {
+        let fault = state.withLock { state in
+            state.count += 1
+            guard state.count % state.interval == 0 else { return Fault.none }
+            if case .none = state.fault { return .none }
+            state.faults += 1
+            return state.fault
+        }
+        switch fault {
+        case .silence: return .hang
+        case .refusal: return .close
+        case .busy: return .response(503, body: Array("<Error><Code>SlowDown</Code></Error>".utf8))
+        case .none, .cut, .flip, .stale: break
+        }
+        var bytes = Self.exchange(request, port)
+        guard let body = Self.body(of: bytes), !body.isEmpty else { return Self.reply(bytes) }
+        let name = "\(request.method) \(request.target)"
+        let first = state.withLock { state in
+            if state.first[name] == nil { state.first[name] = bytes }
+            return state.first[name]
+        }
+        switch fault {
+        case .cut: bytes.removeLast(body.count - body.count / 2)
+        case .flip: bytes[body.lowerBound + body.count / 2] ^= 4
+        case .stale: bytes = first ?? bytes
+        case .none, .silence, .refusal, .busy: break
+        }
+        return Self.reply(bytes)
+    }
+
+    private static func reply(_ bytes: [UInt8]) -> OriginReply {
+        OriginReply(parts: [.bytes(bytes)], keepsAlive: false)
+    }
+
+    /// Where the body of a response is; nil if there is no whole head.
+    private static func body(of bytes: [UInt8]) -> Range<Int>? {
+        let end = Array("\r\n\r\n".utf8)
+        return (0..<max(0, bytes.count - 3)).first { bytes[$0] == end[0] && Array(bytes[$0..<($0 + 4)]) == end }
+            .map { ($0 + 4)..<bytes.count }
+    }
+
+    /// Sends a request on a connection of its own; returns all that comes back.
+    private static func exchange(_ request: OriginRequest, _ port: UInt16) -> [UInt8] {
+        // With HTTP/1.0 no server sends chunks.
+        var head = "\(request.method) \(request.target) HTTP/1.0\r\n"
+        for line in request.lines where line.name != "connection" { head += "\(line.name): \(line.value)\r\n" }
+        let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        guard socket >= 0 else { return [] }
+        defer { close(socket) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        inet_pton(AF_INET, "127.0.0.1", &address.sin_addr)
+        let isConnected = withUnsafePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
+        guard isConnected else { return [] }
+        var rest = (Array((head + "\r\n").utf8) + request.body)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { send(socket, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) }
+            guard count > 0 else { return [] }
+            rest = rest.dropFirst(count)
+        }
+        var (all, buffer) = ([UInt8](), [UInt8](repeating: 0, count: 65_536))
+        while case let count = recv(socket, &buffer, buffer.count, 0), count > 0 { all += buffer[..<count] }
+        return all
+    }
+}
