@@ -210,10 +210,12 @@ private struct Schedule {
         }
         await pipeline.drain()
         for loader in loaders {
-            // The last end is counted right after the load has told it.
-            for _ in 0..<10_000 where loader.statistics.running > 0 { await Task.yield() }
-            let statistics = loader.statistics
-            if statistics.running + statistics.waiting > 0 { problems.append("\(statistics) after all have ended") }
+            // A prefetch that no caller waits for ends when it ends, and an end is counted right after the load has told it.
+            do {
+                try await waitWhile { loader.statistics.running + loader.statistics.waiting > 0 }
+            } catch {
+                problems.append("\(loader.statistics) after all have ended")
+            }
         }
         for _ in 0..<10_000 where watched.contains(where: { $0.load != nil }) { await Task.yield() }
         let left = watched.count { $0.load != nil }

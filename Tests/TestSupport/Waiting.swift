@@ -1,4 +1,4 @@
-/// Yields to other tasks for as long as `condition` holds.
+/// Lets other tasks run for as long as `condition` holds.
 ///
 /// On a stalled machine an event may come late, so the limit is generous; without one, a test that waits forever would
 /// block all others. Use it only for lasting changes: a transient state may be over before the next check.
@@ -8,11 +8,14 @@ public func waitWhile(
     _ condition: () throws -> Bool, file: StaticString = #fileID, line: UInt = #line
 ) async throws {
     let deadline = ContinuousClock.now + .seconds(300)
+    var turns = 0
     while try condition() {
         guard ContinuousClock.now < deadline, !Task.isCancelled else {
             throw WaitedInVain(description: "\(file):\(line): what was waited for did not come")
         }
-        await Task.yield()
+        turns += 1
+        // Tasks of lower priority get no turn for as long as one that yields is there to be run.
+        if turns < 1_000 { await Task.yield() } else { try? await Task.sleep(for: .milliseconds(1)) }
     }
 }
 

@@ -26,6 +26,8 @@ struct TransferUrgencyTests {
             if request.path == "/first" { gate.pass() }
             return .response(200)
         } _: { origin, transport in
+            // The origin ends only when the gate is open, also after a failure.
+            defer { gate.open() }
             let first = FetchRequest(url: try SourceURL(origin.url("/first")))
             let holding = Task { _ = try? await transport.fetch(first) }
             try await waitWhile { origin.requests.isEmpty }
