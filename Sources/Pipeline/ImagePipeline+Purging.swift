@@ -29,7 +29,7 @@ extension ImagePipeline {
     }
 
     /// Purges many sources at once, by URL prefix or by host. The time it takes grows with what it removes.
-    /// Work in flight when it starts is not stored, whatever its source.
+    /// What is in flight of these sources when it starts is not stored.
     public func purge(
         _ selection: SourceSelection, mode: PurgeMode = .hard
     ) async throws(PipelineError) -> PurgeResult {

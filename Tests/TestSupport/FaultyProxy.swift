@@ -18,6 +18,8 @@ public final class FaultyProxy: Sendable {
         case stale
         /// 503, as a store that wants fewer requests.
         case busy
+        /// 400, as a store says that credentials have ended.
+        case expired
     }
 
     private struct State {
@@ -73,6 +75,7 @@ public final class FaultyProxy: Sendable {
         case .silence: return .hang
         case .refusal: return .close
         case .busy: return .response(503, body: Array("<Error><Code>SlowDown</Code></Error>".utf8))
+        case .expired: return .response(400, body: Array("<Error><Code>ExpiredToken</Code></Error>".utf8))
         case .none, .cut, .flip, .stale: break
         }
         var bytes = Self.exchange(request, port)
@@ -86,7 +89,7 @@ public final class FaultyProxy: Sendable {
         case .cut: bytes.removeLast(body.count - body.count / 2)
         case .flip: bytes[body.lowerBound + body.count / 2] ^= 4
         case .stale: bytes = first ?? bytes
-        case .none, .silence, .refusal, .busy: break
+        case .none, .silence, .refusal, .busy, .expired: break
         }
         return Self.reply(bytes)
     }

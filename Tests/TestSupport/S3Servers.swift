@@ -10,14 +10,13 @@ public enum S3Servers {
         access(folder + "/rclone", X_OK) == 0 && access(folder + "/moto_server", X_OK) == 0
     }
 
-    /// Starts a program that prints the port it has taken.
+    /// Starts a program that prints the port it has taken. It prints a line for many a request: `readOn` if there are more
+    /// than a few, or it stops when the pipe is full; then `stop` it, too.
     public static func start(_ words: [String]) throws(ProgramError) -> (HelperProgram, endpoint: String) {
         let program = try HelperProgram(["\(folder)/\(words[0])"] + words.dropFirst())
         guard let rest = program.line(after: "http://127.0.0.1:") else {
             throw ProgramError("\(words[0]) does not start: \(program.text)")
         }
-        // They print a line for each request, or for each that fails.
-        program.readOn()
         return (program, "http://127.0.0.1:\(rest.prefix { $0.isNumber })")
     }
 

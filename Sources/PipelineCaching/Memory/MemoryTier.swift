@@ -238,8 +238,13 @@ package final class MemoryTier: Sendable {
             result.sources = Set(removed.map { ByteString($0.source) }).count
             result.records = removed.count
             result.digests.formUnion(removed.map(\.digest))
-            for digest in result.digests where !isShared(digest) {
-                if originals.remove(digest) { result.originals += 1 }
+            for digest in result.digests {
+                // A body that another source has stays, without the records that were purged.
+                if isShared(digest) {
+                    originals.update(digest) { $0.removeAll { selection.contains($0.source) } }
+                } else if originals.remove(digest) {
+                    result.originals += 1
+                }
             }
             variants.purges.begin([], matching: selection)
             result.variants = variants.remove(named: result.digests)

@@ -17,8 +17,9 @@ final class LivePurges: Sendable {
     private struct State {
         var purges: [Purge] = []
         var loading: Task<Result<Void, StoreError>, Never>?
-        var hasLoaded = false
-        var nextLoad = 0.0
+        /// When the last load that succeeded began.
+        var known = -Double.infinity
+        var nextLoad = -Double.infinity
     }
 
     private let state = Mutex(State())
@@ -44,14 +45,15 @@ final class LivePurges: Sendable {
         }
     }
 
-    /// Reads them if that is due: the first time everything waits for it, later only the caller.
+    /// Reads them if that is due, for which one caller waits, and all if what is known is older than twice the interval.
     func refresh() async throws(StoreError) {
         let now = SystemClock.monotonic.seconds
         let task = state.withLock { state -> Task<Result<Void, StoreError>, Never>? in
-            if let loading = state.loading { return state.hasLoaded ? nil : loading }
-            guard now >= state.nextLoad else { return nil }
+            let isOld = now > state.known + 2 * Self.interval
+            if let loading = state.loading { return isOld ? loading : nil }
+            guard isOld || now >= state.nextLoad else { return nil }
             // Not a part of the request that happens to come first: others wait for it as well.
-            let task = Task { await Result(of: { () async throws(StoreError) in try await self.load() }) }
+            let task = Task { await Result(of: { () async throws(StoreError) in try await self.load(now) }) }
             state.loading = task
             return task
         }
@@ -59,31 +61,41 @@ final class LivePurges: Sendable {
     }
 
     /// Makes the next look-up read them again.
-    func expire() { state.withLock { $0.nextLoad = 0 } }
+    func expire() { state.withLock { $0.known = -.infinity } }
 
-    private func load() async throws(StoreError) {
-        defer { state.withLock { $0.loading = nil } }
+    private func load(_ now: Double) async throws(StoreError) {
+        defer {
+            state.withLock { state in
+                state.loading = nil
+                state.nextLoad = SystemClock.monotonic.seconds + Self.interval
+            }
+        }
         let known = Dictionary(state.withLock(\.purges).map { ($0.text, $0) }) { first, _ in first }
         let began = times.tick()
         var texts: Set<String> = []
         var next: String?
         repeat {
             let page = try await store.list("q/", after: next)
-            texts.formUnion(page.objects.map { String($0.key.dropFirst(2)) })
+            texts.formUnion(page.objects.map { String($0.key.dropFirst(2)) }.filter(Self.isText))
             next = page.next
         } while next != nil
-        var found: [Purge] = []
-        for text in texts where known[text] == nil {
-            if let purge = try await read(text) { found.append(purge) }
+        // What cannot be read is asked for again by the next load; what was read stays.
+        try await ObjectTier.each(texts.filter { known[$0] == nil }.sorted()) { [self] text throws(StoreError) in
+            guard let purge = try await read(text) else { return }
+            state.withLock { state in
+                if !state.purges.contains(where: { $0.text == text }) { state.purges.append(purge) }
+            }
         }
-        state.withLock { [found] state in
+        state.withLock { [texts] state in
             // Those that this process has added meanwhile stay.
             state.purges.removeAll { $0.time < began && !texts.contains($0.text) }
-            let own = Set(state.purges.map(\.text))
-            state.purges += found.filter { !own.contains($0.text) }
-            state.hasLoaded = true
-            state.nextLoad = SystemClock.monotonic.seconds + Self.interval
+            state.known = now
         }
+    }
+
+    /// Whether a text is one of ours: other tools leave objects in a bucket, too.
+    private static func isText(_ text: String) -> Bool {
+        text.utf8.count == 32 && text.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
     }
 
     private func read(_ text: String) async throws(StoreError) -> Purge? {

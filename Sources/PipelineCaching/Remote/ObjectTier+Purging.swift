@@ -12,14 +12,26 @@ extension ObjectTier {
             try await purges.add(selection, matching, named: Self.random())
         }
         let sources = Array(selection.sources.subtracting(PurgeSelection.workInFlight.sources))
+        // First everything is void; what is removed then may take long, and may fail.
+        if selection.mode != .variantsOnly {
+            try await Self.each(sources) { [self] source throws(StoreError) in
+                let text = Self.random()
+                try await store.put(Self.purgeKey(source), Array(text.utf8), type: "text/plain")
+                times.note([source], as: text)
+            }
+        }
         let removed = Removed()
         try await Self.each(sources) { [self] source throws(StoreError) in
-            removed.add(try await purge(source, selection))
+            removed.add(try await remove(source, selection.mode))
         }
-        // Digests of which no record is known.
+        // Digests of which no record is known. Those of a selection are void with it.
         let left = selection.digests.subtracting(removed.result.digests)
         times.note(left)
-        if selection.mode != .soft { removed.add(try await removeVariants(of: Array(left))) }
+        if selection.mode != .soft, selection.matching == nil {
+            try await Self.each(Array(left)) { [self] digest throws(StoreError) in
+                removed.add(try await removeVariants(of: digest))
+            }
+        }
         let mark = max(result.mark.rawValue, times.note(selection.sources.union(left)))
         result = removed.result
         result.digests.formUnion(left)
@@ -27,30 +39,23 @@ extension ObjectTier {
         return result
     }
 
-    /// First voids what is there, then removes it.
-    private func purge(_ source: String, _ selection: PurgeSelection) async throws(StoreError) -> PurgeResult {
+    private func remove(_ source: String, _ mode: PurgeMode) async throws(StoreError) -> PurgeResult {
         var result = PurgeResult()
-        if selection.mode != .variantsOnly {
-            let text = Self.random()
-            try await store.put(Self.purgeKey(source), Array(text.utf8), type: "text/plain")
-            times.note([source], as: text)
-        }
         let object: SourceObject?
         do throws(StoreError) { object = try await stored(source).object } catch {
             // A damaged one leads to nothing.
             if error.code != .damaged { throw error }
             object = nil
         }
-        result.digests = Set(object?.digests ?? [])
-        times.note(result.digests.union([source]))
+        let digests = Set(object?.digests ?? [])
+        times.note(digests.union([source]))
         if let object, !object.records.isEmpty { result.sources = 1 }
-        if selection.mode != .variantsOnly { result.records = object?.records.count ?? 0 }
-        guard selection.mode != .soft else { return result }
-        let variants = try await removeVariants(of: Array(result.digests))
-        (result.variants, result.bytes) = (variants.variants, variants.bytes)
-        guard selection.mode == .hard, object != nil else { return result }
+        if mode != .variantsOnly { result.records = object?.records.count ?? 0 }
+        if mode != .soft { for digest in digests { result.add(try await removeVariants(of: digest)) } }
+        result.digests = digests
+        guard mode == .hard, object != nil else { return result }
         try await store.delete(Self.key(of: source))
-        for digest in result.digests {
+        for digest in digests {
             try await store.delete("d/\(digest)/\(Self.hash(source))")
             let others = try await store.list("d/\(digest)/", after: nil)
             guard others.objects.isEmpty, try await store.holds("o/" + digest) else { continue }
@@ -60,14 +65,13 @@ extension ObjectTier {
         return result
     }
 
-    private func removeVariants(of digests: [String]) async throws(StoreError) -> PurgeResult {
+    private func removeVariants(of digest: String) async throws(StoreError) -> PurgeResult {
         var result = PurgeResult()
-        for digest in digests where DigestKey(digest) != nil {
-            try await eachPage(of: "v/\(digest)/") { page throws(StoreError) in
-                try await Self.each(page.map(\.key)) { [store] key throws(StoreError) in try await store.delete(key) }
-                result.variants += page.count
-                result.bytes += page.reduce(0) { $0 + $1.size }
-            }
+        guard DigestKey(digest) != nil else { return result }
+        try await eachPage(of: "v/\(digest)/") { page throws(StoreError) in
+            try await Self.each(page.map(\.key)) { [store] key throws(StoreError) in try await store.delete(key) }
+            result.variants += page.count
+            result.bytes += page.reduce(0) { $0 + $1.size }
         }
         return result
     }

@@ -44,9 +44,11 @@ package final class ObjectTier: CacheTier {
 
     package func find(_ key: EntryKey, _ part: EntryPart) async throws(StoreError) -> FoundEntry? {
         switch key {
-        case .records(let source): try await keepsOriginals ? records(source) : nil
-        case .original(let digest): try await keepsOriginals ? original(digest, part) : nil
-        case .variant(let key, let original): try await keepsVariants ? variant(key, of: original, part) : nil
+        case .records(let source) where keepsOriginals: return try await records(source)
+        case .original(let digest) where keepsOriginals: return try await original(digest, part)
+        case .variant(let key, let original) where keepsVariants: return try await variant(key, of: original, part)
+        // An answer would count as a sign that the bucket works.
+        default: throw StoreError(.skipped, "the bucket does not keep these")
         }
     }
 
@@ -79,7 +81,7 @@ package final class ObjectTier: CacheTier {
     private static func text(_ answer: ObjectAnswer) throws(StoreError) -> String? {
         guard let bytes = answer.body?.read() else { return nil }
         guard bytes.count == 32, bytes.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }) else {
-            throw StoreError(.damaged, "the bucket returned a changed purge")
+            throw StoreError(.damaged, "the bucket returned a changed purge below p/")
         }
         return String(decoding: bytes, as: UTF8.self)
     }
@@ -179,6 +181,8 @@ package final class ObjectTier: CacheTier {
         }
         guard let seen else { return }
         var object = found.object ?? SourceObject(source: record.source)
+        // Void records are not carried along: they would outlive the purge.
+        object.records.removeAll { !$0.seen.isSuperset(of: seen) }
         if change(&object, record.moved(by: found.clockOffset), seen) { try await put(object) }
     }
 

@@ -9,6 +9,8 @@ final class PurgeTimes: Sendable {
         var names: [String: UInt64] = [:]
         /// What began before is void, whatever its names.
         var floor: UInt64 = 0
+        /// What began before is void, although nothing was removed.
+        var void: UInt64 = 0
         /// The purges written by this process, by their texts.
         var own: [String: UInt64] = [:]
 
@@ -50,15 +52,15 @@ final class PurgeTimes: Sendable {
     /// Voids all work in flight.
     func noteAll() -> UInt64 {
         state.withLock { state in
-            state.floor = state.tick()
-            return state.floor
+            state.void = state.tick()
+            return state.void
         }
     }
 
     /// Whether one of these names was purged by this process since a mark.
     func haveBeenPurged(_ names: [String], since mark: UInt64) -> Bool {
         state.withLock { state in
-            mark < state.floor || names.contains { state.names[$0].map { $0 > mark } ?? false }
+            mark < max(state.floor, state.void) || names.contains { state.names[$0].map { $0 > mark } ?? false }
         }
     }
 

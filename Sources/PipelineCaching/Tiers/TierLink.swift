@@ -63,7 +63,7 @@ final class TierLink: Sendable {
 
     /// Bytes of the longest body that is stored in one call with others: the folder stores them in one transaction, for
     /// which other writers wait, and other tiers at the same time.
-    var longestOfSeveral: Int { isFolder ? DiskStoreConfiguration().inlineLimit : 1 << 20 }
+    var longestOfSeveral: Int { isFolder ? DiskStoreConfiguration().inlineLimit : 1_000_000 }
 
     /// The entry, or what is known of it; nil if the tier has none, or none that can be relied on.
     func find(_ key: EntryKey, _ part: EntryPart) async -> FoundEntry? {
@@ -108,17 +108,25 @@ final class TierLink: Sendable {
     func distrust(_ selection: PurgeSelection, now: Double) async {
         guard placement != nil else { return }
         var known = selection
-        for source in selection.sources {
+        for source in selection.sources where tier.currentMark == nil {
             guard case .records(let records)? = await find(.records(source: source), .description) else { continue }
             known.digests.formUnion(records.map(\.digest))
         }
         recentPurges.withLock { [known] in $0.add(known, now: now) }
     }
 
-    /// Purges after everything queued before.
+    /// Purges after everything queued before; a tier that knows its mark at once need not wait, since it refuses what a
+    /// purge has overtaken.
     ///
     /// - Parameter now: Unix seconds.
     func purge(_ selection: PurgeSelection, now: Double) async throws(StoreError) -> PurgeResult {
+        if let placement, tier.currentMark != nil {
+            let purged = try await gate.call(within: placement.storeDeadline) { [tier] () async throws(StoreError) in
+                try await tier.purge(selection)
+            }
+            recentPurges.withLock { $0.confirm(selection) }
+            return purged
+        }
         let result = await queue.run { [tier, placement, gate] in
             await Result(of: { () async throws(StoreError) in
                 guard let placement else { return try await tier.purge(selection) }
@@ -137,9 +145,14 @@ final class TierLink: Sendable {
         guard let placement else { return }
         let before = known.withLock { $0 }
         do throws(StoreError) {
-            let log = try await gate.call(within: placement.deadline) { [tier] () async throws(StoreError) in
-                try await tier.purges(since: before)
-            }
+            // At hand, and no sign that the tier works.
+            let isAtHand = tier.currentMark != nil
+            let log =
+                isAtHand
+                ? try await tier.purges(since: before)
+                : try await gate.call(within: placement.deadline) { [tier] () async throws(StoreError) in
+                    try await tier.purges(since: before)
+                }
             if let before, log.mark == before { return }
             if before != nil, !log.isEmpty { forget(log) }
             // Two of these may run at once; the later mark stays.
@@ -174,12 +187,13 @@ enum EntryCheck {
     }
 }
 
-/// What this process has purged from a tier, in case the tier returns it all the same: its removal may have failed, or
-/// another machine may have stored it again. Older purges are forgotten by distrusting everything from before them.
+/// What this process has purged from a tier, in case the tier returns it all the same: its removal may have failed, the
+/// tier may answer with what it had, or another machine may have stored it again. When there are too many, those that the
+/// tier has confirmed are forgotten, or else all of them by distrusting everything from before.
 struct RecentPurges: Sendable {
     /// Sources and digests.
-    private var names: [String: Double] = [:]
-    private var selections: [(selection: SourceSelection, time: Double)] = []
+    private var names: [String: (time: Double, isConfirmed: Bool)] = [:]
+    private var selections: [(selection: SourceSelection, time: Double, isConfirmed: Bool)] = []
     private var floor = -Double.infinity
 
     private static let mostNames = 4_096
@@ -187,10 +201,23 @@ struct RecentPurges: Sendable {
 
     /// - Parameter now: Unix seconds.
     mutating func add(_ selection: PurgeSelection, now: Double) {
-        for name in selection.sources.union(selection.digests) { names[name] = now }
-        if let matching = selection.matching { selections.append((matching, now)) }
-        guard names.count > Self.mostNames || selections.count > Self.mostSelections else { return }
-        (names, selections, floor) = ([:], [], now)
+        for name in selection.sources.union(selection.digests) { names[name] = (now, false) }
+        if let matching = selection.matching { selections.append((matching, now, false)) }
+        if isFull {
+            names = names.filter { !$0.value.isConfirmed }
+            selections.removeAll(where: \.isConfirmed)
+        }
+        if isFull { (names, selections, floor) = ([:], [], now) }
+    }
+
+    private var isFull: Bool { names.count > Self.mostNames || selections.count > Self.mostSelections }
+
+    /// Notes that the tier has confirmed a purge.
+    mutating func confirm(_ selection: PurgeSelection) {
+        for name in selection.sources.union(selection.digests) { names[name]?.isConfirmed = true }
+        for at in selections.indices where selections[at].selection == selection.matching {
+            selections[at].isConfirmed = true
+        }
     }
 
     /// An entry without what is older than the purge of its name; nil if nothing is left.
@@ -208,7 +235,7 @@ struct RecentPurges: Sendable {
     }
 
     private func purged(_ name: String) -> Double {
-        selections.reduce(max(floor, names[name] ?? -.infinity)) { time, purge in
+        selections.reduce(max(floor, names[name]?.time ?? -.infinity)) { time, purge in
             purge.selection.contains(name) ? max(time, purge.time) : time
         }
     }

@@ -25,6 +25,7 @@ struct BucketTests {
             mkdir(folder.path + "/cache", 0o700)
             (program, endpoint) =
                 name == "moto" ? try S3Servers.moto() : try S3Servers.rclone(folder.path, isShared: false)
+            program.readOn()
             guard name == "moto" else { return }
             var loopback = FetchConfiguration()
             loopback.allowPrivateAddresses = .all
@@ -157,7 +158,58 @@ struct BucketTests {
         #expect(bench.renderer.renders == 7 && bench.origin.requests.count == 2)
     }
 
-    @Test(arguments: [FaultyProxy.Fault.silence, .refusal, .cut, .flip, .stale, .busy], [1, 3])
+    @Test func `of 10,000 variants none is wrong in a bucket of which every third call fails`() async throws {
+        let bucket = PlainObjectStore.Bucket()
+        let calls = Atomic(0)
+        bucket.faults { key, own in
+            calls.add(1, ordering: .relaxed).newValue % 3 == 0
+                ? .failure(StoreError(.unavailable, "made to fail")) : .success(own)
+        }
+        func tiers() throws -> Tiers {
+            var configuration = TiersConfiguration(memory: MemoryBudgets(originals: 0, variants: 0))
+            var placement = TierPlacement(ObjectTier(PlainObjectStore(bucket: bucket)))
+            placement.deadline = .seconds(60)
+            // Every call is to be made.
+            placement.breaker.failures = .max
+            configuration.tiers = [placement]
+            return try Tiers(configuration, readers: OwnedThreads(count: 1))
+        }
+        func entry(_ number: Int) -> (VariantEntry, [UInt8]) {
+            let body = bytes(20 + number % 50, seed: number)
+            return (variant("\(number)", of: digest([UInt8(number % 100)]), body), body)
+        }
+        let writer = try tiers()
+        for number in 0..<10_000 {
+            let (entry, body) = entry(number)
+            writer.store(entry, body: body, of: "http://a/\(number % 100)", storage: .all, marks: writer.marks())
+        }
+        await writer.close()
+        let reader = try tiers()
+        var found = 0
+        for number in 0..<10_000 {
+            let (entry, body) = entry(number)
+            guard let (stored, tier) = await reader.variant(entry.key, of: entry.originalDigest) else { continue }
+            #expect(stored.entry == entry && stored.body == body && tier == .remote)
+            found += 1
+        }
+        await reader.close()
+        let (failed, asked) = (reader.tierCounters[0].failures, reader.tierCounters[0].variants)
+        #expect(found > 1_000 && asked.hits == found && asked.misses == 10_000 - found && failed > 1_000)
+        #expect(writer.tierCounters[0].failures > 1_000 && writer.tierCounters[0].dropped == 0)
+        // What was stored is all there, once the bucket works.
+        bucket.works()
+        let stored = bucket.keys.count { $0.hasPrefix("v/") }
+        let last = try tiers()
+        var left = 0
+        for number in 0..<10_000
+        where await last.variant(entry(number).0.key, of: entry(number).0.originalDigest) != nil {
+            left += 1
+        }
+        await last.close()
+        #expect(left == stored && left >= found)
+    }
+
+    @Test(arguments: [FaultyProxy.Fault.silence, .refusal, .cut, .flip, .stale, .busy, .expired], [1, 3])
     func `whatever the bucket does wrong, each answer is the right picture`(
         _ fault: FaultyProxy.Fault, every interval: Int
     ) async throws {

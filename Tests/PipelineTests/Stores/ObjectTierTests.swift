@@ -222,10 +222,50 @@ struct ObjectTierTests {
             .variant(entry, body: [1, 2], source: "http://a/"),
         ]
         for change in changes { try await none.store([EntryChange(change, mark: mark(none))]) }
-        #expect(try await none.find(.records(source: "http://a/"), .description) == nil)
-        #expect(try await none.find(.original(original.digest), .body) == nil)
-        #expect(try await body(entry, in: none) == nil)
+        for key in [
+            EntryKey.records(source: "http://a/"), .original(original.digest), .variant(entry.key, of: original.digest),
+        ] {
+            let error = await #expect(throws: StoreError.self) { _ = try await none.find(key, .body) }
+            #expect(error?.code == .skipped)
+        }
         #expect(bucket.state.withLock(\.requests) == [])
+    }
+
+    @Test func `what is known of purges is used for twenty seconds at most, and other tools' objects are left alone`()
+        async throws
+    {
+        let tier = node()
+        try await keep(record("http://a/", [1]), [1], in: tier)
+        _ = try await PlainObjectStore(bucket: bucket).put("q/", [], type: "x")
+        _ = try await PlainObjectStore(bucket: bucket).put("q/else.txt", [1], type: "x")
+        #expect(try await records("http://a/", in: node()).count == 1)
+        bucket.faults { key, own in
+            key == "q/" ? .failure(StoreError(.unavailable, "no listing")) : .success(own)
+        }
+        // Known since a moment ago.
+        #expect(try await records("http://a/", in: tier).count == 1)
+        tier.purges.expire()
+        await withTaskGroup(of: Bool.self) { group in
+            for _ in 0..<8 {
+                group.addTask {
+                    do {
+                        return try await self.records("http://a/", in: tier).isEmpty
+                    } catch {
+                        return true
+                    }
+                }
+            }
+            for await isRefused in group { #expect(isRefused) }
+        }
+    }
+
+    @Test func `a record that is void is not carried along`() async throws {
+        let (a, b) = (node(), node())
+        try await keep(record("http://a/", [1], selecting: ["accept": "1"]), [1], in: a)
+        _ = try await b.purge(PurgeSelection(matching: SourceSelection(prefixes: ["http://a/"])))
+        try await keep(record("http://a/", [2], selecting: ["accept": "2"]), [2], in: b)
+        let object = try #require(try await b.stored("http://a/").object)
+        #expect(object.records.map(\.record.digest) == [digest([2])])
     }
 
     @Test func `a purge removes bodies that no other source has had, and keeps the others`() async throws {

@@ -34,6 +34,30 @@ import Variants
         #expect(try two.purges(since: before + 2).names == nil)
     }
 
+    @Test func `a purge by prefix is told as one, with the digests that it took, and voids what it covers alone`()
+        throws
+    {
+        let (one, two) = (try DiskStore(folder: folder.path), try DiskStore(folder: folder.path))
+        let gone = try stored(one, "http://a/é", seed: 1)
+        _ = try stored(one, "http://b/", seed: 2)
+        let before = try two.generationNow()
+        _ = try one.purge(SourceSelection(prefixes: ["http://a/é"]))
+        let log = try two.purges(since: before)
+        #expect(log.names == [gone.digest] && log.selections == [SourceSelection(prefixes: ["http://a/é"])])
+        // Of two that differ in bytes alone both are kept, and told as a purge of everything.
+        _ = try one.purge(SourceSelection(prefixes: ["http://a/e\u{301}", "http://a/é"]))
+        #expect(try two.purges(since: before).names == nil)
+        func keeps(_ source: String) throws -> Bool {
+            try two.storeOriginal(record(source, [7]), body: [7], generation: before)
+        }
+        #expect(try !keeps("http://a/é/1") && !keeps("http://a/e\u{301}/1"))
+        #expect(try keeps("http://a/e") && keeps("http://b/1"))
+        // A variant of which the source is not known may be one of them.
+        let entry = variant("v", of: digest([9]), [1, 2])
+        #expect(try !two.storeVariant(entry, body: [1, 2], generation: before))
+        #expect(try two.storeVariant(entry, body: [1, 2], generation: before, source: "http://b/"))
+    }
+
     @Test func `a log that does not reach back says so`() throws {
         let store = try DiskStore(folder: folder.path)
         let first = try store.purge(source: "http://a/").mark.rawValue
