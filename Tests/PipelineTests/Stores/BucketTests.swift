@@ -43,7 +43,7 @@ struct BucketTests {
         remote.store.endpoint = endpoint
         remote.store.credentials = .key(id: "ACCESSKEY", secret: "SECRETKEY")
         // These servers share the machine with the tests.
-        remote.seconds = 60
+        (remote.seconds, remote.storeSeconds) = (60, 120)
         return remote
     }
 
