@@ -18,8 +18,8 @@ struct PurgeProgress: Sendable, Hashable {
     /// Begins at the end of the stream.
     ///
     /// - Parameters:
-    ///   - counter: the counter; 0 if there is none.
-    ///   - last: the last entry's place at the same moment; nil if there is none.
+    ///   - counter: the number of the last purge that any node has published; 0 before the first.
+    ///   - last: where the stream ends at the same moment; nil while it is empty.
     mutating func begin(counter: Int, last: StreamID?) -> [PurgeEvent] {
         place = PurgePlace(number: counter, streamID: last ?? .start)
         defer { pending = nil }
@@ -29,7 +29,7 @@ struct PurgeProgress: Sendable, Hashable {
     /// Takes what follows the place.
     ///
     /// - Parameters:
-    ///   - counter: the counter; 0 if there is none.
+    ///   - counter: the number of the last purge that any node has published; 0 before the first.
     ///   - hasPlace: whether the stream still has the entry of the place.
     ///   - entries: the next entries, read after the other two; empty only if there are none.
     mutating func take(counter: Int, hasPlace: Bool, entries: [PurgeEntry]) -> [PurgeEvent] {

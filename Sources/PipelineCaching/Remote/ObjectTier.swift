@@ -66,7 +66,8 @@ package final class ObjectTier: CacheTier {
         return records.isEmpty ? nil : .records(records.map { $0.moved(by: -found.clockOffset) })
     }
 
-    /// The object of a source, its times by the store's clock; one that is damaged, or another source's, is none.
+    /// Reads the object of a source, whose times are the store's; nil if the bucket has none. Throws `damaged` if it was
+    /// changed, or is another source's.
     func stored(_ source: String) async throws(StoreError) -> (object: SourceObject?, clockOffset: Double) {
         let key = Self.key(of: source)
         let answer = try await store.get(key, isLong: false)
@@ -77,7 +78,7 @@ package final class ObjectTier: CacheTier {
         return (object, answer.clockOffset)
     }
 
-    /// The text of a purge; nil if there is none.
+    /// Reads the text of a source's last purge; nil if no node has purged the source.
     private static func text(_ answer: ObjectAnswer) throws(StoreError) -> String? {
         guard let bytes = answer.body?.read() else { return nil }
         guard bytes.count == 32, bytes.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }) else {
