@@ -91,7 +91,6 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         /// The caches cannot answer the request, and the caller has used up its share of work.
         public static let rateLimited = Code(
             "rateLimited", 6, 429, "the caches cannot answer the request, and the caller has used up its share of work")
-        /// The pipeline has been shut down.
         /// A newer load took its place in the window of an `ImageLoader`.
         public static let superseded = Code(
             "superseded", 6, 503, "a newer load took its place in a loader's window")

@@ -211,7 +211,7 @@ package final class Tiers: Sendable {
         _ record: OriginalRecord, body: EntryBody?, storage: StorageOptions, marks: Marks, known: [OriginalRecord] = []
     ) {
         let isBehind = !links.isEmpty && storage.contains(.originalsOnDisk)
-        // Added before the record becomes visible, so that a look-up that finds the record also finds its body.
+        // A body is there before the record becomes visible, so that a look-up that finds the record also finds it.
         let waitingBody =
             isBehind
             ? body.map {
@@ -219,8 +219,8 @@ package final class Tiers: Sendable {
                     .body($0), under: .body(record.digest), of: record.source, generation: marks.originals)
             } : nil
         if storage.contains(.originalsInMemory) {
-            _ = memory.update(record, known: known, generation: marks.originals)
             if case .bytes(let bytes)? = body { memory.keep(bytes, under: record, generation: marks.originals) }
+            _ = memory.update(record, known: known, generation: marks.originals)
         }
         guard isBehind else { return }
         let waitingRecord = wait(record, of: record, marks.originals)

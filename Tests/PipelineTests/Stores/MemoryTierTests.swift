@@ -13,6 +13,27 @@ struct MemoryTierTests {
         "Content-Type": "image/jpeg", "Cache-Control": "max-age=600", "ETag": "\"1\"",
     ]
 
+    @Test func `whoever finds the record of an original finds its body`() async throws {
+        let tiers = try Tiers(
+            TiersConfiguration(memory: MemoryBudgets(originals: 64_000_000, variants: 0)), readers: OwnedThreads(count: 1))
+        for number in 0..<3_000 {
+            let body = Array("\(number)".utf8)
+            let record = record("http://a/\(number)", body)
+            let storing = Task.detached {
+                tiers.store(record, body: .bytes(body), storage: .all, marks: tiers.marks())
+            }
+            var looks = 0
+            while tiers.recordsInMemory(of: record.source) == nil {
+                looks += 1
+                // Mostly not: the two have to run at once.
+                if looks.isMultiple(of: 1_000) { await Task.yield() }
+            }
+            let found = await tiers.originalBody(record.digest)
+            #expect(found?.tier == .memory, "\(number)")
+            await storing.value
+        }
+    }
+
     @Test func `the smallest limit of the cgroups counts, of either version`() {
         let files = [
             "/sys/fs/cgroup/a/b/memory.max": "max\n", "/sys/fs/cgroup/a/memory.max": "3000000\n",
