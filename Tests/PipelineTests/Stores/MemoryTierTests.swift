@@ -15,7 +15,8 @@ struct MemoryTierTests {
 
     @Test func `whoever finds the record of an original finds its body`() async throws {
         let tiers = try Tiers(
-            TiersConfiguration(memory: MemoryBudgets(originals: 64_000_000, variants: 0)), readers: OwnedThreads(count: 1))
+            TiersConfiguration(memory: MemoryBudgets(originals: 64_000_000, variants: 0)),
+            readers: OwnedThreads(count: 1))
         for number in 0..<3_000 {
             let body = Array("\(number)".utf8)
             let record = record("http://a/\(number)", body)
