@@ -80,7 +80,8 @@ let package = Package(
         .target(
             name: "Pipeline",
             dependencies: [
-                "CCodings", "HTTPCaching", "PipelineCaching", "PipelineFetching", "PipelineSupport", "Variants",
+                "CCodings", "HTTPCaching", "PipelineCaching", "PipelineFetching", "PipelineFleet", "PipelineSupport",
+                "Variants",
                 .product(name: "CoreMetrics", package: "swift-metrics"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),

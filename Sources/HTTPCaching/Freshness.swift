@@ -84,14 +84,14 @@ package enum Freshness {
         return FreshnessLifetime(seconds: 0, basis: .none)
     }
 
-    /// Seconds of freshness left at `now` (Unix seconds); zero or negative when stale (RFC 9111 §4.2), or after a soft
-    /// purge.
+    /// Seconds of freshness left at `now` (Unix seconds); zero or negative when stale (RFC 9111 §4.2), after a soft purge,
+    /// or in doubt.
     package static func remaining(
         of response: StoredResponse, now: Double, configuration: CachingConfiguration = CachingConfiguration()
     ) -> Double {
         let remaining =
             lifetime(of: response, configuration: configuration).seconds - Age.current(of: response, now: now)
-        return response.isSoftPurged ? min(remaining, 0) : remaining
+        return response.isSoftPurged || response.isInDoubt ? min(remaining, 0) : remaining
     }
 
     private static func seconds(_ given: CacheControl.Seconds) -> Double? {

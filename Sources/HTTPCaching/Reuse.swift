@@ -30,7 +30,8 @@ package enum Reuse {
     ///
     /// With `protocol`: a fresh response is reused, unless it has `no-cache` without field names; a stale one if the
     /// client's `max-stale` permits it or within `stale-while-revalidate`, unless forbidden; otherwise it is validated.
-    /// After a soft purge, what would be fresh is as if within `stale-while-revalidate`.
+    /// After a soft purge, what would be fresh is as if within `stale-while-revalidate`. What is in doubt is validated, and
+    /// answers nothing where the origin may not be asked.
     /// The client's `no-cache`, `max-age` and `min-fresh` demand validation, except that a fresh `immutable` response
     /// satisfies any `max-age` (RFC 8246 §2.1). The other policies override the client and the origin.
     package static func decision(
@@ -40,6 +41,10 @@ package enum Reuse {
         var toOrigin: ReuseDecision { Validation.hasValidator(stored) ? .mustValidate : .mustFetch }
         if policy == .reload { return .mustFetch }
         if policy == .revalidate { return toOrigin }
+        if stored.isInDoubt {
+            let mayAsk = policy != .cacheOnly && !(policy == .protocol && directives?.onlyIfCached == true)
+            return mayAsk ? toOrigin : .gatewayTimeout
+        }
         let control = GoverningDirectives(fields: stored.fields, configuration: configuration).control
         let age = Age.current(of: stored, now: now)
         let remaining = Freshness.lifetime(of: stored, configuration: configuration).seconds - age

@@ -28,11 +28,14 @@ public struct StoredResponse: Sendable, Hashable {
     public var lifetimeLimit: Double?
     /// Whether a soft purge has made it stale: it answers as if within `stale-while-revalidate`, until it is validated.
     public var isSoftPurged: Bool
+    /// Whether a purge of it may have been missed: it answers to nothing, whatever the policy, until it is validated, but
+    /// stands in for an origin that fails as other stale responses do.
+    public var isInDoubt: Bool
 
     public init(
         status: Int, fields: [HeaderField], requestTime: Double, responseTime: Double,
         selecting: [String: String?] = [:], assignedLifetime: Double? = nil, lifetimeLimit: Double? = nil,
-        isSoftPurged: Bool = false
+        isSoftPurged: Bool = false, isInDoubt: Bool = false
     ) {
         self.status = status
         self.fields = fields
@@ -42,5 +45,6 @@ public struct StoredResponse: Sendable, Hashable {
         self.assignedLifetime = assignedLifetime
         self.lifetimeLimit = lifetimeLimit
         self.isSoftPurged = isSoftPurged
+        self.isInDoubt = isInDoubt
     }
 }

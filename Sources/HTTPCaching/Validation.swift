@@ -128,7 +128,7 @@ package enum Validation {
         response.fields = Storability.storedFields(of: kept + new, configuration: configuration)
         response.requestTime = requestTime
         response.responseTime = responseTime
-        response.isSoftPurged = false
+        (response.isSoftPurged, response.isInDoubt) = (false, false)
         if let requestFields,
             let selecting = Variation.selectingFields(of: response.fields, requestFields: requestFields)
         {

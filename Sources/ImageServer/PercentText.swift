@@ -2,22 +2,6 @@ import PipelineSupport
 
 /// The spellings in which texts travel inside one path segment.
 package enum PercentText {
-    /// Undoes percent-encoding exactly once; `+` stays a plus sign. nil for a `%` without two hexadecimal digits.
-    static func decoded(_ text: some StringProtocol) -> [UInt8]? {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(text.utf8.count)
-        var rest = text.utf8.makeIterator()
-        while let byte = rest.next() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            guard let high = rest.next().flatMap(hexValue), let low = rest.next().flatMap(hexValue) else { return nil }
-            bytes.append(high << 4 | low)
-        }
-        return bytes
-    }
-
     /// Bytes of base64url (RFC 4648 §5), padding optional; nil for anything that is not exactly that.
     static func base64URLDecoded(_ text: some StringProtocol) -> [UInt8]? {
         var digits = Array(text.utf8)

@@ -1,4 +1,5 @@
 import PipelineCaching
+import PipelineSupport
 
 /// What a request's path asks for.
 ///
@@ -116,7 +117,7 @@ enum Route: Sendable, Hashable {
     private static func text(
         _ segment: Substring, of kind: Problem.Kind, called name: String
     ) throws(Problem) -> String {
-        guard let bytes = PercentText.decoded(segment) else {
+        guard let bytes = percentDecoded(segment) else {
             throw Problem(kind, "the \(name) holds a `%` without two hexadecimal digits; write %25 for a percent sign")
         }
         guard let text = String(validating: bytes, as: UTF8.self) else {

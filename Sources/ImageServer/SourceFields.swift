@@ -1,5 +1,6 @@
 import HTTPCaching
 import PipelineFetching
+import PipelineSupport
 import Variants
 
 /// The fields of a variant that name its source.
@@ -27,7 +28,7 @@ enum SourceFields {
     /// `inline; filename="photo.webp"`, with `filename*` if the name is not ASCII (RFC 6266 §4, RFC 8187 §3.2).
     static func disposition(_ url: SourceURL, _ format: ImageFormat) -> String {
         let last = url.path.split(separator: "/").last ?? ""
-        let text = PercentText.decoded(last).flatMap { String(validating: $0, as: UTF8.self) } ?? ""
+        let text = percentDecoded(last).flatMap { String(validating: $0, as: UTF8.self) } ?? ""
         // An encoded slash is one of the path's too, as far as a file's name goes.
         let file = text.split(separator: "/").last ?? ""
         var name = file.lastIndex(of: ".").map { file[..<$0] } ?? file

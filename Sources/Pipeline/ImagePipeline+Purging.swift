@@ -2,11 +2,10 @@ import HTTPCaching
 public import PipelineCaching
 import PipelineFetching
 import PipelineSupport
-import Variants
 
 extension ImagePipeline {
-    /// Removes a source's records, bodies and all their variants from disk and memory, including the memory of other
-    /// processes that share the cache folder.
+    /// Removes a source's records, bodies and all their variants from every tier, including the memory of other processes
+    /// that share the cache folder, and has the other machines of the fleet do so too.
     ///
     /// - Parameters:
     ///   - source: as in the requests for it.
@@ -23,9 +22,7 @@ extension ImagePipeline {
     /// Purges a source by its `OriginalRecord.source` name: a normalised URL, `file:` and an absolute path, `id:` and a
     /// `sourceID`, or `bytes:` and the SHA-256 of the given bytes.
     public func purge(name: String, mode: PurgeMode = .hard) async throws(PipelineError) -> PurgeResult {
-        try await purging { () async throws(StoreError) in
-            try await tiers.purge(source: admit.names.name(name), mode: mode)
-        }
+        try await purge(Purge(sources: [admit.names.name(name)], mode: mode))
     }
 
     /// Purges many sources at once, by URL prefix or by host. The time it takes grows with what it removes.
@@ -49,10 +46,7 @@ extension ImagePipeline {
     ) async throws(PipelineError) -> PurgeResult {
         let purged = prefixes.map(admit.names.purged)
         let names = Set(names.map(admit.names.name) + purged.flatMap(\.names))
-        let matching = prefixes.isEmpty ? nil : SourceSelection(prefixes: purged.flatMap(\.prefixes))
-        return try await purging { () async throws(StoreError) in
-            try await tiers.purge(PurgeSelection(sources: names, matching: matching, mode: mode))
-        }
+        return try await purge(Purge(sources: names, prefixes: Set(purged.flatMap(\.prefixes)), mode: mode))
     }
 
     /// Purges every source of which a stored response has one of these tags, in its `Cache-Tag` or `Surrogate-Key`
@@ -61,20 +55,7 @@ extension ImagePipeline {
     /// Searches all records of the cache folder and of memory; a source whose record has been evicted is found by its
     /// own tag only. Work in flight when it starts is not stored, whatever its source.
     public func purge(tags: Set<String>, mode: PurgeMode = .hard) async throws(PipelineError) -> PurgeResult {
-        let own = tags.filter(SourceTags.isOwn)
-        return try await purging { () async throws(StoreError) in
-            var result = PurgeResult()
-            if !own.isEmpty {
-                result.add(try await tiers.purge(mode: mode) { own.contains(SourceTags.own($0)) })
-            }
-            if !tags.isEmpty {
-                result.add(
-                    try await tiers.purge(recordsContaining: tags.sorted(), mode: mode) { record in
-                        SourceTags.named(in: record.response.fields).contains(where: tags.contains)
-                    })
-            }
-            return result
-        }
+        try await purge(Purge(tags: tags, mode: mode))
     }
 
     /// Removes the variants of every original of which a stored variant uses one of these masks or overlays; originals
@@ -82,16 +63,11 @@ extension ImagePipeline {
     ///
     /// Searches all variants of the cache folder and of memory. Work in flight when it starts is not stored.
     public func purge(masks: Set<String>, overlays: Set<String> = []) async throws(PipelineError) -> PurgeResult {
-        let names = masks.union(overlays)
-        return try await purging { () async throws(StoreError) in
-            try await tiers.purge { text in
-                guard names.contains(where: { text.contains($0) }) else { return false }
-                // A recipe that does not parse may use one: rendering it again does no harm.
-                guard let recipe = try? Recipe(text) else { return true }
-                return recipe.maskNames.contains(where: masks.contains)
-                    || recipe.overlayNames.contains(where: overlays.contains)
-            }
-        }
+        try await purge(Purge(masks: masks, overlays: overlays))
+    }
+
+    private func purge(_ purge: Purge) async throws(PipelineError) -> PurgeResult {
+        try await purging { () async throws(StoreError) in try await purger(purge) }
     }
 
     func purging(

@@ -26,6 +26,8 @@ public final class ImagePipeline: Sendable {
     private let transports: [String: any Transport]
     /// The transport of the bucket behind the caches; nil without one.
     private let remote: (any Transport)?
+    let purger: Purger
+    private let follower: FleetFollower?
     let renderer: any Rendering
     let limits: RenderLimits
     private let background: BackgroundWork
@@ -64,9 +66,16 @@ public final class ImagePipeline: Sendable {
         }
         let bucket = configuration.remote?.transport(fetching)
         remote = bucket?.base
+        let feed = configuration.fleet.map { fleet in
+            PurgeFeed(fleet, folder: configuration.cacheFolder, authoritiesFile: fetching.authoritiesFile) {
+                observe.warn($0)
+            }
+        }
         do throws(StoreError) {
             let placement = bucket.flatMap { configuration.remote?.placement($0.0) }
-            tiers = try Tiers(TiersConfiguration(configuration, remote: placement), readers: threads)
+            var tiering = TiersConfiguration(configuration, remote: placement)
+            tiering.news = feed
+            tiers = try Tiers(tiering, readers: threads)
         } catch {
             throw PipelineError(error)
         }
@@ -74,6 +83,7 @@ public final class ImagePipeline: Sendable {
         // Smaller tiers are not worth a waiting thread.
         let isLarge = memory.originals + memory.variants + memory.pixels >= 64_000_000
         let tiers = tiers
+        purger = Purger(tiers: tiers, feed: feed)
         pressure =
             configuration.yieldsToMemoryPressure && isLarge
             ? MemoryPressure(MemoryPressure.opened(MachineMemory.pressureFiles)) { _ = tiers.reduceMemory(to: 0.5) }
@@ -106,7 +116,7 @@ public final class ImagePipeline: Sendable {
             isShutDown: { isShutDown.isOn })
         lookUp = LookUpStage(tiers: tiers, caching: configuration.caching, now: now)
         fetch = FetchStage(
-            tiers: tiers, backlog: Backlog("fetches", limit: configuration.queue),
+            tiers: tiers, purger: purger, backlog: Backlog("fetches", limit: configuration.queue),
             caching: configuration.caching, freshness: configuration.fetch.hosts.compactMapValues(\.freshness),
             acceptedTypes: configuration.acceptedTypes, byteLimit: configuration.limits.bytes, threads: threads,
             failures: FailureMemory(
@@ -121,6 +131,7 @@ public final class ImagePipeline: Sendable {
             limits: configuration.limits, threads: threads,
             backlog: Backlog("renders", limit: configuration.queue), now: now)
         keep = KeepStage(tiers: tiers, caching: configuration.caching, willStore: configuration.willStore)
+        follower = feed.map { [purger] in FleetFollower($0, purger) }
         observe.metrics?.start(every: .seconds(5)) { [weak self] in self?.metricCounts }
     }
 
@@ -515,6 +526,7 @@ public final class ImagePipeline: Sendable {
         await changes.drain()
         await background.close()
         await renderer.shutdown()
+        await follower?.close()
         await tiers.close()
         for transport in transports.values { await transport.shutdown() }
         await remote?.shutdown()

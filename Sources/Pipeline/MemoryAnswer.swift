@@ -90,6 +90,6 @@ extension Tiers {
     }
 
     fileprivate func holdsRecords(of answer: MemoryAnswer) -> Bool {
-        isMemoryCurrent && memory.records.entryIfPresent(for: answer.record.source)?.serial == answer.serial
+        isCurrent && memory.records.entryIfPresent(for: answer.record.source)?.serial == answer.serial
     }
 }

@@ -59,6 +59,9 @@ public struct PipelineConfiguration: Sendable {
     public var tiers: [TierPlacement] = []
     /// An object store behind all of them; nil, the default, for none.
     public var remote: RemoteConfiguration?
+    /// How this machine and others tell each other of purges; nil, the default, if there are no others, or they share the cache
+    /// folder.
+    public var fleet: FleetConfiguration?
     /// Bytes that may wait for the disk; further writes are dropped (and counted) instead of queued.
     public var writeBehindBytes = 64 << 20
     /// Fetches that may be in progress and wait, and as many renders; beyond it requests fail with `overloaded`, background

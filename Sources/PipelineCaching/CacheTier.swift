@@ -28,6 +28,12 @@ public protocol CacheTier: Sendable {
     /// than that; a tier may always remove more.
     func purge(_ selection: PurgeSelection) async throws(StoreError) -> PurgeResult
 
+    /// Told of a purge that another machine has carried out (`PipelineConfiguration.fleet`), for a tier that both use: what it
+    /// knows of purges is old.
+    ///
+    /// - Returns: whether the tier was purged there; with false, the default, the pipeline purges it here too.
+    func wasPurgedElsewhere(_ selection: PurgeSelection) -> Bool
+
     /// What was purged since a mark, by this or any other user of the tier; without a mark, nothing but the mark of now.
     func purges(since mark: PurgeMark?) async throws(StoreError) -> PurgeLog
 
@@ -42,6 +48,7 @@ public protocol CacheTier: Sendable {
 
 extension CacheTier {
     public var currentMark: PurgeMark? { nil }
+    public func wasPurgedElsewhere(_ selection: PurgeSelection) -> Bool { false }
 }
 
 /// The name of a tier.

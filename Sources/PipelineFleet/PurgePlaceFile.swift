@@ -13,9 +13,10 @@ package final class PurgePlaceFile: Sendable {
 
     private let folder: String
     private let thread = OwnedThreads(count: 1)
-    private var path: String { folder + "/purge-place" }
+    private var path: String { folder + "/cache.purge-place" }
 
-    /// - Parameter folder: a folder that exists and that only this node uses.
+    /// - Parameter folder: a folder that exists. Processes that share it are one node: what one of them has applied to what they
+    ///   share, the others need not.
     package init(folder: String) { self.folder = folder }
 
     /// Where the node has to start; `.new` only if there is no file.
@@ -47,7 +48,7 @@ package final class PurgePlaceFile: Sendable {
     }
 
     private func writeFile(_ place: PurgePlace) throws(Failure) {
-        let temporary = path + ".new"
+        let temporary = "\(path).\(getpid()).new"
         let file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw failure() }
         let isWritten = Array(Self.text(place).utf8).withUnsafeBytes { FileIO.write($0, to: file) } && fsync(file) == 0

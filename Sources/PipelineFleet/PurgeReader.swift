@@ -20,32 +20,39 @@ package struct PurgeReader: Sendable {
     /// Hands out events in order until the task is cancelled.
     ///
     /// - Parameters:
-    ///   - apply: applies an event.
+    ///   - apply: applies the events of one read.
     ///   - advance: stores the place that all events so far have led to. Called after they were applied, so that a crash in
     ///     between repeats purges and loses none.
+    ///   - confirm: told that all has been applied that was published until then, in seconds of `SystemClock.boot`.
     /// - Throws: what `apply` and `advance` throw. The connection's own errors are events.
     package func run(
-        from start: PurgeStart, apply: @Sendable (PurgeEvent) async throws -> Void,
-        advance: @Sendable (PurgePlace) async throws -> Void
+        from start: PurgeStart, apply: @Sendable ([PurgeEvent]) async throws -> Void,
+        advance: @Sendable (PurgePlace) async throws -> Void,
+        confirm: @Sendable (_ since: Double, PurgePlace) async -> Void = { _, _ in }
     ) async throws {
         let redis = RedisConnection(connection)
         defer { redis.close() }
         var progress = PurgeProgress(start)
         var stored = progress.place
-        var isConnected = false
+        var (isConnected, isLate) = (false, false)
         var reported: RedisError.Code?
         while !Task.isCancelled {
-            switch await Result(of: { () async throws(RedisError) in try await step(redis, progress, isConnected) }) {
+            let began = SystemClock.boot.seconds
+            let waits = isConnected && !isLate
+            switch await Result(of: { () async throws(RedisError) in try await step(redis, progress, waits) }) {
             case .success((let events, let next)):
-                if !isConnected { try await apply(.connected) }
+                let all = isConnected ? events : [.connected] + events
                 (isConnected, reported) = (true, nil)
-                for event in events { try await apply(event) }
+                if !all.isEmpty { try await apply(all) }
                 progress = next
                 if let place = progress.place, place != stored { try await advance(place) }
                 stored = progress.place ?? stored
+                if let place = progress.place, events.count < Self.batch { await confirm(began, place) }
+                // The process was stopped, say: what was published meanwhile is asked for at once.
+                isLate = SystemClock.boot.seconds - began > 2 * blockSeconds
             case .failure(let error):
                 if error.code == .cancelled { return }
-                if reported != error.code { try await apply(.disconnected(error)) }
+                if reported != error.code { try await apply([.disconnected(error)]) }
                 (isConnected, reported) = (false, error.code)
                 // Only cancellation ends the sleep early, and the loop sees it too.
                 try? await Task.sleep(for: .seconds(error.retrySeconds ?? Self.pauseSeconds))
@@ -55,7 +62,7 @@ package struct PurgeReader: Sendable {
 
     /// Reads what comes next, and how far that leads.
     private func step(
-        _ redis: RedisConnection, _ progress: PurgeProgress, _ isConnected: Bool
+        _ redis: RedisConnection, _ progress: PurgeProgress, _ waits: Bool
     ) async throws(RedisError) -> ([PurgeEvent], PurgeProgress) {
         let (name, counter) = (RedisWord(stream.name), RedisWord(stream.counter))
         var next = progress
@@ -70,13 +77,13 @@ package struct PurgeReader: Sendable {
         }
         let id = RedisWord(place.streamID.description)
         // The first read does not block, so that it is known at once whether the server answers.
-        let block = isConnected ? ["BLOCK", RedisWord(max(Int(blockSeconds * 1000), 1))] : []
+        let block = waits ? ["BLOCK", RedisWord(max(Int(blockSeconds * 1000), 1))] : []
         let replies = try await redis.send(
             [
                 ["GET", counter], ["XRANGE", name, id, id],
                 ["XREAD", "COUNT", RedisWord(Self.batch)] + block + ["STREAMS", name, id],
             ],
-            timeoutSeconds: connection.timeoutSeconds + (isConnected ? blockSeconds : 0))
+            timeoutSeconds: connection.timeoutSeconds + (waits ? blockSeconds : 0))
         let hasPlace = try !entries(replies[1], redis).isEmpty
         var found: [PurgeEntry] = []
         if replies[2] != .null {

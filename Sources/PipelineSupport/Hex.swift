@@ -34,3 +34,19 @@ package func hexValue(_ byte: UInt8) -> UInt8? {
     default: nil
     }
 }
+
+/// Undoes percent-encoding exactly once; `+` stays a plus sign. nil for a `%` without two hexadecimal digits.
+package func percentDecoded(_ text: some StringProtocol) -> [UInt8]? {
+    var bytes: [UInt8] = []
+    bytes.reserveCapacity(text.utf8.count)
+    var rest = text.utf8.makeIterator()
+    while let byte = rest.next() {
+        guard byte == UInt8(ascii: "%") else {
+            bytes.append(byte)
+            continue
+        }
+        guard let high = rest.next().flatMap(hexValue), let low = rest.next().flatMap(hexValue) else { return nil }
+        bytes.append(high << 4 | low)
+    }
+    return bytes
+}

@@ -19,8 +19,8 @@ import Testing
             var reader = PurgeReader(stream, try server.configuration())
             reader.blockSeconds = 0.2
             task = Task { [reader, record] in
-                try await reader.run(from: start) { event in
-                    record.events.withLock { $0.append(event) }
+                try await reader.run(from: start) { events in
+                    record.events.withLock { $0 += events }
                 } advance: { place in
                     record.place.withLock { $0 = place }
                 }
@@ -251,8 +251,8 @@ import Testing
         let reader = PurgeReader(stream, try server.configuration())
         let advanced = Mutex<[PurgePlace]>([])
         await #expect(throws: Refused.self) {
-            try await reader.run(from: .place(place)) { event in
-                if case .purge(number: 2, payload: _, node: _) = event { throw Refused() }
+            try await reader.run(from: .place(place)) { events in
+                for case .purge(number: 2, payload: _, node: _) in events { throw Refused() }
             } advance: { place in
                 advanced.withLock { $0.append(place) }
             }

@@ -118,14 +118,14 @@ extension Site {
         var given: [Substring: String] = [:]
         for pair in target.drop(while: { $0 != "?" }).dropFirst().split(separator: "&") {
             let name = pair.prefix { $0 != "=" }
-            given[name] = PercentText.decoded(pair.dropFirst(name.count + 1)).map {
+            given[name] = percentDecoded(pair.dropFirst(name.count + 1)).map {
                 String(decoding: $0, as: UTF8.self)
             }
         }
         let resolved = try settings.baseURLs.resolved(given["folder"] ?? "")
         guard let folder = resolved.folder else { throw Problem(.unknownPath, "`baseURLs` has no such folder") }
         let path = String(resolved.text.dropFirst(folder.name.count + 1))
-        let after = PercentText.decoded(given["after"] ?? "") ?? []
+        let after = percentDecoded(given["after"] ?? "") ?? []
         let found = await Self.folderReader.run {
             Result { () throws(LocalFile.Failure) in
                 try folder.entries(of: path, after: after, most: Self.namesOnPage)

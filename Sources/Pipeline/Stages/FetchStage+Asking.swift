@@ -171,7 +171,7 @@ extension FetchStage {
     ) async {
         for changed in changed {
             let source = changed == target ? admitted.source : changed.url
-            await tiers.invalidate(source: source)
+            await purger.invalidate(source)
             failures.clear(beginning: failureKeys(source))
         }
     }

@@ -7,6 +7,7 @@ import Variants
 /// Obtains the original of a finding: reuses what was found, or asks its transport.
 struct FetchStage: Sendable {
     let tiers: Tiers
+    let purger: Purger
     let backlog: Backlog
     let caching: CachingConfiguration
     /// What operators say of the freshness of some origins' responses.

@@ -85,6 +85,24 @@ extension DiskStore {
         return result
     }
 
+    /// Puts every record in doubt, because purges of this folder may have been missed, and voids all work in flight.
+    ///
+    /// - Returns: the generation from which on it is.
+    package func doubtAll() throws(StoreError) -> UInt64 {
+        // First: what is stored from now on is newer.
+        let generation = try deleting { index, _ throws(StoreError) in
+            try index.write { transaction throws(StoreError) in try transaction.voidWorkBegun() }
+        }
+        var row: Int? = Int.min
+        while let last = row {
+            row = try deleting { index, limit throws(StoreError) in
+                try index.write { transaction throws(StoreError) in try transaction.doubt(after: last, limit: limit) }
+            }
+            yieldToOthers()
+        }
+        return generation
+    }
+
     /// The number of sources removed in one transaction.
     private static let sourcesAtOnce = 64
     /// The number of variants of one source removed in one transaction if space is short.
@@ -241,9 +259,22 @@ extension IndexTransaction {
     ///
     /// - Returns: how many there are.
     fileprivate func makeStale(_ source: String) throws(StoreError) -> Int {
-        try connection.rows("UPDATE records SET validate_first = 1 WHERE source = ?1 RETURNING id", .text(source)) {
-            $0.integer(0)
-        }.count
+        try connection.rows(
+            "UPDATE records SET validate_first = max(validate_first, 1) WHERE source = ?1 RETURNING id", .text(source)
+        ) { $0.integer(0) }.count
+    }
+
+    /// Puts records in doubt.
+    ///
+    /// - Parameter row: the last one that was.
+    /// - Returns: the last of these; nil if there are no more.
+    fileprivate func doubt(after row: Int, limit: Int) throws(StoreError) -> Int? {
+        try connection.rows(
+            """
+            UPDATE records SET validate_first = 2 \
+            WHERE id IN (SELECT id FROM records WHERE id > ?1 ORDER BY id LIMIT ?2) RETURNING id
+            """, .integer(row), .integer(limit)
+        ) { $0.integer(0) }.max()
     }
 
     /// Runs `body` and tells what it removed, by the sums of the tiers, with the digests it returns.

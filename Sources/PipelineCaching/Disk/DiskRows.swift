@@ -38,7 +38,8 @@ struct RecordRow {
             response: StoredResponse(
                 status: row.side(5), fields: fields, requestTime: row.real(6), responseTime: row.real(7),
                 selecting: selecting, assignedLifetime: row.isNull(15) ? nil : row.real(15),
-                lifetimeLimit: row.isNull(16) ? nil : row.real(16), isSoftPurged: row.integer(21) != 0),
+                lifetimeLimit: row.isNull(16) ? nil : row.real(16), isSoftPurged: row.integer(21) == 1,
+                isInDoubt: row.integer(21) == 2),
             digest: digest.text, length: row.count(4), media: media, fetchMilliseconds: row.real(8),
             finalURL: row.isNull(14) ? nil : row.text(14))
     }

@@ -92,6 +92,11 @@ package final class DiskTier: CacheTier {
         try await writer.result { [store] () throws(StoreError) in try store.trim(request) }
     }
 
+    /// On the writer's thread, like purges.
+    package func doubtAll() async throws(StoreError) -> UInt64 {
+        try await writer.result { [store] () throws(StoreError) in try store.doubtAll() }
+    }
+
     package func clear() async throws(StoreError) -> PurgeResult {
         try await writer.result { [store] () throws(StoreError) in try store.clear() }
     }

@@ -21,7 +21,7 @@ package enum FolderContent: Sendable, Hashable {
     ]
     private static let files = firstFiles.union([
         "cache.sqlite.damaged", "cache.sqlite.damaged-wal", "cache.sqlite.damaged-shm", "generation", "flights.lock",
-        "reserve", "cache.libraries",
+        "reserve", "cache.libraries", "cache.purge-place",
     ]).union(DiskSchema.formerFiles)
     private static let folders: Set<String> = ["bodies", "temporary"]
 

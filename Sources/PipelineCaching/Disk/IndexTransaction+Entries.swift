@@ -49,7 +49,7 @@ extension IndexTransaction {
                     record.finalURL.map { .text($0) } ?? .null,
                     record.response.assignedLifetime.map { .real($0) } ?? .null,
                     record.response.lifetimeLimit.map { .real($0) } ?? .null,
-                    .integer(record.response.isSoftPurged ? 1 : 0),
+                    .integer(record.response.isInDoubt ? 2 : record.response.isSoftPurged ? 1 : 0),
                 ])
             let row = connection.lastInsertedRow
             try link(record.source, digest)

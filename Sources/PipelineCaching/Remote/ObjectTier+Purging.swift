@@ -39,6 +39,12 @@ extension ObjectTier {
         return result
     }
 
+    package func wasPurgedElsewhere(_ selection: PurgeSelection) -> Bool {
+        times.note(selection.sources.union(selection.digests))
+        purges.expire()
+        return true
+    }
+
     private func remove(_ source: String, _ mode: PurgeMode) async throws(StoreError) -> PurgeResult {
         var result = PurgeResult()
         let object: SourceObject?

@@ -115,6 +115,11 @@ final class TierLink: Sendable {
         recentPurges.withLock { [known] in $0.add(known, now: now) }
     }
 
+    /// No longer takes any entry from before now.
+    func distrustAll(now: Double) {
+        if placement != nil { recentPurges.withLock { $0.addAll(now: now) } }
+    }
+
     /// Purges after everything queued before; a tier that knows its mark at once need not wait, since it refuses what a
     /// purge has overtaken.
     ///
@@ -207,8 +212,10 @@ struct RecentPurges: Sendable {
             names = names.filter { !$0.value.isConfirmed }
             selections.removeAll(where: \.isConfirmed)
         }
-        if isFull { (names, selections, floor) = ([:], [], now) }
+        if isFull { addAll(now: now) }
     }
+
+    mutating func addAll(now: Double) { (names, selections, floor) = ([:], [], now) }
 
     private var isFull: Bool { names.count > Self.mostNames || selections.count > Self.mostSelections }
 

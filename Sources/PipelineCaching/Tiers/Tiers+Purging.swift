@@ -6,6 +6,9 @@ extension Tiers {
     /// Whether memory may answer: no process has purged anything of the folder that this one does not know of.
     package var isMemoryCurrent: Bool { folder?.isCurrent ?? true }
 
+    /// Whether records in memory may answer: nor has another machine.
+    package var isCurrent: Bool { isMemoryCurrent && news?.isCurrent != false }
+
     /// Nanoseconds between two looks at the purges of tiers that are not the folder.
     private static let catchUpInterval: UInt64 = 1_000_000_000
 
@@ -27,31 +30,19 @@ extension Tiers {
         Task { [self] in for link in links { await link.catchUp { forget($0) } } }
     }
 
-    /// Removes everything that came from a source, in every tier; other processes on the folder find it gone at their
-    /// next look-up.
-    package func purge(source: String, mode: PurgeMode = .hard) async throws(StoreError) -> PurgeResult {
-        // Bytes supplied by a caller have no record; their source name contains their digest.
-        let digests: Set<String> = source.hasPrefix("bytes:") ? [String(source.dropFirst(6))] : []
-        return try await purge(PurgeSelection(sources: [source], digests: digests, mode: mode))
-    }
+    /// Counts and logs an error that costs no answer.
+    package func note(_ error: StoreError) { links.first?.note(error) }
 
-    /// Purges a source that a request has changed. The request has been answered already, so errors are counted and
-    /// logged like any other, and memory is purged regardless.
-    package func invalidate(source: String) async {
-        do throws(StoreError) { _ = try await purge(source: source) } catch { links.first?.note(error) }
-    }
-
-    /// Purges every source of a selection; no work begun before is stored afterwards.
-    package func purge(
-        _ selection: SourceSelection, mode: PurgeMode = .hard
-    ) async throws(StoreError) -> PurgeResult {
-        try await purge(PurgeSelection(matching: selection, mode: mode))
-    }
-
+    /// Removes everything that a selection covers, in every tier; other processes on the folder find it gone at their next
+    /// look-up, and no work begun before is stored afterwards.
+    ///
     /// Throws if the folder fails; other tiers that fail are in the result. Memory is purged in any case.
-    package func purge(_ selection: PurgeSelection) async throws(StoreError) -> PurgeResult {
+    ///
+    /// - Parameter isOwn: whether no other machine has carried it out in the tiers that they share.
+    package func purge(_ selection: PurgeSelection, isOwn: Bool = true) async throws(StoreError) -> PurgeResult {
         var (selection, result) = (selection, PurgeResult())
         var failure: StoreError?
+        let links = links.filter { isOwn || !$0.tier.wasPurgedElsewhere(selection) }
         for link in links { await link.distrust(selection, now: now()) }
         for (at, link) in links.enumerated() {
             do throws(StoreError) {
@@ -65,13 +56,27 @@ extension Tiers {
         }
         // What is stored from now on carries a mark from after the purge.
         await catchUp()
-        for link in links { await link.catchUp { forget($0) } }
+        for link in self.links { await link.catchUp { forget($0) } }
         // A soft purge of the folder has emptied memory of its names. What memory has of them by now is newer.
         let inMemory = selection.mode == .soft && folder != nil ? PurgeResult() : memory.purge(selection)
-        if links.isEmpty { result = inMemory }
+        if self.links.isEmpty { result = inMemory }
         if selection.mode != .soft { pixels.remove(named: inMemory.digests.union(selection.sources)) }
         if let failure { throw failure }
         return result
+    }
+
+    /// Has every record validated before it answers, because purges by other machines may have been missed. Work in flight is
+    /// not stored.
+    package func doubtAll() async throws(StoreError) {
+        isDoubting.store(true, ordering: .releasing)
+        defer { isDoubting.store(false, ordering: .releasing) }
+        let everything = PurgeLog(mark: PurgeMark(0), names: nil)
+        forget(everything)
+        if let folder { _ = try await folder.doubtAll() }
+        for link in links where !link.tier.wasPurgedElsewhere(.workInFlight) { link.distrustAll(now: now()) }
+        await catchUp()
+        // What was read from the folder before it was in doubt.
+        forget(everything)
     }
 
     /// Empties memory and the folder.

@@ -39,6 +39,10 @@ package final class Tiers: Sendable {
     private let hasToldOfNotice = Atomic<Bool>(false)
     let now: @Sendable () -> Double
     let nextCatchUp = Atomic<UInt64>(0)
+    /// What other machines purge; nil if nobody tells.
+    let news: (any PurgeNews)?
+    /// Whether records are being put in doubt: those of the folder are, whatever they say.
+    let isDoubting = Atomic<Bool>(false)
 
     /// Opens the folder, if there is one.
     package init(_ configuration: TiersConfiguration, readers: OwnedThreads) throws(StoreError) {
@@ -48,7 +52,7 @@ package final class Tiers: Sendable {
         waiting = WaitingEntries(originals: originals.purges, variants: variants.purges)
         pixels = MemoryStore(budget: configuration.memory.pixels)
         let warn = configuration.warn
-        (self.warn, now) = (warn, configuration.now)
+        (self.warn, now, news) = (warn, configuration.now, configuration.news)
         if let path = configuration.folder {
             folder = try DiskTier(
                 folder: path, configuration: configuration.disk, readers: readers,
@@ -104,6 +108,7 @@ package final class Tiers: Sendable {
     /// - Parameter again: a second look-up in the same request, which reads the folder even if memory has some: another
     ///   process may have stored newer ones. Tiers behind the folder are not asked twice.
     package func records(of source: String, again: Bool = false) async -> RecordLookup {
+        if let news, !news.isCurrent { await news.catchUp() }
         if !again || links.isEmpty {
             if let found = recordsInMemory(of: source) { return found }
             if links.isEmpty { return RecordLookup(records: [], marks: marks(), tier: nil) }
@@ -117,6 +122,9 @@ package final class Tiers: Sendable {
             break
         }
         tellOfNotice()
+        if isDoubting.load(ordering: .acquiring) {
+            for at in stored.indices { stored[at].response.isInDoubt = true }
+        }
         let current = changes.applied(to: stored)
         let records = memory.merged(current, of: source, generation: marks.originals)
         // Not what a waiting change removes or replaces.
@@ -132,7 +140,7 @@ package final class Tiers: Sendable {
     /// The records that memory holds of a source, without suspending; nil if it has none, or may not answer now.
     package func recordsInMemory(of source: String) -> RecordLookup? {
         catchUpWithFartherTiers()
-        guard isMemoryCurrent else { return nil }
+        guard isCurrent else { return nil }
         let marks = marks()
         return memory.foundRecords(of: source).map { RecordLookup(records: $0, marks: marks, tier: .memory) }
     }

@@ -17,6 +17,15 @@ public struct MemoryBudgets: Sendable, Hashable {
     }
 }
 
+/// What other machines purge. Nothing stored answers before that is known.
+package protocol PurgeNews: Sendable {
+    /// Whether what they purged until a moment ago has been carried out here; does not block.
+    var isCurrent: Bool { get }
+
+    /// Returns once it has, or once that takes too long.
+    func catchUp() async
+}
+
 /// What `Tiers` is made with.
 package struct TiersConfiguration: Sendable {
     package var memory: MemoryBudgets
@@ -34,6 +43,8 @@ package struct TiersConfiguration: Sendable {
     /// How long to wait for another process that does the same work, before doing it as well.
     package var waits = KeyLocks.Waits()
     package var warn: @Sendable (String) -> Void = { _ in }
+    /// What other machines purge; nil if nobody tells.
+    package var news: (any PurgeNews)?
 
     package init(memory: MemoryBudgets) { self.memory = memory }
 }

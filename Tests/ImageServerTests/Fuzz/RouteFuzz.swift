@@ -1,4 +1,5 @@
 import PipelineCaching
+import PipelineSupport
 import TestSupport
 
 @testable import ImageServer
@@ -15,9 +16,9 @@ extension ImageServerFuzzTests {
         ]
     ) { bytes in
         let text = bytes.fuzzText
-        if let decoded = PercentText.decoded(text) {
+        if let decoded = percentDecoded(text) {
             if decoded.count > text.utf8.count { return "decoding makes more bytes" }
-            if PercentText.decoded(encoded(decoded)) != decoded { return "other bytes when encoded and decoded again" }
+            if percentDecoded(encoded(decoded)) != decoded { return "other bytes when encoded and decoded again" }
         }
         _ = PercentText.base64URLDecoded(text)
         if let path = SignedPath(text) {

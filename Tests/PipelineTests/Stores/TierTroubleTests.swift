@@ -211,7 +211,7 @@ struct TierTroubleTests {
         #expect(await tiers.variant(digest(Array("v".utf8)), of: original.digest) == nil)
         // A change that failed together with others is tried once more, alone, and counted once.
         #expect(tiers.counters.failures >= 8 && tiers.counters.failures <= tier.failures)
-        #expect(try await tiers.purge(source: original.source).unconfirmed == [tier.name])
+        #expect(try await tiers.purge(PurgeSelection(sources: [original.source])).unconfirmed == [tier.name])
         await tiers.close()
     }
 
