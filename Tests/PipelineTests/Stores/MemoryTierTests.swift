@@ -13,7 +13,7 @@ struct MemoryTierTests {
         "Content-Type": "image/jpeg", "Cache-Control": "max-age=600", "ETag": "\"1\"",
     ]
 
-    @Test func `whoever finds the record of an original finds its body`() async throws {
+    @Test func `a request that finds the record of an original finds its body`() async throws {
         let tiers = try Tiers(
             TiersConfiguration(memory: MemoryBudgets(originals: 64_000_000, variants: 0)),
             readers: OwnedThreads(count: 1))
