@@ -37,6 +37,14 @@ extension Site {
             object.add("fetches", work.fetches)
             object.add("renders", work.renders)
             object.add("refused", work.refused)
+            if let fleet = pipeline.fleetStatus {
+                object.add("fleet") { inner in
+                    inner.add("connected", fleet.isConnected)
+                    inner.add("purge", fleet.number)
+                    inner.add("waiting", fleet.waiting)
+                    inner.add("losses", fleet.losses)
+                }
+            }
             if let workers {
                 object.add("workers") { inner in
                     inner.add("started", workers.started)

@@ -37,11 +37,7 @@ extension Site {
         json.add("originals", result.originals)
         json.add("variants", result.variants)
         json.add("bytes", result.bytes)
-        if !result.unconfirmed.isEmpty {
-            json.add(
-                "unconfirmed",
-                raw: "[" + result.unconfirmed.map { JSONText.quoted($0.description) }.joined(separator: ",") + "]")
-        }
+        if !result.unconfirmed.isEmpty { json.add("unconfirmed", texts: result.unconfirmed.map(\.description)) }
         return ServerResponse(
             status: 200, fields: ServerResponse.ownFields("application/json", now: now()),
             body: Array((json.closed + "\n").utf8), note: "\(order.mode.rawValue) purge")

@@ -16,7 +16,7 @@ extension ImagePipeline {
     var metricCounts: [MetricCount] {
         tiers.tierCounters.flatMap(Self.counts) + Self.counts(memoryStatistics)
             + (workerStatistics.map(Self.counts) ?? []) + Self.counts(sharingStatistics)
-            + Self.counts(backgroundStatistics) + counts(of: workInProgress)
+            + Self.counts(backgroundStatistics) + counts(of: workInProgress) + (fleetStatus.map(Self.counts) ?? [])
     }
 
     /// How often this process has asked the tiers behind the folder.
@@ -71,6 +71,15 @@ extension ImagePipeline {
             ("started", workers.started), ("crashed", workers.crashed), ("killed", workers.killed),
             ("recycled", workers.recycled), ("refused", workers.refused),
         ].map { MetricCount(.workers, [$0], $1) }
+    }
+
+    private static func counts(_ fleet: FleetStatus) -> [MetricCount] {
+        [
+            MetricCount(.fleetConnected, [], fleet.isConnected ? 1 : 0),
+            MetricCount(.fleetWaiting, [], fleet.waiting),
+            MetricCount(.fleetPurges, ["told"], fleet.told), MetricCount(.fleetPurges, ["heard"], fleet.heard),
+            MetricCount(.fleetPurges, ["lost"], fleet.losses),
+        ]
     }
 
     private static func counts(_ sharing: SharingCounters) -> [MetricCount] {

@@ -505,6 +505,9 @@ public final class ImagePipeline: Sendable {
 
     package var backgroundStatistics: BackgroundCounters { background.counters }
 
+    /// How this machine is doing in its fleet; nil without one.
+    public var fleetStatus: FleetStatus? { purger.feed?.status }
+
     /// Waits until background validations and abandoned requests that run to completion have finished, and everything
     /// answered so far is stored.
     public func drain() async {

@@ -79,7 +79,7 @@ public struct SourceInformation: Sendable {
         }
         object.add("averageColour", colours?.average)
         if let colours {
-            object.add("palette", raw: "[" + colours.palette.map(JSONText.quoted).joined(separator: ",") + "]")
+            object.add("palette", texts: colours.palette)
         }
         object.add("blurhash", colours?.blurHash)
         object.add("thumbhash", colours?.thumbHash)

@@ -34,6 +34,11 @@ package struct JSONText: Sendable {
         if let value { add(name, raw: Self.number(value)) }
     }
 
+    /// Adds a list of texts.
+    package mutating func add(_ name: String, texts: [String]) {
+        add(name, raw: "[" + texts.map(Self.quoted).joined(separator: ",") + "]")
+    }
+
     /// Adds an object that the closure fills.
     package mutating func add(_ name: String, with object: (inout JSONText) -> Void) {
         var inner = JSONText()

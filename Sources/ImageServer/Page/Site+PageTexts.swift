@@ -44,7 +44,7 @@ extension Site {
                     // Masks and overlays are the values of NAME in the grammar.
                     let values = entry.words.merging(names[entry.token].map { ["NAME": $0] } ?? [:]) { $1 }
                     for (key, words) in values.sorted(by: { $0.key < $1.key }) {
-                        json.add(key, raw: "[" + words.map(JSONText.quoted).joined(separator: ",") + "]")
+                        json.add(key, texts: words)
                     }
                 }
             })

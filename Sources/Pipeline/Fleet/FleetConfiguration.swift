@@ -9,14 +9,14 @@ public struct FleetConfiguration: Sendable, Hashable {
     }
 
     package let redis: RedisURL
-    /// The name of the stream, the same on every machine. Default `image-pipeline:purges`.
-    public var stream = PurgeStream().name
+    /// The server, without user and password.
+    public var server: String { redis.description }
     /// Seconds for which a machine relies on what it knows of purges: one that was stopped, or has only begun, asks before it
     /// answers with anything stored. Default 2.
     public var seconds = 2.0
 
     /// - Parameter redis: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, or `rediss://…` for TLS, whose certificate the
-    ///   authorities of `FetchConfiguration` vouch for.
+    ///   authorities of `FetchConfiguration` vouch for. Each fleet needs a database of its own.
     public init(redis: String) throws(InvalidURL) {
         do throws(RedisURL.Problem) { self.redis = try RedisURL(redis) } catch {
             throw InvalidURL(description: error.description)

@@ -16,7 +16,7 @@ final class PurgeFeed: PurgeNews {
     }
 
     private let configuration: FleetConfiguration
-    private let stream: PurgeStream
+    private let stream = PurgeStream()
     private let redis: RedisConnection.Configuration
     /// For telling; the one that follows waits most of the time.
     private let connection: RedisConnection
@@ -45,9 +45,6 @@ final class PurgeFeed: PurgeNews {
         warn: @escaping @Sendable (String) -> Void
     ) {
         self.configuration = configuration
-        var stream = PurgeStream()
-        stream.name = configuration.stream
-        self.stream = stream
         var redis = RedisConnection.Configuration(configuration.redis)
         redis.authoritiesFile = authoritiesFile
         self.redis = redis

@@ -70,10 +70,19 @@ struct PipelineMetric: Sendable, Hashable {
     static let workRefused = PipelineMetric(
         .counter, "work_refused_total", ["kind"], "work refused because as much as `queue` was in progress and waiting")
 
+    static let fleetConnected = PipelineMetric(
+        .gauge, "fleet_connected", [], "1 while purges by other machines are heard of, else 0; absent without a fleet")
+    static let fleetWaiting = PipelineMetric(
+        .gauge, "fleet_waiting", [], "purges that the other machines of the fleet have not been told of yet")
+    static let fleetPurges = PipelineMetric(
+        .counter, "fleet_purges_total", ["event"],
+        "purges between machines; `event` is told, heard, or lost: some may have been missed, and everything stored is "
+            + "validated once")
+
     static let all = [
         requests, stages, stageFailures, lookups, tierFailures, tierSkips, tierCalls, queueBytes, queueDrops,
         memoryBytes, memoryEvictions, workers, sharing, background, backgroundRunning,
-        work, workRefused,
+        work, workRefused, fleetConnected, fleetWaiting, fleetPurges,
     ]
 }
 

@@ -21,7 +21,7 @@ struct RecipeCommand: ParsableCommand {
         if json {
             var object = JSONText()
             object.add("recipe", recipe.description)
-            object.add("steps", raw: "[" + recipe.explanation.map(JSONText.quoted).joined(separator: ",") + "]")
+            object.add("steps", texts: recipe.explanation)
             print(object.closed)
         } else {
             print(recipe.description)

@@ -16,6 +16,8 @@ struct RunConfiguration: Sendable {
     }()
     /// The bucket behind the caches; none if it has no name.
     var remote = RemoteConfiguration(bucket: "")
+    var fleet: FleetConfiguration?
+    var fleetSeconds = 2.0
     var workers = WorkerConfiguration()
     var isolation = Isolation.workers
     var presets: [String: String] = [:]
@@ -75,6 +77,10 @@ struct RunConfiguration: Sendable {
         configuration.logger = Console.logger
         configuration.renderThreads = workers.count
         if !remote.bucket.isEmpty { configuration.remote = remote }
+        if var fleet {
+            fleet.seconds = fleetSeconds
+            configuration.fleet = fleet
+        }
         if isolation == .workers {
             var workers = workers
             workers.executable = "/proc/self/exe"

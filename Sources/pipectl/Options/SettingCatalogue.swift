@@ -137,6 +137,14 @@ enum SettingCatalogue {
             "what may wait to be stored in the bucket; what exceeds it is dropped"),
         Setting("remote.originals", \.remote.originals, .bool, "keep originals and their records in the bucket"),
         Setting("remote.variants", \.remote.variants, .bool, "keep variants in the bucket"),
+        Setting(
+            "fleet.redis", \.fleet, .fleet,
+            "redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE], or rediss:// for TLS: where machines with caches of their own "
+                + "learn of each other's purges; each fleet needs a database of its own; empty: none",
+            isSecret: true),
+        Setting(
+            "fleet.seconds", \.fleetSeconds, .number(0.1...60),
+            "what a machine knows of purges is relied on this long; one that was stopped for longer asks before it answers"),
     ]
 
     private static let rendering: [Setting] = [

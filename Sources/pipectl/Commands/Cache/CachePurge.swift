@@ -69,6 +69,15 @@ struct CachePurge: AsyncParsableCommand {
             let what = soft ? Readable.count(result.records, "record", "records") : result.text
             print((soft ? "made stale " : "removed ") + (source == nil ? sources : "") + what)
         }
+        for tier in result.unconfirmed {
+            let isFleet = tier == .fleet
+            Console.error(
+                "pipectl: warning: "
+                    + (isFleet
+                        ? "the other machines are not told, since the server in fleet.redis cannot be reached: purge again"
+                        : "the tier \(tier) did not confirm the purge and may still hold what it covers: purge again"),
+                .warning)
+        }
     }
 }
 
@@ -87,5 +96,6 @@ extension PurgeResult {
         object.add("originals", originals)
         object.add("variants", variants)
         object.add("bytes", bytes)
+        if !unconfirmed.isEmpty { object.add("unconfirmed", texts: unconfirmed.map(\.description)) }
     }
 }

@@ -9,51 +9,12 @@ extension Trait where Self == ConditionTrait {
     /// Skips tests that need a real server.
     static var needsRedis: Self {
         .enabled(
-            if: RedisTestServer.isInstalled, "redis-server or hiredis is missing (scripts/install-dependencies redis)")
+            if: credis_load() && RedisTestServer.isInstalled,
+            "redis-server or hiredis is missing (scripts/install-dependencies redis)")
     }
 }
 
-/// A redis-server of its own on loopback, with its folder; it ends with this value.
-final class RedisTestServer: Sendable {
-    static let isInstalled = credis_load() && (try? HelperProgram(["redis-server", "--version"]).waitForEnd()) == 0
-
-    let port: Int
-    private let folder: String
-    private let program: HelperProgram
-
-    /// - Parameter port: nil for one that is free.
-    init(_ settings: String..., tls: (certificate: String, key: String)? = nil, port: Int? = nil) throws {
-        var name = Array("/tmp/redis-test-XXXXXX".utf8CString)
-        try #require(mkdtemp(&name) != nil)
-        folder = String(decoding: name.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
-        var started: (HelperProgram, Int)?
-        // Redis cannot let the system choose a port: try one that was free a moment ago, several times if needed.
-        for _ in 0..<8 where started == nil {
-            let port = try port ?? RefusingPort().port
-            var words = ["redis-server", "--bind", "127.0.0.1", "--save", "", "--dir", folder]
-            if let tls {
-                words += ["--port", "0", "--tls-port", String(port), "--tls-auth-clients", "no"]
-                words += ["--tls-cert-file", tls.certificate, "--tls-key-file", tls.key]
-                words += ["--tls-ca-cert-file", tls.certificate]
-            } else {
-                words += ["--port", String(port)]
-            }
-            let program = try HelperProgram(words + settings)
-            if program.line(after: "Ready to accept connections") != nil { started = (program, port) }
-        }
-        let (program, taken) = try #require(started, "redis-server did not start")
-        (self.program, self.port) = (program, taken)
-    }
-
-    deinit {
-        stop()
-        // Ignore errors: a leftover folder in /tmp does no harm.
-        _ = try? HelperProgram(["rm", "-rf", folder]).waitForEnd()
-    }
-
-    /// Kills the server and waits for its end.
-    func stop() { program.stop() }
-
+extension RedisTestServer {
     func configuration(
         _ credentials: String = "", scheme: String = "redis", host: String = "127.0.0.1", path: String = ""
     ) throws -> RedisConnection.Configuration {

@@ -1,0 +1,15 @@
+import Pipeline
+
+extension SettingForm where Value == FleetConfiguration? {
+    /// The URL of a Redis server; an empty text for none. No message contains it.
+    static var fleet: Self {
+        Self(
+            kind: .text,
+            read: { (given) throws(SettingErrors) in
+                guard case .string(let text) = given.value, !text.isEmpty else { return nil }
+                do throws(FleetConfiguration.InvalidURL) { return try FleetConfiguration(redis: text) } catch {
+                    throw given.bad(error.description)
+                }
+            }, write: { .string($0.map { "\($0.server)" } ?? "") })
+    }
+}
