@@ -53,6 +53,25 @@ struct ReuseTests {
         #expect(!confirmed.isSoftPurged)
     }
 
+    @Test func `a response in doubt answers nothing until it is validated, and stands in for an origin that fails`() {
+        var response = stored(tagged)
+        response.isInDoubt = true
+        for (policy, expected) in [
+            (CachePolicy.protocol, ReuseDecision.mustValidate), (.cacheElseLoad, .mustValidate),
+            (.cacheOnly, .gatewayTimeout), (.revalidate, .mustValidate), (.reload, .mustFetch),
+        ] {
+            #expect(Reuse.decision(stored: response, now: epoch, policy: policy) == expected)
+        }
+        for asked in ["max-stale", "only-if-cached"] {
+            let directives = RequestDirectives(fields: [HeaderField("Cache-Control", asked)])
+            let decision = Reuse.decision(stored: response, now: epoch, policy: .protocol, directives: directives)
+            #expect(decision == (asked == "max-stale" ? .mustValidate : .gatewayTimeout))
+        }
+        #expect(Freshness.remaining(of: response, now: epoch) <= 0)
+        #expect(Reuse.mayServeStale(response, after: .noResponse, now: epoch))
+        #expect(!Validation.freshened(response, by: [], requestTime: epoch, responseTime: epoch).isInDoubt)
+    }
+
     @Test func `a stale response without validator is fetched again (RFC 9111 §4.3.1)`() {
         let response = stored(["Cache-Control": "max-age=60"])
         #expect(Reuse.decision(stored: response, now: epoch + 61, policy: .protocol) == .mustFetch)

@@ -15,7 +15,7 @@ import Testing
         deinit { _ = try? HelperProgram(["rm", "-rf", path]).waitForEnd() }
 
         var bytes: [UInt8] {
-            guard let file = fopen(path + "/purge-place", "r") else { return [] }
+            guard let file = fopen(path + "/cache.purge-place", "r") else { return [] }
             defer { fclose(file) }
             var buffer = [UInt8](repeating: 0, count: 1000)
             let count = fread(&buffer, 1, buffer.count, file)
@@ -23,7 +23,7 @@ import Testing
         }
 
         func write(_ bytes: [UInt8]) {
-            guard let file = fopen(path + "/purge-place", "w") else { return }
+            guard let file = fopen(path + "/cache.purge-place", "w") else { return }
             fwrite(bytes, 1, bytes.count, file)
             fclose(file)
         }
@@ -67,7 +67,7 @@ import Testing
         let file = PurgePlaceFile(folder: folder.path + "/missing")
         let place = try place(1, "1-1")
         let error = await #expect(throws: PurgePlaceFile.Failure.self) { try await file.write(place) }
-        #expect(error?.description.contains("\(folder.path)/missing/purge-place") == true)
+        #expect(error?.description.contains("\(folder.path)/missing/cache.purge-place") == true)
         #expect(error?.description.contains("No such file or directory") == true)
     }
 }

@@ -46,15 +46,6 @@ extension RedisConnection {
     }
 }
 
-/// Repeats a check until it holds. It may fail while a server restarts.
-func eventually(_ condition: () async throws -> Bool) async throws {
-    let deadline = ContinuousClock.now + .seconds(300)
-    while (try? await condition()) != true {
-        try #require(ContinuousClock.now < deadline, "what was waited for did not come")
-        await Task.yield()
-    }
-}
-
 /// A server that answers each connection's first bytes with the same bytes, whatever they ask for.
 final class BabblingServer: Sendable {
     let port: Int

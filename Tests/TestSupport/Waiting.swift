@@ -19,6 +19,19 @@ public func waitWhile(
     }
 }
 
+/// Repeats a check until it holds; one that throws does not. Limits as of `waitWhile`.
+public func eventually(
+    file: StaticString = #fileID, line: UInt = #line, _ condition: () async throws -> Bool
+) async throws {
+    let deadline = ContinuousClock.now + .seconds(300)
+    while (try? await condition()) != true {
+        guard ContinuousClock.now < deadline, !Task.isCancelled else {
+            throw WaitedInVain(description: "\(file):\(line): what was waited for did not come")
+        }
+        try? await Task.sleep(for: .milliseconds(1))
+    }
+}
+
 /// The error for a condition that did not end in time.
 public struct WaitedInVain: Error, CustomStringConvertible {
     /// Where it waited.

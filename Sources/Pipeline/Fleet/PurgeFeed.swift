@@ -6,7 +6,8 @@ import Synchronization
 /// Tells the other machines of a fleet of purges here, and carries out theirs.
 ///
 /// What is stored answers only while it is known that no other machine had purged anything `FleetConfiguration.seconds` ago
-/// that was not carried out here. While the server cannot be reached nothing is known, and what is stored answers.
+/// that was not carried out here; else it is validated first. While the server cannot be reached nothing is known, and what
+/// is stored answers.
 final class PurgeFeed: PurgeNews {
     private struct State {
         var status = FleetStatus()
@@ -31,8 +32,10 @@ final class PurgeFeed: PurgeNews {
 
     /// Purges that wait for the server; more of them become one of which nothing is known.
     private static let mostWaiting = 10_000
-    /// Seconds that a request waits for purges to be carried out before it is answered with what is stored.
-    private static let patience = 5.0
+    /// Whether requests have waited in vain for purges to be carried out, so that others do not.
+    private let isLate = Atomic<Bool>(false)
+    /// Seconds that a request waits for purges to be carried out.
+    private static let patience = 1.0
     private static let pollSeconds = 0.005
     /// Before carrying out is tried again after the folder failed.
     private static let pauseSeconds = 1.0
@@ -107,19 +110,18 @@ final class PurgeFeed: PurgeNews {
 
     var isCurrent: Bool { SystemClock.bootNanoseconds < until.load(ordering: .acquiring) }
 
-    func catchUp() async {
-        let end = Self.nanoseconds(SystemClock.boot.seconds + Self.patience)
-        while !isCurrent, !Task.isCancelled {
-            if SystemClock.bootNanoseconds > end {
-                // Others need not wait as long.
-                let known = Self.nanoseconds(SystemClock.boot.seconds + configuration.seconds)
-                if until.exchange(known, ordering: .acquiringAndReleasing) < known {
-                    warn("purges by other machines are not carried out in time; what is stored answers before they are")
-                }
-                return
+    func catchUp() async -> Bool {
+        let end = SystemClock.boot.seconds + Self.patience
+        while !isCurrent {
+            if Task.isCancelled || isLate.load(ordering: .relaxed) { return false }
+            if SystemClock.boot.seconds > end {
+                isLate.store(true, ordering: .relaxed)
+                warn("purges by other machines are not carried out yet; until they are, what is stored is validated")
+                return false
             }
             try? await Task.sleep(for: .seconds(Self.pollSeconds))
         }
+        return true
     }
 
     /// Follows the purges until the task is cancelled.
@@ -136,8 +138,9 @@ final class PurgeFeed: PurgeNews {
                     start.withLock { $0 = .place(place) }
                     await store(place)
                 } confirm: { [self] since, place in
-                    state.withLock { $0.status.number = place.number }
                     until.store(Self.nanoseconds(since + configuration.seconds), ordering: .releasing)
+                    isLate.store(false, ordering: .relaxed)
+                    state.withLock { $0.status.number = place.number }
                     await tellWaiting()
                 }
             } catch {
@@ -182,6 +185,7 @@ final class PurgeFeed: PurgeNews {
             case .disconnected(let error):
                 state.withLock { $0.status.isConnected = false }
                 until.store(.max, ordering: .releasing)
+                isLate.store(false, ordering: .relaxed)
                 warn("purges by other machines are not known, and what is stored answers: \(error)")
             }
         }

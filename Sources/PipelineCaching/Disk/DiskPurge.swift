@@ -25,13 +25,25 @@ extension DiskStore {
     package func purge(
         source: String, digests: Set<String> = [], mode: PurgeMode = .hard
     ) throws(StoreError) -> PurgeResult {
-        var result = PurgeResult()
-        // One transaction; if there is no room for all of it, smaller ones remove variants first.
-        while result.mark == PurgeMark(0) {
-            let all = result.digests.union(digests)
-            if let step = try removeSome(all, mode, announces: true, { _, _ in [source] }) { result.add(step.removed) }
+        try purge(sources: [source], digests: digests, mode: mode)
+    }
+
+    /// The same for several sources, in transactions of 64.
+    package func purge(
+        sources: some Collection<String>, digests: Set<String> = [], mode: PurgeMode = .hard
+    ) throws(StoreError) -> PurgeResult {
+        var (result, left, partial) = (PurgeResult(), Array(sources)[...], Set<String>())
+        // If there is no room for all of it, smaller ones remove variants first.
+        while !left.isEmpty {
+            let step = try removeSome(digests.union(partial), mode, announces: true) { _, limit in
+                Array(left.prefix(limit))
+            }
+            guard let step else { break }
+            result.add(step.removed)
+            partial = step.done.isEmpty ? step.removed.digests : []
+            left = left.dropFirst(step.done.count)
+            if !left.isEmpty { yieldToOthers() }
         }
-        result.sources = result.records + result.originals + result.variants > 0 ? 1 : 0
         shrink()
         return result
     }
@@ -52,7 +64,7 @@ extension DiskStore {
             while let step = try removeSome([], mode, announces: false, sources) {
                 result.add(step.removed)
                 // The next text in sort order.
-                if let last = step.last { from = last + "\0" }
+                if let last = step.done.last { from = last + "\0" }
                 yieldToOthers()
             }
         }
@@ -114,45 +126,49 @@ extension DiskStore {
     ///   - more: further originals of these sources.
     ///   - announces: whether to remember the purge by its names, once nothing of the source is left.
     ///   - sources: returns the sources to remove; is passed the maximum number.
-    /// - Returns: what was removed, and the last source of which nothing is left.
+    /// - Returns: what was removed, how many sources had anything, and those of which nothing is left.
     private func removeSome(
         _ more: Set<String>, _ mode: PurgeMode, announces: Bool,
         _ sources: (SQLiteConnection, Int) throws(StoreError) -> [String]
-    ) throws(StoreError) -> (removed: PurgeResult, last: String?)? {
+    ) throws(StoreError) -> (removed: PurgeResult, done: [String])? {
         try deleting(atMost: Self.sourcesAtOnce) { index, limit throws(StoreError) in
-            try index.write { transaction throws(StoreError) -> (removed: PurgeResult, last: String?)? in
+            try index.write { transaction throws(StoreError) -> (removed: PurgeResult, done: [String])? in
                 let sources = try sources(transaction.connection, limit)
                 guard !sources.isEmpty else { return nil }
                 let variants = limit < Self.sourcesAtOnce ? Self.variantsWhenShort : .max
-                var last: String?
+                var done: [String] = []
                 var (count, marked) = (0, 0)
                 var removed = try transaction.counting { () throws(StoreError) in
                     var digests: Set<String> = []
                     for source in sources {
                         if mode == .soft {
-                            marked += try transaction.makeStale(source)
-                            (last, count) = (source, count + 1)
+                            let records = try transaction.makeStale(source)
+                            marked += records
+                            count += records > 0 ? 1 : 0
+                            done.append(source)
                             continue
                         }
+                        let entries = transaction.entries
                         let found = try transaction.remove(
                             source, more, variants: variants, keepsOriginals: mode == .variantsOnly)
                         digests.formUnion(found.digests)
                         // The next transaction removes the rest.
                         guard found.isWhole else { break }
-                        (last, count) = (source, count + 1)
+                        count += transaction.entries < entries ? 1 : 0
+                        done.append(source)
                     }
                     return digests
                 }
                 removed.sources = count
                 removed.records += marked
-                if announces, let last {
+                if announces, !done.isEmpty {
                     let generation = try transaction.nextGeneration()
                     removed.mark = PurgeMark(generation)
                     // Work on an original that stays goes on.
-                    let names = mode == .variantsOnly ? removed.digests : removed.digests.union([last])
+                    let names = mode == .variantsOnly ? removed.digests : removed.digests.union(done)
                     try transaction.remember(names, generation)
                 }
-                return (removed, last)
+                return (removed, done)
             }
         }
     }
@@ -276,6 +292,9 @@ extension IndexTransaction {
             """, .integer(row), .integer(limit)
         ) { $0.integer(0) }.max()
     }
+
+    /// How many records, bodies and variants there are.
+    fileprivate var entries: Int { tiers.originals.entries + tiers.variants.entries + tiers.records.entries }
 
     /// Runs `body` and tells what it removed, by the sums of the tiers, with the digests it returns.
     func counting(_ body: () throws(StoreError) -> Set<String>) throws(StoreError) -> PurgeResult {

@@ -78,10 +78,8 @@ package final class DiskTier: CacheTier {
     /// On the writer's thread, so that it occupies no reader.
     package func purge(_ selection: PurgeSelection) async throws(StoreError) -> PurgeResult {
         try await writer.result { [self] () throws(StoreError) in
-            var result = PurgeResult()
-            for source in selection.sources {
-                result.add(try store.purge(source: source, digests: selection.digests, mode: selection.mode))
-            }
+            var result = try store.purge(
+                sources: selection.sources, digests: selection.digests, mode: selection.mode)
             if let matching = selection.matching { result.add(try store.purge(matching, mode: selection.mode)) }
             return result
         }

@@ -41,7 +41,7 @@ package final class Tiers: Sendable {
     let nextCatchUp = Atomic<UInt64>(0)
     /// What other machines purge; nil if nobody tells.
     let news: (any PurgeNews)?
-    /// Whether records are being put in doubt: those of the folder are, whatever they say.
+    /// Whether records are being put in doubt: all are, whatever they say.
     let isDoubting = Atomic<Bool>(false)
 
     /// Opens the folder, if there is one.
@@ -108,9 +108,17 @@ package final class Tiers: Sendable {
     /// - Parameter again: a second look-up in the same request, which reads the folder even if memory has some: another
     ///   process may have stored newer ones. Tiers behind the folder are not asked twice.
     package func records(of source: String, again: Bool = false) async -> RecordLookup {
-        if let news, !news.isCurrent { await news.catchUp() }
+        let isKnown = if let news, !news.isCurrent { await news.catchUp() } else { true }
+        var found = await storedRecords(of: source, again: again)
+        if !isKnown || isDoubting.load(ordering: .acquiring) {
+            for at in found.records.indices { found.records[at].response.isInDoubt = true }
+        }
+        return found
+    }
+
+    private func storedRecords(of source: String, again: Bool) async -> RecordLookup {
         if !again || links.isEmpty {
-            if let found = recordsInMemory(of: source) { return found }
+            if let found = heldRecords(of: source) { return found }
             if links.isEmpty { return RecordLookup(records: [], marks: marks(), tier: nil) }
         }
         let marks = await currentMarks()
@@ -122,9 +130,6 @@ package final class Tiers: Sendable {
             break
         }
         tellOfNotice()
-        if isDoubting.load(ordering: .acquiring) {
-            for at in stored.indices { stored[at].response.isInDoubt = true }
-        }
         let current = changes.applied(to: stored)
         let records = memory.merged(current, of: source, generation: marks.originals)
         // Not what a waiting change removes or replaces.
@@ -139,8 +144,12 @@ package final class Tiers: Sendable {
 
     /// The records that memory holds of a source, without suspending; nil if it has none, or may not answer now.
     package func recordsInMemory(of source: String) -> RecordLookup? {
+        news?.isCurrent == false ? nil : heldRecords(of: source)
+    }
+
+    private func heldRecords(of source: String) -> RecordLookup? {
         catchUpWithFartherTiers()
-        guard isCurrent else { return nil }
+        guard isMemoryCurrent else { return nil }
         let marks = marks()
         return memory.foundRecords(of: source).map { RecordLookup(records: $0, marks: marks, tier: .memory) }
     }

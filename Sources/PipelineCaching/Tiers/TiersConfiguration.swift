@@ -17,13 +17,13 @@ public struct MemoryBudgets: Sendable, Hashable {
     }
 }
 
-/// What other machines purge. Nothing stored answers before that is known.
+/// What other machines purge. What is stored answers once that is known, or once it is validated.
 package protocol PurgeNews: Sendable {
     /// Whether what they purged until a moment ago has been carried out here; does not block.
     var isCurrent: Bool { get }
 
-    /// Returns once it has, or once that takes too long.
-    func catchUp() async
+    /// Returns once it has; false if that takes too long.
+    func catchUp() async -> Bool
 }
 
 /// What `Tiers` is made with.

@@ -55,6 +55,49 @@ import Testing
         #expect(try store.verify().isClean)
     }
 
+    @Test func `every record is put in doubt, which work begun before does not undo and a validation does`() throws {
+        let store = try DiskStore(folder: folder.path)
+        func doubted() throws -> Set<String> {
+            try Set(store.originals().map(\.record).filter(\.response.isInDoubt).map(\.source))
+        }
+        let count = 3 * DiskStore.step + 7
+        try store.together { () throws(StoreError) in
+            for number in 0..<count { try store.storeOriginal(record("http://a/\(number)", []), body: nil, generation: 1) }
+        }
+        let before = try store.generationNow()
+        #expect(try store.doubtAll() > before)
+        #expect(try doubted().count == count && stale(store).isEmpty)
+        var confirmed = record("http://a/3", [])
+        #expect(try !store.freshen(confirmed, generation: before))
+        #expect(try !store.storeOriginal(record("http://late/", []), body: nil, generation: before))
+        #expect(try store.purge(source: "http://a/3", mode: .soft).records == 1)
+        #expect(try doubted().contains("http://a/3"))
+        confirmed.response.responseTime += 1
+        #expect(try store.freshen(confirmed, generation: store.generationNow()))
+        #expect(try doubted().count == count - 1)
+        #expect(try store.records(source: "http://a/3").map(\.response.isInDoubt) == [false])
+        // The rest is stored as it was found.
+        let other = try #require(try store.records(source: "http://a/4").first)
+        try store.storeOriginal(other, body: nil, generation: store.generationNow())
+        #expect(try doubted().contains("http://a/4"))
+        #expect(try store.verify().isClean)
+    }
+
+    @Test func `several sources are purged as one by one, in whatever order`() throws {
+        let store = try DiskStore(folder: folder.path)
+        for number in 0..<200 { try put("http://a/\(number)", seed: number % 150, in: store) }
+        let names = (0..<190).map { "http://a/\($0)" } + ["http://none/"]
+        let before = try store.generationNow()
+        let result = try store.purge(sources: names.shuffled())
+        #expect(result.sources == 190 && result.records == 190 && result.digests.count == 150)
+        #expect(try store.originals().count == 10 && store.statistics().variants.entries == 0)
+        let log = try store.purges(since: before)
+        #expect(log.names == Set(names).union(result.digests) && log.mark == result.mark)
+        #expect(try store.purge(sources: (190..<200).map { "http://a/\($0)" }, mode: .soft).sources == 10)
+        #expect(try stale(store).count == 10)
+        #expect(try store.verify().isClean)
+    }
+
     @Test func `a purge of variants leaves originals and their records`() throws {
         let store = try DiskStore(folder: folder.path)
         for (seed, source) in ["http://a/1", "http://b/1"].enumerated() { try put(source, seed: seed, in: store) }
