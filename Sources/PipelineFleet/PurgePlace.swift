@@ -40,4 +40,12 @@ package struct StreamID: Sendable, Hashable, CustomStringConvertible {
     }
 
     package var description: String { "\(milliseconds)-\(sequence)" }
+
+    /// The ID that follows this one.
+    var next: StreamID {
+        var next = self
+        next.sequence &+= 1
+        if next.sequence == 0 { next.milliseconds &+= 1 }
+        return next
+    }
 }

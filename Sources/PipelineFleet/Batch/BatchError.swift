@@ -1,0 +1,35 @@
+/// Why a call on a batch failed.
+package enum BatchError: Error, Sendable, Hashable, CustomStringConvertible {
+    case redis(RedisError)
+    /// The server lacks a command that batches use.
+    case serverTooOld(RedisError)
+    /// Redis does not have the batch: it was removed or evicted, has expired, or the server was emptied.
+    case gone(BatchID)
+    /// Another version of this program created the batch.
+    case unknownFormat(BatchID)
+    /// An item, its result or, if the number is nil, the options exceed `BatchTerms.maxBytes`.
+    case tooLarge(item: Int?, bytes: Int)
+    /// The batch does not have as many items as the submitter expects: another submitter added some, or an earlier call
+    /// that seemed to fail did. Nothing was changed.
+    case outOfStep(expected: Int, submitted: Int)
+    /// Items were submitted after `finish`.
+    case finished(BatchID, total: Int)
+
+    package var description: String {
+        switch self {
+        case .redis(let error): error.message
+        case .serverTooOld(let error): "\(error.message); batches need Redis 6.2 or newer"
+        case .gone(let id):
+            "Redis does not have batch \(id): it was removed or evicted, has expired, or the server was emptied"
+        case .unknownFormat(let id): "another version of this program created batch \(id); use that version"
+        case .tooLarge(let item, let bytes):
+            """
+            \(item.map { "item \($0) of the batch, or its result, has" } ?? "the options of the batch have") \(bytes) \
+            bytes; the limit is \(BatchTerms.maxBytes)
+            """
+        case .outOfStep(let expected, let submitted):
+            "the batch has \(submitted) items, not \(expected): another submitter adds to it; go on with \(submitted)"
+        case .finished(let id, let total): "batch \(id) is finished with \(total) items; create another one for more"
+        }
+    }
+}
