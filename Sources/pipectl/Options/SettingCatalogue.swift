@@ -144,7 +144,8 @@ enum SettingCatalogue {
             isSecret: true),
         Setting(
             "fleet.seconds", \.fleetSeconds, .number(0.1...60),
-            "what a machine knows of purges is relied on this long; one that was stopped for longer asks before it answers"),
+            "what a machine knows of purges is relied on this long; one that was stopped for longer asks before it answers"
+        ),
     ]
 
     private static let rendering: [Setting] = [

@@ -55,7 +55,9 @@ extension CommandTests {
             let answer = RawResponse.all(in: await client.receivedToEnd(), heads: false).first
             #expect(answer?.body == new && answer?["cache-status"]?.contains("hit") == false, "\(answer?.text ?? "")")
 
-            try await eventually { try await nodes[2].ask("/ready").text.contains(#""fleet":{"connected":true,"purge":1"#) }
+            try await eventually {
+                try await nodes[2].ask("/ready").text.contains(#""fleet":{"connected":true,"purge":1"#)
+            }
             let metrics = try await nodes[2].ask("/metrics").text
             #expect(metrics.contains(#"image_pipeline_fleet_purges_total{event="heard"} 1"#), "\(metrics)")
             redis.stop()

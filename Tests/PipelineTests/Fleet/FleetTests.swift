@@ -71,7 +71,9 @@ struct FleetTests {
         await Self.end(one, two)
     }
 
-    @Test func `a request that changes a source purges it on every machine, and a soft purge makes it stale`() async throws {
+    @Test func `a request that changes a source purges it on every machine, and a soft purge makes it stale`()
+        async throws
+    {
         let redis = try RedisTestServer()
         let (one, two) = (try await Self.node(redis), try await Self.node(redis))
         for node in [one, two] { _ = try await node.image() }
@@ -90,7 +92,9 @@ struct FleetTests {
         let (one, two) = (try await Self.node(redis), try await Self.node(redis))
         for node in [one, two] { _ = try await node.image() }
         redis.stop()
-        await waitOrRecord { one.pipeline.fleetStatus?.isConnected != false || two.pipeline.fleetStatus?.isConnected != false }
+        await waitOrRecord {
+            one.pipeline.fleetStatus?.isConnected != false || two.pipeline.fleetStatus?.isConnected != false
+        }
         let result = try await one.pipeline.purge(.url(Self.url))
         #expect(result.unconfirmed == [.fleet] && result.records == 1)
         #expect(one.pipeline.fleetStatus?.waiting == 1)

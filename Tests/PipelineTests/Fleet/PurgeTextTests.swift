@@ -19,7 +19,9 @@ struct PurgeTextTests {
         #expect(text == "purge 1 hard\nprefix http://a.test/\nprefix photos:\n")
     }
 
-    @Test func `a large purge is written in parts that together are all of it, and one name too long is not lost`() throws {
+    @Test func `a large purge is written in parts that together are all of it, and one name too long is not lost`()
+        throws
+    {
         let sources = Set((0..<5_000).map { "http://a.test/a-rather-long-name-of-a-picture-\($0).jpg" })
         let parts = Purge(sources: sources, mode: .soft).parts
         #expect(parts.count > 3 && parts.allSatisfy { $0.count <= 65_536 })

@@ -62,7 +62,9 @@ import Testing
         }
         let count = 3 * DiskStore.step + 7
         try store.together { () throws(StoreError) in
-            for number in 0..<count { try store.storeOriginal(record("http://a/\(number)", []), body: nil, generation: 1) }
+            for number in 0..<count {
+                try store.storeOriginal(record("http://a/\(number)", []), body: nil, generation: 1)
+            }
         }
         let before = try store.generationNow()
         #expect(try store.doubtAll() > before)
