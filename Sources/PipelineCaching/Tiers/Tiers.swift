@@ -39,7 +39,7 @@ package final class Tiers: Sendable {
     private let hasToldOfNotice = Atomic<Bool>(false)
     let now: @Sendable () -> Double
     let nextCatchUp = Atomic<UInt64>(0)
-    /// What other machines purge; nil if nobody tells.
+    /// What other machines purge; nil without a fleet.
     let news: (any PurgeNews)?
     /// Whether records are being put in doubt: all are, whatever they say.
     let isDoubting = Atomic<Bool>(false)

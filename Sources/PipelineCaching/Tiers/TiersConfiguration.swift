@@ -43,7 +43,7 @@ package struct TiersConfiguration: Sendable {
     /// How long to wait for another process that does the same work, before doing it as well.
     package var waits = KeyLocks.Waits()
     package var warn: @Sendable (String) -> Void = { _ in }
-    /// What other machines purge; nil if nobody tells.
+    /// What other machines purge; nil without a fleet.
     package var news: (any PurgeNews)?
 
     package init(memory: MemoryBudgets) { self.memory = memory }
