@@ -43,11 +43,11 @@ struct Purger: Sendable {
         let matching = purge.prefixes.isEmpty ? nil : SourceSelection(prefixes: purge.prefixes.sorted())
         let named = PurgeSelection(sources: purge.sources.subtracting(bytes), matching: matching, mode: purge.mode)
         if !named.sources.isEmpty || matching != nil { result.add(try await tiers.purge(named, isOwn: isOwn)) }
-        if !purge.tags.isEmpty { result.add(try await remove(tags: purge.tags, purge.mode, isOwn)) }
+        if !purge.tags.isEmpty { result.add(try await remove(tags: purge.tags, purge.mode)) }
         let names = purge.masks.union(purge.overlays)
         if names.isEmpty { return result }
         result.add(
-            try await tiers.purge(isOwn: isOwn) { text in
+            try await tiers.purge { text in
                 guard names.contains(where: { text.contains($0) }) else { return false }
                 // A recipe that does not parse may use one: rendering it again does no harm.
                 guard let recipe = try? Recipe(text) else { return true }
@@ -57,16 +57,14 @@ struct Purger: Sendable {
         return result
     }
 
-    private func remove(
-        tags: Set<String>, _ mode: PurgeMode, _ isOwn: Bool
-    ) async throws(StoreError) -> PurgeResult {
+    private func remove(tags: Set<String>, _ mode: PurgeMode) async throws(StoreError) -> PurgeResult {
         var result = PurgeResult()
         let own = tags.filter(SourceTags.isOwn)
         if !own.isEmpty {
-            result.add(try await tiers.purge(mode: mode, isOwn: isOwn) { own.contains(SourceTags.own($0)) })
+            result.add(try await tiers.purge(mode: mode) { own.contains(SourceTags.own($0)) })
         }
         result.add(
-            try await tiers.purge(recordsContaining: tags.sorted(), mode: mode, isOwn: isOwn) { record in
+            try await tiers.purge(recordsContaining: tags.sorted(), mode: mode) { record in
                 SourceTags.named(in: record.response.fields).contains(where: tags.contains)
             })
         return result

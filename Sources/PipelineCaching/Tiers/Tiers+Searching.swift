@@ -1,19 +1,19 @@
 import PipelineSupport
 
 /// Purges of what no index finds: a search through all entries of the folder and of memory, in pieces, each of which is
-/// purged by name before the next is read. Tiers behind the folder purge the names found.
+/// purged by name before the next is read. Tiers behind the folder purge the names found, also those that other machines
+/// use: each machine knows other names.
 extension Tiers {
     /// Purges the sources of which a record matches.
     ///
     /// - Parameters:
-    ///   - isOwn: as of `purge(_:isOwn:)`.
     ///   - texts: a record whose fields contain none of these is skipped unread.
     ///   - matches: decides about a source, by the fields of one of its records.
     package func purge(
-        recordsContaining texts: [String], mode: PurgeMode, isOwn: Bool = true,
+        recordsContaining texts: [String], mode: PurgeMode,
         where matches: @escaping @Sendable (OriginalRecord) -> Bool
     ) async throws(StoreError) -> PurgeResult {
-        try await purging(mode, isOwn) { store, place throws(StoreError) in
+        try await purging(mode) { store, place throws(StoreError) in
             try store.sources(in: place, containing: texts, where: matches)
         } inMemory: {
             $0.sources(where: matches)
@@ -22,9 +22,9 @@ extension Tiers {
 
     /// Purges the sources whose names match.
     package func purge(
-        mode: PurgeMode, isOwn: Bool = true, sourcesWhere matches: @escaping @Sendable (String) -> Bool
+        mode: PurgeMode, sourcesWhere matches: @escaping @Sendable (String) -> Bool
     ) async throws(StoreError) -> PurgeResult {
-        try await purging(mode, isOwn) { store, place throws(StoreError) in
+        try await purging(mode) { store, place throws(StoreError) in
             try store.sources(in: place, where: matches)
         } inMemory: {
             $0.sources { matches($0.source) }
@@ -33,9 +33,9 @@ extension Tiers {
 
     /// Purges all variants of the originals of which a variant's recipe matches; the originals stay.
     package func purge(
-        isOwn: Bool = true, recipesWhere matches: @escaping @Sendable (String) -> Bool
+        recipesWhere matches: @escaping @Sendable (String) -> Bool
     ) async throws(StoreError) -> PurgeResult {
-        try await purging(.variantsOnly, isOwn, areDigests: true) { store, place throws(StoreError) in
+        try await purging(.variantsOnly, areDigests: true) { store, place throws(StoreError) in
             try store.originals(in: place, whereRecipe: matches)
         } inMemory: {
             $0.originals(whereRecipe: matches)
@@ -46,12 +46,12 @@ extension Tiers {
     ///   - areDigests: whether digests of originals are found instead of sources.
     ///   - search: searches one piece of the folder, on a thread of the look-ups.
     private func purging(
-        _ mode: PurgeMode, _ isOwn: Bool, areDigests: Bool = false,
+        _ mode: PurgeMode, areDigests: Bool = false,
         _ search: @escaping @Sendable (DiskStore, FolderSearch) throws(StoreError) -> FolderSearch.Piece,
         inMemory: @Sendable (MemoryTier) -> Set<ByteString>
     ) async throws(StoreError) -> PurgeResult {
         // What is in flight is found by no search. What is queued is stored before this purge, and found.
-        var result = try await purge(.workInFlight, isOwn: isOwn)
+        var result = try await purge(.workInFlight)
         func purgeFound(_ found: Set<ByteString>) async throws(StoreError) {
             var left = found
             while !left.isEmpty {
@@ -62,7 +62,7 @@ extension Tiers {
                     areDigests
                     ? PurgeSelection(sources: PurgeSelection.workInFlight.sources, digests: names, mode: mode)
                     : PurgeSelection(sources: names, mode: mode)
-                result.add(try await purge(selection, isOwn: isOwn))
+                result.add(try await purge(selection))
                 // There may be very many.
                 result.digests = []
             }

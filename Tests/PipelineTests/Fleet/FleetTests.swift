@@ -1,9 +1,9 @@
-import PipelineCaching
 import TestSupport
 import Testing
 import Variants
 
 @testable import Pipeline
+@testable import PipelineCaching
 
 /// Machines with caches of their own, before one Redis server.
 @Suite(.enabled(if: RedisTestServer.isInstalled, "scripts/install-dependencies redis"), .timeLimit(.minutes(20)))
@@ -84,6 +84,26 @@ struct FleetTests {
         _ = try await one.get { $0.method = "POST" }
         await Self.knows(two.pipeline, 2)
         #expect(await Self.refusal(two) == .notCached)
+        await Self.end(one, two)
+    }
+
+    @Test func `a machine that knows of a purged tag purges their bucket, which finds no tags`() async throws {
+        let redis = try RedisTestServer()
+        let bucket = PlainObjectStore.Bucket()
+        func node() async throws -> CachingBench {
+            try await Self.node(redis) { configuration in
+                var placement = TierPlacement(ObjectTier(PlainObjectStore(bucket: bucket)))
+                placement.deadline = .seconds(600)
+                configuration.tiers = [placement]
+            }
+        }
+        let (one, two) = (try await node(), try await node())
+        _ = try await two.image()
+        await two.pipeline.drain()
+        #expect(bucket.keys.contains { $0.hasPrefix("s/") })
+        #expect(try await one.pipeline.purge(tags: ["red"]).records == 0)
+        await Self.knows(two.pipeline, 1)
+        for node in [two, one] { #expect(await Self.refusal(node) == .notCached) }
         await Self.end(one, two)
     }
 
