@@ -66,13 +66,16 @@ final class TierLink: Sendable {
     var longestOfSeveral: Int { isFolder ? DiskStoreConfiguration().inlineLimit : 1_000_000 }
 
     /// The entry, or what is known of it; nil if the tier has none, or none that can be relied on.
-    func find(_ key: EntryKey, _ part: EntryPart) async -> FoundEntry? {
+    ///
+    /// - Parameter isCounted: false for what is no look-up of a request, or its second one.
+    func find(_ key: EntryKey, _ part: EntryPart, isCounted: Bool = true) async -> FoundEntry? {
         let began = SystemClock.monotonic.seconds
         let found = await asked(key, part)
         if !isFolder, case .variant(_, _?)? = found {
             let milliseconds = (SystemClock.monotonic.seconds - began) * 1000
             hitTime.withLock { $0 = $0.map { 0.9 * $0 + 0.1 * milliseconds } ?? milliseconds }
         }
+        guard isCounted else { return found }
         let tier: DiskTable =
             switch key {
             case .records: .records

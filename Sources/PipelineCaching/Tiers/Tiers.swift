@@ -125,7 +125,8 @@ package final class Tiers: Sendable {
         let changes = waiting.records(of: source)
         var (stored, tier): ([OriginalRecord], Int?) = ([], nil)
         for (at, link) in links.enumerated() where !again || link.isFolder {
-            guard case .records(let found)? = await link.find(.records(source: source), .description) else { continue }
+            guard case .records(let found)? = await link.find(.records(source: source), .description, isCounted: !again)
+            else { continue }
             (stored, tier) = (found, at)
             break
         }
@@ -187,7 +188,9 @@ package final class Tiers: Sendable {
     package func tierOfOriginal(_ digest: String) async -> TierName? {
         if isMemoryCurrent, originals.peek(digest) != nil { return .memory }
         if waiting.body(digest) != nil { return nearest }
-        for link in links where await link.find(.original(digest), .description) != nil { return link.name }
+        for link in links where await link.find(.original(digest), .description, isCounted: false) != nil {
+            return link.name
+        }
         return nil
     }
 
@@ -208,7 +211,7 @@ package final class Tiers: Sendable {
         }
         let marks = marks()
         for (at, link) in links.enumerated() where !again || link.isFolder {
-            if again, await link.find(.variant(key, of: original), .description) == nil { continue }
+            if again, await link.find(.variant(key, of: original), .description, isCounted: false) == nil { continue }
             guard case .variant(let entry, let body?)? = await link.find(.variant(key, of: original), .body) else {
                 continue
             }
@@ -348,13 +351,17 @@ package final class Tiers: Sendable {
             switch shared {
             case .record(let source, let digest, let hasBody):
                 var isThere = false
-                if case .records(let records)? = await link.find(.records(source: source), .description) {
+                if case .records(let records)? = await link.find(
+                    .records(source: source), .description, isCounted: false)
+                {
                     isThere = records.contains { $0.digest == digest }
                 }
-                if isThere, hasBody { isThere = await link.find(.original(digest), .description) != nil }
+                if isThere, hasBody {
+                    isThere = await link.find(.original(digest), .description, isCounted: false) != nil
+                }
                 tell(isThere)
             case .variant(let key, let original):
-                tell(await link.find(.variant(key, of: original), .description) != nil)
+                tell(await link.find(.variant(key, of: original), .description, isCounted: false) != nil)
             }
         }
     }

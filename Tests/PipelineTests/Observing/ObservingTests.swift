@@ -36,11 +36,17 @@ struct MetricsTests {
             var workers = WorkerConfiguration()
             workers.count = 1
             $0.isolation = .workers(workers)
+            // Nothing listens there.
+            $0.fleet = try? FleetConfiguration(redis: "redis://127.0.0.1:1")
         }) { _ in
             picture("night-tiny.jpg", fresh)
         } _: { bench, pipeline in
             #expect(try await pipeline.respond(to: bench.request()).outcome == .rendered)
             #expect(try await pipeline.respond(to: bench.request()).outcome == .memory)
+            await pipeline.drain()
+            let disk = try #require(pipeline.tiers.tierCounters.first)
+            #expect([disk.records, disk.originals, disk.variants].allSatisfy { $0.hits == 0 }, "\(disk)")
+            #expect(disk.records.misses == 1 && disk.variants.misses == 1)
             bench.answers { _ in .response(404, [:], body: []) }
             _ = await refusal(pipeline, try bench.request("/missing.jpg"))
             await pipeline.drain()
